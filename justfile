@@ -36,6 +36,14 @@ fuzz seconds="10":
 bench *names:
     cargo bench --locked --package trestle-tests --bench budgets -- {{names}}
 
+# Cuts the power of a store under load, so many times; a run with the same seed writes and cuts the same
+power-loss cuts="1000" seed=`date +%s`:
+    POWER_LOSS={{cuts}} POWER_LOSS_SEED={{seed}} cargo test --locked --package trestle-kv --test power -- --nocapture
+
+# Kills a server under load, so many times
+kills count="500":
+    CRASH_KILLS={{count}} cargo test --locked --package trestle-tests --test crash kills:: -- --nocapture
+
 # Licences, sources and advisories of the dependencies
 deny:
     bash .ci/run deny

@@ -20,7 +20,7 @@ const STANDARD_FILES: &[&str] = &[
     "grpc/reflection/v1alpha/reflection.proto",
 ];
 
-#[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through variables")]
+#[expect(clippy::disallowed_methods, reason = "cargo passes variables to build scripts")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=trestle");
     println!("cargo:rerun-if-changed=google");
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(out.join("reflection.bin"), reflected.encode_to_vec())?;
 
     let mut config = prost_build::Config::new();
-    // The codec knows a message by its name.
+    // The codec identifies a message by its name.
     config.enable_type_names();
     tonic_prost_build::configure()
         .extern_path(".google.rpc.Status", "::tonic_types::Status")

@@ -25,7 +25,7 @@ pub(crate) async fn overhead(plan: Plan) {
     bench.fill(STORED).await;
     let account = AccountName::development();
     let basic = STANDARD.encode(format!("{account}:{DEVELOPMENT_KEY}"));
-    let scope = Scope::Table { name: TABLE.to_owned(), range: KeyRange::default() };
+    let scope = Scope::of_table(TABLE, &KeyRange::default());
     let token = mint(terms(scope, "r"), account.as_str(), &AccountKey::development()).unwrap();
     let none = bench.connections.clone();
     for (name, value) in [

@@ -111,12 +111,12 @@ impl Bench {
     }
 }
 
-fn receive_message(max: u32, hidden_seconds: i64) -> Bytes {
-    let hidden = prost_types::Duration { seconds: hidden_seconds, nanos: 0 };
+fn receive_message(max: u32, visibility_seconds: i64) -> Bytes {
+    let visibility = prost_types::Duration { seconds: visibility_seconds, nanos: 0 };
     let request = proto::ReceiveMessagesRequest {
         queue: QUEUE.to_owned(),
         max_messages: Some(max),
-        visibility_timeout: Some(hidden),
+        visibility_timeout: Some(visibility),
         ..Default::default()
     };
     request.encode_to_vec().into()

@@ -111,7 +111,7 @@ impl Connections {
         connection.call(path, self.authorization.as_deref(), message).await
     }
 
-    /// One call that tells why it failed, at the price of a full client.
+    /// One call that reports why it failed, at the cost of a full client.
     pub(crate) async fn unary(
         &self,
         number: u64,

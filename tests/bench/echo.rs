@@ -23,9 +23,9 @@ impl NamedService for Echo {
     const NAME: &'static str = "trestle.bench.Echo";
 }
 
-struct Answer;
+struct ResponseFuture;
 
-impl UnaryService<Bytes> for Answer {
+impl UnaryService<Bytes> for ResponseFuture {
     type Response = Bytes;
     type Future = std::future::Ready<Result<Response<Bytes>, Status>>;
 
@@ -47,11 +47,11 @@ impl Service<http::Request<Body>> for Echo {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(async move { Ok(Grpc::new(RawCodec).unary(Answer, request).await) })
+        Box::pin(async move { Ok(Grpc::new(RawCodec).unary(ResponseFuture, request).await) })
     }
 }
 
-/// Serves on a free port, which the ready line tells, until the process is killed.
+/// Serves on a free port, which the ready line reports, until the process is killed.
 pub(crate) fn serve() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -1,7 +1,7 @@
 //! A client of gRPC that costs little: on the machine of the server, what the load generator takes, the server lacks.
 //!
-//! It speaks as much of HTTP/2 as single calls of known methods need, as load generators do, and reads nothing of the
-//! headers of an answer. A call that failed has no message in its answer, which is all that it tells.
+//! It implements as much of HTTP/2 as single unary calls need, as load generators do, and ignores the
+//! headers of a response. A failed call is recognised by the absence of a message in its response.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -56,7 +56,7 @@ struct Shared {
     state: Mutex<State>,
     written: Notify,
     /// Whether the writer was notified and has not run yet.
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
     authority: String,
 }
 
@@ -96,13 +96,13 @@ impl Connection {
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             written: Notify::new(),
-            is_told: AtomicBool::new(false),
+            is_reported: AtomicBool::new(false),
             authority: authority.to_owned(),
         });
         let (read, write) = stream.into_split();
         tokio::spawn(receive(Arc::clone(&shared), read));
         tokio::spawn(send(Arc::clone(&shared), write));
-        shared.tell();
+        shared.report();
         Self { shared }
     }
 
@@ -124,7 +124,7 @@ impl Connection {
             state.waiting.push_back((stream, message));
             state.send_waiting();
         }
-        self.shared.tell();
+        self.shared.report();
         answered.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
     }
 }
@@ -138,8 +138,8 @@ impl Drop for Connection {
 
 impl Shared {
     /// Lets the writer look. Once is enough for all that is added before it does.
-    fn tell(&self) {
-        if !self.is_told.swap(true, Ordering::AcqRel) {
+    fn report(&self) {
+        if !self.is_reported.swap(true, Ordering::AcqRel) {
             self.written.notify_one();
         }
     }
@@ -247,7 +247,7 @@ impl State {
         } else {
             Err("the call failed: its answer has no message".to_owned())
         };
-        // The caller may have gone.
+        // The caller may have disconnected.
         drop(call.answer.send(answer));
     }
 }
@@ -260,12 +260,12 @@ struct Table {
 }
 
 impl Table {
-    /// Writes a header: its place in the table, or itself with the order to remember it.
+    /// Writes a header: its index in the table, or itself with the order to remember it.
     fn write(&mut self, block: &mut BytesMut, name: &str, value: &str) {
-        let place = self.sent.iter().position(|sent| sent.0 == name && sent.1 == value);
-        if let Some(place) = place {
+        let position = self.sent.iter().position(|sent| sent.0 == name && sent.1 == value);
+        if let Some(position) = position {
             // The newest is at 62.
-            let index = 62 + self.sent.len() - 1 - place;
+            let index = 62 + self.sent.len() - 1 - position;
             assert!(index < 127, "an index of one byte");
             return block.put_u8(0x80 | u8::try_from(index).unwrap());
         }
@@ -297,7 +297,7 @@ async fn send(shared: Arc<Shared>, mut write: OwnedWriteHalf) {
         shared.written.notified().await;
         // Other callers add to the same write.
         tokio::task::yield_now().await;
-        shared.is_told.store(false, Ordering::Release);
+        shared.is_reported.store(false, Ordering::Release);
         let out = {
             let mut state = shared.state.lock().unwrap();
             if state.broken.is_some() {
@@ -335,7 +335,7 @@ async fn receive(shared: Arc<Shared>, mut read: OwnedReadHalf) {
         let has_more = !state.out.is_empty();
         drop(state);
         if has_more {
-            shared.tell();
+            shared.report();
         }
     }
 }

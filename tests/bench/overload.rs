@@ -70,7 +70,7 @@ pub(crate) async fn overload(plan: Plan) {
             let done = load(to, TIMES * CALLS_MAX, plan.turn, path, message).await;
             measured.add(done, bench.server.cpu_us() - cpu);
             if path == GET {
-                // What is inserted stays in memory for a while; what is read does not.
+                // What is inserted remains in memory for a while; what is read does not.
                 grown = grown.max(bench.server.resident_mib() - before);
             }
         }

@@ -1,5 +1,5 @@
 //! The queue beside other queues, and the protocol of Azure Storage beside its emulator. They, and the
-//! load that speaks their protocols, are in a workspace of their own, whose dependencies nothing else
+//! load over their protocols, are in a workspace of their own, whose dependencies nothing else
 //! wants.
 
 use std::process::Command;

@@ -99,7 +99,7 @@ async fn run(engine: &Arc<FjallEngine>, tasks: usize, rows: usize, time: Duratio
                 return rows as u64;
             }
             let small =
-                |place: usize| keys::row(keys::TableId(2), "q", &format!("{number}-{place}"));
+                |position: usize| keys::row(keys::TableId(2), "q", &format!("{number}-{position}"));
             let state = Bytes::from_static(&[7; 42]);
             let put = |key| Write::Put { key, value: state.clone() };
             let delete = |key| Write::Delete { key };

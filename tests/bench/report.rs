@@ -60,7 +60,7 @@ pub(crate) fn compared(path: &str, measured: &Side, ceiling: &Side, budget: f64)
     );
 }
 
-/// A figure beside its bound; `at_most` tells which side of the bound is good.
+/// A figure beside its bound; `at_most` is which side of the bound is good.
 pub(crate) fn figure(name: &str, value: f64, bound: f64, at_most: bool, unit: &str) {
     let missed = if at_most { value > bound } else { value < bound };
     let sign = if at_most { "<=" } else { ">=" };

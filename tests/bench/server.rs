@@ -11,7 +11,7 @@ use std::{
 
 use rustix::param::clock_ticks_per_second;
 
-/// A process that said `ready` on its standard output; killed when dropped.
+/// A process that printed `ready` on its standard output; killed when dropped.
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) stdout: BufReader<std::process::ChildStdout>,
@@ -28,7 +28,7 @@ impl Process {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut ready = String::new();
         stdout.read_line(&mut ready).unwrap();
-        assert!(ready.starts_with("ready"), "{command:?} said `{ready}`");
+        assert!(ready.starts_with("ready"), "{command:?} printed `{ready}`");
         Self { child, stdout, ready, start_ms: started.elapsed().as_secs_f64() * 1000.0 }
     }
 

@@ -12,14 +12,14 @@ use tonic::{
 };
 use trestle_proto::RawCodec;
 
-struct Taken;
+struct Discarded;
 
-impl UnaryService<Bytes> for Taken {
+impl UnaryService<Bytes> for Discarded {
     type Response = Bytes;
     type Future = std::future::Ready<Result<Response<Bytes>, Status>>;
 
     fn call(&mut self, _: Request<Bytes>) -> Self::Future {
-        // An answer without a field: everything was taken.
+        // An answer without a field: everything was accepted.
         std::future::ready(Ok(Response::new(Bytes::new())))
     }
 }
@@ -46,7 +46,7 @@ macro_rules! sink {
             }
 
             fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-                Box::pin(async move { Ok(Grpc::new(RawCodec).unary(Taken, request).await) })
+                Box::pin(async move { Ok(Grpc::new(RawCodec).unary(Discarded, request).await) })
             }
         }
     )+};
@@ -58,7 +58,7 @@ sink!(
     Logs = "opentelemetry.proto.collector.logs.v1.LogsService",
 );
 
-/// Serves on a free port, which the ready line tells, until the process is killed.
+/// Serves on a free port, which the ready line reports, until the process is killed.
 pub(crate) fn serve() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -13,7 +13,7 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
-/** Starts the browser, with a profile of its own that is gone afterwards. */
+/** Starts the browser, with a profile of its own that is deleted afterwards. */
 function launch() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM,

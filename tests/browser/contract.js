@@ -6,7 +6,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const protobuf = require('protobufjs');
 
-// Where protos are found; what the library knows by itself need not be there.
+// Where protos are found; those built into the library may be absent.
 const DIRECTORIES = [
   path.resolve(__dirname, '../../proto'),
   path.resolve(__dirname, '../clients/javascript/protos'),
@@ -25,8 +25,8 @@ const TRAILERS = 0x80;
 function load() {
   const protos = new protobuf.Root();
   protos.resolvePath = (_, target) => {
-    const places = DIRECTORIES.map((directory) => path.join(directory, target));
-    return places.find((place) => fs.existsSync(place)) ?? target;
+    const candidates = DIRECTORIES.map((directory) => path.join(directory, target));
+    return candidates.find((candidate) => fs.existsSync(candidate)) ?? target;
   };
   return protos.loadSync(FILES, { keepCase: true }).resolveAll();
 }

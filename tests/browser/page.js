@@ -24,7 +24,7 @@ function described(name) {
   );
 }
 
-/** The names of the details that an error carries, and what its `ErrorInfo` says. */
+/** The names of the details that an error carries, and the content of its `ErrorInfo`. */
 function details(metadata) {
   const encoded = metadata?.['grpc-status-details-bin'];
   if (!encoded) return { types: [], info: null };

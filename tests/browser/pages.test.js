@@ -14,7 +14,7 @@ const SEEN_MS = 30_000;
 const FORMATS = ['binary', 'text'];
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
-/** What the library says where the browser shows it no answer at all. */
+/** The error of the library where the browser shows it no answer at all. */
 const NO_ANSWER = 'Http response at 400 or 500 level, http status code: 0';
 /** What the library sends, what tests send, and nothing else. */
 const HEADERS = ['content-type', 'x-grpc-web', 'x-user-agent', 'authorization', 'grpc-timeout'];
@@ -93,7 +93,7 @@ async function tables(headers) {
 
 describe('without a rule', () => {
   for (const format of FORMATS) {
-    test(`a page is refused and nothing is written, ${format}`, async () => {
+    test(`a page is rejected and nothing is written, ${format}`, async () => {
       await refused(world.friend, format, 'CreateTable', { table: { name: 'Never' } });
       assert.deepEqual(await tables(), []);
     });
@@ -147,12 +147,12 @@ describe('with a rule for one site', () => {
       assert.match(headers['x-request-id'], /^[0-9a-f-]{36}$/);
     });
 
-    test(`a page of another site is refused, ${format}`, async () => {
+    test(`a page of another site is rejected, ${format}`, async () => {
       await refused(world.stranger, format, 'CreateTable', { table: { name: 'Stranger' } });
       assert.ok(!(await tables()).includes('Stranger'));
     });
 
-    test(`a header that the rule does not name is refused, ${format}`, async () => {
+    test(`a header that the rule does not name is rejected, ${format}`, async () => {
       await refused(world.friend, format, 'CreateTable', { table: { name: 'Header' } }, { 'x-other': '1' });
       assert.ok(!(await tables()).includes('Header'));
     });
@@ -196,7 +196,7 @@ describe('with a rule for one site', () => {
     }
   });
 
-  test('a page is refused when the rule is gone', async () => {
+  test('a page is rejected after the rule was deleted', async () => {
     await allow(undefined);
     await until(
       (found) => found.code !== 0,
@@ -225,7 +225,7 @@ describe('with credentials', () => {
       assert.ok(!(await tables()).includes(table), 'not in the account of those without a key');
     });
 
-    test(`a page sees why its key is refused, ${format}`, async () => {
+    test(`a page sees why its key is rejected, ${format}`, async () => {
       const wrong = { authorization: basic(Buffer.alloc(32, 'x').toString('base64')) };
       const found = await world.friend.call(format, 'ListTables', {}, wrong);
       assert.equal(found.code, UNAUTHENTICATED, found.text);

@@ -6,14 +6,14 @@ use trestle_tests::{CertificateAuthority, Server};
 
 use crate::client::{Ended, bare};
 
-const QUESTION: &str = "is this the gRPC address of the server?";
+const HINT: &str = "is this the gRPC address of the server?";
 
 fn list(endpoint: &str, more: &[&str]) -> Ended {
     Ended::of(bare(&[&["table", "list", "--endpoint", endpoint][..], more].concat()))
 }
 
 #[test]
-fn an_address_that_cannot_be_one_is_refused_with_its_rule_and_where_it_is_from() {
+fn rejects_a_malformed_address_with_its_rule_and_source() {
     for (endpoint, rule) in [
         ("http://127.0.0.1:99999", "port must be 1 to 65535"),
         ("http://127.0.0.1:0", "port must be 1 to 65535"),
@@ -38,20 +38,20 @@ fn an_address_that_cannot_be_one_is_refused_with_its_rule_and_where_it_is_from()
 }
 
 #[test]
-fn another_listener_of_the_server_is_recognised_as_one() {
+fn reports_that_an_address_is_not_the_grpc_listener() {
     let server = Server::start(&["--ephemeral"], &[]);
 
     for listener in ["admin", "azure_table", "azure_queue"] {
-        let asked = list(&format!("http://{}", server.address(listener)), &[]);
-        assert_ne!(asked.code, Some(0), "{listener}: {asked:?}");
-        assert!(asked.errors.contains(QUESTION), "{listener}: {asked:?}");
+        let listed = list(&format!("http://{}", server.address(listener)), &[]);
+        assert_ne!(listed.code, Some(0), "{listener}: {listed:?}");
+        assert!(listed.errors.contains(HINT), "{listener}: {listed:?}");
     }
     let right = list(&server.endpoint(), &[]);
     assert_eq!(right.code, Some(0), "{right:?}");
 }
 
 #[test]
-fn encryption_that_one_side_expects_and_the_other_does_not_is_named() {
+fn reports_that_only_one_side_uses_tls() {
     let authority = CertificateAuthority::new("ours");
     let issued = authority.issue("127.0.0.1");
     let plain = Server::start(&["--ephemeral"], &[]);
@@ -64,16 +64,16 @@ fn encryption_that_one_side_expects_and_the_other_does_not_is_named() {
     let right = list(&format!("https://{}", encrypted.address("grpc")), &trusted);
 
     assert_eq!(too_plain.code, Some(5), "{too_plain:?}");
-    let question = "is this address encrypted? use https://";
-    assert!(too_plain.errors.contains(question), "{too_plain:?}");
+    let hint = "is this address encrypted? use https://";
+    assert!(too_plain.errors.contains(hint), "{too_plain:?}");
     assert_eq!(too_much.code, Some(5), "{too_much:?}");
-    let question = "is this address not encrypted? use http://";
-    assert!(too_much.errors.contains(question), "{too_much:?}");
+    let hint = "is this address not encrypted? use http://";
+    assert!(too_much.errors.contains(hint), "{too_much:?}");
     assert_eq!(right.code, Some(0), "{right:?}");
 }
 
 #[test]
-fn a_server_that_wants_a_certificate_and_gets_none_was_sent_nothing() {
+fn reports_a_missing_client_certificate_and_that_nothing_was_written() {
     let authority = CertificateAuthority::new("ours");
     let issued = authority.issue("127.0.0.1");
     let authorities = authority.file();
@@ -89,8 +89,8 @@ fn a_server_that_wants_a_certificate_and_gets_none_was_sent_nothing() {
     let without = list(&endpoint, &["--ca-file", authorities]);
 
     assert_eq!(without.code, Some(5), "{without:?}");
-    for said in ["the TLS handshake failed", "nothing was written", "--cert-file"] {
-        assert!(without.errors.contains(said), "{said}: {without:?}");
+    for text in ["the TLS handshake failed", "nothing was written", "--cert-file"] {
+        assert!(without.errors.contains(text), "{text}: {without:?}");
     }
     assert!(fs::metadata(&issued.certificate).is_ok());
 }

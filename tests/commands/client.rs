@@ -10,10 +10,10 @@ use std::{
 use trestle_tests::Server;
 pub(crate) use trestle_tests::{Ended, bare_command as bare, command as trestle};
 
-/// How long anything here may take.
+/// The time limit of every wait.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A server that keeps nothing.
+/// A server without stable storage.
 pub(crate) fn server() -> Server {
     Server::start(&["--ephemeral"], &[])
 }
@@ -23,7 +23,7 @@ pub(crate) fn run(server: &Server, args: &[&str]) -> Ended {
     Ended::of(trestle(server, args))
 }
 
-/// Runs a command that must succeed; what it left.
+/// Runs a command that must succeed; its result.
 pub(crate) fn succeeds(server: &Server, args: &[&str]) -> Ended {
     let ended = run(server, args);
     assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
@@ -36,7 +36,7 @@ pub(crate) fn spawned(server: &Server, args: &[&str]) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the client runs")
 }
 
-/// What a command that was started left; it is killed when it does not end.
+/// The result of a started command, which is killed if it does not end.
 pub(crate) fn wait(mut child: Child) -> Ended {
     if !becomes(|| child.try_wait().expect("the client is ours").is_some()) {
         child.kill().expect("the client is killed");
@@ -44,13 +44,13 @@ pub(crate) fn wait(mut child: Child) -> Ended {
     child.wait_with_output().expect("the client is ours").into()
 }
 
-/// Presses Ctrl-C.
+/// Sends Ctrl-C.
 pub(crate) fn interrupt(child: &Child) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("signal is sent");
 }
 
-/// Whether something is so before long.
+/// Whether a condition becomes true within the time limit.
 pub(crate) fn becomes(mut is_so: impl FnMut() -> bool) -> bool {
     let until = Instant::now() + SOON;
     while Instant::now() < until {
@@ -64,17 +64,17 @@ pub(crate) fn becomes(mut is_so: impl FnMut() -> bool) -> bool {
 
 /// Makes a named pipe.
 pub(crate) fn pipe(path: &Path) {
-    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo is there");
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo exists");
     assert!(made.success(), "{made}");
 }
 
-/// Whether there is a named pipe.
+/// Whether a path is a named pipe.
 pub(crate) fn is_pipe(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
-/// How many messages a queue has, hidden ones included.
+/// How many messages a queue has, invisible ones included.
 pub(crate) fn messages(server: &Server, queue: &str) -> u64 {
     let stats = succeeds(server, &["queue", "stats", queue, "--json"]).output;
     let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();

@@ -1,4 +1,4 @@
-//! Drains that do not get everything: of what is not there, of what others hide, and ended on the way.
+//! Drains: of missing queues, of queues with invisible messages, and interrupted.
 
 use std::{
     fs::{self, File},
@@ -19,7 +19,7 @@ const LARGE: usize = 40;
 const RECEIVED: u64 = 32;
 
 #[test]
-fn a_drain_to_standard_output_holds_the_lines_only() {
+fn a_drain_to_standard_output_prints_only_messages() {
     let server = server();
     succeeds(&server, &["queue", "create", "jobs"]);
     succeeds(&server, &["queue", "send", "jobs", "a", "b"]);
@@ -45,39 +45,39 @@ fn text_of(line: &str) -> String {
 }
 
 #[test]
-fn a_drain_of_no_queue_leaves_no_file() {
+fn a_drain_of_a_missing_queue_leaves_no_file() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = directory.path().join("drained.jsonl");
     let drain = ["queue", "drain", "nosuch", "--to", file.to_str().unwrap()];
 
     let refused = run(&server, &drain);
-    let was_there = file.exists();
+    let existed = file.exists();
     fs::write(&file, "kept\n").unwrap();
     run(&server, &drain);
 
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(!refused.errors.contains("hint:"), "{refused:?}");
-    assert!(!was_there, "an empty file was left");
+    assert!(!existed, "an empty file was left");
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept\n");
 }
 
 #[test]
-fn a_drain_says_how_many_hidden_messages_stay() {
+fn a_drain_reports_the_number_of_invisible_messages() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = directory.path().join("drained.jsonl");
     succeeds(&server, &["queue", "create", "jobs"]);
     succeeds(&server, &["queue", "send", "jobs", "a", "b", "c"]);
-    succeeds(&server, &["queue", "receive", "jobs", "--max", "2", "--hidden", "5m"]);
+    succeeds(&server, &["queue", "receive", "jobs", "--max", "2", "--visibility-timeout", "5m"]);
     let drain = ["queue", "drain", "jobs", "--to", file.to_str().unwrap()];
 
     let first = succeeds(&server, &drain);
     let second = succeeds(&server, &[&drain[..], &["--json"]].concat());
 
-    let said = format!(
+    let text = format!(
         "drained 1 message to {}; 2 messages invisible or new in the queue\n",
         file.display()
     );
-    assert_eq!(first.output, said);
+    assert_eq!(first.output, text);
     assert!(second.output.contains("\"drained\":0"), "{second:?}");
     assert!(second.output.contains("\"left\":2"), "{second:?}");
 }
@@ -102,7 +102,7 @@ fn hanging(server: &Server, fifo: &Path) -> (Child, File) {
 }
 
 #[test]
-fn a_drain_that_is_interrupted_gives_back_what_it_did_not_write() {
+fn an_interrupted_drain_makes_unwritten_messages_visible() {
     let (server, directory) = (server(), tempdir().unwrap());
     let (child, reader) = hanging(&server, &directory.path().join("pipe"));
 
@@ -118,7 +118,7 @@ fn a_drain_that_is_interrupted_gives_back_what_it_did_not_write() {
 }
 
 #[test]
-fn a_drain_whose_reader_goes_away_fails_and_gives_back_what_it_did_not_read() {
+fn a_drain_into_a_closed_pipe_fails_and_makes_unread_messages_visible() {
     let (server, directory) = (server(), tempdir().unwrap());
     let (child, reader) = hanging(&server, &directory.path().join("pipe"));
 
@@ -126,15 +126,15 @@ fn a_drain_whose_reader_goes_away_fails_and_gives_back_what_it_did_not_read() {
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    for said in ["the reader closed it", "0 messages drained"] {
-        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    for text in ["the reader closed it", "0 messages drained"] {
+        assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
     let out = succeeds(&server, &["queue", "drain", "jobs", "--to", "-"]).output;
     assert_eq!(out.lines().count(), LARGE, "all of them are to be had at once");
 }
 
 #[test]
-fn a_drain_whose_server_goes_away_says_how_far_it_came() {
+fn a_drain_that_loses_its_server_reports_its_progress() {
     let (server, directory) = (server(), tempdir().unwrap());
     let (child, mut reader) = hanging(&server, &directory.path().join("pipe"));
     let endpoint = server.endpoint();
@@ -144,8 +144,8 @@ fn a_drain_whose_server_goes_away_says_how_far_it_came() {
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    for said in [&endpoint[..], "0 messages drained", "some may be invisible for 5 minutes"] {
-        assert!(ended.errors.contains(said), "{said}: {ended:?}");
+    for text in [&endpoint[..], "0 messages drained", "some may be invisible for 5 minutes"] {
+        assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
     assert!(!ended.errors.contains("nothing was sent"), "{ended:?}");
     read.join().unwrap().unwrap();

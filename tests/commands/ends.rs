@@ -24,7 +24,7 @@ fn unread(mut command: Command) -> Ended {
 }
 
 #[test]
-fn a_command_whose_standard_error_is_closed_ends_as_it_would() {
+fn closed_standard_error_does_not_change_the_exit_code() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = directory.path().join("rows.jsonl");
     fs::write(&file, "{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\noops\n").unwrap();
@@ -58,7 +58,7 @@ fn limited(a_second: &str, at_once: &str) -> Server {
 }
 
 #[test]
-fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
+fn an_interrupted_import_reports_its_progress_and_how_to_resume() {
     // All rows take minutes, and a chunk of five hundred two seconds, after which there is a checkpoint.
     let (server, directory) = (limited("250", "250"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
@@ -69,12 +69,12 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
     let import = ["table", "import", "rows", file.to_str().unwrap()];
 
     let child = spawned(&server, &import);
-    assert!(becomes(|| checkpoint.exists()), "the import checkpoint its progress");
+    assert!(becomes(|| checkpoint.exists()), "the import saves its progress");
     interrupt(&child);
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    for text in ["interrupted", &server.endpoint(), " rows written", "go on with --resume"] {
+    for text in ["interrupted", &server.endpoint(), " rows written", "continue with --resume"] {
         assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
     let saved: Value = serde_json::from_slice(&fs::read(&checkpoint).unwrap()).unwrap();
@@ -86,7 +86,7 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_how_to_go_on() {
 }
 
 #[test]
-fn an_import_that_stops_at_a_row_does_not_wait_for_the_rest_of_a_pipe() {
+fn an_import_that_fails_at_a_row_does_not_wait_for_more_input() {
     let server = server();
     succeeds(&server, &["table", "create", "rows"]);
     succeeds(&server, &["table", "insert", "rows", "-p", "p", "-r", "00000", "-s", "mine=1"]);
@@ -131,8 +131,8 @@ fn write_workspace(folder: &Path, entities: usize) {
 }
 
 #[test]
-fn an_import_that_is_interrupted_while_it_compares_ends_and_says_how_to_go_on() {
-    // What is copied uses up what there is, so that reading it back takes minutes.
+fn an_import_interrupted_during_the_comparison_reports_how_to_resume() {
+    // The copy uses up the quota, so that reading it back takes minutes.
     let (server, directory) = (limited("1", "200"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     let (workspace, checkpoint) = (path("ws"), path("ws.trestle-import"));
@@ -148,7 +148,7 @@ fn an_import_that_is_interrupted_while_it_compares_ends_and_says_how_to_go_on() 
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(130), "{ended:?}");
-    let hint = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
+    let hint = format!("continue with --resume: checkpoint=`{}`", checkpoint.display());
     for text in ["interrupted", &server.endpoint(), "200 entities", &hint] {
         assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
@@ -186,7 +186,7 @@ fn files_that_are_missing_or_malformed_are_usage_errors() {
         let args = [&["table", "list"][..], &https, &[authorities]].concat();
         let ended = Ended::of(bare(&args));
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        let said = ended.errors.contains("holds no certificate");
-        assert_eq!(said, authorities == &bad, "{ended:?}");
+        let is_reported = ended.errors.contains("has no certificates");
+        assert_eq!(is_reported, authorities == &bad, "{ended:?}");
     }
 }

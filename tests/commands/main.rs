@@ -1,5 +1,5 @@
 //! The client commands of the real binary against a real server: what they leave behind, what they
-//! refuse, and what they say when they end early.
+//! refuse, and what they report when they end early.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
@@ -7,6 +7,7 @@ mod addresses;
 mod client;
 mod drained;
 mod ends;
+mod repair;
 mod resumed;
 mod shown;
 mod signed;

@@ -89,7 +89,7 @@ fn name(path: &Path) -> &str {
 }
 
 #[test]
-fn an_interrupted_command_is_not_started_again_by_accident() {
+fn an_interrupted_command_is_not_restarted_without_resume() {
     for (stopped, what) in [(Stopped::load(), "load"), (Stopped::import(), "import")] {
         let checkpoint = fs::read(&stopped.checkpoint).unwrap();
         stopped.write(stopped.lines);
@@ -98,7 +98,7 @@ fn an_interrupted_command_is_not_started_again_by_accident() {
 
         assert_eq!(again.code, Some(2), "{again:?}");
         let text = format!(
-            "an interrupted {what} was found: `{}`: go on with --resume, or remove it",
+            "an interrupted {what} was found: `{}`: continue with --resume, or remove it",
             name(&stopped.checkpoint)
         );
         assert!(again.errors.contains(&text), "{again:?}");
@@ -154,10 +154,10 @@ fn a_file_that_changed_before_the_checkpoint_is_not_resumed() {
 }
 
 #[test]
-fn a_checkpoint_of_another_version_or_another_job_is_refused_with_a_way_out() {
+fn rejects_a_checkpoint_of_another_version_or_job_with_a_hint() {
     for stopped in [Stopped::load(), Stopped::import()] {
         let saved = stopped.object();
-        let way_out = format!("to start again, remove `{}`", name(&stopped.checkpoint));
+        let hint = format!("to start again, remove `{}`", name(&stopped.checkpoint));
         for (pointer, value, rule) in [
             ("/version", json!(7), "the checkpoint has version 7"),
             ("/job/endpoint", json!("http://elsewhere"), "was another one (endpoint changed)"),
@@ -171,18 +171,18 @@ fn a_checkpoint_of_another_version_or_another_job_is_refused_with_a_way_out() {
 
             assert_eq!(refused.code, Some(2), "{refused:?}");
             assert!(refused.errors.contains(rule), "{rule}: {refused:?}");
-            assert!(refused.errors.contains(&way_out), "{refused:?}");
+            assert!(refused.errors.contains(&hint), "{refused:?}");
         }
         fs::remove_file(&stopped.checkpoint).unwrap();
         let mode: &[&str] =
             if stopped.command[0] == "table" { &["--mode", "replace"] } else { &[] };
         stopped.write(stopped.lines);
-        assert_eq!(stopped.run(mode).code, Some(0), "the way out works");
+        assert_eq!(stopped.run(mode).code, Some(0), "the hint works");
     }
 }
 
 #[test]
-fn a_load_that_did_not_begin_leaves_no_checkpoint() {
+fn a_load_that_sent_nothing_leaves_no_checkpoint() {
     let (server, directory) = (server(), tempdir().unwrap());
     succeeds(&server, &["queue", "create", "jobs"]);
     let file = directory.path().join("lines.jsonl");
@@ -217,6 +217,20 @@ fn a_committed_pending_batch_is_sent_once_also_where_lines_were_appended() {
         let text = format!("loaded {} messages", expected.len());
         assert!(loaded.output.contains(&text), "{loaded:?}");
     }
+}
+
+#[test]
+fn a_file_that_was_loaded_is_sent_again_by_another_load() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let file = directory.path().join("lines.jsonl");
+    fs::write(&file, LINES.join("\n")).unwrap();
+    succeeds(&server, &["queue", "create", "jobs"]);
+
+    for _ in 0..2 {
+        succeeds(&server, &["queue", "load", "jobs", name(&file)]);
+    }
+
+    assert_eq!(texts(&server), ["one", "two", "three", "one", "two", "three"]);
 }
 
 #[test]

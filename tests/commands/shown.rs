@@ -5,24 +5,24 @@ use serde_json::Value;
 use crate::client::{Ended, bare, run, server, succeeds};
 
 #[test]
-fn a_dead_letter_tells_where_it_comes_from_and_how_often_it_was_tried() {
+fn a_dead_letter_is_shown_with_its_source_queue_and_dequeue_count() {
     let server = server();
     succeeds(&server, &["queue", "create", "failed"]);
     let dead = ["--dead-letter", "failed", "--max-dequeue-count", "1"];
     succeeds(&server, &[&["queue", "create", "jobs"][..], &dead].concat());
     succeeds(&server, &["queue", "send", "jobs", "a job"]);
     let without = succeeds(&server, &["queue", "peek", "jobs"]).output;
-    succeeds(&server, &["queue", "receive", "jobs", "--hidden", "1s"]);
+    succeeds(&server, &["queue", "receive", "jobs", "--visibility-timeout", "1s"]);
     succeeds(&server, &["queue", "receive", "jobs", "--wait", "3s"]);
 
     let peeked = succeeds(&server, &["queue", "peek", "failed"]).output;
 
     let header = peeked.lines().nth(1).unwrap();
-    assert!(header.contains("From") && header.contains("Tried"), "{peeked}");
+    assert!(header.contains("Dead letter origin"), "{peeked}");
     let row = peeked.lines().nth(3).unwrap();
     let cells: Vec<_> = row.split(['│', '┆']).map(str::trim).collect();
-    assert!(cells.contains(&"jobs") && cells.contains(&"1"), "{peeked}");
-    assert!(!without.contains("From") && !without.contains("Tried"), "{without}");
+    assert!(cells.contains(&"queue=jobs, dequeue_count=1"), "{peeked}");
+    assert!(!without.contains("Dead letter origin"), "{without}");
     let moved = succeeds(&server, &["queue", "redrive", "failed"]).output;
     assert_eq!(moved, "moved 1 message\n");
 }
@@ -47,8 +47,15 @@ fn the_settings_of_a_queue_are_shown() {
     let json = succeeds(&server, &["queue", "stats", "jobs", "--json"]).output;
     let list = succeeds(&server, &["queue", "list", "--prefix", "jobs", "--json"]).output;
 
-    for said in ["failed", "after 3 deliveries", "300 s", "owner=me"] {
-        assert!(stats.contains(said), "{said}: {stats}");
+    for (name, value) in [
+        ("Dead letter", "failed"),
+        ("Max dequeue count", "3"),
+        ("Deduplication window seconds", "300"),
+        ("Metadata", "owner=me"),
+    ] {
+        let row = stats.lines().find(|row| row.contains(&format!("│ {name} ")));
+        let row = row.unwrap_or_else(|| panic!("{name}: {stats}"));
+        assert!(row.contains(&format!("┆ {value} ")), "{row}");
     }
     for json in [json, list] {
         let json: Value = serde_json::from_str(&json).unwrap();
@@ -60,7 +67,7 @@ fn the_settings_of_a_queue_are_shown() {
 }
 
 #[test]
-fn help_of_queues_speaks_of_queues() {
+fn help_of_queue_commands_has_the_exit_codes_of_queues() {
     for command in ["send", "drain", "stats"] {
         let help = Ended::of(bare(&["queue", command, "--help"])).output;
         assert!(help.contains("no such queue or message"), "{help}");
@@ -71,7 +78,7 @@ fn help_of_queues_speaks_of_queues() {
 }
 
 #[test]
-fn deleting_and_clearing_a_queue_unasked_names_it_and_deletes_nothing() {
+fn deleting_or_clearing_a_queue_needs_confirmation() {
     let server = server();
     succeeds(&server, &["queue", "create", "jobs"]);
 

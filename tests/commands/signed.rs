@@ -3,7 +3,7 @@
 use crate::client::{Ended, bare};
 
 #[test]
-fn a_signature_ends_days_from_now_and_a_time_that_is_past_is_warned_of() {
+fn an_expiry_may_be_a_duration_and_one_in_the_past_gets_a_warning() {
     let sign = |more: &[&str]| {
         let account = ["--account", "devstoreaccount1"];
         Ended::of(bare(&[&["sas", "table", "orders"][..], &account, more].concat()))

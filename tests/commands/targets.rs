@@ -20,7 +20,7 @@ fn with_table() -> trestle_tests::Server {
 }
 
 #[test]
-fn an_export_or_a_drain_into_a_pipe_goes_through_it_and_leaves_it_a_pipe() {
+fn an_export_or_drain_writes_to_a_pipe_without_replacing_it() {
     let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
     succeeds(&server, &["queue", "create", "jobs"]);
     succeeds(&server, &["queue", "send", "jobs", "a job"]);
@@ -47,11 +47,11 @@ fn an_export_or_a_drain_into_a_pipe_goes_through_it_and_leaves_it_a_pipe() {
     let resumed = run(&server, &["table", "export", "rows", name, "--resume"]);
     assert_eq!(resumed.code, Some(2), "{resumed:?}");
     let beside: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
-    assert_eq!(beside.len(), 2, "no notes are left beside it: {beside:?}");
+    assert_eq!(beside.len(), 2, "no checkpoint remains: {beside:?}");
 }
 
 #[test]
-fn an_export_into_a_pipe_whose_reader_goes_away_fails_and_says_so() {
+fn an_export_into_a_closed_pipe_fails() {
     let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
     // More than the buffer of a pipe takes.
     let text = format!("text={}", "x".repeat(30_000));
@@ -71,7 +71,7 @@ fn an_export_into_a_pipe_whose_reader_goes_away_fails_and_says_so() {
 }
 
 #[test]
-fn an_export_through_a_link_writes_the_file_that_it_leads_to() {
+fn an_export_to_a_link_replaces_its_target() {
     let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     fs::create_dir(path("inner")).unwrap();

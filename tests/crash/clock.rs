@@ -1,9 +1,10 @@
-//! A clock that goes back while the server is down: no message is lost, doubled, or later than it would have been.
+//! A wall clock that steps, while the server runs and while it is down: no message is lost, delivered twice, expired
+//! early, or later than it would have been.
 
-use std::time::Duration;
+use std::{fs, path::Path, time::Duration};
 
 use trestle_proto::queue::v1::{CreateQueueRequest, OutgoingMessage, Queue as QueueMessage};
-use trestle_tests::{Queue, Server, receipt_of, seconds, text, texts};
+use trestle_tests::{Queue, Server, metric, receipt_of, seconds, text, texts, with_ttl};
 
 use crate::{faults::library, start};
 
@@ -63,5 +64,57 @@ async fn clock_set_back_over_a_restart_delays_and_repeats_nothing() {
     assert!(jobs.delete_all(receipts).await.unwrap().iter().all(Result::is_ok));
     assert_eq!(texts(&jobs.receive(32, seconds(600)).await.unwrap()), ["g2"], "the group goes on");
     assert_eq!(jobs.count().await, 4, "held: 2, new, g2; behind: g3");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// How far service time is ahead of the wall clock, in seconds.
+async fn offset(server: &Server) -> f64 {
+    metric(&server.page("/metrics").await, "trestle_clock_offset").expect("the gauge is exported")
+}
+
+/// Steps the wall clock by so many seconds from that of the machine.
+fn step(triggers: &Path, seconds: i64) {
+    // As a whole: the server reads it at any time.
+    let draft = triggers.join("draft");
+    fs::write(&draft, seconds.to_string()).unwrap();
+    fs::rename(draft, triggers.join("clock-step")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stepping_clock_expires_no_message_early_and_delivers_none_twice() {
+    let Some(library) = library() else { return };
+    let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = triggers.path().join("log");
+    let directory = triggers.path().to_str().unwrap();
+    let settings = [("LD_PRELOAD", library), ("KVFAULT_DIR", directory)];
+    let arguments = ["--data-dir", data.path().to_str().unwrap()];
+    let server = Server::start_logging(&log, &arguments, &settings);
+    let (kept, invisible) = (create(&server, "kept").await, create(&server, "invisible").await);
+    let bodies: Vec<_> = (0..20).map(|number| text(&number.to_string())).collect();
+    let expiring = bodies.iter().cloned().map(|message| with_ttl(message, seconds(1800)));
+    kept.send_all(expiring.collect()).await.unwrap();
+    invisible.send_all(bodies).await.unwrap();
+    assert_eq!(invisible.receive(32, seconds(1800)).await.unwrap().len(), 20);
+
+    for hour in [-3600, 3600] {
+        step(triggers.path(), hour);
+        let ended = tokio::time::Instant::now() + Duration::from_secs(2);
+        while tokio::time::Instant::now() < ended {
+            kept.peek(1).await.unwrap();
+            assert_eq!(invisible.receive(32, seconds(1800)).await.unwrap(), [], "{hour}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!((offset(&server).await + hour as f64).abs() < 10.0, "{}", offset(&server).await);
+        step(triggers.path(), 0);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(invisible.receive(32, seconds(1800)).await.unwrap(), [], "{hour}");
+        assert!(offset(&server).await.abs() < 1.0, "{}", offset(&server).await);
+    }
+    // Longer than the sweeper takes to remove what has expired.
+    tokio::time::sleep(NOTED).await;
+    assert_eq!(kept.receive(32, seconds(30)).await.unwrap().len(), 20, "none expired early");
+    let log = fs::read_to_string(log).unwrap();
+    assert_eq!(log.matches("service time is away from the wall clock").count(), 2, "{log}");
+    assert_eq!(log.matches("service time is near the wall clock again").count(), 2, "{log}");
     assert_eq!(server.terminate(), Some(0));
 }

@@ -112,7 +112,7 @@ async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
     let queue = crate::queue::create(&first.channel()).await;
     let open = StreamOpen { queue: queue.name(), credit: 3, ..Default::default() };
     let open = StreamMessagesRequest { message: Some(Message::Open(open)) };
-    // The client says nothing more, and does not end its side either.
+    // The client sends nothing more, and does not end its side either.
     let requests = tokio_stream::once(open).chain(tokio_stream::pending());
     let mut stream = queue.client().stream_messages(requests).await.unwrap().into_inner();
     queue.send(text("streamed")).await.unwrap();

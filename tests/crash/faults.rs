@@ -18,7 +18,7 @@ use tonic_health::{
     ServingStatus,
     pb::{HealthCheckRequest, health_client::HealthClient},
 };
-use trestle_tests::{Table, entity};
+use trestle_tests::{RestRequest, Server, Table, entity, exchange};
 
 use crate::{
     contents::{Contents, MAIN},
@@ -62,7 +62,21 @@ async fn becomes_unhealthy(channel: &Channel, service: &str) {
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(10), not_serving).await;
-    assert!(waited.is_ok(), "`{service}` still says that it serves");
+    assert!(waited.is_ok(), "`{service}` still reports SERVING");
+}
+
+/// A status that clients of Azure retry would keep them for minutes, and only a restart helps.
+async fn rest_clients_get_no_retry_delay(server: &Server) {
+    let entity = r#"{"PartitionKey":"late","RowKey":"rest"}"#;
+    let insert = RestRequest::json("POST", &format!("/{MAIN}"), entity);
+    let refused = exchange(&server.address("azure_table"), insert).await;
+    assert_eq!(refused.failure(), (403, "InsufficientAccountPermissions"), "{refused:?}");
+    assert_eq!(refused.header("retry-after"), "");
+    for part in ["until the server is restarted", "sync of a journal", "os error 5", "db/0.jnl"] {
+        assert!(refused.text().contains(part), "{part}: {refused:?}");
+    }
+    let read = RestRequest::table("GET", &format!("/{MAIN}()?$top=1"));
+    assert_eq!(exchange(&server.address("azure_table"), read).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,16 +105,17 @@ async fn failed_sync_refuses_all_writes_until_a_restart_that_loses_none() {
     fs::remove_file(&trigger).unwrap();
 
     for writer in &crew {
-        let refusal = writer.refusal.as_ref().expect("only a failure ends a run");
-        let is_unknown = refusal.kind() == (Code::Unknown, "OUTCOME_UNKNOWN");
-        let is_stopped = refusal.kind() == (Code::Unavailable, "STORAGE_STOPPED");
-        assert!(is_unknown || is_stopped, "{refusal:?}");
+        let error = writer.error.as_ref().expect("only a failure ends a run");
+        let is_unknown = error.kind() == (Code::Unknown, "OUTCOME_UNKNOWN");
+        let is_stopped = error.kind() == (Code::Unavailable, "STORAGE_STOPPED");
+        assert!(is_unknown || is_stopped, "{error:?}");
     }
     // The disk works again, and still the server must not trust it.
     for row in 0..100 {
         let refused = main.insert(entity("late", &row.to_string(), [])).await.unwrap_err();
         assert_eq!(refused.kind(), (Code::Unavailable, "STORAGE_STOPPED"));
     }
+    rest_clients_get_no_retry_delay(&server).await;
     becomes_unhealthy(&channel, "").await;
     becomes_unhealthy(&channel, "trestle.table.v1.TableService").await;
     // Reads go on, and show what was acknowledged: nothing is known to be lost.

@@ -32,8 +32,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Writes before the gap, and as many after it.
 const WRITES: u64 = 100;
-/// Refusals in the gap.
-const REFUSALS: u64 = 20;
+/// Errors in the gap.
+const ERRORS: u64 = 20;
 
 /// One address in front of processes that come and go, as a service has in a cluster.
 struct Front {
@@ -66,7 +66,7 @@ impl Front {
         Self { address, accepting, refusing }
     }
 
-    /// Refuses new connections, as for a process that is going; keeps those that are there.
+    /// Refuses new connections, as for a process that shuts down; keeps those that are open.
     async fn refuse(&self) {
         self.refusing.notify_one();
         while TcpStream::connect(self.address).await.is_ok() {
@@ -99,8 +99,8 @@ fn table_process(data: &TempDir) -> Server {
 /// Waits until reads work again.
 async fn recovered(table: &Table) {
     let works = async {
-        while let Err(refusal) = table.get("p", "first").await {
-            assert_eq!(refusal.code, Code::Unavailable, "a read: {refusal:?}");
+        while let Err(error) = table.get("p", "first").await {
+            assert_eq!(error.code, Code::Unavailable, "a read: {error:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -132,9 +132,9 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
         front.refuse().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
-        counts.refused.by(REFUSALS).await;
-        let gone: CallError = table.get("p", "first").await.unwrap_err();
-        assert_eq!(gone.code, Code::Unavailable, "{gone:?}");
+        counts.refused.by(ERRORS).await;
+        let unavailable: CallError = table.get("p", "first").await.unwrap_err();
+        assert_eq!(unavailable.code, Code::Unavailable, "{unavailable:?}");
         let second = table_process(&data);
         let front = Front::open(address, second.address("grpc")).await;
         recovered(&table).await;

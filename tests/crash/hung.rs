@@ -71,7 +71,7 @@ async fn calls(gateway: &Server, count: usize) -> Vec<Code> {
     join_all((0..count).map(|_| call(client.clone()))).await
 }
 
-/// Whether a call ended because its time was over: as the gateway says it, or as the client does,
+/// Whether a call ended because its deadline passed: as the gateway reports it, or as the client does,
 /// whose clock may be first.
 fn is_late(code: Code) -> bool {
     matches!(code, Code::DeadlineExceeded | Code::Cancelled)

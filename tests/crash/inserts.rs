@@ -52,15 +52,15 @@ impl Outcomes {
                     counts.written.step();
                     outcomes.written.insert(row)
                 }
-                Err(refusal) => {
+                Err(error) => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
-                    match refusal.kind() {
+                    match error.kind() {
                         NOTHING_WRITTEN => {
                             counts.refused.step();
                             outcomes.refused.insert(row)
                         }
                         UNKNOWN => outcomes.unknown.insert(row),
-                        other => panic!("no client can retry {other:?}: {refusal:?}"),
+                        other => panic!("no client can retry {other:?}: {error:?}"),
                     }
                 }
             };
@@ -91,23 +91,22 @@ impl Outcomes {
     }
 
     /// Retries what failed, as clients should: an insert is conditional, and reports whether it has
-    /// happened before. Then the rows of `others` are there, every one of these, and no more.
+    /// happened before. Then the rows of `others` exist, every one of these, and no more.
     pub(crate) async fn repeat(&self, table: &Table, others: &[&str]) {
         for row in &self.refused {
             table.insert(entity("p", row, [])).await.expect("nothing was written");
         }
         for row in &self.unknown {
-            if let Err(refusal) = table.insert(entity("p", row, [])).await {
-                assert_eq!(refusal.kind(), (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS"));
+            if let Err(error) = table.insert(entity("p", row, [])).await {
+                assert_eq!(error.kind(), (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS"));
             }
         }
         let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
-        let asked = [&self.written, &self.refused, &self.unknown].into_iter().flatten().cloned();
-        let asked: BTreeSet<_> = asked.chain(others.iter().map(|&row| row.to_owned())).collect();
-        let differ: Vec<_> = rows.symmetric_difference(&asked).collect();
-        assert!(
-            differ.is_empty(),
-            "not there after it was repeated, or never asked for: {differ:?}"
-        );
+        let attempted =
+            [&self.written, &self.refused, &self.unknown].into_iter().flatten().cloned();
+        let attempted: BTreeSet<_> =
+            attempted.chain(others.iter().map(|&row| row.to_owned())).collect();
+        let differ: Vec<_> = rows.symmetric_difference(&attempted).collect();
+        assert!(differ.is_empty(), "missing after it was repeated, or never attempted: {differ:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The server killed, stopped, restarted, and on a disk that fails: what it acknowledged is kept,
 //! what it refused is not, and nothing is half done.
 //!
-//! Every test starts the real binary and speaks gRPC to it.
+//! Every test starts the real binary and calls it over gRPC.
 
 #![allow(
     clippy::unwrap_used,

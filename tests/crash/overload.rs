@@ -31,7 +31,7 @@ const COUNTED: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 3;
 /// The share of its peak that the server must get done under overload. It is to be 0.7, to which
 /// the bench holds a release build on a machine of its own; here client and server share the cores
-/// of a debug build with whatever else runs, and the refusals themselves cost ten times as much.
+/// of a debug build with whatever else runs, and the errors themselves cost ten times as much.
 const GOODPUT_MIN: f64 = 0.5;
 /// Most memory that the overload may cost beyond what the peak does: bodies in flight are bounded
 /// by 16 MiB and answers by one for each call, the rest is connections and the allocator.
@@ -139,12 +139,12 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     let outcomes = join_all(callers).await.concat();
     let grown = resident_mib(&server) - before;
 
-    let refusals: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
-    println!("calls: {}, refused: {}, grown: {grown:.0} MiB", outcomes.len(), refusals.len());
-    assert!(!refusals.is_empty() && refusals.len() < outcomes.len());
-    for refusal in refusals {
-        assert_eq!(refusal.code(), Code::ResourceExhausted, "{refusal:?}");
-        assert!(advice(refusal).is_some_and(|wait| !wait.is_zero()), "{refusal:?}");
+    let errors: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    println!("calls: {}, refused: {}, grown: {grown:.0} MiB", outcomes.len(), errors.len());
+    assert!(!errors.is_empty() && errors.len() < outcomes.len());
+    for error in errors {
+        assert_eq!(error.code(), Code::ResourceExhausted, "{error:?}");
+        assert!(advice(error).is_some_and(|wait| !wait.is_zero()), "{error:?}");
     }
     assert!(grown < GROWTH_MIB_MAX, "{grown}");
 
@@ -154,7 +154,7 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
             match upsert(&mut client, caller).await {
                 Ok(()) => return true,
                 Err(status) => {
-                    let wait = advice(&status).expect("turned away without advice");
+                    let wait = advice(&status).expect("rejected without advice");
                     tokio::time::sleep(wait * attempt).await;
                 }
             }

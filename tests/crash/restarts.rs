@@ -112,7 +112,7 @@ impl Handover {
         match self {
             // Longer than a start takes.
             Self::Gap => Duration::from_secs(3),
-            // What the refusal says.
+            // The content of the error.
             Self::Overlap => Duration::from_millis(500),
         }
     }
@@ -137,7 +137,7 @@ async fn read_rows(table: &Table, read: &Progress, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         match answered(table.get("p", "first")).await {
             Ok(_) => read.step(),
-            Err(refusal) => assert_eq!(refusal.code, Code::Unavailable, "{refusal:?}"),
+            Err(error) => assert_eq!(error.code, Code::Unavailable, "{error:?}"),
         }
     }
 }
@@ -197,13 +197,13 @@ impl Once<'_> {
         A: Future<Output = Result<T, CallError>>,
     {
         match answered(call()).await {
-            Err(refusal) if refusal.code == Code::Unavailable => {
+            Err(error) if error.code == Code::Unavailable => {
                 self.retried.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(self.come_back_after).await;
                 let again = answered(call()).await;
-                again.unwrap_or_else(|again| panic!("{again:?} after {refusal:?}"))
+                again.unwrap_or_else(|again| panic!("{again:?} after {error:?}"))
             }
-            answer => answer.unwrap_or_else(|refusal| panic!("not retried: {refusal:?}")),
+            answer => answer.unwrap_or_else(|error| panic!("not retried: {error:?}")),
         }
     }
 }
@@ -294,6 +294,6 @@ async fn rolling_restart_fails_no_call_of_a_client_that_retries_once() {
 async fn gateway_replacement_on_a_shared_port_refuses_no_connection() {
     let (_, of_gateway) = roll(Handover::Overlap).await;
 
-    // Its own refusal, once for each connection: clients of tonic lose calls otherwise.
+    // Its own error, once for each connection: clients of tonic lose calls otherwise.
     assert!(of_gateway <= RESTARTS * CLIENTS, "{of_gateway}");
 }

@@ -44,7 +44,7 @@ fn write_rows(path: &Path) {
     fs::write(path, text).expect("the file is written");
 }
 
-/// Kills the import once it has noted progress; false when it was over before.
+/// Kills the import once it has a checkpoint; false when it was over before.
 fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
     let mut import = trestle(server, args).spawn().expect("the client runs");
     let started = Instant::now();
@@ -84,7 +84,7 @@ fn killed_import_resumes_to_exactly_the_rows_of_its_file() {
     succeeds(&server, &["table", "export", "rows", exported.to_str().unwrap()]);
     let (before, after) = (fs::read(&rows).unwrap(), fs::read(&exported).unwrap());
     assert!(before == after, "{} bytes became {}", before.len(), after.len());
-    assert!(!notes.exists(), "the notes are gone once the import is complete");
+    assert!(!notes.exists(), "the checkpoint is deleted once the import is complete");
 }
 
 /// Messages of the file: enough for many batches.
@@ -116,7 +116,7 @@ fn repeatedly_killed_load_sends_every_message_once() {
     }
     succeeds(&server, &resume);
 
-    assert!(!notes.exists(), "the notes are gone once the load is complete");
+    assert!(!notes.exists(), "the checkpoint is deleted once the load is complete");
     succeeds(&server, &["queue", "drain", "jobs", "--to", drained.to_str().unwrap()]);
     let seen = fs::read_to_string(&drained).unwrap();
     let text = |line: &str| {

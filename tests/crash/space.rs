@@ -21,7 +21,7 @@ async fn full_disk_refuses_writes_and_accepts_deletes_until_space_is_freed() {
     let server = start(&data, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", "4000000000000000000")]);
     let table = Table::over(&server.channel(), MAIN);
     let row = |row| entity("p", row, [int("n", 2)]);
-    let refusals = [
+    let errors = [
         table.insert(row("e")).await.err(),
         table.upsert(row("a"), WriteMode::Merge).await.err(),
         table.update(row("a"), WriteMode::Replace, None).await.err(),
@@ -29,10 +29,10 @@ async fn full_disk_refuses_writes_and_accepts_deletes_until_space_is_freed() {
         create(&Table::over(&server.channel(), "another")).await.err(),
     ];
 
-    for (place, refusal) in refusals.into_iter().enumerate() {
-        let refusal = refusal.unwrap_or_else(|| panic!("operation {place} was taken"));
+    for (place, error) in errors.into_iter().enumerate() {
+        let error = error.unwrap_or_else(|| panic!("operation {place} was accepted"));
         let wanted = (Code::ResourceExhausted, "INSUFFICIENT_STORAGE");
-        assert_eq!(refusal.kind(), wanted, "operation {place}");
+        assert_eq!(error.kind(), wanted, "operation {place}");
     }
     assert_eq!(table.rows("n eq 1").await.unwrap(), ["a", "b", "c", "d"]);
     table.delete("p", "b", None).await.unwrap();

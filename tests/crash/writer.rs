@@ -62,7 +62,7 @@ pub(crate) struct Writer {
     /// Writes acknowledged so far.
     pub(crate) acknowledged: Arc<Progress>,
     /// What ended its last run.
-    pub(crate) refusal: Option<CallError>,
+    pub(crate) error: Option<CallError>,
 }
 
 /// Writers of every kind.
@@ -73,7 +73,7 @@ pub(crate) fn crew() -> Vec<Writer> {
         next: 0,
         history: WriteHistory::default(),
         acknowledged: Arc::default(),
-        refusal: None,
+        error: None,
     };
     JOBS.iter().enumerate().map(writer).collect()
 }
@@ -105,9 +105,9 @@ type Outcome = Result<Option<Stamp>, CallError>;
 impl Writer {
     /// Writes until a write fails.
     async fn run(mut self, channel: Channel) -> Self {
-        self.refusal = None;
+        self.error = None;
         let main = Table::over(&channel, MAIN);
-        while self.refusal.is_none() {
+        while self.error.is_none() {
             self.next += 1;
             match self.job {
                 Job::Insert => self.insert(&main).await,
@@ -155,7 +155,7 @@ impl Writer {
         let call = main.insert(self.row(&row));
         let value = State::Value(self.next);
         self.write(&[(item.clone(), value)], async { call.await.map(stamp) }).await;
-        if self.refusal.is_none() && self.next % 5 != 0 {
+        if self.error.is_none() && self.next % 5 != 0 {
             let name = self.name.clone();
             let call = main.delete(&name, &row, None);
             self.write(&[(item, State::Absent)], async { call.await.map(|()| None) }).await;
@@ -182,7 +182,7 @@ impl Writer {
             let call = create(&table);
             self.write(&[(item, State::Value(0))], async { call.await.map(|()| None) }).await;
             let row = entity("p", &self.next.to_string(), []);
-            if self.refusal.is_none() {
+            if self.error.is_none() {
                 let call = table.insert(row);
                 let value = State::Value(self.next);
                 self.write(&[(inside, value)], async { call.await.map(|_| None) }).await;
@@ -213,15 +213,15 @@ impl Writer {
                     self.history.acknowledge(item, *state, stamp.clone());
                 }
             }
-            Err(refusal) => {
-                // Said by the server, this is a promise too; a client that does not know says it
+            Err(error) => {
+                // From the server, this is a promise too; a client without an outcome reports it
                 // without a reason.
-                if refusal.code == Code::Unavailable && !refusal.reason.is_empty() {
+                if error.code == Code::Unavailable && !error.reason.is_empty() {
                     for (item, _) in states {
                         self.history.retract(item);
                     }
                 }
-                self.refusal = Some(refusal);
+                self.error = Some(error);
             }
         }
     }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds every fuzz target and runs each for a bounded time, ten seconds unless told, one on each processor.
+# Builds every fuzz target and runs each for a bounded time, ten seconds by default, one on each processor.
 #
 #   tests/fuzz/run.sh [seconds per target] [target ...]
 #
@@ -11,7 +11,7 @@ set -eu
 
 cd "$(dirname "$0")"
 
-# Runs a target for a time, out of a folder, and tells how it went; fails where it found something, or did nothing.
+# Runs a target for a time, out of a folder, and reports the result; fails where it found something, or ran nothing.
 fuzz() {
     found="artifacts/$1"
     mkdir -p "$found/corpus"
@@ -56,6 +56,6 @@ targets=$*
 if [ -z "$targets" ]; then
     targets=$(cd fuzz_targets && ls ./*.rs | sed 's|^\./||; s|\.rs$||')
 fi
-# One on each processor. What fails is told by xargs, once all the others have run.
+# One on each processor. A failure is reported by xargs, once all the others have run.
 # shellcheck disable=SC2086 # names without spaces
 printf '%s\n' $targets | xargs -n 1 -P "$(nproc)" ./run.sh --one "$seconds" "target/$host/release"

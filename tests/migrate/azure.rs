@@ -1,4 +1,4 @@
-//! `import azure`: what is refused before anything is asked. Real accounts are in the client suites.
+//! `import azure`: errors before the first request. Real accounts are in the client suites.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::command::{run, start, trestle};
 const KEY: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnRlcjI=";
 
 #[test]
-fn bad_connection_strings_are_usage_errors_without_the_secret() {
+fn a_malformed_connection_string_is_a_usage_error_without_the_secret() {
     let data = tempdir().unwrap();
     let server = start(&data);
     for (text, rule) in [
@@ -31,11 +31,11 @@ fn bad_connection_strings_are_usage_errors_without_the_secret() {
 }
 
 #[test]
-fn an_account_that_cannot_be_reached_is_unavailable() {
+fn an_unreachable_account_is_unavailable() {
     let (data, directory) = (tempdir().unwrap(), tempdir().unwrap());
     let server = start(&data);
     let file = directory.path().join("source");
-    // Nothing listens there.
+    // No process listens there.
     let endpoint = "TableEndpoint=http://127.0.0.1:1/acme";
     fs::write(&file, format!("AccountName=acme;AccountKey={KEY};{endpoint}\n")).unwrap();
 

@@ -61,7 +61,7 @@ fn a_workspace_is_copied_and_compared() {
 }
 
 #[test]
-fn what_is_there_already_is_not_touched_unless_asked_for() {
+fn rejects_targets_that_are_not_empty_without_into_existing() {
     let (data, directory) = (tempdir().unwrap(), written(&small()));
     let server = start(&data);
     succeeds(&server, &["table", "create", "ORDERS"]);
@@ -82,7 +82,7 @@ fn what_is_there_already_is_not_touched_unless_asked_for() {
 }
 
 #[test]
-fn a_difference_at_the_end_is_reported_and_fails_the_command() {
+fn a_difference_between_source_and_target_fails_the_command() {
     let (data, directory) = (tempdir().unwrap(), written(&small()));
     let server = start(&data);
     succeeds(&server, &["table", "create", "orders"]);
@@ -91,12 +91,12 @@ fn a_difference_at_the_end_is_reported_and_fails_the_command() {
     let ended = run(&server, &["import", "azurite", &path(&directory), "--into-existing"]);
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.output.contains("NO"), "{ended:?}");
+    assert!(ended.output.contains("┆ no "), "{ended:?}");
     assert!(ended.errors.contains("1 tables and queues differ"), "{ended:?}");
 }
 
 #[test]
-fn what_cannot_be_copied_is_named_with_the_reason_and_the_rest_is_copied() {
+fn reports_skipped_items_with_the_reason_and_copies_the_rest() {
     let mut workspace = small();
     workspace.raw_entity(r#"{"PartitionKey":1,"RowKey":"r","properties":{}}"#);
     workspace.raw_entity(
@@ -131,7 +131,7 @@ fn what_cannot_be_copied_is_named_with_the_reason_and_the_rest_is_copied() {
 }
 
 #[test]
-fn a_damaged_workspace_is_refused_before_anything_is_written() {
+fn rejects_a_damaged_workspace_before_anything_is_written() {
     let data = tempdir().unwrap();
     let server = start(&data);
     let damages: [(&str, Damage); 4] = [
@@ -157,7 +157,7 @@ fn a_damaged_workspace_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn rejects_what_is_not_a_workspace_as_a_usage_error() {
+fn a_directory_without_a_workspace_is_a_usage_error() {
     let (data, empty) = (tempdir().unwrap(), tempdir().unwrap());
     let server = start(&data);
     let empty = empty.path().to_str().unwrap();
@@ -173,7 +173,7 @@ fn rejects_what_is_not_a_workspace_as_a_usage_error() {
 }
 
 #[test]
-fn one_account_of_several_has_to_be_named() {
+fn a_workspace_of_several_accounts_needs_from_account() {
     let mut workspace = small();
     workspace.table("other", "Others", &[("p", "1", "")]);
     let (data, directory) = (tempdir().unwrap(), written(&workspace));

@@ -39,7 +39,7 @@ fn fill(source: &Server, directory: &Path) {
     succeeds(source, &["table", "import", "large", file.to_str().unwrap()]);
 }
 
-/// The ranges of the table that are read in part, by the checkpoint; and how many there are.
+/// The number of partly read ranges of the table in the checkpoint, and of all ranges.
 fn ranges(checkpoint: &Path) -> (usize, usize) {
     let text = fs::read_to_string(checkpoint).unwrap_or_default();
     let checkpoint: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -50,8 +50,9 @@ fn ranges(checkpoint: &Path) -> (usize, usize) {
 
 #[test]
 fn a_large_table_is_read_in_parallel_ranges_which_a_killed_import_resumes() {
-    let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
-    let (source, server) = (start(&there), start(&here));
+    let (source_data, data, directory) =
+        (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let (source, server) = (start(&source_data), start(&data));
     fill(&source, directory.path());
     let address = source.address("azure_table");
     let connection = format!(
@@ -59,7 +60,7 @@ fn a_large_table_is_read_in_parallel_ranges_which_a_killed_import_resumes() {
          TableEndpoint=http://{address}/devstoreaccount1"
     );
     let checkpoint = directory.path().join("checkpoint");
-    let import = ["import", "azure", &connection, "--notes", checkpoint.to_str().unwrap()];
+    let import = ["import", "azure", &connection, "--checkpoint", checkpoint.to_str().unwrap()];
 
     let mut killed = trestle(&server, &import).stdout(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
@@ -78,8 +79,8 @@ fn a_large_table_is_read_in_parallel_ranges_which_a_killed_import_resumes() {
     assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
     let counts = format!("\"table\":\"Large\",\"read\":{ENTITIES},\"written\":{ENTITIES},");
     assert!(output.contains(&counts), "{output}");
-    let here = succeeds(&server, &["table", "export", "large", "-"]);
-    let there = succeeds(&source, &["table", "export", "large", "-"]);
-    assert!(here == there, "every entity is here as it is there");
-    assert_eq!(here.lines().count(), ENTITIES as usize);
+    let copied = succeeds(&server, &["table", "export", "large", "-"]);
+    let original = succeeds(&source, &["table", "export", "large", "-"]);
+    assert!(copied == original, "every entity is equal in source and target");
+    assert_eq!(copied.lines().count(), ENTITIES as usize);
 }

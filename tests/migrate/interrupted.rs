@@ -1,4 +1,4 @@
-//! Imports that are killed on the way go on where they were, and lose and double nothing.
+//! Killed imports resume without loss or duplicates.
 
 use std::{
     fs,
@@ -74,7 +74,7 @@ fn has_progress(checkpoint: &Path) -> bool {
 }
 
 /// Kills the import once its checkpoint records that something was copied; false when it was over before.
-fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
+fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args);
     let mut import =
         import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the client runs");
@@ -90,15 +90,18 @@ fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
 }
 
 #[test]
-fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
+fn a_killed_import_resumes_without_loss_or_duplicates() {
     let prepared = Move::of(&large());
     let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
 
-    assert!(kill_on_the_way(server, &import, checkpoint), "the import was killed on the way");
+    assert!(
+        kill_after_progress(server, &import, checkpoint),
+        "the import was killed before its end"
+    );
 
     let again = run(server, &import);
     assert_eq!(again.code, Some(2), "{again:?}");
-    assert!(again.errors.contains("go on with --resume"), "{again:?}");
+    assert!(again.errors.contains("continue with --resume"), "{again:?}");
     let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
 
     assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
@@ -116,7 +119,7 @@ fn an_import_killed_on_the_way_goes_on_and_doubles_nothing() {
 }
 
 #[test]
-fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
+fn an_interrupted_import_reports_its_progress_and_resumes() {
     let prepared = Move::of(&large());
     let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
     let mut command = trestle(server, &import);
@@ -132,19 +135,22 @@ fn an_import_that_is_interrupted_says_how_far_it_came_and_goes_on() {
 
     let errors = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{errors}");
-    let hint = format!("go on with --resume: checkpoint=`{}`", checkpoint.display());
-    for said in ["error: interrupted", &server.endpoint(), " copied", &hint] {
-        assert!(errors.contains(said), "{said}: {errors}");
+    let hint = format!("continue with --resume: checkpoint=`{}`", checkpoint.display());
+    for text in ["error: interrupted", &server.endpoint(), " copied", &hint] {
+        assert!(errors.contains(text), "{text}: {errors}");
     }
     let output = succeeds(server, &[&import[..], &["--resume", "--json"]].concat());
     assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
 }
 
 #[test]
-fn an_import_that_changed_meanwhile_does_not_go_on() {
+fn rejects_the_checkpoint_of_a_changed_workspace() {
     let prepared = Move::of(&large());
     let (server, checkpoint, import) = (&prepared.server, &prepared.checkpoint, prepared.import());
-    assert!(kill_on_the_way(server, &import, checkpoint), "the import was killed on the way");
+    assert!(
+        kill_after_progress(server, &import, checkpoint),
+        "the import was killed before its end"
+    );
 
     let database = prepared.ws.join("__azurite_db_queue__.json");
     fs::write(&database, format!("{} ", fs::read_to_string(&database).unwrap())).unwrap();
@@ -158,7 +164,7 @@ fn an_import_that_changed_meanwhile_does_not_go_on() {
 }
 
 #[test]
-fn a_server_that_restarts_while_rows_move_fails_no_import() {
+fn an_import_survives_a_server_restart_during_the_copy() {
     let prepared = Move::of(&large());
     let mut import = trestle(&prepared.server, &[&prepared.import()[..], &["--json"]].concat());
     let Move { data, checkpoint, server, .. } = prepared;
@@ -181,7 +187,7 @@ fn a_server_that_restarts_while_rows_move_fails_no_import() {
 }
 
 #[test]
-fn a_server_that_restarts_while_tables_and_queues_are_made_fails_no_import() {
+fn an_import_survives_a_server_restart_during_creation() {
     let mut workspace = Workspace::default();
     for number in 0..500 {
         workspace.table(DEV, &format!("Table{number}"), &[("p", "r", "")]);
@@ -194,7 +200,7 @@ fn a_server_that_restarts_while_tables_and_queues_are_made_fails_no_import() {
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let import = import.expect("the client runs");
     let started = Instant::now();
-    // They are there before the first table is.
+    // The checkpoint is written before the first table is created.
     while !checkpoint.exists() && started.elapsed() < PROGRESS_WITHIN {
         std::thread::yield_now();
     }

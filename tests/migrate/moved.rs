@@ -1,5 +1,5 @@
 //! `import azure` from a live account, which is another server: encrypted, and emptied of messages
-//! by an import that is killed on the way.
+//! by an import that is killed.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ const MESSAGES: usize = 640;
 /// How long an import may take to write down its first progress.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
-/// How the account of a server is reached.
+/// The connection string of the account of a server.
 fn connection(server: &Server, scheme: &str) -> String {
     let at = |name: &str| format!("{scheme}://{}/devstoreaccount1", server.address(name));
     let (tables, queues) = (at("azure_table"), at("azure_queue"));
@@ -45,7 +45,7 @@ fn messages(server: &Server, queue: &str) -> usize {
 
 /// Kills an import in the middle of the messages that it moves, once its checkpoint records that it holds
 /// some and has moved so many.
-fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path, moved: usize) {
+fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path, moved: usize) {
     let mut import = trestle(server, args);
     let mut import = import.stdout(Stdio::null()).spawn().expect("the client runs");
     let started = Instant::now();
@@ -65,9 +65,10 @@ fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path, moved: usi
 }
 
 #[test]
-fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
-    let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
-    let (source, server) = (start(&there), start(&here));
+fn a_killed_import_moves_every_message_once() {
+    let (source_data, data, directory) =
+        (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let (source, server) = (start(&source_data), start(&data));
     send(&source, "jobs", MESSAGES);
     let connection = connection(&source, "http");
     let checkpoint = directory.path().join("checkpoint");
@@ -77,13 +78,13 @@ fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
         &connection,
         "--queues",
         "receive",
-        "--notes",
+        "--checkpoint",
         checkpoint.to_str().unwrap(),
     ];
 
-    kill_on_the_way(&server, &import, &checkpoint, 32);
-    kill_on_the_way(&server, &[&import[..], &["--resume"]].concat(), &checkpoint, 128);
-    assert!(messages(&source, "jobs") > 0, "the import was killed on the way");
+    kill_after_progress(&server, &import, &checkpoint, 32);
+    kill_after_progress(&server, &[&import[..], &["--resume"]].concat(), &checkpoint, 128);
+    assert!(messages(&source, "jobs") > 0, "the import was killed before its end");
     let output = succeeds(&server, &[&import[..], &["--resume", "--json"]].concat());
 
     assert!(output.ends_with("\"not_copied\":0,\"match\":true}\n"), "{output}");
@@ -92,7 +93,7 @@ fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
     let mut texts = Vec::new();
     while texts.len() < MESSAGES {
         let more = succeeds(&server, &["queue", "receive", "jobs", "--max", "32", "--json"]);
-        assert!(!more.is_empty(), "{} messages are here", texts.len());
+        assert!(!more.is_empty(), "{} messages were moved", texts.len());
         let text = |line: &str| {
             line.split("\"text\":\"").nth(1).unwrap().split('"').next().map(str::to_owned)
         };
@@ -100,7 +101,7 @@ fn messages_that_are_moved_by_an_import_that_is_killed_are_moved_once() {
     }
     texts.sort();
     texts.dedup();
-    assert_eq!(texts.len(), MESSAGES, "each came once");
+    assert_eq!(texts.len(), MESSAGES, "each was moved once");
 }
 
 /// An account that is served encrypted, with a table and a queue.
@@ -114,14 +115,15 @@ fn encrypted(data: &TempDir, settings: &[(&str, &str)]) -> Server {
 }
 
 #[test]
-fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
-    let (there, here, directory) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+fn an_account_is_read_over_tls_with_a_trusted_ca() {
+    let (source_data, data, directory) =
+        (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
     let authority = CertificateAuthority::new("of the account");
-    let source = encrypted(&there, &authority.issue("127.0.0.1").settings());
-    let server = start(&here);
+    let source = encrypted(&source_data, &authority.issue("127.0.0.1").settings());
+    let server = start(&data);
     let connection = connection(&source, "https");
     let checkpoint = directory.path().join("checkpoint");
-    let import = ["import", "azure", &connection, "--notes", checkpoint.to_str().unwrap()];
+    let import = ["import", "azure", &connection, "--checkpoint", checkpoint.to_str().unwrap()];
 
     let other = CertificateAuthority::new("of another owner");
     let file = other.file();
@@ -139,5 +141,5 @@ fn an_account_is_read_encrypted_where_its_authority_is_trusted() {
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert!(rows.contains("\"state\":\"open\""), "{rows}");
     assert_eq!(source.terminate(), Some(0));
-    assert_eq!(messages(&start(&there), "jobs"), 3, "nothing is consumed");
+    assert_eq!(messages(&start(&source_data), "jobs"), 3, "nothing is consumed");
 }

@@ -12,7 +12,7 @@ use trestle_tests::{CallError, World, delete_op, entity, int, scenario, string, 
 scenario!(
     every_violation_of_a_request_is_listed_with_its_path,
     violations_of_batch_operations_are_listed_with_their_paths,
-    an_unknown_or_unset_mode_is_refused,
+    an_unknown_or_unset_mode_is_rejected,
     missing_required_fields_are_named,
     malformed_protobuf_is_invalid_argument,
     rejects_a_message_over_the_size_limit,
@@ -107,7 +107,7 @@ async fn violations_of_batch_operations_are_listed_with_their_paths(world: &Worl
     assert_eq!(fields, wanted);
 }
 
-async fn an_unknown_or_unset_mode_is_refused(world: &World) {
+async fn an_unknown_or_unset_mode_is_rejected(world: &World) {
     let table = world.table("modes").await;
     table.insert(entity("p", "r", [])).await.unwrap();
 
@@ -160,8 +160,8 @@ async fn malformed_protobuf_is_invalid_argument(world: &World) {
     let mut not_utf8 =
         InsertEntityRequest { table: "witness".to_owned(), entity: Some(entity("KEY", "r", [])) }
             .encode_to_vec();
-    let place = not_utf8.windows(3).position(|part| part == b"KEY").unwrap();
-    not_utf8[place] = 0xFF;
+    let position = not_utf8.windows(3).position(|part| part == b"KEY").unwrap();
+    not_utf8[position] = 0xFF;
     let nested = (0..300).fold(Vec::new(), |inner: Vec<u8>, _| {
         // Field 2, a message, in a message, and so on: groups would recurse as well.
         let mut outer = vec![0x13];

@@ -117,12 +117,12 @@ async fn failed_operation_is_named_and_the_batch_writes_nothing(world: &World) {
     ];
 
     for (failing, reason) in failures {
-        for place in [0, 2, 4] {
+        for position in [0, 2, 4] {
             let mut operations = inserts(4);
-            operations.insert(place, failing.clone());
+            operations.insert(position, failing.clone());
             let refused = table.batch(operations).await.unwrap_err();
             assert_eq!(refused.reason, reason);
-            assert_eq!(refused.index, Some(place), "{reason}");
+            assert_eq!(refused.index, Some(position), "{reason}");
             assert_eq!(table.rows("").await.unwrap(), ["kept"], "{reason}");
         }
     }

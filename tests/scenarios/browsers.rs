@@ -129,11 +129,11 @@ async fn error_details_are_in_the_trailers_frame(world: &World) {
         let wrong = world.web(form, "InsertEntity", &request).await;
         let unknown = world.web(form, "DropEverything", &request).await;
 
-        assert_eq!(absent.refusal().kind(), (Code::NotFound, "RESOURCE_NOT_FOUND"), "{form:?}");
-        assert_eq!(wrong.refusal().fields, ["table", "entity"], "{form:?}");
-        assert_eq!(unknown.refusal().code, Code::Unimplemented, "{form:?}");
+        assert_eq!(absent.error().kind(), (Code::NotFound, "RESOURCE_NOT_FOUND"), "{form:?}");
+        assert_eq!(wrong.error().fields, ["table", "entity"], "{form:?}");
+        assert_eq!(unknown.error().code, Code::Unimplemented, "{form:?}");
         for answer in [absent, wrong, unknown] {
-            // Headers are hidden from pages of other origins.
+            // Headers are not exposed to pages of other origins.
             assert!(!answer.headers.contains_key("grpc-status"), "{form:?}");
             assert!(answer.messages.is_empty(), "{form:?}");
         }
@@ -149,7 +149,7 @@ async fn grpc_web_deadline_is_enforced(world: &World) {
 
             let answer = world.web_body(version, request).await;
 
-            assert_eq!(answer.refusal().code, code, "{limit} {kind} {version:?}");
+            assert_eq!(answer.error().code, code, "{limit} {kind} {version:?}");
         }
     }
 }
@@ -168,17 +168,17 @@ async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
             (vec![0xff; 4096], "bytes"),
         ] {
             let request = web_request(&path_of("CreateTable"), TEXT, body);
-            let refused = world.web_body(version, request).await.refusal();
+            let refused = world.web_body(version, request).await.error();
             assert_eq!(refused.code, Code::InvalidArgument, "{what} {version:?}: {refused:?}");
             assert_eq!(refused.fields, ["message"], "{what} {version:?}");
         }
-        // A body, but no whole message in it: what gRPC says of that.
+        // A body, but no whole message in it: the error of gRPC for that.
         let frames = [
             (Vec::new(), BINARY, "nothing"),
             (vec![0, 0, 0], BINARY, "half a head"),
             (message[..message.len() - 1].to_vec(), BINARY, "a part of a message"),
             (vec![7, 0, 0, 0, 0], BINARY, "an unknown flag"),
-            (vec![1, 0, 0, 0, 0], BINARY, "a compression that was not said"),
+            (vec![1, 0, 0, 0, 0], BINARY, "a compression that was not declared"),
             (vec![0x80, 0, 0, 0, 0], BINARY, "trailers of a client"),
             (vec![0, 0xff, 0xff, 0xff, 0xff], BINARY, "four gigabytes"),
             (text.as_bytes().to_vec(), BINARY, "text as bytes"),
@@ -186,7 +186,7 @@ async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
         ];
         for (body, kind, what) in frames {
             let request = web_request(&path_of("CreateTable"), kind, body);
-            let refused = world.web_body(version, request).await.refusal();
+            let refused = world.web_body(version, request).await.error();
             let wanted = match what {
                 "four gigabytes" => Code::InvalidArgument,
                 _ => Code::Internal,
@@ -270,7 +270,7 @@ async fn overload_is_reported_over_grpc_web() {
     let server = Server::start(&["--ephemeral"], &[("TRESTLE__LIMITS__CALLS_MAX", "1")]);
     let mut client = TableServiceClient::new(server.channel());
     let world = World::of(server).await;
-    // An import that sends nothing holds the only place.
+    // An import that sends nothing holds the only slot.
     let (_hold, requests) = tokio::sync::mpsc::channel::<ImportEntitiesRequest>(1);
     let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
     let held = client.import_entities(requests).await.unwrap();
@@ -278,6 +278,6 @@ async fn overload_is_reported_over_grpc_web() {
 
     let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &list).await;
 
-    assert_eq!(answer.refusal().kind(), (Code::ResourceExhausted, "SERVER_BUSY"));
+    assert_eq!(answer.error().kind(), (Code::ResourceExhausted, "SERVER_BUSY"));
     drop(held);
 }

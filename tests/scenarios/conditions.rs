@@ -43,8 +43,8 @@ fn change(row: &str) -> trestle_proto::table::v1::Entity {
 async fn write_succeeds_if_the_stored_version_matches(world: &World) {
     let table = world.table("matching").await;
 
-    for (place, condition) in ["etag", "*", "absent"].into_iter().enumerate() {
-        let row = |kind: &str| format!("{kind}{place}");
+    for (position, condition) in ["etag", "*", "absent"].into_iter().enumerate() {
+        let row = |kind: &str| format!("{kind}{position}");
         for (mode, left) in [(Replace, None), (Merge, Some(2))] {
             let row = row(mode.as_str_name());
             let (_, current) = two_versions(&table, &row).await;
@@ -74,13 +74,13 @@ async fn write_with_a_stale_etag_is_aborted_and_changes_nothing(world: &World) {
     let (first, second) = two_versions(&table, "r").await;
     let stale = Some(first.as_str());
 
-    let refusals = [
+    let errors = [
         table.update(change("r"), Replace, stale).await.unwrap_err(),
         table.update(change("r"), Merge, stale).await.unwrap_err(),
         table.delete("p", "r", stale).await.unwrap_err(),
     ];
 
-    assert!(refusals.iter().all(|r| r.kind() == STALE), "{refusals:?}");
+    assert!(errors.iter().all(|r| r.kind() == STALE), "{errors:?}");
     assert_eq!(table.get("p", "r").await.unwrap().etag, second);
     assert_eq!(numbers(&table, "r").await, (Some(2), Some(2)));
 }
@@ -90,12 +90,12 @@ async fn write_to_a_missing_entity_is_not_found_under_any_condition(world: &Worl
     let (_, etag) = two_versions(&table, "other").await;
 
     for if_match in [Some(etag.as_str()), Some("*"), None] {
-        let refusals = [
+        let errors = [
             table.update(change("r"), Replace, if_match).await.unwrap_err(),
             table.update(change("r"), Merge, if_match).await.unwrap_err(),
             table.delete("p", "r", if_match).await.unwrap_err(),
         ];
-        assert!(refusals.iter().all(|r| r.kind() == ABSENT), "{refusals:?}");
+        assert!(errors.iter().all(|r| r.kind() == ABSENT), "{errors:?}");
     }
     assert_eq!(table.rows("").await.unwrap(), ["other"]);
 }
@@ -145,15 +145,15 @@ async fn rejects_a_malformed_etag_before_any_read(world: &World) {
 
     for malformed in attempts {
         for row in ["r", "absent"] {
-            let refusals: [CallError; 3] = [
+            let errors: [CallError; 3] = [
                 update(&table, row, Replace, malformed).await,
                 update(&table, row, Merge, malformed).await,
                 table.delete("p", row, Some(malformed)).await.unwrap_err(),
             ];
-            for refusal in refusals {
+            for error in errors {
                 let wanted = (Code::InvalidArgument, "INVALID_INPUT");
-                assert_eq!(refusal.kind(), wanted, "{malformed}");
-                assert_eq!(refusal.fields, ["if_match"]);
+                assert_eq!(error.kind(), wanted, "{malformed}");
+                assert_eq!(error.fields, ["if_match"]);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Who may call: keys, signatures, and what is said to those who have neither.
+//! Who may call: keys, signatures, and the errors of those without.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -61,7 +61,7 @@ fn signed(terms: Terms, account: &str, key: &str) -> String {
     mint(terms, account, &key).unwrap().to_query()
 }
 
-/// The names of the tables, or what is said instead.
+/// The names of the tables, or the error instead.
 async fn tables(world: &World) -> Result<Vec<String>, CallError> {
     world.list("", None, "").await.map(|(names, _)| names)
 }
@@ -109,17 +109,17 @@ async fn sas_is_valid_for_its_account_time_and_address(world: &World) {
     let owner = basic(world, "acme", KEY_1);
     let ours = owner.table("Ours").await;
     ours.insert(entity("p", "r", [int("n", 1)])).await.unwrap();
-    let scope = || Scope::Table { name: "oURS".to_owned(), range: KeyRange::default() };
+    let scope = || Scope::of_table("oURS", &KeyRange::default());
     let time = |text: &str| Some(Time::parse("st", text.to_owned()).unwrap());
     let addresses = |text: &str| Some(AddressRange::parse(text.to_owned()).unwrap());
     let get = async |terms: Terms, account: &str, key: &str| {
         let table = world.signed(&signed(terms, account, key)).existing_table("Ours");
-        table.get("p", "r").await.map(drop).map_err(|refusal| refusal.kind().0)
+        table.get("p", "r").await.map(drop).map_err(|error| error.kind().0)
     };
     let kind = async |terms: Terms| {
         let holder = world.signed(&signed(terms, "acme", KEY_2)).existing_table("Ours");
-        let refusal = holder.get("p", "r").await.err();
-        refusal.map(|refusal| refusal.kind().1.to_owned()).unwrap_or_default()
+        let error = holder.get("p", "r").await.err();
+        error.map(|error| error.kind().1.to_owned()).unwrap_or_default()
     };
 
     for key in [KEY_1, KEY_2] {
@@ -185,12 +185,12 @@ fn malformed() -> Vec<String> {
 
 async fn rejects_malformed_credentials_without_repeating_them(world: &World) {
     for value in malformed() {
-        let refusal = refused(&world.with_header(AUTHORIZATION, &value)).await;
+        let error = refused(&world.with_header(AUTHORIZATION, &value)).await;
 
-        assert_eq!(refusal.kind(), MALFORMED, "{value}: {}", refusal.message);
+        assert_eq!(error.kind(), MALFORMED, "{value}: {}", error.message);
         let secret = value.split("sig=").nth(1).unwrap_or("hunter2");
-        assert!(!refusal.message.contains(secret), "{}", refusal.message);
-        assert!(!refusal.message.contains("hunter2"), "{}", refusal.message);
+        assert!(!error.message.contains(secret), "{}", error.message);
+        assert!(!error.message.contains("hunter2"), "{}", error.message);
     }
 }
 
@@ -214,16 +214,20 @@ fn write(path: &Path, text: &str) {
     fs::rename(next, path).unwrap();
 }
 
-/// Waits until a key is taken, or is not any more.
-async fn until(world: &World, key: &str, is_taken: bool) {
+/// Waits until a key is accepted, or rejected.
+async fn until(world: &World, key: &str, is_accepted: bool) {
     let world = basic(world, "acme", key);
     let changed = async {
-        while tables(&world).await.is_ok() != is_taken {
+        while tables(&world).await.is_ok() != is_accepted {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), changed).await;
-    assert!(waited.is_ok(), "the key is still {}", if is_taken { "refused" } else { "taken" });
+    assert!(
+        waited.is_ok(),
+        "the key is still {}",
+        if is_accepted { "rejected" } else { "accepted" }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -331,9 +335,9 @@ async fn stream_ends_when_its_sas_expires() {
         }
     };
 
-    let refusal = CallError::from(end.expect_err("it went on"));
-    assert_eq!(refusal.kind(), NOT_AUTHENTIC, "{refusal:?}");
-    assert!(refusal.message.contains("expired"), "{refusal:?}");
+    let error = CallError::from(end.expect_err("it went on"));
+    assert_eq!(error.kind(), NOT_AUTHENTIC, "{error:?}");
+    assert!(error.message.contains("expired"), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -443,7 +447,7 @@ async fn commands_send_credentials_and_sign_offline() {
     assert!(listed.1.contains("Ours"), "{}", listed.1);
     assert!(denied.0 == Some(1) && denied.2.contains("PERMISSION_MISMATCH"), "{}", denied.2);
     assert_eq!(explained.0, Some(0), "{}", explained.1);
-    assert!(explained.1.contains("passed   signature"), "{}", explained.1);
+    assert!(explained.1.contains("│ signature ┆ passed "), "{}", explained.1);
     assert!(expired.0 == Some(1) && expired.1.contains("\"refused_by\":\"time\""), "{}", expired.1);
     assert!(wrong.0 == Some(1) && wrong.2.contains("AUTHENTICATION_FAILED"), "{}", wrong.2);
     for (_, out, errors) in [created, listed, denied, explained, expired, wrong] {

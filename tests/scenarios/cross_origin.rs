@@ -159,9 +159,9 @@ async fn cors_headers_are_set_for_matching_origins_only(world: &World) {
     assert_eq!(text(&shown, "access-control-expose-headers"), "x-request-id");
     assert_eq!(text(&shown, "vary"), "origin");
     for origin in ["http://B", "http://c", "null"] {
-        let hidden = call_of(world, origin).await;
-        assert_eq!(text(&hidden, "access-control-allow-origin"), "", "{origin}");
-        assert_eq!(text(&hidden, "access-control-expose-headers"), "", "{origin}");
+        let unexposed = call_of(world, origin).await;
+        assert_eq!(text(&unexposed, "access-control-allow-origin"), "", "{origin}");
+        assert_eq!(text(&unexposed, "access-control-expose-headers"), "", "{origin}");
     }
 
     set_rules(world, vec![any]).await;
@@ -181,7 +181,7 @@ async fn exposed_headers_are_listed_by_name(world: &World) {
 
     let shown = call_of(world, "http://a").await;
 
-    // A prefix stands for the headers that the answer has.
+    // A prefix is replaced by the matching headers of the response.
     assert_eq!(text(&shown, "access-control-expose-headers"), "grpc-status,x-request-id");
 }
 
@@ -232,7 +232,7 @@ async fn world_of_two_accounts() -> World {
         let properties = ServiceProperties { cors: Some(Cors { rules }), ..Default::default() };
         let change = SetServicePropertiesRequest { properties: Some(properties) };
         let answer = signed(&world, (account, KEY), None, "SetServiceProperties", &change).await;
-        assert_eq!(answer.trailers["grpc-status"], "0", "{:?}", answer.refusal());
+        assert_eq!(answer.trailers["grpc-status"], "0", "{:?}", answer.error());
     }
     world
 }
@@ -283,7 +283,7 @@ async fn rules_of_the_calling_account_apply() {
         let answer = signed(&world, (account, key), Some(origin), "ListTables", &list).await;
 
         let what = format!("{account} {origin} {code:?}");
-        assert_eq!(answer.refusal().code, code, "{what}");
+        assert_eq!(answer.error().code, code, "{what}");
         let allowed = text(&answer.headers, "access-control-allow-origin");
         assert_eq!(allowed, if shown { origin } else { "" }, "{what}");
     }

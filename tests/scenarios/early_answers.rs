@@ -94,10 +94,10 @@ async fn short_circuit_responses_are_logged_and_counted() {
         assert!(line["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{line:#}");
     }
     let page = server.page("/metrics").await;
-    let refusals = "trestle_rpc_server_refusals_total{";
+    let rejections = "trestle_rpc_server_rejections_total{";
     let counted: f64 = page
         .lines()
-        .filter(|line| line.starts_with(refusals))
+        .filter(|line| line.starts_with(rejections))
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum();
     assert!((counted - 9.0).abs() < 0.5, "{page}");

@@ -1,5 +1,5 @@
 //! Encrypted listeners: whom a client and a server trust, certificates that change while a server
-//! runs, and what is turned away.
+//! runs, and which connections are rejected.
 
 use std::{
     fs,
@@ -180,9 +180,12 @@ fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
         let admin = ("TRESTLE__TLS__ADMIN", "true");
         let encrypted = print(&[], &[&issued.settings()[..], &[admin]].concat());
 
-        let said = String::from_utf8_lossy(&plain.stderr);
+        let errors = String::from_utf8_lossy(&plain.stderr);
         assert_eq!(plain.status.code(), Some(2), "{listener}: {plain:?}");
-        assert!(said.contains(&key) && said.contains("--allow-plaintext"), "{listener}: {said}");
+        assert!(
+            errors.contains(&key) && errors.contains("--allow-plaintext"),
+            "{listener}: {errors}"
+        );
         assert!(is_done(&asked) && is_done(&encrypted), "{listener}: {asked:?} {encrypted:?}");
     }
 }
@@ -224,10 +227,10 @@ async fn client_commands_support_tls() {
     let server = server(&ours.issue("trestle.test"), &asked);
     let (endpoint, ca, other) = (https(&server), ours.file(), another.file());
     let with = |command: &[&str], ca: &str| {
-        let place = ["--endpoint", &endpoint, "--server-name", "trestle.test", "--ca-file", ca];
+        let target = ["--endpoint", &endpoint, "--server-name", "trestle.test", "--ca-file", ca];
         let certificate = client.certificate.to_str().unwrap();
         let shown = ["--cert-file", certificate, "--key-file", client.key.to_str().unwrap()];
-        trestle(&[command, &place, &shown].concat())
+        trestle(&[command, &target, &shown].concat())
     };
 
     let created = with(&["table", "create", "Things"], ca.to_str().unwrap());
@@ -330,10 +333,10 @@ fn unusable_certificates_are_reported_at_start() {
     let ours = CertificateAuthority::new("ours");
     let (one, two) = (ours.issue("one.test"), ours.issue("two.test"));
     let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
-    let (key, gone) = (text(&one.key), "/nowhere/cert.pem".to_owned());
+    let (key, missing) = (text(&one.key), "/nowhere/cert.pem".to_owned());
 
     for (certificate, key, named) in [
-        (gone.clone(), key.clone(), &gone),
+        (missing.clone(), key.clone(), &missing),
         (text(&one.certificate), text(&two.key), &text(&two.key)),
         (key.clone(), key.clone(), &key),
         (text(&one.certificate), text(&one.certificate), &text(&one.certificate)),

@@ -20,7 +20,7 @@ scenario!(
     a_merge_keeps_other_properties_and_a_replacement_drops_them,
     a_merge_of_nothing_is_a_write,
     a_write_may_change_the_type_of_a_property,
-    properties_come_back_in_ordinal_order,
+    properties_are_returned_in_ordinal_order,
     timestamp_and_etag_of_a_request_are_ignored,
     read_returns_selected_properties_and_its_cost,
 );
@@ -77,7 +77,7 @@ async fn every_type_keeps_its_extreme_values(world: &World) {
         Kind::BinaryValue(bytes::Bytes::new()),
         Kind::BinaryValue(vec![0xA5; 65_536].into()),
     ];
-    let named = |(place, kind): (usize, &Kind)| prop(&format!("p{place:02}"), kind.clone());
+    let named = |(position, kind): (usize, &Kind)| prop(&format!("p{position:02}"), kind.clone());
     let properties: Vec<_> = kinds.iter().enumerate().map(named).collect();
 
     let insert = entity_of("p", "r", properties.clone());
@@ -87,7 +87,7 @@ async fn every_type_keeps_its_extreme_values(world: &World) {
     assert_eq!(read.properties.len(), kinds.len());
     for (read, written) in read.properties.iter().zip(&properties) {
         match (value_of_property(read), value_of_property(written)) {
-            // NaN and -0.0 do not tell by comparison.
+            // NaN and -0.0 are not distinguished by comparison.
             (Kind::DoubleValue(read), Kind::DoubleValue(written)) => {
                 assert_eq!(read.to_bits(), written.to_bits(), "{written}");
             }
@@ -159,16 +159,16 @@ async fn accepts_keys_with_quotes_spaces_signs_empty_and_supplementary_character
         "a",
         "A",
     ];
-    for (place, key) in keys.iter().enumerate() {
-        let place = i32::try_from(place).unwrap();
-        table.insert(entity(key, key, [int("n", place)])).await.unwrap();
+    for (position, key) in keys.iter().enumerate() {
+        let position = i32::try_from(position).unwrap();
+        table.insert(entity(key, key, [int("n", position)])).await.unwrap();
     }
 
-    for (place, key) in keys.iter().enumerate() {
+    for (position, key) in keys.iter().enumerate() {
         let read = table.get(key, key).await.unwrap();
         assert_eq!(key_of(&read), (*key, *key));
-        let place = i32::try_from(place).unwrap();
-        assert_eq!(value_of(&read, "n"), Some(&Kind::Int32Value(place)));
+        let position = i32::try_from(position).unwrap();
+        assert_eq!(value_of(&read, "n"), Some(&Kind::Int32Value(position)));
         let quoted = key.replace('\'', "''");
         let found = table.rows(&format!("RowKey eq '{quoted}'")).await.unwrap();
         assert_eq!(found, [*key]);
@@ -284,7 +284,7 @@ async fn a_write_may_change_the_type_of_a_property(world: &World) {
     assert_eq!(table.get("p", "r").await.unwrap().properties, change.properties);
 }
 
-async fn properties_come_back_in_ordinal_order(world: &World) {
+async fn properties_are_returned_in_ordinal_order(world: &World) {
     let table = world.table("ordinal").await;
     // U+FB01 sorts before U+1D49C in UTF-8, after it in UTF-16.
     let mut names = ["zz", "Z", "_", "a1", "a", "\u{FB01}", "\u{1D49C}", "ä"];

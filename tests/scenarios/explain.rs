@@ -1,4 +1,4 @@
-//! Plans of queries, as ExplainQuery tells them.
+//! Plans of queries, as ExplainQuery reports them.
 
 use tonic::Code;
 use trestle_proto::table::v1::{

@@ -6,7 +6,10 @@ mod policies;
 mod ranges;
 
 use tonic::Code;
-use trestle_identity::caller::{AccountGrant, Authority, KeyRange, Letters, PolicyRef, TableGrant};
+use trestle_identity::{
+    caller::{AccountGrant, Authority, KeyRange, Letters, PolicyRef, ResourceGrant},
+    spec::TABLE,
+};
 
 const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
 const NO_PERMISSION: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");
@@ -30,25 +33,22 @@ fn over_account(services: &str, resource_types: &str, permissions: &str) -> Auth
 }
 
 /// A signature over a table, for a range of keys.
-fn over_range(table: &str, permissions: &str, range: KeyRange) -> Authority {
+fn over_range(table: &str, permissions: &str, range: &KeyRange) -> Authority {
     let permissions = Some(letters(permissions));
-    Authority::Table(TableGrant { table: table.to_owned(), permissions, policy: None, range })
+    let (grant, bounds) = (ResourceGrant::new(&TABLE, "", table), range.to_fields());
+    Authority::Resource(ResourceGrant { permissions, bounds, ..grant })
 }
 
 /// A signature over a table.
 fn over_table(table: &str, permissions: &str) -> Authority {
-    over_range(table, permissions, KeyRange::default())
+    over_range(table, permissions, &KeyRange::default())
 }
 
 /// A signature over a table that leaves everything to a stored access policy.
 fn by_policy(table: &str, id: &str) -> Authority {
     let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false, denied: None };
-    Authority::Table(TableGrant {
-        table: table.to_owned(),
-        permissions: None,
-        policy: Some(policy),
-        range: KeyRange::default(),
-    })
+    let grant = ResourceGrant::new(&TABLE, "", table);
+    Authority::Resource(ResourceGrant { policy: Some(policy), ..grant })
 }
 
 /// A range of keys; row keys where they are not empty.

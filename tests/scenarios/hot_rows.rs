@@ -13,10 +13,10 @@ use trestle_tests::{Table, World, entity, int, scenario, upsert_op, value_of};
 
 scenario!(
     unconditional_writes_of_one_row_all_succeed,
-    concurrent_merges_of_one_row_lose_nothing,
-    of_concurrent_writes_with_the_same_etag_one_wins,
+    concurrent_merges_of_one_row_are_all_applied,
+    of_concurrent_writes_with_the_same_etag_one_succeeds,
     conditional_increments_count_every_winner,
-    of_concurrent_inserts_of_one_key_one_wins,
+    of_concurrent_inserts_of_one_key_one_succeeds,
     page_never_shows_a_partial_batch,
 );
 
@@ -58,7 +58,7 @@ async fn unconditional_writes_of_one_row_all_succeed(world: &World) {
     assert_eq!(etags.len(), WRITERS, "each has a version of its own");
 }
 
-async fn concurrent_merges_of_one_row_lose_nothing(world: &World) {
+async fn concurrent_merges_of_one_row_are_all_applied(world: &World) {
     let table = world.table("merges").await;
 
     let merge = async |n: usize| {
@@ -75,7 +75,7 @@ async fn concurrent_merges_of_one_row_lose_nothing(world: &World) {
     }
 }
 
-async fn of_concurrent_writes_with_the_same_etag_one_wins(world: &World) {
+async fn of_concurrent_writes_with_the_same_etag_one_succeeds(world: &World) {
     let table = world.table("race").await;
     let etag = table.insert(entity("p", "r", [int("n", -1)])).await.unwrap().etag;
 
@@ -96,7 +96,7 @@ async fn of_concurrent_writes_with_the_same_etag_one_wins(world: &World) {
     assert_eq!(won.len(), 1);
     // Those that come after a deletion find nothing.
     let fair =
-        |refusal: &trestle_tests::CallError| matches!(refusal.code, Code::Aborted | Code::NotFound);
+        |error: &trestle_tests::CallError| matches!(error.code, Code::Aborted | Code::NotFound);
     assert!(lost.into_iter().all(|outcome| fair(&outcome.unwrap_err())));
     match won.into_iter().next().unwrap().unwrap() {
         None => assert!(table.get("p", "r").await.is_err(), "the deletion won"),
@@ -115,7 +115,7 @@ async fn increment(table: &Table) -> usize {
         let next = entity("p", "counter", [int("n", number(&stored, "n") + 1)]);
         match table.update(next, Replace, Some(&stored.etag)).await {
             Ok(_) => return late,
-            Err(refusal) => assert_eq!(refusal.code, Code::Aborted),
+            Err(error) => assert_eq!(error.code, Code::Aborted),
         }
         late += 1;
         assert!(late < 10 * WRITERS, "one writer wins each round");
@@ -133,7 +133,7 @@ async fn conditional_increments_count_every_winner(world: &World) {
     assert_eq!(number(&stored, "n"), numbered(WRITERS));
 }
 
-async fn of_concurrent_inserts_of_one_key_one_wins(world: &World) {
+async fn of_concurrent_inserts_of_one_key_one_succeeds(world: &World) {
     let table = world.table("inserts").await;
 
     let insert = async |n: usize| table.insert(entity("p", "r", [int("n", numbered(n))])).await;
@@ -142,7 +142,7 @@ async fn of_concurrent_inserts_of_one_key_one_wins(world: &World) {
     let winners: Vec<_> = (0..WRITERS).filter(|n| outcomes[*n].is_ok()).collect();
     assert_eq!(winners.len(), 1);
     let lost = outcomes.into_iter().filter_map(Result::err);
-    assert!(lost.into_iter().all(|refusal| refusal.code == Code::AlreadyExists));
+    assert!(lost.into_iter().all(|error| error.code == Code::AlreadyExists));
     let stored = table.get("p", "r").await.unwrap();
     assert_eq!(number(&stored, "n"), numbered(winners[0]));
 }

@@ -23,13 +23,13 @@ scenario!(
 const MERGE: Option<WriteMode> = Some(WriteMode::Merge);
 const REPLACE: Option<WriteMode> = Some(WriteMode::Replace);
 
-fn failure(imported: &Imported, place: usize) -> (u64, CallError) {
-    let (index, status) = imported.failures().remove(place);
-    (index, refusal(&status))
+fn failure(imported: &Imported, position: usize) -> (u64, CallError) {
+    let (index, status) = imported.failures().remove(position);
+    (index, error(&status))
 }
 
 /// The outcome of an entity is a status like that of a call.
-fn refusal(status: &tonic_types::Status) -> CallError {
+fn error(status: &tonic_types::Status) -> CallError {
     let code = Code::from(status.code);
     let details = prost::Message::encode_to_vec(status).into();
     let status = tonic::Status::with_details(code, status.message.clone(), details);
@@ -73,9 +73,9 @@ async fn an_import_inserts_and_reports_entities_that_exist(world: &World) {
     let indexes: Vec<_> = results.map(|result| result.index).collect();
     assert_eq!(indexes, [0, 1, 2]);
     assert_eq!(imported.failures().len(), 1);
-    let (index, refusal) = failure(&imported, 0);
+    let (index, error) = failure(&imported, 0);
     let wanted = (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS");
-    assert_eq!((index, refusal.kind()), (1, wanted));
+    assert_eq!((index, error.kind()), (1, wanted));
     let wanted = [("a", 2), ("b", 1), ("c", 2)].map(|(row, n)| (row.to_owned(), n));
     assert_eq!(numbers(&table).await, wanted);
 }
@@ -111,15 +111,15 @@ async fn invalid_entity_fails_alone_and_is_named_by_position(world: &World) {
 
     assert_eq!(imported.failure, None);
     assert_eq!(imported.failures().len(), 3);
-    for (place, index, reason, field) in [
+    for (position, index, reason, field) in [
         (0, 1, "OUT_OF_RANGE_INPUT", "chunk.entities[1].row_key"),
         (1, 3, "DUPLICATE_PROPERTIES_SPECIFIED", "chunk.entities[0].properties[1].name"),
         (2, 5, "PROPERTY_NAME_INVALID", "chunk.entities[2].properties[0].name"),
     ] {
-        let (found, refusal) = failure(&imported, place);
+        let (found, error) = failure(&imported, position);
         assert_eq!(found, index);
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason));
-        assert_eq!(refusal.fields, [field]);
+        assert_eq!(error.kind(), (Code::InvalidArgument, reason));
+        assert_eq!(error.fields, [field]);
     }
     assert_eq!(table.rows("").await.unwrap(), ["a", "b", "c"]);
 }
@@ -135,8 +135,8 @@ async fn repeated_entity_sees_the_earlier_write(world: &World) {
     assert_eq!(read.properties, wanted);
 
     let inserted = import(&table, None, vec![vec![row("s", 1), row("s", 2)]]).await;
-    let (index, refusal) = failure(&inserted, 0);
-    assert_eq!((index, refusal.code), (1, Code::AlreadyExists));
+    let (index, error) = failure(&inserted, 0);
+    assert_eq!((index, error.code), (1, Code::AlreadyExists));
     let read = table.get("p", "s").await.unwrap();
     assert_eq!(read.properties, [int("n", 1)]);
 }

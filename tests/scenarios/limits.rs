@@ -9,7 +9,7 @@ use trestle_tests::{Table, World, entity, entity_of, int, prop, scenario, string
 
 scenario!(
     keys_are_limited_in_utf16_code_units,
-    keys_with_forbidden_characters_are_refused,
+    keys_with_forbidden_characters_are_rejected,
     property_names_are_limited_in_utf16_code_units,
     property_names_are_identifiers_and_not_reserved,
     values_are_limited_in_size,
@@ -30,10 +30,10 @@ async fn accepted(table: &Table, entity: Entity) {
 
 async fn refused(table: &Table, entity: Entity, reason: &str, field: &str) {
     let upsert = table.upsert(entity.clone(), WriteMode::Merge).await;
-    let refusal = table.insert(entity).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{refusal:?}");
-    assert_eq!(refusal.fields, [field]);
-    assert_eq!(upsert.unwrap_err(), refusal, "upserts have the same limits");
+    let error = table.insert(entity).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, reason), "{error:?}");
+    assert_eq!(error.fields, [field]);
+    assert_eq!(upsert.unwrap_err(), error, "upserts have the same limits");
 }
 
 async fn keys_are_limited_in_utf16_code_units(world: &World) {
@@ -51,7 +51,7 @@ async fn keys_are_limited_in_utf16_code_units(world: &World) {
     }
 }
 
-async fn keys_with_forbidden_characters_are_refused(world: &World) {
+async fn keys_with_forbidden_characters_are_rejected(world: &World) {
     let table = world.table("forbidden").await;
     let reason = "OUT_OF_RANGE_INPUT";
     for forbidden in ['/', '\\', '#', '?', '\0', '\t', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}'] {
@@ -272,9 +272,9 @@ async fn a_filter_is_bounded_in_length_parts_and_depth(world: &World) {
         "(".repeat(30_000),
         "not ".repeat(5_000),
     ] {
-        let refusal = table.rows(&filter).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-        assert_eq!(refusal.fields, ["filter"]);
-        assert!(refusal.message.len() < 500, "long filters are not repeated");
+        let error = table.rows(&filter).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(error.fields, ["filter"]);
+        assert!(error.message.len() < 500, "long filters are not repeated");
     }
 }

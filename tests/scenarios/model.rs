@@ -123,8 +123,8 @@ fn command() -> impl Strategy<Value = Command> {
         5 => (table(), text(), writes).prop_map(|(table, partition, writes)| {
             // Mostly of one partition: the last one keeps its own.
             let last = writes.len();
-            let moved = writes.into_iter().enumerate().map(|(place, write)| {
-                if place == 2 && last == 3 { write } else { write.in_partition(partition) }
+            let moved = writes.into_iter().enumerate().map(|(position, write)| {
+                if position == 2 && last == 3 { write } else { write.in_partition(partition) }
             });
             Command::Batch(table, moved.collect())
         }),
@@ -146,14 +146,14 @@ impl Real {
         Self { world: World::on_engine(engine).await, etags: HashMap::new() }
     }
 
-    /// Executes a command, whose writes require and make the versions that the model tells.
+    /// Executes a command, whose writes require and make the versions that the model has.
     async fn execute(&mut self, command: &Command, versions: &plain::Versions) -> Outcome {
         match command {
             Command::Create(name) => done(self.world.create(name).await.map(drop)),
             Command::Drop(name) => done(self.world.drop_table(name).await),
             Command::List => match self.world.list("", None, "").await {
                 Ok((names, _)) => Outcome::Names(names),
-                Err(refusal) => refused(refusal),
+                Err(error) => refused(error),
             },
             Command::Get(table, (partition, row)) => {
                 let read = self.world.existing_table(table).get(partition, row).await;
@@ -167,7 +167,7 @@ impl Real {
                 let table = self.world.existing_table(table);
                 match one(&table, write, etag.as_deref()).await {
                     Ok(etag) => self.made(versions, vec![etag]),
-                    Err(refusal) => refused(refusal),
+                    Err(error) => refused(error),
                 }
             }
             Command::Batch(table, writes) => {
@@ -177,7 +177,7 @@ impl Real {
                 let table = self.world.existing_table(table);
                 match table.batch(operations.collect()).await {
                     Ok(etags) => self.made(versions, etags),
-                    Err(refusal) => refused(refusal),
+                    Err(error) => refused(error),
                 }
             }
         }
@@ -206,8 +206,8 @@ fn done(outcome: Result<(), CallError>) -> Outcome {
     outcome.map_or_else(refused, |()| Outcome::Done)
 }
 
-fn refused(refusal: CallError) -> Outcome {
-    Outcome::Refused { reason: refusal.reason, index: refusal.index }
+fn refused(error: CallError) -> Outcome {
+    Outcome::Refused { reason: error.reason, index: error.index }
 }
 
 fn operation(write: &Write, etag: Option<&str>) -> Operation {
@@ -255,7 +255,7 @@ async fn query(table: &Table, partition: Option<&str>, size: i32) -> Outcome {
         };
         let (entities, response) = match table.page(request).await {
             Ok(page) => page,
-            Err(refusal) => return refused(refusal),
+            Err(error) => return refused(error),
         };
         all.extend(entities.into_iter().map(plainly));
         page_token = response.next_page_token;
@@ -284,12 +284,12 @@ async fn run(commands: Vec<Command>) {
     let mut on_disk = Real::new(Arc::new(FjallEngine::open(options).unwrap())).await;
     let mut in_memory = Real::new(Arc::new(MemoryEngine::new(trestle::storage::keyspaces()))).await;
     let mut plain = Plain::default();
-    for (place, command) in commands.iter().enumerate() {
+    for (position, command) in commands.iter().enumerate() {
         let (wanted, versions) = plain.execute(command);
         let memory = in_memory.execute(command, &versions).await;
-        assert_eq!(memory, wanted, "memory engine, {place}: {command:?} of {commands:?}");
+        assert_eq!(memory, wanted, "memory engine, {position}: {command:?} of {commands:?}");
         let disk = on_disk.execute(command, &versions).await;
-        assert_eq!(disk, wanted, "fjall engine, {place}: {command:?} of {commands:?}");
+        assert_eq!(disk, wanted, "fjall engine, {position}: {command:?} of {commands:?}");
     }
 }
 

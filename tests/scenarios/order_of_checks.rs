@@ -30,7 +30,7 @@ type Kind = (Code, &'static str);
 fn uses(world: &World) -> [(Terms, Option<Kind>); 4] {
     let is_plain = world.address().is_some();
     let wrong_protocol = is_plain.then_some(WRONG_PROTOCOL);
-    let bare = terms_by_policy(Scope::Queue { name: String::new() }, "p");
+    let bare = terms_by_policy(Scope::of_queue(""), "p");
     let addresses = Some(AddressRange::parse("10.9.9.9".to_owned()).unwrap());
     let elsewhere = Terms { addresses, ..bare.clone() };
     let encrypted = Terms { protocol: Some(Protocol::Https), ..bare.clone() };
@@ -44,24 +44,24 @@ fn uses(world: &World) -> [(Terms, Option<Kind>); 4] {
 }
 
 fn over_table() -> Scope {
-    Scope::Table { name: "orders".to_owned(), range: KeyRange::default() }
+    Scope::of_table("orders", &KeyRange::default())
 }
 
 fn over_queue() -> Scope {
-    Scope::Queue { name: "jobs".to_owned() }
+    Scope::of_queue("jobs")
 }
 
 fn expiry() -> Option<Timestamp> {
     Some(Timestamp { seconds: 32_000_000_000, nanos: 0 })
 }
 
-/// What is said to calls of every kind on tables: some that the policy allows, some that it does
+/// The results of calls of every kind on tables: some that the policy allows, some that it does
 /// not, some that no such signature allows, and some that make no sense.
 async fn on_tables(held: &World) -> Vec<(&'static str, Option<String>)> {
     let table = |name: &str| held.existing_table(name);
     let orders: Table = table("orders");
     let kind = |outcome: Result<(), trestle_tests::CallError>| {
-        outcome.err().map(|refusal| refusal.kind().1.to_owned())
+        outcome.err().map(|error| error.kind().1.to_owned())
     };
     vec![
         ("allowed", kind(orders.get("p", "r").await.map(drop))),
@@ -73,7 +73,7 @@ async fn on_tables(held: &World) -> Vec<(&'static str, Option<String>)> {
     ]
 }
 
-/// What a holder hears whose use is right.
+/// The result of a valid call of a holder.
 const TABLES: [(&str, Option<Kind>); 6] = [
     ("allowed", None),
     ("listed", None),
@@ -85,15 +85,15 @@ const TABLES: [(&str, Option<Kind>); 6] = [
 
 /// Each call is refused in this one way; none: as it is for its own sake.
 fn assert_all(
-    heard: Vec<(&'static str, Option<String>)>,
+    results: Vec<(&'static str, Option<String>)>,
     refused: Option<Kind>,
     own: &[(&'static str, Option<Kind>)],
 ) {
-    assert_eq!(heard.len(), own.len());
-    for ((call, heard), (own_call, own)) in heard.into_iter().zip(own) {
+    assert_eq!(results.len(), own.len());
+    for ((call, results), (own_call, own)) in results.into_iter().zip(own) {
         assert_eq!(call, *own_call);
         let expected = refused.or(*own).map(|(_, reason)| reason.to_owned());
-        assert_eq!(heard, expected, "{call}");
+        assert_eq!(results, expected, "{call}");
     }
 }
 
@@ -126,7 +126,7 @@ async fn table_policy_is_checked_before_protocol_and_address_and_then_permission
 async fn on_queues(held: &World) -> Vec<(&'static str, Option<String>)> {
     let jobs: Queue = held.existing_queue("jobs");
     let kind = |outcome: Result<(), trestle_tests::CallError>| {
-        outcome.err().map(|refusal| refusal.kind().1.to_owned())
+        outcome.err().map(|error| error.kind().1.to_owned())
     };
     vec![
         ("allowed", kind(jobs.peek(1).await.map(drop))),

@@ -119,7 +119,7 @@ async fn empty_page_has_no_token(world: &World) {
 }
 
 async fn next_page_starts_after_a_deleted_entity(world: &World) {
-    let table = world.table("gone").await;
+    let table = world.table("deleted").await;
     fill(&table, 6).await;
     let (_, token) = page(&table, "", 2, "").await;
 
@@ -134,10 +134,10 @@ async fn next_page_starts_after_a_deleted_entity(world: &World) {
 }
 
 async fn refused(table: &Table, filter: &str, token: &str) {
-    let refusal = table.page(request(filter, 10, token)).await.unwrap_err();
+    let error = table.page(request(filter, 10, token)).await.unwrap_err();
     let wanted = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
-    assert_eq!(refusal.kind(), wanted, "{token}");
-    assert_eq!(refusal.fields, ["page_token"]);
+    assert_eq!(error.kind(), wanted, "{token}");
+    assert_eq!(error.fields, ["page_token"]);
 }
 
 async fn rejects_a_page_token_of_another_table_or_filter(world: &World) {

@@ -16,7 +16,7 @@ scenario!(
     operators_have_precedence_not_and_or,
     keys_and_timestamp_can_be_filtered,
     a_query_reports_its_scope_and_what_it_scanned,
-    a_query_returns_only_the_properties_asked_for,
+    a_query_returns_only_the_selected_properties,
     entities_are_ordered_by_utf16_code_unit,
     filter_error_has_its_position,
     rejects_unsupported_filter_syntax,
@@ -264,7 +264,7 @@ async fn a_query_reports_its_scope_and_what_it_scanned(world: &World) {
     }
 }
 
-async fn a_query_returns_only_the_properties_asked_for(world: &World) {
+async fn a_query_returns_only_the_selected_properties(world: &World) {
     let table = world.table("projected").await;
     let stored = entity("p", "r", [int("a", 1), string("b", "x"), double("c", 0.5)]);
     let version = table.insert(stored).await.unwrap();
@@ -333,8 +333,8 @@ async fn filter_error_has_its_position(world: &World) {
         let refused = table.rows(filter).await.unwrap_err();
         assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
         assert_eq!(refused.fields, ["filter"]);
-        let said = format!("Syntax error at position {position} in '{filter}'.");
-        assert!(refused.message.contains(&said), "{}", refused.message);
+        let expected = format!("Syntax error at position {position} in '{filter}'.");
+        assert!(refused.message.contains(&expected), "{}", refused.message);
     }
 }
 

@@ -41,15 +41,15 @@ fn plain(partition: &str, row: &str) -> Entity {
     entity(partition, row, [])
 }
 
-/// Inserts into partitions until a call is refused; how many were not, and the refusal.
-async fn insert_until_refused(
+/// Inserts into partitions until a call is refused; how many were not, and the error.
+async fn insert_until_rejected(
     table: &Table,
     partition: impl Fn(usize) -> String,
 ) -> (usize, CallError) {
     for count in 0..1000 {
         let row = format!("{count:04}");
-        if let Err(refusal) = table.insert(plain(&partition(count), &row)).await {
-            return (count, refusal);
+        if let Err(error) = table.insert(plain(&partition(count), &row)).await {
+            return (count, error);
         }
     }
     panic!("a thousand inserts were not refused")
@@ -73,9 +73,9 @@ async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, CallError>) -> T 
     for _ in 0..100 {
         match call().await {
             Ok(answer) => return answer,
-            Err(refusal) => {
-                assert_eq!(refusal.kind(), BUSY, "{refusal:?}");
-                tokio::time::sleep(refusal.retry_after.unwrap()).await;
+            Err(error) => {
+                assert_eq!(error.kind(), BUSY, "{error:?}");
+                tokio::time::sleep(error.retry_after.unwrap()).await;
             }
         }
     }
@@ -83,15 +83,15 @@ async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, CallError>) -> T 
 }
 
 /// With a burst of ten and one a second more: the bound allows for a machine that takes a minute.
-async fn only_the_hot_partition_is_refused(world: &World) {
+async fn only_the_hot_partition_is_throttled(world: &World) {
     let table = world.table("uneven").await;
 
-    let (count, refusal) = insert_until_refused(&table, |_| "hot".to_owned()).await;
+    let (count, error) = insert_until_rejected(&table, |_| "hot".to_owned()).await;
 
     assert!((10..70).contains(&count), "{count} inserts");
-    assert_eq!(refusal.kind(), BUSY);
-    assert_eq!(refusal.quotas, ["partition `hot` of table `uneven`"]);
-    let wait = refusal.retry_after.unwrap();
+    assert_eq!(error.kind(), BUSY);
+    assert_eq!(error.quotas, ["partition `hot` of table `uneven`"]);
+    let wait = error.retry_after.unwrap();
     assert!(wait > Duration::ZERO && wait <= Duration::from_secs(1), "{wait:?}");
     for cold in 0..20 {
         table.insert(plain(&format!("cold {cold}"), "r")).await.unwrap();
@@ -108,7 +108,7 @@ const ONE: Quotas<'static> =
 
 #[tokio::test]
 async fn hot_partition_is_throttled_alone() {
-    only_the_hot_partition_is_refused(&world(ONE).await).await;
+    only_the_hot_partition_is_throttled(&world(ONE).await).await;
 }
 
 #[tokio::test]
@@ -118,16 +118,16 @@ async fn hot_partition_is_throttled_through_a_separate_gateway() {
     let settings = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
     let gateway = Server::start(&["--roles", "gateway"], &settings);
 
-    only_the_hot_partition_is_refused(&World::of(gateway).await).await;
+    only_the_hot_partition_is_throttled(&World::of(gateway).await).await;
 }
 
 #[tokio::test]
 async fn throttled_write_succeeds_after_its_retry_delay() {
     let world = world(ONE).await;
     let table = world.table("patient").await;
-    let (_, refusal) = insert_until_refused(&table, |_| "p".to_owned()).await;
+    let (_, error) = insert_until_rejected(&table, |_| "p".to_owned()).await;
 
-    tokio::time::sleep(refusal.retry_after.unwrap()).await;
+    tokio::time::sleep(error.retry_after.unwrap()).await;
 
     table.insert(plain("p", "after the wait")).await.unwrap();
 }
@@ -138,11 +138,11 @@ async fn the_limit_of_an_account_spans_its_partitions() {
     let world = world(&limits).await;
     let table = world.table("wide").await;
 
-    let (count, refusal) = insert_until_refused(&table, |count| format!("p{count}")).await;
+    let (count, error) = insert_until_rejected(&table, |count| format!("p{count}")).await;
 
     assert!((10..70).contains(&count), "{count} inserts");
-    assert_eq!(refusal.kind(), BUSY);
-    assert_eq!(refusal.quotas, ["account `devstoreaccount1`"]);
+    assert_eq!(error.kind(), BUSY);
+    assert_eq!(error.quotas, ["account `devstoreaccount1`"]);
     // What is not work on entities goes on.
     world.client().get_service_properties(GetServicePropertiesRequest {}).await.unwrap();
     world.table("another").await;
@@ -363,14 +363,14 @@ async fn reload_changes_limits_and_ignores_invalid_ones() {
     let args = ["--ephemeral", "--config", config.to_str().unwrap()];
     let world = World::of(Server::start_logging(&log, &args, &[])).await;
     let table = world.table("uneven").await;
-    insert_until_refused(&table, |_| "p".to_owned()).await;
+    insert_until_rejected(&table, |_| "p".to_owned()).await;
 
     limits("partition_entities_per_second = 0\n");
     world.hang_up();
     while !fs::read_to_string(&log).unwrap().contains("must be 1 to") {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let broken = insert_until_refused(&table, |_| "q".to_owned()).await;
+    let broken = insert_until_rejected(&table, |_| "q".to_owned()).await;
     limits("");
     world.hang_up();
     let lifted = async {

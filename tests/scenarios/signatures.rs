@@ -26,8 +26,8 @@ const NO_TYPE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_RESOURCE_T
 const NO_SERVICE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_SERVICE_MISMATCH");
 const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAILED");
 
-fn over_table(name: &str, range: KeyRange) -> Scope {
-    Scope::Table { name: name.to_owned(), range }
+fn over_table(name: &str, range: &KeyRange) -> Scope {
+    Scope::of_table(name, range)
 }
 
 /// From row U+10000 of partition b to row 1 of partition c.
@@ -63,20 +63,21 @@ async fn held(world: &World, permissions: &str) -> (Table, Table) {
     let owner = world.table("Ranges").await;
     let entities = KEYS.map(|(partition, row)| entity(partition, row, [int("n", 1)]));
     assert_eq!(owner.import(None, vec![entities.to_vec()]).await.unwrap(), []);
-    let token = token(terms(over_table("rangeS", middle()), permissions));
+    let token = token(terms(over_table("rangeS", &middle()), permissions));
     (owner, world.signed(&token).existing_table("ranges"))
 }
 
 async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &World) {
     let (owner, held) = held(world, "raud").await;
 
-    for (place, (partition, row)) in KEYS.into_iter().enumerate() {
-        let outcome = held.get(partition, row).await.map(drop).map_err(|refusal| refusal.code);
-        let expected = if INSIDE.contains(&place) { Ok(()) } else { Err(Code::PermissionDenied) };
+    for (position, (partition, row)) in KEYS.into_iter().enumerate() {
+        let outcome = held.get(partition, row).await.map(drop).map_err(|error| error.code);
+        let expected =
+            if INSIDE.contains(&position) { Ok(()) } else { Err(Code::PermissionDenied) };
         assert_eq!(outcome, expected, "{partition} {row}");
         let changed = entity(partition, row, [int("n", 2)]);
         let outcome = held.upsert(changed, WriteMode::Replace).await.map(drop);
-        assert_eq!(outcome.map_err(|refusal| refusal.code), expected, "{partition} {row}");
+        assert_eq!(outcome.map_err(|error| error.code), expected, "{partition} {row}");
     }
     assert_eq!(found(&held.query("").await.unwrap()), KEYS[INSIDE]);
     assert_eq!(held.query("PartitionKey eq 'd'").await.unwrap(), []);
@@ -84,7 +85,7 @@ async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &Wor
     assert_eq!(plan.start.unwrap().row_key.as_deref(), Some("\u{10000}"));
     assert_eq!(plan.cost.unwrap().scanned as usize, INSIDE.len());
 
-    // Tokens of the owner, for a place before and one after the range.
+    // Tokens of the owner, for a key before and one after the range.
     for (page_size, expected) in [(1, &KEYS[INSIDE]), (6, &[])] {
         let request = QueryEntitiesRequest { page_size: Some(page_size), ..Default::default() };
         let (_, page) = owner.page(request).await.unwrap();
@@ -108,7 +109,7 @@ async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &Wor
     assert_eq!((failures[0].0, failures[0].1.code), (1, i32::from(Code::PermissionDenied)));
     assert_eq!(owner.rows("PartitionKey eq 'c'").await.unwrap(), ["0", "01", "02", "1", "2"]);
     let elsewhere = world.table("elsewhere").await;
-    let refused = world.signed(&token(terms(over_table("ranges", middle()), "raud")));
+    let refused = world.signed(&token(terms(over_table("ranges", &middle()), "raud")));
     let refused = refused.existing_table(&elsewhere.name()).query("").await.unwrap_err();
     assert_eq!(refused.kind(), FAILURE);
 }
@@ -116,7 +117,7 @@ async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &Wor
 async fn policy_is_created_used_changed_and_revoked(world: &World) {
     let owner = world.table("shared").await;
     owner.insert(entity("p", "r", [])).await.unwrap();
-    let scope = over_table("shared", KeyRange::default());
+    let scope = over_table("shared", &KeyRange::default());
     let held = world.signed(&token(terms_by_policy(scope.clone(), "p")));
     let held = held.existing_table("shared");
     let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
@@ -179,7 +180,7 @@ async fn account_sas_grants_only_its_permissions(world: &World) {
 
 async fn request_headers_do_not_widen_a_sas(world: &World) {
     world.table("mine").await;
-    let token = token(terms(over_table("mine", KeyRange::default()), "r"));
+    let token = token(terms(over_table("mine", &KeyRange::default()), "r"));
     let held = world.signed(&token);
     // A grant of an account with every letter, as one process writes it for another.
     let forged = held.with_header(

@@ -13,7 +13,7 @@ scenario!(
     a_stream_ends_at_its_limit,
     stream_resumes_at_its_token,
     invalid_stream_fails_before_its_first_message,
-    slow_reader_blocks_nobody_and_misses_nothing,
+    slow_reader_blocks_no_other_client_and_receives_everything,
     stream_of_a_deleted_table_ends_with_not_found,
 );
 
@@ -125,7 +125,7 @@ async fn invalid_stream_fails_before_its_first_message(world: &World) {
     assert_eq!(refused.fields, ["filter"]);
 }
 
-async fn slow_reader_blocks_nobody_and_misses_nothing(world: &World) {
+async fn slow_reader_blocks_no_other_client_and_receives_everything(world: &World) {
     let table = world.table("slow").await;
     fill(&table, 200).await;
     let mut slow = table.open_stream(Default::default()).await.unwrap();

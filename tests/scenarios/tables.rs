@@ -127,7 +127,7 @@ async fn a_listing_continues_from_page_to_page(world: &World) {
 
     let (first, token) = world.list("", Some(3), "").await.unwrap();
     assert_eq!(first, ["t00", "t01", "t02"]);
-    // Where the next page starts is a place, not a table: it may be gone by then.
+    // The next page starts at a key, not at a table, which may be deleted by then.
     world.drop_table("t03").await.unwrap();
     let (second, token) = world.list("", Some(3), &token).await.unwrap();
     assert_eq!(second, ["t04", "t05", "t06"]);
@@ -188,15 +188,15 @@ async fn recreated_table_is_empty(world: &World) {
 async fn operations_on_a_missing_table_are_not_found(world: &World) {
     use trestle_proto::table::v1::WriteMode::{Merge, Replace};
 
-    let table = world.table("gone").await;
+    let table = world.table("deleted").await;
     table.insert(entity("p", "r", [])).await.unwrap();
     let etag = table.get("p", "r").await.unwrap().etag;
-    world.drop_table("gone").await.unwrap();
+    world.drop_table("deleted").await.unwrap();
     let row = || entity("p", "r", []);
 
     let chunk = vec![vec![row()]];
     let batch = vec![trestle_tests::insert_op(row())];
-    let refusals = [
+    let errors = [
         table.insert(row()).await.err(),
         table.get("p", "r").await.err(),
         table.update(row(), Replace, None).await.err(),
@@ -214,9 +214,9 @@ async fn operations_on_a_missing_table_are_not_found(world: &World) {
         table.set_policies(Vec::new()).await.err(),
     ];
 
-    for (place, refusal) in refusals.iter().enumerate() {
-        let refusal = refusal.as_ref().expect("the table is deleted");
-        assert_eq!(refusal.kind(), TABLE_ABSENT, "operation {place}");
+    for (position, error) in errors.iter().enumerate() {
+        let error = error.as_ref().expect("the table is deleted");
+        assert_eq!(error.kind(), TABLE_ABSENT, "operation {position}");
     }
-    assert_eq!(refusals[7].as_ref().unwrap().index, Some(0));
+    assert_eq!(errors[7].as_ref().unwrap().index, Some(0));
 }

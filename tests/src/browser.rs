@@ -29,14 +29,14 @@ pub struct WebAnswer {
 }
 
 impl WebAnswer {
-    /// What a failure says; `OK` has nothing to say.
-    pub fn refusal(&self) -> CallError {
+    /// The text of an error; `OK` has none.
+    pub fn error(&self) -> CallError {
         CallError::of(&Status::from_header_map(&self.trailers).expect("trailers hold a status"))
     }
 
     /// The only message of a call that went well.
     pub fn message<M: Message + Default>(&self) -> M {
-        assert_eq!(self.refusal().code, Code::Ok, "{:?}", self.refusal());
+        assert_eq!(self.error().code, Code::Ok, "{:?}", self.error());
         let [message] = &self.messages[..] else { panic!("one message: {self:?}") };
         M::decode(message.clone()).expect("a message")
     }
@@ -79,7 +79,7 @@ impl World {
         wire::exchange(&address, request).await
     }
 
-    /// Calls by gRPC-Web with a body of the test's choice, as the type says it is.
+    /// Calls by gRPC-Web with a body of the test's choice, of the given type.
     pub async fn web_body(&self, version: Version, request: Request<Bytes>) -> WebAnswer {
         let kind = request.headers().get(header::ACCEPT).cloned();
         let answer = self.http(version, request).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! What a failed call says.
+//! The content of a failed call.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic_types::StatusExt as _;
 pub struct CallError {
     /// The gRPC code.
     pub code: Code,
-    /// `ErrorInfo.reason`; empty where there is none.
+    /// `ErrorInfo.reason`; empty if absent.
     pub reason: String,
     /// Position of the failing operation of a batch.
     pub index: Option<usize>,
@@ -30,7 +30,7 @@ impl CallError {
         (self.code, &self.reason)
     }
 
-    /// What a status says.
+    /// The content of a status.
     pub fn of(status: &Status) -> Self {
         let details = status.get_error_details();
         let info = details.error_info();
@@ -52,7 +52,7 @@ impl CallError {
 }
 
 impl CallError {
-    /// What the failure of one element of a batch says.
+    /// The content of the error of one element of a batch.
     pub fn of_item(status: &tonic_types::Status) -> Self {
         use prost::Message as _;
         let code = Code::from_i32(status.code);

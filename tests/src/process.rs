@@ -30,10 +30,10 @@ pub fn server_binary() -> &'static Path {
 
 /// Builds the server with more options of `cargo build`.
 ///
-/// What cargo tells the program it runs about its package is taken from the environment: build
+/// The variables that cargo sets for a program about its package are removed from the environment: build
 /// scripts that look at it would run again, now and when cargo is next called without it, and all
 /// that depends on them would be compiled anew each time.
-#[expect(clippy::disallowed_methods, reason = "they are taken from another program, not read")]
+#[expect(clippy::disallowed_methods, reason = "they are removed for another program, not read")]
 pub fn build_server(options: &[&str]) {
     let mut build = Command::new(option_env!("CARGO").unwrap_or("cargo"));
     build.args(["build", "--quiet", "--package", "trestle", "--bin", "trestle"]).args(options);
@@ -88,7 +88,7 @@ impl Server {
         let mut ready = String::new();
         let stdout = child.stdout.take().expect("standard output is piped");
         BufReader::new(stdout).read_line(&mut ready).expect("standard output is text");
-        assert!(ready.starts_with("ready "), "the server said `{ready}` with {args:?}");
+        assert!(ready.starts_with("ready "), "the server printed `{ready}` with {args:?}");
         Self { child, ready }
     }
 

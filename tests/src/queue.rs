@@ -48,8 +48,8 @@ pub fn delayed(message: OutgoingMessage, delay: prost_types::Duration) -> Outgoi
 }
 
 /// The message, with a TTL.
-pub fn with_ttl(message: OutgoingMessage, life: prost_types::Duration) -> OutgoingMessage {
-    OutgoingMessage { expiration: Some(Expiration::TimeToLive(life)), ..message }
+pub fn with_ttl(message: OutgoingMessage, ttl: prost_types::Duration) -> OutgoingMessage {
+    OutgoingMessage { expiration: Some(Expiration::TimeToLive(ttl)), ..message }
 }
 
 /// The message, without an expiry.
@@ -177,11 +177,11 @@ impl Queue {
     pub async fn receive(
         &self,
         max: u32,
-        hidden: prost_types::Duration,
+        visibility_timeout: prost_types::Duration,
     ) -> Result<Vec<Delivery>, CallError> {
         self.receive_as(proto::ReceiveMessagesRequest {
             max_messages: Some(max),
-            visibility_timeout: Some(hidden),
+            visibility_timeout: Some(visibility_timeout),
             ..Default::default()
         })
         .await
@@ -193,7 +193,7 @@ impl Queue {
         self.receive_as(proto::ReceiveMessagesRequest { wait, ..Default::default() }).await
     }
 
-    /// Receives as the request says, from this queue.
+    /// Receives with this request, from this queue.
     pub async fn receive_as(
         &self,
         request: proto::ReceiveMessagesRequest,
@@ -213,7 +213,7 @@ impl Queue {
     pub async fn update(
         &self,
         receipt: ReceiptRef,
-        hidden: prost_types::Duration,
+        visibility_timeout: prost_types::Duration,
         text: Option<&str>,
     ) -> Result<ReceiptRef, CallError> {
         let message_id = receipt.message_id.clone();
@@ -221,7 +221,7 @@ impl Queue {
         let request = proto::UpdateMessageRequest {
             queue: self.name(),
             receipt: Some(receipt),
-            visibility_timeout: Some(hidden),
+            visibility_timeout: Some(visibility_timeout),
             body,
         };
         let response = self.client().update_message(request).await?.into_inner();

@@ -220,7 +220,7 @@ impl Table {
         let messages = std::iter::once(Message::Spec(self.spec(mode))).chain(chunks);
         let imported = self.import_messages(messages.map(Some).collect()).await;
         match imported.failure {
-            Some(refusal) => Err(refusal),
+            Some(error) => Err(error),
             None => Ok(imported.failures()),
         }
     }

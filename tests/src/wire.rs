@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tower::BoxError;
 
-/// Sends a request to an address, in the version that it says, and waits for the whole answer.
+/// Sends a request to an address, in its version, and waits for the whole answer.
 ///
 /// # Errors
 /// What breaks the connection.

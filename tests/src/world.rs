@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tonic::{body::Body, transport::Endpoint};
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle::{
-    compose::{Deps, Node, compose},
+    compose::{Node, NodeDeps, compose},
     roles::ROLES,
     settings::Settings,
     storage::keyspaces,
@@ -167,7 +167,7 @@ pub(crate) fn store() -> (Arc<dyn Engine>, TempDir) {
 
 /// A node in this process.
 pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
-    let deps = Deps {
+    let deps = NodeDeps {
         engine: Some(engine),
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("trestle-tests"),

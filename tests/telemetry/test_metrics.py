@@ -78,12 +78,12 @@ def test_every_metric_arrives(receiver, world, process, name):
     assert eventually(lambda: points(receiver, process, name))
 
 
-def test_refused_calls_are_counted_by_their_reason(receiver, world):
+def test_rejected_calls_are_counted_by_their_reason(receiver, world):
     assert world.call("ListTables", authorization="Basic !") == grpc.StatusCode.UNAUTHENTICATED
 
     def reasons():
-        refusals = points(receiver, "gateway", "trestle.rpc.server.refusals")
-        counted = {labels["trestle.refusal.reason"] for labels, point in refusals if point.as_int}
+        rejections = points(receiver, "gateway", "trestle.rpc.server.rejections")
+        counted = {labels["trestle.rejection.reason"] for labels, point in rejections if point.as_int}
         return "INVALID_AUTHENTICATION_INFO" in counted
 
     assert eventually(reasons)
@@ -106,7 +106,7 @@ def test_work_over_a_quota_is_counted_by_whose_it_is(receiver, tmp_path):
         world.end()
 
 
-def test_lines_that_the_access_log_loses_are_counted(receiver, tmp_path):
+def test_dropped_access_log_lines_are_counted(receiver, tmp_path):
     world = World(receiver, tmp_path, TRESTLE__TELEMETRY__ACCESS_LOG="stderr")
     try:
         world.new_table()
@@ -130,11 +130,11 @@ def test_sizes_are_those_of_the_messages(receiver, world):
         return None
 
     assert eventually(lambda: size("request")) == 5 + 2 + len(name)
-    # What ends later may be told later.
+    # What ends later may be exported later.
     assert eventually(lambda: size("response")) > 5 + len(name)
 
 
-def test_the_admin_port_speaks_openmetrics_with_examples(receiver, world):
+def test_the_admin_port_serves_openmetrics_with_exemplars(receiver, world):
     table, trace = world.new_table(), Trace()
     world.call("GetEntity", table, "p", "r", trace=trace)
 
@@ -157,7 +157,7 @@ def test_the_admin_port_speaks_openmetrics_with_examples(receiver, world):
     assert not names & {"trestle_request_id", "network_peer_address", "table", "partition_key"}
 
 
-def test_the_admin_port_speaks_the_older_text_unless_asked(world):
+def test_the_admin_port_serves_the_older_text_by_default(world):
     kind, text = world.gateway.metrics("text/plain")
 
     assert kind.startswith("text/plain") and "# EOF" not in text

@@ -60,7 +60,7 @@ def test_a_read_is_one_trace_from_the_client_down_to_the_engine(receiver, world)
         assert span.item.end_time_unix_nano <= role.item.end_time_unix_nano
 
 
-def test_a_write_has_the_commit_in_its_trace_and_a_scan_tells_its_rows(receiver, world):
+def test_a_write_has_the_commit_in_its_trace_and_a_scan_its_row_count(receiver, world):
     write, read = Trace(), Trace()
     table = world.new_table()
 
@@ -77,7 +77,7 @@ def test_a_write_has_the_commit_in_its_trace_and_a_scan_tells_its_rows(receiver,
     assert scan.attributes["db.response.returned_rows"] >= 0
 
 
-def test_a_method_that_nobody_knows_is_no_name_of_a_span(receiver, world):
+def test_an_unknown_method_does_not_name_a_span(receiver, world):
     trace = Trace()
 
     code = world.call("Whatever", trace=trace, service="some.v1.Service")

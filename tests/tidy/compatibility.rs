@@ -1,5 +1,5 @@
 //! What the document on compatibility promises of itself: every operation has a row, and what is
-//! said to be the same is proven by a test.
+//! declared to be the same is proven by a test.
 
 use crate::source::{Finding, Source};
 
@@ -88,10 +88,10 @@ pub(crate) fn unproven(source: &Source) -> Vec<Finding> {
     if source.path != DOCUMENT {
         return Vec::new();
     }
-    let says_same =
+    let is_same =
         |row: &Row<'_>| row.verdict.split(|c: char| !c.is_alphabetic()).any(|w| w == "same");
     let rows = rows(&source.text).into_iter();
-    let unproven = rows.filter(|row| says_same(row) && !row.tests.contains("::"));
+    let unproven = rows.filter(|row| is_same(row) && !row.tests.contains("::"));
     unproven.map(|row| source.finding(row.index, "same, but no test is named")).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Rules on manifests: which crate may depend on which, and where versions stand.
+//! Rules on manifests: which crate may depend on which, and where versions are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,7 @@ const PAGE: &str = "docs/dependencies.md";
 /// The parts of a manifest that name dependencies.
 const SECTIONS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// Crates that depend on what is not below them, and crates whose place is not known.
+/// Crates that depend on what is not below them, and crates without a layer.
 pub(crate) fn misplaced(sources: &[Source]) -> Vec<Finding> {
     let manifests = sources.iter().filter(|source| source.file_name() == "Cargo.toml");
     manifests.flat_map(misplaced_in).collect()
@@ -86,7 +86,7 @@ fn misplaced_in(manifest: &Source) -> Vec<Finding> {
         return Vec::new();
     };
     let Some((_, below)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
-        let what = format!("the crate has no place among the layers: `{name}`");
+        let what = format!("the crate is in no layer: `{name}`");
         return vec![manifest.finding(0, what)];
     };
     // A crate may turn on features of its own for its tests.

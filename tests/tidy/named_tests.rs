@@ -27,7 +27,7 @@ fn missing_in(document: &Source, sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// What stands in backquotes and has two colons: a file and a test in it.
+/// Text in backquotes with two colons: a file and a test in it.
 fn named(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter_map(|quoted| quoted.split_once("::"))

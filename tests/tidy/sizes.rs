@@ -15,7 +15,7 @@ const TEST_ONLY: [&str; 2] = ["#[cfg(test)]", "#[cfg(feature = \"testing\")]"];
 pub(crate) struct Size {
     /// Lines of each file.
     files: Vec<usize>,
-    /// Lines of tests, which may stand beside the code in the same file.
+    /// Lines of tests, which may be in the file of the code.
     pub(crate) test_lines: usize,
     /// All other lines.
     pub(crate) code_lines: usize,
@@ -49,7 +49,7 @@ pub(crate) fn by_crate(sources: &[Source]) -> BTreeMap<&str, Size> {
 }
 
 /// The paths, without an ending, of the modules that are compiled for tests only.
-fn modules_of_tests(sources: &[Source]) -> Vec<String> {
+pub(crate) fn modules_of_tests(sources: &[Source]) -> Vec<String> {
     let mut modules = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
         let path = source.path.trim_end_matches(".rs");
@@ -65,7 +65,7 @@ fn modules_of_tests(sources: &[Source]) -> Vec<String> {
 }
 
 /// Whether a file is the module, or lies below it.
-fn is_within(path: &str, module: &str) -> bool {
+pub(crate) fn is_within(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 

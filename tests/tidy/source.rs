@@ -17,7 +17,7 @@ pub(crate) struct Source {
     pub(crate) text: String,
 }
 
-/// A rule broken at a place.
+/// A rule broken at a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     path: String,

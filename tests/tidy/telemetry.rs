@@ -1,4 +1,4 @@
-//! The rule that one module owns the names of telemetry, so that two places never spell one name
+//! The rule that one module owns the names of telemetry, so that two files never spell one name
 //! in two ways.
 
 use crate::source::{Finding, Source};

@@ -69,7 +69,7 @@ pub(crate) fn registry_hosts(source: &Source) -> Vec<Finding> {
     lines_where(source, names_one, "the host of a package registry")
 }
 
-/// Files and folders with a name that says nothing.
+/// Files and folders with an empty name.
 pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
     const NAMES: [&str; 8] =
         ["common", "core", "helper", "helpers", "misc", "shared_code", "util", "utils"];
@@ -77,13 +77,13 @@ pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
     for part in source.path.split('/') {
         let stem = part.split('.').next().unwrap_or_default();
         if NAMES.contains(&stem) {
-            findings.push(source.finding(0, format!("a name that says nothing: `{stem}`")));
+            findings.push(source.finding(0, format!("a name without a meaning: `{stem}`")));
         }
     }
     findings.extend(in_sequences(source, "mod ", |tokens| match tokens {
         [keyword, module, ..] if is_word(keyword, "mod") => {
             let module = name(module).filter(|module| NAMES.contains(&module.as_str()))?;
-            Some(format!("a name that says nothing: `{module}`"))
+            Some(format!("a name without a meaning: `{module}`"))
         }
         _ => None,
     }));

@@ -1,10 +1,11 @@
-//! The rule that a type name is defined once, so that a reader who has met it knows what it means.
+//! The rule that a type name is defined once, so that it has one meaning.
 
 use std::collections::BTreeMap;
 
 use proc_macro2::{TokenStream, TokenTree};
 
 use crate::{
+    sizes::{is_within, modules_of_tests},
     source::Source,
     tokens::{group, is_word, name},
 };
@@ -12,7 +13,9 @@ use crate::{
 /// The names that several files of the product define, each with those files.
 pub(crate) fn defined_twice(sources: &[Source]) -> BTreeMap<String, Vec<&str>> {
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for source in sources.iter().filter(|source| source.is_product()) {
+    let only_tests = modules_of_tests(sources);
+    let is_test = |source: &Source| only_tests.iter().any(|module| is_within(&source.path, module));
+    for source in sources.iter().filter(|source| source.is_product() && !is_test(source)) {
         for name in definitions(source.tokens()) {
             files.entry(name).or_default().push(&source.path);
         }
@@ -62,4 +65,8 @@ fn reports_a_type_defined_twice() {
     let mut in_tests = sources("struct One;");
     in_tests[1].path = "services/b/src/c/tests.rs".to_owned();
     assert!(defined_twice(&in_tests).is_empty());
+
+    let module = Source::new("services/b/src/lib.rs", "#[cfg(test)]\nmod c;\n");
+    let [first, second] = sources("struct One;");
+    assert!(defined_twice(&[first, second, module]).is_empty());
 }

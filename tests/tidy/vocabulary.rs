@@ -3,7 +3,7 @@
 use crate::source::{Finding, Source};
 
 /// Each word with the term to use. Words may have the endings below.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 35] = [
     (concat!("sh", "elf"), "scheduler"),
     (concat!("sh", "elves"), "schedulers"),
     (concat!("home", "less"), "unknown keyspace"),
@@ -16,6 +16,26 @@ const WORDS: [(&str, &str); 15] = [
     (concat!("time is o", "ver"), "expired, timed out"),
     (concat!("to", "ll"), "cost, tokens of a bucket"),
     (concat!("gra", "ve"), "dead letter"),
+    (concat!("refu", "sal"), "error (of a call), rejection"),
+    (concat!("den", "ial"), "denied permission"),
+    (concat!("tur", "ned away"), "rejected"),
+    (concat!("hur", "ry"), "force a shutdown"),
+    (concat!("kee", "per"), "store, task"),
+    (concat!("up", "call"), "gRPC call"),
+    (concat!("sif", "t"), "filter"),
+    (concat!("led", "ger"), "checkpoint"),
+    (concat!("sur", "vey"), "scan"),
+    (concat!("stre", "tch"), "bucket, key range"),
+    (concat!("pass", "age"), "body wrapper, write stall"),
+    (concat!("spe", "ak"), "support, use (a protocol)"),
+    (concat!("hea", "rd"), "received"),
+    (concat!("to", "ld"), "reported, returned"),
+    (concat!("tel", "ling"), "reporting"),
+    (concat!("stay", "ed"), "remained"),
+    (concat!("bur", "ied"), "dead-lettered"),
+    (concat!("do", "or"), "listener, HTTP edge"),
+    (concat!("pri", "ce"), "cost"),
+    (concat!("tick", "et"), "permit, waiter"),
     (concat!("who", "ever"), "the noun: caller, client, holder"),
     (concat!("some", "body"), "the noun: client, consumer, operator"),
     (concat!("every", "body"), "the noun: clients, consumers"),

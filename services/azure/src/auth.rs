@@ -10,23 +10,23 @@ use trestle_identity::{
     account::{AccountSet, Signature},
     caller::Caller,
     credentials::Identity,
-    sas::{self, Check, Denial, Named, Resource},
-    shared_key::{Scheme, queue, table},
+    sas::{self, Check, Denied, Named, NamedResource},
+    shared_key::{Scheme, SignedRequest},
+    spec::ServiceSpec,
 };
 use trestle_service::{clock::Ticks, fault::Reason};
 
-use crate::{head::Head, protocol::Signing};
-
-/// The header with the date of a request, which takes precedence over `Date`.
-const DATE: &str = "x-ms-date";
-/// The suffix of the account in the path of a read-only replica.
-const SECONDARY: &str = "-secondary";
+use crate::head::RequestHead;
 
 /// The caller that the credentials of a request authenticate.
 ///
 /// # Errors
 /// Why they are invalid; the same for an absent account as for a wrong signature.
-pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Result<Caller, Denial> {
+pub(crate) fn caller(
+    head: &RequestHead,
+    service: &'static ServiceSpec,
+    identity: &Identity,
+) -> Result<Caller, Denied> {
     let (accounts, now) = (identity.accounts.now(), identity.clock.now());
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
@@ -35,9 +35,9 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
             let message = "the request has no credentials: a header `Authorization` or a shared \
                            access signature is required";
             let reason = Reason::NoAuthenticationInformation;
-            return Err(Denial::new(Check::Form, reason, message));
+            return Err(Denied::new(Check::Form, reason, message));
         }
-        let named = Named { account: Some(head.account.as_str()), resource: named(head, signing) };
+        let named = Named { account: Some(head.account.as_str()), resource: named(head, service) };
         return sas::verify(&token, named, &accounts, now, &head.peer).map_err(of_signature);
     };
     if values.next().is_some() {
@@ -45,15 +45,20 @@ pub(crate) fn caller(head: &Head, signing: Signing, identity: &Identity) -> Resu
     }
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
     let authorization = Authorization::parse(value)?;
-    signed(head, signing, authorization, &accounts, now)
+    signed(head, service, authorization, &accounts, now)
 }
 
 /// The resource of a signature by the address of the request, if the signature does not contain it.
-fn named(head: &Head, signing: Signing) -> Option<Resource> {
-    // Without the name of a queue, no signature for a queue matches, and it is refused as a wrong
-    // one.
-    let first = head.path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    (signing == Signing::Queue).then(|| Resource::Queue(first.to_owned()))
+fn named(head: &RequestHead, service: &'static ServiceSpec) -> Option<NamedResource> {
+    // Without a name no signature for a resource matches, and it is refused as a wrong one.
+    let path = head.path.trim_start_matches('/');
+    let first = path.split('/').next().unwrap_or_default();
+    let name = if service.has_paths { path } else { first };
+    let parameter = |names: &[&str]| names.iter().find_map(|name| head.params.get(name));
+    let fields = service.fields.iter();
+    let fields = fields.filter_map(|field| Some((field.name, parameter(field.of_request)?)));
+    let named = || NamedResource { service, name: name.to_owned(), fields: fields.collect() };
+    service.name_field.is_none().then(named)
 }
 
 /// The header of a request that is signed with a key.
@@ -65,15 +70,15 @@ struct Authorization<'a> {
 }
 
 impl<'a> Authorization<'a> {
-    fn parse(value: &'a str) -> Result<Self, Denial> {
-        let known = "must be `SharedKey` or `SharedKeyLite`, and account:signature";
-        let (scheme, rest) = value.trim().split_once(' ').ok_or_else(|| malformed(known))?;
+    fn parse(value: &'a str) -> Result<Self, Denied> {
+        const RULE: &str = "must be `SharedKey` or `SharedKeyLite`, and account:signature";
+        let (scheme, rest) = value.trim().split_once(' ').ok_or_else(|| malformed(RULE))?;
         let scheme = match scheme {
             "SharedKey" => Scheme::Full,
             "SharedKeyLite" => Scheme::Lite,
-            _ => return Err(malformed(known)),
+            _ => return Err(malformed(RULE)),
         };
-        let (account, signature) = rest.trim().split_once(':').ok_or_else(|| malformed(known))?;
+        let (account, signature) = rest.trim().split_once(':').ok_or_else(|| malformed(RULE))?;
         let decoded = STANDARD.decode(signature).ok();
         let signature = decoded.and_then(|bytes| Signature::try_from(bytes).ok());
         // A malformed signature is treated as a wrong one, as Azure does.
@@ -83,51 +88,28 @@ impl<'a> Authorization<'a> {
 }
 
 fn signed(
-    head: &Head,
-    signing: Signing,
+    head: &RequestHead,
+    service: &'static ServiceSpec,
     authorization: Authorization<'_>,
     accounts: &AccountSet,
     now: Ticks,
-) -> Result<Caller, Denial> {
+) -> Result<Caller, Denied> {
     let Authorization { scheme, account, signature } = authorization;
-    let own_path = head.uri.path();
-    // Clients sign the path of a replica either as they send it, or as that of the account.
-    let primary = head.is_secondary.then(|| own_path.replacen(SECONDARY, "", 1));
-    let paths = [Some(own_path), primary.as_deref()];
-    let is_signed = paths.into_iter().flatten().any(|path| match signing {
-        Signing::Table => of_table(head, scheme, path).verify(account, &signature, accounts, now),
-        // It handles the ways to sign the address of a replica itself.
-        Signing::Queue => of_queue(head, scheme).verify(account, &signature, accounts, now),
-    });
+    let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
+    let (method, headers) = (head.method.as_str(), &head.headers);
+    let request = SignedRequest { service, scheme, method, headers, path, query };
+    let is_signed = request.verify(account, &signature, accounts, now);
     let found = accounts.get(account).filter(|_| is_signed && account == head.account.as_str());
     match found {
-        Some(found) if found.is_disabled => Err(Denial::disabled(found)),
+        Some(found) if found.is_disabled => Err(Denied::disabled(found)),
         Some(found) => Ok(Caller::owner(found.name.clone())),
-        None => Err(Denial::unknown()),
-    }
-}
-
-fn of_queue(head: &Head, scheme: Scheme) -> queue::Signed<'_> {
-    let path = head.uri.path();
-    let query = head.uri.query().unwrap_or_default();
-    queue::Signed { scheme, method: head.method.as_str(), headers: &head.headers, path, query }
-}
-
-fn of_table<'a>(head: &'a Head, scheme: Scheme, path: &'a str) -> table::Signed<'a> {
-    table::Signed {
-        scheme,
-        method: head.method.as_str(),
-        content_md5: head.header("content-md5").unwrap_or_default(),
-        content_type: head.header(header::CONTENT_TYPE).unwrap_or_default(),
-        date: head.header(DATE).or(head.header(header::DATE)).unwrap_or_default(),
-        path,
-        comp: head.params.get("comp"),
+        None => Err(Denied::unknown()),
     }
 }
 
 /// The fields of a shared access signature in the query, as they were sent; empty without a
 /// signature.
-fn token(head: &Head) -> String {
+fn token(head: &RequestHead) -> String {
     if head.params.get("sig").is_none() {
         return String::new();
     }
@@ -141,16 +123,16 @@ fn token(head: &Head) -> String {
 
 /// The error of a refused shared access signature. Malformed fields give the error of a wrong
 /// signature, as in Azure: only a malformed header `Authorization` has an error of its own.
-fn of_signature(denial: Denial) -> Denial {
-    match denial.check {
-        Check::Form => Denial { reason: Reason::AuthenticationFailed, ..denial },
-        _ => denial,
+fn of_signature(denied: Denied) -> Denied {
+    match denied.check {
+        Check::Form => Denied { reason: Reason::AuthenticationFailed, ..denied },
+        _ => denied,
     }
 }
 
-fn malformed(rule: &str) -> Denial {
+fn malformed(rule: &str) -> Denied {
     let message = format!("authorization: {rule}");
-    Denial::new(Check::Form, Reason::InvalidAuthenticationInfo, message)
+    Denied::new(Check::Form, Reason::InvalidAuthenticationInfo, message)
 }
 
 #[cfg(test)]
@@ -159,7 +141,10 @@ mod tests {
 
     use http::{Method, Uri};
     use tonic::body::Body;
-    use trestle_identity::account::{Account, AccountKey, Accounts};
+    use trestle_identity::{
+        account::{Account, AccountKey, Accounts},
+        spec::TABLE,
+    };
     use trestle_service::{
         clock::{Clock, ManualClock},
         layer::Request,
@@ -176,34 +161,30 @@ mod tests {
         Identity { accounts: Accounts::new([account]), clock, is_open: true }
     }
 
-    fn head(target: &str, headers: &[(&'static str, &str)]) -> Head {
+    fn head(target: &str, headers: &[(&'static str, &str)]) -> RequestHead {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = target.parse::<Uri>().expect("a target");
         for (name, value) in [("host", "127.0.0.1")].iter().chain(headers) {
             request.headers_mut().append(*name, value.parse().expect("a value"));
         }
-        Head::take(&mut request, "table").expect("a head")
+        RequestHead::take(&mut request, "table").expect("a head")
     }
 
     /// The header of a request for `path`, signed with the development key.
     fn signature(path: &str) -> String {
-        let signed = table::Signed {
-            scheme: Scheme::Full,
-            method: "GET",
-            content_md5: "",
-            content_type: "",
-            date: NOW,
-            path,
-            comp: None,
-        };
+        let headers = [("x-ms-date".parse().expect("a name"), NOW.parse().expect("a value"))];
+        let headers = headers.into_iter().collect();
+        let (service, scheme, query) = (&TABLE, Scheme::Full, "");
+        let signed =
+            SignedRequest { service, scheme, method: "GET", headers: &headers, path, query };
         let made = signed.sign("devstoreaccount1", &AccountKey::development());
         format!("SharedKey devstoreaccount1:{}", STANDARD.encode(made))
     }
 
-    fn reason(head: &Head) -> Result<String, Reason> {
-        let caller = caller(head, Signing::Table, &identity(Account::development()));
-        caller.map(|caller| caller.account.to_string()).map_err(|denial| denial.reason)
+    fn reason(head: &RequestHead) -> Result<String, Reason> {
+        let caller = caller(head, &TABLE, &identity(Account::development()));
+        caller.map(|caller| caller.account.to_string()).map_err(|denied| denied.reason)
     }
 
     #[test]
@@ -262,7 +243,7 @@ mod tests {
         let account = Account { is_disabled: true, ..Account::development() };
         let reason = |authorization: &str| {
             let head = head(PATH, &[("x-ms-date", NOW), ("authorization", authorization)]);
-            caller(&head, Signing::Table, &identity(account.clone())).expect_err("refused").reason
+            caller(&head, &TABLE, &identity(account.clone())).expect_err("refused").reason
         };
 
         assert_eq!(reason(&authorization), Reason::AccountIsDisabled);

@@ -21,8 +21,8 @@ impl CollectedBytes {
             return;
         }
         if self.all.is_empty() {
-            let here = self.first.len() + piece.len();
-            self.all.reserve(room.max(here));
+            let length = self.first.len() + piece.len();
+            self.all.reserve(room.max(length));
             self.all.extend_from_slice(&std::mem::take(&mut self.first));
         }
         self.all.extend_from_slice(&piece);
@@ -41,17 +41,17 @@ mod tests {
     #[test]
     fn one_piece_is_not_copied_and_many_are_one_text() {
         let text = Bytes::from("é".repeat(50_000));
-        let gathered = |size: usize, room: usize| {
-            let mut gathered = CollectedBytes::default();
+        let collected = |size: usize, room: usize| {
+            let mut collected = CollectedBytes::default();
             for at in (0..text.len()).step_by(size) {
-                gathered.add(text.slice(at..text.len().min(at + size)), room);
+                collected.add(text.slice(at..text.len().min(at + size)), room);
             }
-            gathered.bytes()
+            collected.bytes()
         };
 
-        assert_eq!(gathered(text.len(), 0).as_ptr(), text.as_ptr());
+        assert_eq!(collected(text.len(), 0).as_ptr(), text.as_ptr());
         for (size, room) in [(1, 0), (4, 1 << 20), (16_384, text.len()), (70_000, 10)] {
-            assert_eq!(gathered(size, room), text, "{size}");
+            assert_eq!(collected(size, room), text, "{size}");
         }
         assert_eq!(CollectedBytes::default().bytes(), Bytes::new());
     }

@@ -10,10 +10,10 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 use tower::Service;
-use trestle_identity::{caller::Denied, credentials::Identity};
+use trestle_identity::credentials::Identity;
 use trestle_service::{
     fault::{Fault, Reason},
-    layer::{Answer, Request, Response, early::Early},
+    layer::{Request, Response, ResponseFuture, short_circuit::ShortCircuitResponse},
     upstream::Upstream,
 };
 
@@ -21,19 +21,19 @@ use crate::{
     auth,
     error::RestError,
     grpc_call::GrpcCall,
-    head::Head,
-    protocol::Protocol,
-    reply::{Outcome, Rendered},
+    head::RequestHead,
+    protocol::RestProtocol,
+    reply::{CallOutcome, Rendered},
     request_body::RequestBody,
 };
 
 /// What the HTTP edge parsed from a request, in its extensions.
-pub(crate) struct RequestContext<P: Protocol> {
-    pub(crate) head: Arc<Head>,
+pub(crate) struct RequestContext<P: RestProtocol> {
+    pub(crate) head: Arc<RequestHead>,
     pub(crate) operation: Result<P::Operation, RestError>,
 }
 
-impl<P: Protocol> Clone for RequestContext<P> {
+impl<P: RestProtocol> Clone for RequestContext<P> {
     fn clone(&self) -> Self {
         Self { head: Arc::clone(&self.head), operation: self.operation.clone() }
     }
@@ -47,36 +47,40 @@ pub(crate) struct Dispatch<P> {
     identity: Identity,
 }
 
-impl<P: Protocol> Dispatch<P> {
+impl<P: RestProtocol> Dispatch<P> {
     pub(crate) fn new(protocol: P, upstream: Upstream, identity: Identity) -> Self {
         Self { protocol, upstream, identity }
     }
 
-    /// Puts the caller on a request with valid credentials. Returns the denial that applies after
+    /// Puts the caller on a request with valid credentials. Returns the error that applies after
     /// the check of their stored access policy, which the service makes.
-    fn admit(&self, head: &Head, request: &mut Request) -> Result<Option<Denied>, Fault> {
-        let caller = auth::caller(head, P::SIGNING, &self.identity).map_err(Fault::from)?;
-        let denied = caller.authority.denied().cloned();
+    fn admit(
+        &self,
+        head: &RequestHead,
+        request: &mut Request,
+    ) -> Result<Option<Box<Fault>>, Fault> {
+        let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
+        let denied = caller.authority.denied().cloned().map(Box::new);
         Arc::new(caller).insert(request);
         Ok(denied)
     }
 }
 
-impl<P: Protocol> Service<Request> for Dispatch<P> {
+impl<P: RestProtocol> Service<Request> for Dispatch<P> {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request) -> Answer {
-        if let Some(answer) = Early::take(&mut request) {
+    fn call(&mut self, mut request: Request) -> ResponseFuture {
+        if let Some(answer) = ShortCircuitResponse::take(&mut request) {
             return answer;
         }
-        let asked = request.extensions_mut().remove::<RequestContext<P>>();
-        let Some(RequestContext { head, operation }) = asked else {
+        let context = request.extensions_mut().remove::<RequestContext<P>>();
+        let Some(RequestContext { head, operation }) = context else {
             let fault = Fault::new(Reason::InternalError, "a request without its head");
             return Box::pin(async move { Ok(refused(fault.into())) });
         };
@@ -95,7 +99,7 @@ impl<P: Protocol> Service<Request> for Dispatch<P> {
                 let operation = match (operation, denied.clone()) {
                     (Ok(operation), _) => operation,
                     (Err(error), None) => return Err(error),
-                    (Err(_), Some(denied)) => return Err(Fault::from(denied).into()),
+                    (Err(_), Some(denied)) => return Err((*denied).into()),
                 };
                 let bytes_max = protocol.transfer(&operation).request_bytes_max;
                 let body = RequestBody::new(&head, body, bytes_max, denied);
@@ -111,10 +115,10 @@ impl<P: Protocol> Service<Request> for Dispatch<P> {
     }
 }
 
-fn check_replica<P: Protocol>(
+fn check_replica<P: RestProtocol>(
     protocol: &P,
     operation: &P::Operation,
-    head: &Head,
+    head: &RequestHead,
 ) -> Result<(), RestError> {
     if head.is_secondary && !protocol.target(operation).reads {
         return Err(read_only().into());
@@ -137,13 +141,13 @@ pub(crate) fn refused(error: RestError) -> Response {
 
 /// A response with the outcome that the layers count.
 pub(crate) fn counted(mut answer: Response) -> Response {
-    let outcome = answer.extensions_mut().remove::<Outcome>();
+    let outcome = answer.extensions_mut().remove::<CallOutcome>();
     let headers = answer.headers_mut();
     match outcome {
         None => {
             headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
         }
-        Some(Outcome(status)) => {
+        Some(CallOutcome(status)) => {
             let mut failed = HeaderMap::new();
             // Fails for a text that no header can carry; the response itself is complete without
             // it.

@@ -1,8 +1,8 @@
 //! Drains the bodies of requests that are answered before their bodies are read.
 //!
 //! The next request of an HTTP/1 connection follows the body of the last one, and a client that is still sending may
-//! never read the response. So the rest of a body is read and discarded, within bounds; past them the response
-//! closes its connection.
+//! never read the response. So the rest of a body is read and discarded as it arrives, within bounds; past them the
+//! response closes its connection.
 
 use std::{
     future::poll_fn,
@@ -18,16 +18,19 @@ use http_body::{Body as _, Frame, SizeHint};
 use tonic::{Status, body::Body};
 use trestle_service::layer::Request;
 
-/// Most bytes that are read only to be discarded: the longest body that a service accepts.
-const LEFT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most bytes that are read only to be discarded: half as many again as the longest body that a service collects.
+const DRAINED_BYTES_MAX: usize = 6 * 1024 * 1024;
 /// How long a client may take to send them.
-const LEFT_WITHIN: Duration = Duration::from_secs(5);
+const DRAINED_WITHIN: Duration = Duration::from_secs(5);
+/// How long a client may pause while it sends them. One that waits for the response before it sends its body, or
+/// never sends what it declared, gets the response after this time.
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// The body of a request, which a call may read or leave unread.
 #[derive(Clone)]
-pub(crate) struct DrainableBody(Arc<Mutex<Shared>>);
+pub(crate) struct DrainableBody(Arc<Mutex<DrainState>>);
 
-struct Shared {
+struct DrainState {
     body: Body,
     /// The client waits for `100 Continue`, which was not sent yet.
     is_waiting: bool,
@@ -42,31 +45,36 @@ impl DrainableBody {
         }
         let is_waiting = request.headers().contains_key(header::EXPECT);
         let body = std::mem::take(request.body_mut());
-        let lent = Self(Arc::new(Mutex::new(Shared { body, is_waiting })));
-        *request.body_mut() = Body::new(lent.clone());
-        Some(lent)
+        let drainable = Self(Arc::new(Mutex::new(DrainState { body, is_waiting })));
+        *request.body_mut() = Body::new(drainable.clone());
+        Some(drainable)
     }
 
     /// Reads and discards the unread rest. Returns whether the body has ended.
     pub(crate) async fn drained(self) -> bool {
-        if self.shared().is_waiting {
+        let is_too_long = |body: &Body| body.size_hint().lower() > DRAINED_BYTES_MAX as u64;
+        if self.shared().is_waiting || is_too_long(&self.shared().body) {
             return false;
         }
-        let mut left = LEFT_BYTES_MAX;
+        let mut left = DRAINED_BYTES_MAX;
         let drain = async {
-            while let Some(frame) = poll_fn(|cx| self.poll(cx)).await {
-                let Ok(frame) = frame else { return false };
+            loop {
+                let frame = tokio::time::timeout(PAUSE_MAX, poll_fn(|cx| self.poll(cx)));
+                let frame = match frame.await {
+                    Ok(None) => return true,
+                    Ok(Some(Ok(frame))) => frame,
+                    Ok(Some(Err(_))) | Err(_) => return false,
+                };
                 match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
                     Some(rest) => left = rest,
                     None => return false,
                 }
             }
-            true
         };
-        tokio::time::timeout(LEFT_WITHIN, drain).await.unwrap_or_default()
+        tokio::time::timeout(DRAINED_WITHIN, drain).await.unwrap_or_default()
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, DrainState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

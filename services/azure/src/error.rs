@@ -1,9 +1,10 @@
 //! Errors for REST clients: the same ones as of gRPC, from the same table.
 
+mod sentence;
+
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 use tonic::Status;
 use tonic_types::StatusExt as _;
 use trestle_service::{
@@ -11,8 +12,8 @@ use trestle_service::{
     fault::{Fault, Reason, meaning, quoted},
 };
 
-const TIME: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:7]Z");
+use crate::date;
+
 /// The element of an error body that names the invalid credential.
 const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
 
@@ -91,19 +92,19 @@ impl ErrorResponse {
         let RestError { status, mut extras } = error;
         let details = status.get_error_details();
         let info = details.error_info();
-        let said = |key: &str| info.and_then(|info| info.metadata.get(key)).cloned();
+        let metadata = |key: &str| info.and_then(|info| info.metadata.get(key)).cloned();
         let unknown = meaning(Reason::InternalError);
-        let code = said("azureCode").unwrap_or_else(|| unknown.azure_code.to_owned());
-        let http_status = said("httpStatus").and_then(|text| text.parse().ok());
+        let code = metadata("azureCode").unwrap_or_else(|| unknown.azure_code.to_owned());
+        let http_status = metadata("httpStatus").and_then(|text| text.parse().ok());
         let http_status = StatusCode::from_u16(http_status.unwrap_or(unknown.http_status));
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let field = violation.map(|violation| violation.field.clone());
-        let known = sentence(&code, field.as_deref());
+        let sentence = sentence::of(&code, field.as_deref());
         let of_filter = violation.filter(|violation| violation.field == FILTER);
-        let text = match known {
+        let text = match sentence {
             // The text of an internal error is not disclosed.
-            Some(known) if code == unknown.azure_code => known.to_owned(),
-            Some(known) => format!("{known}\n{}", status.message()),
+            Some(sentence) if code == unknown.azure_code => sentence.to_owned(),
+            Some(sentence) => format!("{sentence}\n{}", status.message()),
             // Begins with the sentence of Azure, so nothing may precede it.
             None => of_filter.map_or(status.message(), |rule| &rule.description).to_owned(),
         };
@@ -115,7 +116,7 @@ impl ErrorResponse {
             status: http_status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             text,
             field,
-            index: said("index").and_then(|index| index.parse().ok()),
+            index: metadata("index").and_then(|index| index.parse().ok()),
             retry_after: details.retry_info().and_then(|info| info.retry_delay),
             extras,
             request_id: request_id.to_owned(),
@@ -140,72 +141,9 @@ impl ErrorResponse {
     /// The text in the body of a response.
     pub(crate) fn message(&self) -> String {
         let index = self.index.map(|index| format!("{index}:")).unwrap_or_default();
-        format!("{index}{}\nRequestId:{}\nTime:{}", self.text, self.request_id, time(self.at))
+        let time = date::precise_date(&self.at.into()).unwrap_or_default();
+        format!("{index}{}\nRequestId:{}\nTime:{time}", self.text, self.request_id)
     }
-}
-
-/// The time with all its seven digits.
-fn time(at: Ticks) -> String {
-    let (seconds, nanos) = at.to_unix();
-    let whole = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    let when = whole.replace_nanosecond(nanos.unsigned_abs()).unwrap_or(whole);
-    when.format(TIME).unwrap_or_default()
-}
-
-/// The sentence of a code in Azure, which clients compare; `field` is the invalid part.
-fn sentence(code: &str, field: Option<&str>) -> Option<&'static str> {
-    Some(match code {
-        "ResourceNotFound" => "The specified resource does not exist.",
-        "TableNotFound" => "The table specified does not exist.",
-        "TableAlreadyExists" => "The table specified already exists.",
-        "EntityAlreadyExists" => "The specified entity already exists.",
-        "UpdateConditionNotSatisfied" => {
-            "The update condition specified in the request was not satisfied."
-        }
-        // The misspelling is what clients compare with.
-        "InvalidResourceName" => "The specifed resource name contains invalid characters.",
-        "OutOfRangeInput" if field.is_some_and(is_resource_name) => {
-            "The specified resource name length is not within the permissible limits."
-        }
-        "InvalidInput" if field.is_some_and(|field| field.ends_with("if_match")) => {
-            "The etag value specified in one of the request headers is not valid. Please make sure \
-             only one etag value is specified and is valid."
-        }
-        "PropertiesNeedValue" => "The values are not specified for all properties in the entity.",
-        "CommandsInBatchActOnDifferentPartitions" => {
-            "All commands in a batch must operate on same entity group."
-        }
-        "InvalidDuplicateRow" => {
-            "The batch request contains multiple changes with same row key. An entity can appear \
-             only once in a batch request."
-        }
-        "InvalidQueryParameterValue" => {
-            "Value for one of the query parameters specified in the request URI is invalid."
-        }
-        "AuthenticationFailed" => {
-            "Server failed to authenticate the request. Make sure the value of the Authorization \
-             header is formed correctly including the signature."
-        }
-        "AuthorizationFailure" => "This request is not authorized to perform this operation.",
-        "AuthorizationPermissionMismatch" => {
-            "This request is not authorized to perform this operation using this permission."
-        }
-        "RequestBodyTooLarge" => {
-            "The request body is too large and exceeds the maximum permissible limit."
-        }
-        "QueueNotFound" => "The specified queue does not exist.",
-        "QueueAlreadyExists" => "The specified queue already exists.",
-        "MessageNotFound" => "The specified message does not exist.",
-        "ServerBusy" => "The server is busy.",
-        "OperationTimedOut" => "Operation could not be completed within the permitted time.",
-        "InternalError" => "The server encountered an internal error. Please retry the request.",
-        _ => return None,
-    })
-}
-
-/// Whether a field of a request names a table or a queue, also where it is created.
-fn is_resource_name(field: &str) -> bool {
-    matches!(field, "table" | "table.name" | "queue" | "queue.name")
 }
 
 #[cfg(test)]

@@ -1,10 +1,4 @@
-//! The gRPC call of a request.
-//!
-//! Both ends may stream: `streaming` turns the pieces of a body into messages, and messages into a
-//! response, with constant memory.
-
-#[cfg_attr(not(test), expect(dead_code, reason = "calls of tables and queues are unary"))]
-mod streaming;
+//! The gRPC call of a request: one message each way. `streaming` has the calls of bulk data.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -26,9 +20,9 @@ const HEAD_BYTES: usize = 5;
 
 /// One call on behalf of a request: in its trace, for its caller, until its deadline.
 pub(crate) struct GrpcCall {
-    upstream: Upstream,
-    headers: HeaderMap,
-    extensions: http::Extensions,
+    pub(crate) upstream: Upstream,
+    pub(crate) headers: HeaderMap,
+    pub(crate) extensions: http::Extensions,
 }
 
 impl GrpcCall {
@@ -62,25 +56,25 @@ impl GrpcCall {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         let Ok(answer) = self.upstream.call(request).await;
         ended(answer.headers())?;
-        let (message, trailers) = gathered(answer.into_body()).await?;
+        let (message, trailers) = collect(answer.into_body()).await?;
         trailers.as_ref().map_or(Ok(()), ended)?;
         A::decode(unframed(message)?).map_err(|_| unreadable())
     }
 }
 
 /// The bytes of a response and its trailers.
-async fn gathered(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
-    let (mut gathered, mut room, mut trailers) = (CollectedBytes::default(), None, None);
+async fn collect(mut body: Body) -> Result<(Bytes, Option<HeaderMap>), Status> {
+    let (mut collected, mut room, mut trailers) = (CollectedBytes::default(), None, None);
     while let Some(frame) = body.frame().await {
         match frame?.into_data() {
             Ok(data) => {
                 let room = *room.get_or_insert_with(|| announced(&data));
-                gathered.add(data, room);
+                collected.add(data, room);
             }
             Err(other) => trailers = other.into_trailers().ok(),
         }
     }
-    Ok((gathered.bytes(), trailers))
+    Ok((collected.bytes(), trailers))
 }
 
 /// The length of a response by its first bytes, within the bound.
@@ -141,7 +135,7 @@ mod tests {
             let body = Body::new(StreamBody::new(futures::stream::iter(frames)));
 
             assert_eq!(
-                gathered(body).await.expect("whole"),
+                collect(body).await.expect("whole"),
                 (bytes.clone(), Some(trailers.clone()))
             );
         }

@@ -59,7 +59,7 @@ impl Encoding {
         match inflate(&body, bytes_max) {
             Ok(decoded) => Ok((decoded.len() <= bytes_max).then(|| decoded.into())),
             Err(error) => {
-                let rule = format!("must be gzip, as Content-Encoding says: {error}");
+                let rule = format!("must be gzip, as declared in Content-Encoding: {error}");
                 Err(Fault::violation(Reason::InvalidInput, "body", rule))
             }
         }
@@ -75,13 +75,13 @@ fn inflate(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
 }
 
 /// An HTTP edge that compresses its responses for clients that accept it.
-pub(crate) fn compressing(front: CallService) -> CallService {
+pub(crate) fn compressing(edge: CallService) -> CallService {
     let layer = CompressionLayer::new()
         .gzip(true)
         .quality(CompressionLevel::Fastest)
         .compress_when(SizeAbove::new(ANSWER_BYTES_MIN));
-    let front = layer.layer(front).map_response(|answer| -> Response { answer.map(Body::new) });
-    CallService::new(front)
+    let edge = layer.layer(edge).map_response(|answer| -> Response { answer.map(Body::new) });
+    CallService::new(edge)
 }
 
 #[cfg(test)]

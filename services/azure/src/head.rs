@@ -34,7 +34,7 @@ const SINGLE: [HeaderName; 9] = [
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(crate) struct Head {
+pub(crate) struct RequestHead {
     /// The method.
     pub(crate) method: Method,
     /// The target as it was sent.
@@ -59,7 +59,7 @@ pub(crate) struct Head {
     pub(crate) is_http2: bool,
 }
 
-impl Head {
+impl RequestHead {
     /// Parses the head of a request to `service`, such as `table`; its headers are moved.
     ///
     /// # Errors

@@ -15,25 +15,25 @@ use trestle_service::{
     cors::{Lookup, Preflight},
     fault::{Fault, Reason},
     layer::{
-        Answer, CallService, Request, Response, STATUS_HEADERS,
+        CallService, Request, Response, ResponseFuture, STATUS_HEADERS,
         body_bytes::Unframed,
-        early::Early,
-        passage::{Next, Part, Passage, passing},
+        body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
+        short_circuit::ShortCircuitResponse,
         trace::REQUEST_ID_HEADER,
     },
     propagation::trace_headers,
 };
 
 use crate::{
+    date::http_date,
     dispatch::{RequestContext, counted, refused},
     drain::DrainableBody,
     error::{ErrorResponse, RestError},
-    head::{CLIENT_REQUEST_ID, Head},
+    head::{CLIENT_REQUEST_ID, RequestHead},
     params::Params,
-    protocol::Protocol,
+    protocol::RestProtocol,
     reply::{self, Rendered},
     version::{self, VERSION},
-    xml::http_date,
 };
 
 /// The id of a request, on responses.
@@ -51,17 +51,17 @@ const TIMEOUT_SECONDS_MAX: u64 = 30;
 #[derive(Clone)]
 pub(crate) struct HttpEdge<P> {
     calls: CallService,
-    outer: Arc<Outer<P>>,
+    state: Arc<EdgeState<P>>,
 }
 
 /// The shared, constant state of all requests.
-struct Outer<P> {
+struct EdgeState<P> {
     protocol: P,
     clock: Arc<dyn Clock>,
     rules: Lookup,
 }
 
-impl<P: Protocol> HttpEdge<P> {
+impl<P: RestProtocol> HttpEdge<P> {
     /// An HTTP edge before `calls`: the layers, with the dispatch behind them. The CORS rules are
     /// read from `rules`.
     pub(crate) fn new(
@@ -70,13 +70,13 @@ impl<P: Protocol> HttpEdge<P> {
         clock: Arc<dyn Clock>,
         rules: Lookup,
     ) -> Self {
-        Self { calls, outer: Arc::new(Outer { protocol, clock, rules }) }
+        Self { calls, state: Arc::new(EdgeState { protocol, clock, rules }) }
     }
 }
 
-impl<P: Protocol> Outer<P> {
+impl<P: RestProtocol> EdgeState<P> {
     /// The request as the layers see it: a call of its gRPC method.
-    fn call_of(&self, mut request: Request, head: Arc<Head>) -> Request {
+    fn call_of(&self, mut request: Request, head: Arc<RequestHead>) -> Request {
         let limit = timeout(&head);
         let operation = self.protocol.route(&head);
         let operation = limit.clone().and(operation).and_then(|operation| {
@@ -102,22 +102,22 @@ impl<P: Protocol> Outer<P> {
     }
 
     /// The same for a CORS preflight.
-    fn preflight_of(self: &Arc<Self>, request: &Request, head: Arc<Head>) -> Request {
-        let (outer, headers) = (Arc::clone(self), head.headers.clone());
-        Early::request(request, &headers, P::UNKNOWN, async move {
-            match outer.preflight(&head).await {
+    fn preflight_of(self: &Arc<Self>, request: &Request, head: Arc<RequestHead>) -> Request {
+        let (state, headers) = (Arc::clone(self), head.headers.clone());
+        ShortCircuitResponse::request(request, &headers, P::UNKNOWN, async move {
+            match state.preflight(&head).await {
                 Ok(answer) => counted(answer),
-                Err(fault) => turned_away(fault),
+                Err(fault) => error_answer(fault),
             }
         })
     }
 
     /// The response to a CORS preflight. It needs no credentials, and does not check whether the
     /// requested resource exists.
-    async fn preflight(&self, head: &Head) -> Result<Response, Fault> {
-        let asked = Preflight::read(&head.headers)?;
+    async fn preflight(&self, head: &RequestHead) -> Result<Response, Fault> {
+        let preflight = Preflight::read(&head.headers)?;
         let rules = self.rules.rules(&head.account).await;
-        let allowed = rules.preflight(asked).ok_or_else(|| asked.refused())?;
+        let allowed = rules.preflight(preflight).ok_or_else(|| preflight.refused())?;
         let mut answer = reply::empty(StatusCode::OK);
         let headers = allowed.headers(Method::OPTIONS, head.headers.clone()).await;
         answer.headers_mut().extend(headers);
@@ -126,7 +126,7 @@ impl<P: Protocol> Outer<P> {
 
     /// Sets the CORS headers of a response by the rules of the account, and `Vary` if they depend
     /// on the origin.
-    async fn show(&self, answer: &mut Response, head: &Head) {
+    async fn set_cors_headers(&self, answer: &mut Response, head: &RequestHead) {
         let Some(origin) = head.headers.get(header::ORIGIN) else {
             return;
         };
@@ -138,8 +138,8 @@ impl<P: Protocol> Outer<P> {
         let Some(allowed) = rules.answer(origin, &head.method, answer.headers()) else {
             return;
         };
-        let asked = HeaderMap::from_iter([(header::ORIGIN, origin.clone())]);
-        for (name, value) in &allowed.headers(head.method.clone(), asked).await {
+        let origin_only = HeaderMap::from_iter([(header::ORIGIN, origin.clone())]);
+        for (name, value) in &allowed.headers(head.method.clone(), origin_only).await {
             answer.headers_mut().insert(name, value.clone());
         }
     }
@@ -158,7 +158,7 @@ impl<P: Protocol> Outer<P> {
         error: RestError,
         request_id: &str,
         headers: &HeaderMap,
-        head: Option<&Head>,
+        head: Option<&RequestHead>,
     ) -> Response {
         let response = ErrorResponse::new(error, request_id, self.clock.now()).of_request(headers);
         let mut answer = self.protocol.error_response(&response, headers, head);
@@ -176,7 +176,12 @@ impl<P: Protocol> Outer<P> {
     }
 
     /// The REST response of a call, to a request with these headers.
-    fn rendered(&self, answer: Response, headers: &HeaderMap, head: Option<&Head>) -> Response {
+    fn rendered(
+        &self,
+        answer: Response,
+        headers: &HeaderMap,
+        head: Option<&RequestHead>,
+    ) -> Response {
         let id = answer.headers().get(REQUEST_ID_HEADER).cloned();
         let mut answer = match answer.extensions().get::<Rendered>() {
             Some(Rendered) => answer,
@@ -196,36 +201,37 @@ impl<P: Protocol> Outer<P> {
         }
         headers.remove(REQUEST_ID_HEADER);
         headers.extend(id.map(|id| (REQUEST_ID, id)));
-        answer.map(|body| passing(body, Complete))
+        answer.map(|body| wrap_body(body, Complete))
     }
 }
 
-impl<P: Protocol> Service<Request> for HttpEdge<P> {
+impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.calls.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request) -> Answer {
-        let outer = Arc::clone(&self.outer);
+    fn call(&mut self, mut request: Request) -> ResponseFuture {
+        let state = Arc::clone(&self.state);
         let is_http2 = request.version() == Version::HTTP_2;
         let body = DrainableBody::of(&mut request);
-        let (head, call) = match Head::take(&mut request, P::SERVICE) {
+        let (head, call) = match RequestHead::take(&mut request, P::SERVICE) {
             Ok(head) => {
                 let head = Arc::new(head);
                 let call = match head.method {
                     // The headers were moved into the head.
-                    Method::OPTIONS => outer.preflight_of(&request, Arc::clone(&head)),
-                    _ => outer.call_of(request, Arc::clone(&head)),
+                    Method::OPTIONS => state.preflight_of(&request, Arc::clone(&head)),
+                    _ => state.call_of(request, Arc::clone(&head)),
                 };
                 (Ok(head), call)
             }
             Err(fault) => {
-                let refused = std::future::ready(turned_away(fault));
-                let call = Early::request(&request, request.headers(), P::UNKNOWN, refused);
+                let refused = std::future::ready(error_answer(fault));
+                let call =
+                    ShortCircuitResponse::request(&request, request.headers(), P::UNKNOWN, refused);
                 (Err(std::mem::take(request.headers_mut())), call)
             }
         };
@@ -237,18 +243,18 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
                 Ok(head) => (&head.headers, Some(&**head)),
                 Err(headers) => (headers, None),
             };
-            let mut answer = outer.rendered(calls.await?, headers, head);
+            let mut answer = state.rendered(calls.await?, headers, head);
             common(answer.headers_mut(), headers, head.map(|head| &head.params));
             if is_http2 {
-                answer.headers_mut().insert(header::DATE, outer.date());
+                answer.headers_mut().insert(header::DATE, state.date());
             }
             // Also if the outcome is unknown, as after a server error.
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {
-                outer.rules.invalidate(&head.account);
+                state.rules.invalidate(&head.account);
             }
             let is_preflight = head.is_some_and(|head| head.method == Method::OPTIONS);
             if let Some(head) = head.filter(|_| !is_preflight) {
-                outer.show(&mut answer, head).await;
+                state.set_cors_headers(&mut answer, head).await;
             }
             // A preflight needs no credentials, so the rest of its body is not drained.
             if let Some(body) = body
@@ -262,7 +268,7 @@ impl<P: Protocol> Service<Request> for HttpEdge<P> {
 }
 
 /// The error of a request that becomes no call, for the layers to count.
-fn turned_away(fault: Fault) -> Response {
+fn error_answer(fault: Fault) -> Response {
     let reason = fault.reason;
     let mut answer = refused(fault.into());
     answer.extensions_mut().insert(reason);
@@ -271,7 +277,7 @@ fn turned_away(fault: Fault) -> Response {
 
 /// The headers of every response.
 fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) {
-    headers.insert(VERSION, version::spoken(client, params));
+    headers.insert(VERSION, version::negotiated(client, params));
     headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -286,7 +292,7 @@ fn is_id(id: &[u8]) -> bool {
 }
 
 /// The time limit of the client.
-fn timeout(head: &Head) -> Result<Option<Duration>, RestError> {
+fn timeout(head: &RequestHead) -> Result<Option<Duration>, RestError> {
     let Some(text) = head.params.get("timeout") else {
         return Ok(None);
     };
@@ -304,14 +310,14 @@ fn timeout(head: &Head) -> Result<Option<Duration>, RestError> {
 }
 
 /// Requires a declared length for a request that may have a body.
-fn check_length(head: &Head) -> Result<(), Fault> {
-    let says = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
-    let is_said = says.iter().any(|name| head.headers.contains_key(name));
+fn check_length(head: &RequestHead) -> Result<(), Fault> {
+    let declarations = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let is_declared = declarations.iter().any(|name| head.headers.contains_key(name));
     let has_none = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS];
-    if is_said || head.is_http2 || has_none.contains(&head.method) {
+    if is_declared || head.is_http2 || has_none.contains(&head.method) {
         return Ok(());
     }
-    let message = "the length of the body is required: Content-Length or Transfer-Encoding";
+    let message = "the length of the body is required: Content-Length or BodyTransfer-Encoding";
     Err(Fault::new(Reason::MissingContentLengthHeader, message))
 }
 
@@ -319,8 +325,8 @@ fn check_length(head: &Head) -> Result<(), Fault> {
 /// would accept a truncated response as complete.
 struct Complete;
 
-impl Passage for Complete {
-    fn pass(&mut self, part: Part) -> Next {
+impl BodyWrapper for Complete {
+    fn map_part(&mut self, part: BodyPart) -> Next {
         Next::Part(match part {
             Some(Ok(frame)) => match frame.into_trailers() {
                 Ok(trailers) => Status::from_header_map(&trailers)

@@ -18,6 +18,7 @@ mod auth;
 #[cfg(test)]
 mod bulk_tests;
 mod collected;
+pub mod date;
 mod dispatch;
 mod drain;
 mod error;
@@ -30,6 +31,8 @@ mod protocol;
 mod queue;
 mod reply;
 mod request_body;
+#[cfg(test)]
+mod streaming;
 pub mod table;
 mod version;
 pub mod xml;
@@ -39,7 +42,7 @@ use std::sync::Arc;
 use trestle_identity::credentials::Identity;
 use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::Upstream};
 
-use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::Protocol};
+use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::RestProtocol};
 
 /// Most headers of a request for a queue: as many as its metadata can have in a head of 32 KiB,
 /// since it is sent as headers, and may have a name for every few bytes.
@@ -47,7 +50,7 @@ pub const QUEUE_HEADERS_MAX: usize = 2048;
 
 /// The configuration of an HTTP edge.
 #[derive(Clone)]
-pub struct Deps {
+pub struct EdgeDeps {
     /// The service that is called.
     pub upstream: Upstream,
     /// The accounts and the clock for authentication.
@@ -60,30 +63,30 @@ pub struct Deps {
 /// The HTTP edge of tables: translates requests to calls. `layers` adds those of the gateway to the
 /// service in its argument.
 #[must_use]
-pub fn tables(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
+pub fn tables(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.table.v1.TableService", deps.upstream.clone());
-    let table = table::Table::new(Arc::clone(&deps.identity.clock));
-    front(table, deps, layers, rules)
+    let table = table::TableProtocol::new(Arc::clone(&deps.identity.clock));
+    edge(table, deps, layers, rules)
 }
 
 /// The HTTP edge of queues; see [`tables`].
 #[must_use]
-pub fn queues(deps: Deps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
+pub fn queues(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.queue.v1.QueueService", deps.upstream.clone());
-    let queue = queue::Queue::new(Arc::clone(&deps.identity.clock));
-    front(queue, deps, layers, rules)
+    let queue = queue::QueueProtocol::new(Arc::clone(&deps.identity.clock));
+    edge(queue, deps, layers, rules)
 }
 
-fn front<P: Protocol>(
+fn edge<P: RestProtocol>(
     protocol: P,
-    deps: Deps,
+    deps: EdgeDeps,
     layers: impl FnOnce(CallService) -> CallService,
     rules: Lookup,
 ) -> CallService {
-    let Deps { upstream, identity, compresses } = deps;
+    let EdgeDeps { upstream, identity, compresses } = deps;
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
     let inner = Dispatch::new(protocol.clone(), upstream, identity);
     let calls = layers(CallService::new(inner));
-    let front = CallService::new(HttpEdge::new(protocol, calls, clock, rules));
-    if compresses { gzip::compressing(front) } else { front }
+    let edge = CallService::new(HttpEdge::new(protocol, calls, clock, rules));
+    if compresses { gzip::compressing(edge) } else { edge }
 }

@@ -2,25 +2,17 @@
 
 use http::{HeaderMap, Response};
 use tonic::body::Body;
+use trestle_identity::spec::ServiceSpec;
 
 use crate::{
     error::{ErrorResponse, RestError},
     grpc_call::GrpcCall,
-    head::Head,
+    head::RequestHead,
     request_body::RequestBody,
 };
 
-/// The signature scheme of requests to a service, with a key of the account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signing {
-    /// The scheme of tables.
-    Table,
-    /// The scheme of queues and blobs.
-    Queue,
-}
-
 /// The protocol of a service.
-pub(crate) trait Protocol: Clone + Send + Sync + 'static {
+pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     /// The operation of a request, as determined from its head.
     type Operation: Clone + Send + Sync + 'static;
 
@@ -29,26 +21,26 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
     /// The label of requests without a valid operation: the path of the called service,
     /// `/trestle.table.v1.TableService/`.
     const UNKNOWN: &'static str;
-    /// The signature scheme of requests.
-    const SIGNING: Signing;
+    /// What its signatures are like.
+    const SIGNATURES: &'static ServiceSpec;
     /// The operation of a request.
     ///
     /// # Errors
     /// An invalid path, method, parameter or header.
-    fn route(&self, head: &Head) -> Result<Self::Operation, RestError>;
+    fn route(&self, head: &RequestHead) -> Result<Self::Operation, RestError>;
 
     /// The target of an operation.
     fn target(&self, operation: &Self::Operation) -> Target;
 
     /// The body transfer of an operation.
-    fn transfer(&self, operation: &Self::Operation) -> Transfer;
+    fn transfer(&self, operation: &Self::Operation) -> BodyTransfer;
 
     /// Translates the request, makes the call, and translates the response. A body of bounded size
     /// is collected here; one of any size becomes a stream of messages.
     fn perform(
         &self,
         operation: Self::Operation,
-        head: &Head,
+        head: &RequestHead,
         body: RequestBody,
         call: GrpcCall,
     ) -> impl Future<Output = Result<Response<Body>, RestError>> + Send;
@@ -59,7 +51,7 @@ pub(crate) trait Protocol: Clone + Send + Sync + 'static {
         &self,
         response: &ErrorResponse,
         headers: &HeaderMap,
-        head: Option<&Head>,
+        head: Option<&RequestHead>,
     ) -> Response<Body>;
 }
 
@@ -75,7 +67,7 @@ pub(crate) struct Target {
 
 /// The body transfer of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Transfer {
+pub(crate) struct BodyTransfer {
     /// Most bytes of the body of a request.
     pub(crate) request_bytes_max: u64,
     /// Whether a body of the request or of the response is streamed. Such a request is admitted as
@@ -83,7 +75,7 @@ pub(crate) struct Transfer {
     pub(crate) is_streamed: bool,
 }
 
-impl Transfer {
+impl BodyTransfer {
     /// Both bodies are messages: each is in memory as a whole.
     pub(crate) const fn collected(request_bytes_max: u64) -> Self {
         Self { request_bytes_max, is_streamed: false }

@@ -1,16 +1,14 @@
 //! Responses: their common parts.
 
 use bytes::Bytes;
-use futures::{Stream, TryStreamExt as _};
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body::Frame;
-use http_body_util::{Full, StreamBody};
+use http_body_util::Full;
 use tonic::{Status, body::Body};
 
 /// In the extensions of a response: the operation failed though the status is success, as with a
 /// transaction. For the metrics.
 #[derive(Debug, Clone)]
-pub(crate) struct Outcome(pub(crate) Status);
+pub(crate) struct CallOutcome(pub(crate) Status);
 
 /// In the extensions of a response: it is already in the form of REST.
 #[derive(Debug, Clone, Copy)]
@@ -37,24 +35,5 @@ pub(crate) fn whole(
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CONTENT_LENGTH, length);
-    answer
-}
-
-/// A response whose body is streamed, of `length` bytes if that is known. It is cut off at an error
-/// of `pieces`.
-#[cfg_attr(not(test), expect(dead_code, reason = "answers of tables and queues are messages"))]
-pub(crate) fn streamed(
-    status: StatusCode,
-    content_type: &'static str,
-    length: Option<u64>,
-    pieces: impl Stream<Item = Result<Bytes, Status>> + Send + 'static,
-) -> Response<Body> {
-    let mut answer = Response::new(Body::new(StreamBody::new(pieces.map_ok(Frame::data))));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    if let Some(length) = length {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    }
     answer
 }

@@ -4,9 +4,8 @@
 //! version, and echoed. Only a malformed date is rejected.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use time::{Date, format_description::BorrowedFormatItem, macros::format_description};
 
-use crate::params::Params;
+use crate::{date, params::Params};
 
 /// The newest supported version; also that of responses to requests without one.
 pub(crate) const NEWEST: &str = "2026-10-06";
@@ -15,19 +14,15 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 /// The parameters with the version if no header has it, in their order: its own, and that of a
 /// shared access signature.
 const PARAMS: [&str; 2] = ["api-version", "sv"];
-/// Bytes of a version.
-const LENGTH: usize = 10;
-
-const FORM: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]");
 
 /// Whether a text is a version: a day of the calendar.
 pub(crate) fn is_version(text: &str) -> bool {
-    text.len() == LENGTH && Date::parse(text, FORM).is_ok()
+    date::is_day(text)
 }
 
 /// The version of a request: that of its header, else of its parameter, else of the signature in
 /// its address; by default the newest.
-pub(crate) fn spoken(headers: &HeaderMap, params: Option<&Params>) -> HeaderValue {
+pub(crate) fn negotiated(headers: &HeaderMap, params: Option<&Params>) -> HeaderValue {
     let header = headers.get(VERSION).filter(|value| value.to_str().is_ok_and(is_version));
     if let Some(value) = header {
         return value.clone();
@@ -62,7 +57,7 @@ mod tests {
                 headers.insert(VERSION, HeaderValue::from_static(header));
             }
             let params = Params::parse(query).expect("a query");
-            spoken(&headers, Some(&params)).to_str().expect("text").to_owned()
+            negotiated(&headers, Some(&params)).to_str().expect("text").to_owned()
         };
 
         let both = "sv=2019-02-02&api-version=2020-04-08";
@@ -70,6 +65,6 @@ mod tests {
         assert_eq!(of("", both), "2020-04-08");
         assert_eq!(of("latest", "sv=2019-02-02&api-version=latest"), "2019-02-02");
         assert_eq!(of("", "sv=latest"), NEWEST);
-        assert_eq!(spoken(&HeaderMap::new(), None), NEWEST);
+        assert_eq!(negotiated(&HeaderMap::new(), None), NEWEST);
     }
 }

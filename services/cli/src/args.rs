@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use crate::{
     credentials::CredentialArgs,
     edm::{self, EdmType},
-    errors::EXIT_CODES,
+    errors::{EXIT_CODES, with_help},
     rows::Format,
     trust::TlsArgs,
 };
@@ -40,10 +40,9 @@ pub struct ClientArgs {
 
 /// Commands on tables and entities.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
 pub enum TableCommand {
     /// Create a table
-    #[command(after_help = EXIT_CODES)]
     Create {
         /// Name: a letter, then letters and digits, 3 to 63 characters
         table: String,
@@ -52,7 +51,6 @@ pub enum TableCommand {
         if_not_exists: bool,
     },
     /// List tables, ordered by name
-    #[command(after_help = EXIT_CODES)]
     List {
         /// Only tables whose name begins so, in any case
         #[arg(long, value_name = "TEXT")]
@@ -62,10 +60,8 @@ pub enum TableCommand {
     ///
     /// Deleting a table takes `--yes`, or its name typed at the prompt on a terminal. Without a
     /// terminal and without `--yes` nothing is deleted and the exit code is 2.
-    #[command(after_help = EXIT_CODES)]
     Delete(DeleteArgs),
     /// Insert a new entity
-    #[command(after_help = EXIT_CODES)]
     Insert {
         /// Name of the table
         table: String,
@@ -74,7 +70,6 @@ pub enum TableCommand {
         entity: EntityArgs,
     },
     /// Insert an entity, or change the existing one
-    #[command(after_help = EXIT_CODES)]
     Upsert {
         /// Name of the table
         table: String,
@@ -86,7 +81,6 @@ pub enum TableCommand {
         entity: EntityArgs,
     },
     /// Show one entity
-    #[command(after_help = EXIT_CODES)]
     Get {
         /// Name of the table
         table: String,
@@ -102,16 +96,14 @@ pub enum TableCommand {
         cost: bool,
     },
     /// Show the entities that match a filter, in key order
-    #[command(after_help = EXIT_CODES)]
     Query(QueryArgs),
     /// Load a file of entities
-    #[command(after_help = EXIT_CODES, after_long_help = format!("{IMPORT_HELP}\n\n{EXIT_CODES}"))]
+    #[command(after_long_help = IMPORT_HELP)]
     Import(ImportArgs),
     /// Write the entities of a table to a file
-    #[command(after_help = EXIT_CODES, after_long_help = format!("{EXPORT_HELP}\n\n{EXIT_CODES}"))]
+    #[command(after_long_help = EXPORT_HELP)]
     Export(ExportArgs),
     /// Explain how a query would be executed, and how to make it cheaper
-    #[command(after_help = EXIT_CODES)]
     Explain {
         /// Name of the table
         table: String,
@@ -128,7 +120,6 @@ pub enum TableCommand {
     /// Show the state of the service, or count what is in a table
     ///
     /// With a table every entity of it is read.
-    #[command(after_help = EXIT_CODES)]
     Stats {
         /// Name of the table
         table: Option<String>,
@@ -210,9 +201,6 @@ pub struct QueryArgs {
     /// At most this many entities in all
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<u32>,
-    /// Read page by page, with at most this many entities a page, instead of by one stream
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) page_size: Option<u32>,
     /// Also print what the query cost, on standard error
     #[arg(long)]
     pub(crate) cost: bool,
@@ -279,21 +267,21 @@ row has no such property.
 
 Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
 Progress is kept in FILE.trestle-import until the import succeeds; --resume continues there, if
-the file is the same up to there. While it is there, an import without --resume is refused: remove it
-to start again. Rows that were sent but not yet answered are sent again, and count as written when the stored
-entity is the same.";
+the file is the same up to there. While that file exists, an import without --resume is refused:
+remove it to start again. Rows that were sent but not yet answered are sent again, and count as
+written when the stored entity is the same.";
 
 const EXPORT_HELP: &str = "\
 The file is written as FILE.trestle-part and takes its name when it is complete and on stable
-storage; a link is kept, and the file that it leads to is replaced. A pipe or a device is written to as
-it is. The same content gives the same bytes, so that export, import and export again ends in an
+storage; the target of a link is replaced, not the link. A pipe or a device is written to directly.
+The same content gives the same bytes, so that export, import and export again ends in an
 equal file.
 
 CSV needs to know every property first: the table is read twice, unless --columns names them. A
 property that appears between the two passes is an error, never left out.
 
 Progress is kept in FILE.trestle-export; --resume continues there. An export is not a snapshot:
-writes that happen meanwhile may or may not be in it.";
+concurrent writes may or may not be in it.";
 
 const DURATION_RULE: &str =
     "must be a number above 0 and ms, s, m, h or d; a number alone is in seconds";

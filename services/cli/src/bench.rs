@@ -1,27 +1,24 @@
 //! `trestle bench`: closed-loop load of one kind of operation, with percentiles.
 //!
-//! Requests are encoded once and only their keys change, so that the load generator costs little
-//! next to the server. A bench works in a table of its own, which it removes again.
+//! A bench works in a table of its own, which it removes again.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 use hdrhistogram::Histogram;
-use serde_json::json;
+use serde_json::{Map, json};
 use tokio::{task::JoinSet, time::Instant};
 use tonic::Code;
 use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, Table};
 
 use crate::{
     args::{ClientArgs, duration},
-    client::{self, Session},
+    client::Session,
     errors::{CliError, EXIT_CODES},
     output::{Output, thousands},
-    raw::RawClient,
 };
 
 mod load;
-mod template;
 
 use load::{BenchLoad, Worker};
 
@@ -111,21 +108,19 @@ impl BenchTally {
     }
 
     pub(crate) fn entities(&mut self, count: usize) {
-        self.entities = self.entities.saturating_add(u64::try_from(count).unwrap_or_default());
+        self.entities += u64::try_from(count).unwrap_or_default();
     }
 
     pub(crate) fn error(&mut self, code: Code) {
-        let count = self.errors.entry(code.into()).or_default();
-        *count = count.saturating_add(1);
+        *self.errors.entry(code.into()).or_default() += 1;
     }
 
     fn add(&mut self, other: &Self) {
         // Same bounds, so adding cannot fail.
         let _ = self.latency_micros.add(&other.latency_micros);
-        self.entities = self.entities.saturating_add(other.entities);
+        self.entities += other.entities;
         for (code, count) in &other.errors {
-            let sum = self.errors.entry(*code).or_default();
-            *sum = sum.saturating_add(*count);
+            *self.errors.entry(*code).or_default() += count;
         }
     }
 }
@@ -135,15 +130,14 @@ pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<()
     let BenchCommand::Table(args) = command;
     let session = Session::connect(client).await?;
     let table = format!("bench{:016x}", fastrand::u64(..));
-    let request = session.request(CreateTableRequest {
-        table: Some(Table { name: table.clone(), ..Table::default() }),
-    });
+    let request =
+        CreateTableRequest { table: Some(Table { name: table.clone(), ..Table::default() }) };
     session.table().create_table(request).await?;
     let measured = tokio::select! {
         measured = measure(&args, client, &session, &table) => measured,
         _ = tokio::signal::ctrl_c() => Err(CliError::Usage("interrupted".to_owned())),
     };
-    let request = session.request(DeleteTableRequest { table });
+    let request = DeleteTableRequest { table };
     let removed = session.table().delete_table(request).await;
     let tally = measured?;
     let mut output = Output::standard(client.json);
@@ -164,22 +158,22 @@ async fn measure(
 ) -> Result<BenchTally, CliError> {
     let load = BenchLoad::new(args, table);
     if load.needs_entities() {
-        load.fill(&mut RawClient::new(session.link())).await?;
+        load.fill(&mut session.table()).await?;
     }
-    let mut channels = Vec::new();
+    let mut clients = Vec::new();
     for _ in 0..args.connections {
-        channels.push(client::link(client).await?);
+        clients.push(Session::connect(client).await?.table());
     }
     let begin = Instant::now();
     let measured_from = begin.checked_add(args.warmup).unwrap_or(begin);
     let end = measured_from.checked_add(args.duration).unwrap_or(begin);
     let mut callers = JoinSet::new();
-    for (number, channel) in (0..args.clients).zip(channels.iter().cycle()) {
-        let client = RawClient::new(channel.clone());
-        let worker = Worker { load: load.clone(), number, measured_from, end };
+    for (number, client) in (0..args.clients).zip(clients.iter().cycle()) {
+        let (load, client) = (load.clone(), client.clone());
+        let worker = Worker { load, client, number, measured_from, end };
         callers.spawn(async move {
             let mut tally = BenchTally::new();
-            worker.run(client, &mut tally).await;
+            worker.run(&mut tally).await;
             tally
         });
     }
@@ -208,41 +202,25 @@ fn print(output: &mut Output, args: &TableBenchArgs, tally: &BenchTally) -> Resu
         .collect();
     let operation = args.op.to_possible_value().map(|op| op.get_name().to_owned());
     let operation = operation.unwrap_or_default();
-    let mut latency: Vec<(&str, u64)> = PERCENTILES
-        .iter()
-        .map(|(name, share)| (*name, tally.latency_micros.value_at_quantile(*share)))
+    let mut latency: Map<_, _> = PERCENTILES
+        .map(|(name, share)| {
+            (name.to_owned(), json!(tally.latency_micros.value_at_quantile(share)))
+        })
+        .into_iter()
         .collect();
-    latency.push(("max", tally.latency_micros.max()));
-    if output.is_json() {
-        let latency: serde_json::Map<_, _> =
-            latency.into_iter().map(|(name, micros)| (name.to_owned(), json!(micros))).collect();
-        let object = json!({
-            "op": operation,
-            "clients": args.clients,
-            "connections": args.connections,
-            "entity_bytes": args.entity_bytes,
-            "partitions": args.partitions,
-            "seconds": seconds,
-            "ops": calls,
-            "ops_per_second": rate(calls),
-            "entities_per_second": rate(tally.entities),
-            "latency_us": latency,
-            "errors": errors,
-        });
-        return output.line(&object.to_string());
-    }
-    output.line(&format!(
-        "{operation}: {} clients, {} connections, {} B, {seconds} s",
-        args.clients, args.connections, args.entity_bytes
-    ))?;
-    output.line(&format!("  {:>12.0} ops/s", rate(calls)))?;
-    output.line(&format!("  {:>12.0} entities/s", rate(tally.entities)))?;
-    for (name, micros) in latency {
-        let millis = Duration::from_micros(micros).as_secs_f64() * 1000.0;
-        output.line(&format!("  {millis:>12.3} ms {name}"))?;
-    }
-    for (code, count) in errors {
-        output.line(&format!("  {:>12} {code}", thousands(count)))?;
-    }
-    Ok(())
+    latency.insert("max".to_owned(), json!(tally.latency_micros.max()));
+    let record = json!({
+        "op": operation,
+        "clients": args.clients,
+        "connections": args.connections,
+        "entity_bytes": args.entity_bytes,
+        "partitions": args.partitions,
+        "seconds": seconds,
+        "ops": calls,
+        "ops_per_second": rate(calls),
+        "entities_per_second": rate(tally.entities),
+        "latency_us": latency,
+        "errors": errors,
+    });
+    output.record(["Bench", ""], &record)
 }

@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 const SAVE_EVERY: Duration = Duration::from_millis(500);
 
 /// The state from which a command resumes.
-pub(crate) trait State: Serialize + DeserializeOwned {
+pub(crate) trait CheckpointState: Serialize + DeserializeOwned {
     /// The command, as messages name it.
     const COMMAND: &'static str;
 
@@ -64,7 +64,7 @@ struct CheckpointFile {
     exists: bool,
 }
 
-impl<S: State> Checkpoint<S> {
+impl<S: CheckpointState> Checkpoint<S> {
     /// The start of a job, which is a JSON object. It is not stored yet: a pipe cannot be read again.
     pub(crate) fn new(job: Value, state: S) -> Self {
         Self { state, job, file: None, saved: Instant::now(), is_unsaved: false }
@@ -93,7 +93,7 @@ impl<S: State> Checkpoint<S> {
         };
         if !resume {
             return usage(format!(
-                "an interrupted {command} was found: `{path}`: go on with --resume, or remove it"
+                "an interrupted {command} was found: `{path}`: continue with --resume, or remove it"
             ));
         }
         let restart = format!("to start again, remove `{path}`");
@@ -192,6 +192,3 @@ fn replace(path: &Path, record: &impl Serialize) -> Result<(), CliError> {
     };
     write().map_err(CliError::file(files::cannot("write", path)))
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use tonic::{
-    Request,
-    service::interceptor::InterceptedService,
+    GrpcMethod, Request, Status,
+    service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
-use trestle_proto::table::v1::table_service_client::TableServiceClient;
+use trestle_proto::{
+    queue::v1::queue_service_client::QueueServiceClient,
+    table::v1::table_service_client::TableServiceClient,
+};
 
 use crate::{
     args::ClientArgs,
@@ -24,17 +27,19 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Largest answer that is accepted: the server's pages end before 4 MiB.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Methods without a deadline.
+const STREAMS: [&str; 2] = ["StreamEntities", "ImportEntities"];
+
 /// A connection whose calls carry credentials.
-pub(crate) type Link = InterceptedService<Channel, CallCredentials>;
+pub(crate) type AuthorizedChannel = InterceptedService<Channel, CallMetadata>;
 
 /// A generated client over one connection.
-pub(crate) type TableClient = TableServiceClient<Link>;
+pub(crate) type TableClient = TableServiceClient<AuthorizedChannel>;
 
-/// A connection and how long a call over it may take.
+/// A connection.
 #[derive(Clone)]
 pub(crate) struct Session {
-    link: Link,
-    timeout: Duration,
+    link: AuthorizedChannel,
 }
 
 impl Session {
@@ -46,8 +51,9 @@ impl Session {
     /// The same for commands on a queue.
     pub(crate) async fn on_queue(args: &ClientArgs, queue: Option<&str>) -> Result<Self, CliError> {
         let credentials = args.credentials.credentials()?.on_queue(queue);
-        let link = InterceptedService::new(connect(&args.endpoint, &args.tls).await?, credentials);
-        Ok(Self { link, timeout: args.timeout })
+        let metadata = CallMetadata { credentials, timeout: args.timeout };
+        let channel = connect(&args.endpoint, &args.tls).await?;
+        Ok(Self { link: InterceptedService::new(channel, metadata) })
     }
 
     /// A client of the table service.
@@ -55,23 +61,33 @@ impl Session {
         TableServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    /// The connection itself, for calls on encoded messages.
-    pub(crate) fn link(&self) -> Link {
-        self.link.clone()
+    /// A client of the queue service.
+    pub(crate) fn queues(&self) -> QueueServiceClient<AuthorizedChannel> {
+        QueueServiceClient::new(self.link.clone())
     }
 
-    /// A request with the deadline of a single call. Streams have none.
-    pub(crate) fn request<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        request.set_timeout(self.timeout);
-        request
+    /// The connection itself, for calls on encoded messages.
+    pub(crate) fn link(&self) -> AuthorizedChannel {
+        self.link.clone()
     }
 }
 
-/// Opens one connection whose calls carry the credentials.
-pub(crate) async fn link(args: &ClientArgs) -> Result<Link, CliError> {
-    let credentials = args.credentials.credentials()?;
-    Ok(InterceptedService::new(connect(&args.endpoint, &args.tls).await?, credentials))
+/// Puts credentials and the deadline on calls.
+#[derive(Debug, Clone)]
+pub(crate) struct CallMetadata {
+    credentials: CallCredentials,
+    timeout: Duration,
+}
+
+impl Interceptor for CallMetadata {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let method = request.extensions().get::<GrpcMethod<'static>>().map(GrpcMethod::method);
+        let is_stream = method.is_none_or(|method| STREAMS.contains(&method));
+        if !is_stream && !request.metadata().contains_key("grpc-timeout") {
+            request.set_timeout(self.timeout);
+        }
+        self.credentials.call(request)
+    }
 }
 
 /// Opens one connection, encrypted where the endpoint begins with `https`.
@@ -97,17 +113,4 @@ pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, Cl
             endpoint: endpoint.to_owned(),
             cause: innermost(&error),
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn rejects_invalid_endpoints_as_usage_errors() {
-        for endpoint in ["", "not an address", "https://localhost:1", "localhost:50051"] {
-            let error = connect(endpoint, &TlsArgs::default()).await.unwrap_err();
-            assert!(matches!(error, CliError::Usage(_)), "{endpoint}: {error}");
-        }
-    }
 }

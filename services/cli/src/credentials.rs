@@ -38,14 +38,14 @@ pub struct CredentialArgs {
         hide_short_help = true,
         value_name = "KEY"
     )]
-    pub(crate) account_key: Option<Secret>,
+    pub(crate) account_key: Option<SecretText>,
     /// File with a shared access signature
     #[arg(long, global = true, env = "TRESTLE_SAS_FILE", value_name = "FILE")]
     pub(crate) sas_file: Option<PathBuf>,
     /// A shared access signature
     #[arg(long, global = true, env = "TRESTLE_SAS", hide_env_values = true, value_name = "TOKEN")]
-    pub(crate) sas: Option<Secret>,
-    /// AccountName=…;AccountKey=… or AccountName=…;SharedAccessSignature=…, as Azure gives it out
+    pub(crate) sas: Option<SecretText>,
+    /// AccountName=…;AccountKey=… or AccountName=…;SharedAccessSignature=…, in the format of Azure
     #[arg(
         long,
         global = true,
@@ -54,14 +54,14 @@ pub struct CredentialArgs {
         hide_short_help = true,
         value_name = "TEXT"
     )]
-    pub(crate) connection_string: Option<Secret>,
+    pub(crate) connection_string: Option<SecretText>,
 }
 
 /// A text that is never printed.
 #[derive(Clone)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl FromStr for Secret {
+impl FromStr for SecretText {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -69,14 +69,14 @@ impl FromStr for Secret {
     }
 }
 
-impl Secret {
+impl SecretText {
     /// The text itself.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(redacted)")
     }
@@ -86,8 +86,8 @@ impl fmt::Debug for Secret {
 #[derive(Debug, Default)]
 struct Given {
     account: Option<String>,
-    key: Option<Secret>,
-    sas: Option<Secret>,
+    key: Option<SecretText>,
+    sas: Option<SecretText>,
 }
 
 impl CredentialArgs {
@@ -151,8 +151,8 @@ impl CredentialArgs {
                 found.map(|(_, value)| value.to_owned())
             };
             given.account = given.account.or_else(|| field("AccountName"));
-            given.key = given.key.or_else(|| field("AccountKey").map(Secret));
-            given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(Secret));
+            given.key = given.key.or_else(|| field("AccountKey").map(SecretText));
+            given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(SecretText));
             if fields.next().is_none() {
                 return Err(usage("--connection-string: must be name=value, separated by ;"));
             }
@@ -162,7 +162,7 @@ impl CredentialArgs {
             && given.key.is_none()
             && given.sas.is_none()
         {
-            given.key = Some(Secret(DEVELOPMENT_KEY.to_owned()));
+            given.key = Some(SecretText(DEVELOPMENT_KEY.to_owned()));
         }
         Ok(given)
     }
@@ -185,9 +185,9 @@ fn usage(text: &str) -> CliError {
 /// A secret given as text, or in a file.
 fn from_either(
     what: &str,
-    text: Option<Secret>,
+    text: Option<SecretText>,
     file: Option<&PathBuf>,
-) -> Result<Option<Secret>, CliError> {
+) -> Result<Option<SecretText>, CliError> {
     match (text, file) {
         (Some(_), Some(_)) => {
             Err(usage(&format!("give the {what} in one place: as text or in a file")))
@@ -196,7 +196,7 @@ fn from_either(
         (None, Some(file)) => {
             let what = format!("cannot read the {what}: file=`{}`", file.display());
             let text = fs::read_to_string(file).map_err(CliError::input(what))?;
-            Ok(Some(Secret(text.trim().to_owned())))
+            Ok(Some(SecretText(text.trim().to_owned())))
         }
         (None, None) => Ok(None),
     }

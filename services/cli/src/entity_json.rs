@@ -5,7 +5,11 @@
 //! writing lose nothing but null members, `Timestamp` and members that begin with `odata.`, none of
 //! which a client can store.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    fmt,
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -117,29 +121,25 @@ pub(crate) fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldErro
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
     let mut entity = Entity::default();
     let (mut partition, mut row) = (None, None);
-    let mut annotations = Vec::new();
-    let mut seen: Vec<(&str, &RawValue)> = Vec::new();
+    let mut annotations = HashMap::new();
+    let mut seen = HashSet::new();
+    let twice = |name: &str| FieldError::new(name, "", "must not occur twice");
     for (name, raw) in &members.0 {
-        if let Some(property) = name.strip_suffix(ANNOTATION) {
-            annotations.push((property, annotation(name, raw)?));
-        } else if !name.starts_with("odata.") {
-            seen.push((name, raw));
+        let is_repeated = match name.strip_suffix(ANNOTATION) {
+            Some(property) => annotations.insert(property, annotation(name, raw)?).is_some(),
+            None => !seen.insert(name.as_ref()),
+        };
+        if is_repeated {
+            return Err(twice(name.strip_suffix(ANNOTATION).unwrap_or(name)));
         }
     }
-    reject_repeats(seen.iter().map(|(name, _)| *name))?;
-    reject_repeats(annotations.iter().map(|(name, _)| *name))?;
-    annotations.sort_unstable();
-    for (name, _) in &annotations {
-        if !seen.iter().any(|(other, _)| other == name) {
-            return Err(FieldError::new(*name, "", "has a type but no value"));
-        }
+    if let Some(name) = annotations.keys().find(|name| !seen.contains(*name)) {
+        return Err(FieldError::new(*name, "", "has a type but no value"));
     }
-    for (name, raw) in seen {
-        let declared = annotations
-            .binary_search_by_key(&name, |(annotated, _)| annotated)
-            .ok()
-            .and_then(|at| annotations.get(at))
-            .map(|(_, edm)| *edm);
+    let values = members.0.iter().filter(|(name, _)| !name.ends_with(ANNOTATION));
+    for (name, raw) in values.filter(|(name, _)| !name.starts_with("odata.")) {
+        let declared = annotations.get(name.as_ref()).copied();
+        let name = name.as_ref();
         match name {
             "PartitionKey" => partition = Some(key(name, raw, declared, read)?),
             "RowKey" => row = Some(key(name, raw, declared, read)?),
@@ -164,15 +164,6 @@ fn missing(key: &str) -> FieldError {
 
 fn malformed(text: &[u8], error: &serde_json::Error) -> FieldError {
     FieldError::new("", String::from_utf8_lossy(text), format!("must be one JSON object: {error}"))
-}
-
-fn reject_repeats<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), FieldError> {
-    let mut names: Vec<_> = names.collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair.first() == pair.last()) {
-        Some([name, _]) => Err(FieldError::new(*name, "", "must not occur twice")),
-        _ => Ok(()),
-    }
 }
 
 fn annotation(name: &str, raw: &RawValue) -> Result<EdmType, FieldError> {

@@ -4,9 +4,11 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode};
 
+use clap::{Command, builder::StyledStr};
+use prost::Message as _;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use tonic_types::{Status as RpcStatus, StatusExt as _};
 use trestle_service::fault::code_name;
 
 mod advice;
@@ -35,6 +37,17 @@ Exit codes:
     4  already exists, with other settings
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
   130  interrupted by Ctrl-C";
+
+/// Appends a text, such as the exit codes, to the help of a command.
+pub(crate) fn with_help(command: Command, text: &str) -> Command {
+    let appended = |help: Option<&StyledStr>| match help {
+        Some(help) => format!("{help}\n\n{text}"),
+        None => text.to_owned(),
+    };
+    let short = appended(command.get_after_help());
+    let long = appended(command.get_after_long_help().or(command.get_after_help()));
+    command.after_help(short).after_long_help(long)
+}
 
 /// The exit code of a temporary error.
 const UNAVAILABLE: u8 = 5;
@@ -94,14 +107,14 @@ pub(crate) enum CliError {
     Protocol(String),
 }
 
-/// The progress of a command of many calls.
+/// The progress of a command of many calls that failed.
 #[derive(Debug)]
 pub(crate) struct Halt {
     /// The endpoint of its calls.
     pub(crate) endpoint: String,
     /// The completed work, such as `94,800 rows written`.
     pub(crate) progress: String,
-    /// The hint for the next step, such as `go on with --resume`.
+    /// The hint for the next step, such as `continue with --resume`.
     pub(crate) next: String,
 }
 
@@ -109,6 +122,12 @@ impl From<Status> for CliError {
     fn from(status: Status) -> Self {
         Self::Call(Box::new(status))
     }
+}
+
+/// The error of one element of a batch as the error of a call.
+pub(crate) fn status_of(error: &RpcStatus) -> Status {
+    let details = error.encode_to_vec().into();
+    Status::with_details(Code::from_i32(error.code), error.message.clone(), details)
 }
 
 impl CliError {
@@ -195,24 +214,8 @@ impl CliError {
             other => (other, None),
         };
         let advice = cause.advice(at, diagnosis);
-        match json {
-            true => cause.object(at, advice.as_deref()).to_string(),
-            false => cause.text(at, advice.as_deref()),
-        }
-    }
-
-    fn text(&self, at: Option<&Halt>, advice: Option<&str>) -> String {
-        let mut text = match self {
-            Self::Call(status) => call_text(status),
-            other => format!("error: {other}"),
-        };
-        if let Some(at) = at {
-            let _ = write!(text, "\n  endpoint: {}\n  progress: {}", at.endpoint, at.progress);
-        }
-        if let Some(advice) = advice {
-            let _ = write!(text, "\n  hint: {advice}");
-        }
-        text
+        let error = cause.object(at, advice.as_deref());
+        if json { json!({ "error": error }).to_string() } else { text(&error) }
     }
 
     fn object(&self, at: Option<&Halt>, advice: Option<&str>) -> Value {
@@ -229,7 +232,7 @@ impl CliError {
                 fields.insert("hint".to_owned(), json!(advice));
             }
         }
-        json!({ "error": error })
+        error
     }
 
     /// The hint after an error. "Nothing was written" is true of a single call only.
@@ -251,26 +254,30 @@ impl CliError {
     }
 }
 
-fn call_text(status: &Status) -> String {
-    let details = status.get_error_details();
-    let mut text = format!("error: {}", message(status));
-    let code = code_name(status.code());
-    match details.error_info() {
-        Some(info) => {
-            let _ = write!(text, "\n  reason: {} ({code})", info.reason);
-            if let Some(index) = info.metadata.get("index") {
-                let _ = write!(text, "\n  operation: index {index} of the batch");
-            }
-        }
-        None => {
-            let _ = write!(text, "\n  code: {code}");
+/// The error of [`CliError::object`] for a person.
+fn text(error: &Value) -> String {
+    let field = |name: &str| error.get(name).and_then(Value::as_str);
+    let mut text = format!("error: {}", field("message").unwrap_or_default());
+    let _ = match (field("reason"), field("code")) {
+        (Some(reason), Some(code)) => write!(text, "\n  reason: {reason} ({code})"),
+        (None, Some(code)) => write!(text, "\n  code: {code}"),
+        _ => Ok(()),
+    };
+    if let Some(index) = error.pointer("/metadata/index").and_then(Value::as_str) {
+        let _ = write!(text, "\n  operation: index {index} of the batch");
+    }
+    let violations = error.get("violations").and_then(Value::as_array);
+    for violation in violations.into_iter().flatten() {
+        let part = |name: &str| violation.get(name).and_then(Value::as_str).unwrap_or_default();
+        let rule = format!("{}: {}", part("field"), part("rule"));
+        // A single violation is often the whole message.
+        if Some(rule.as_str()) != field("message") {
+            let _ = write!(text, "\n  violation: {rule}");
         }
     }
-    for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {
-        let rule = format!("{}: {}", violation.field, violation.description);
-        // A single violation is often the whole message.
-        if rule != status.message() {
-            let _ = write!(text, "\n  violation: {rule}");
+    for name in ["endpoint", "progress", "hint"] {
+        if let Some(value) = field(name) {
+            let _ = write!(text, "\n  {name}: {value}");
         }
     }
     text

@@ -28,13 +28,13 @@ pub(crate) enum OutputTarget {
 }
 
 /// A file that is read from its beginning to its end.
-pub(crate) struct Input {
+pub(crate) struct InputFile {
     path: PathBuf,
     /// Its size; none for standard input, a pipe or a device, which cannot be read again.
     pub(crate) bytes: Option<u64>,
 }
 
-impl Input {
+impl InputFile {
     /// Looks at a file; `-` is standard input.
     pub(crate) fn find(path: &Path, resume: bool) -> Result<Self, CliError> {
         let bytes = if path == Path::new("-") {
@@ -70,6 +70,19 @@ impl Input {
         }
         Ok(Box::new(file))
     }
+}
+
+/// The content of a small file; `-` is standard input.
+pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
+    let mut text = String::new();
+    let opened = InputFile::find(path, false)?.open(0);
+    let read = opened.and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text));
+    let bytes = read.map_err(CliError::input(cannot("read", path)))?;
+    if u64::try_from(bytes).is_ok_and(|bytes| bytes > bytes_max) {
+        let rule = format!("must have at most {bytes_max} bytes");
+        return Err(CliError::Usage(format!("{rule}: `{}`", path.display())));
+    }
+    Ok(text)
 }
 
 /// The kind of a path.

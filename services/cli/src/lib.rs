@@ -13,6 +13,7 @@ mod client;
 mod confirm;
 mod credentials;
 mod diagnosis;
+mod digest;
 mod endpoint;
 mod entity_json;
 mod errors;
@@ -23,7 +24,6 @@ mod lines;
 mod migrate;
 mod output;
 mod queue;
-mod raw;
 mod retry;
 mod rows;
 mod sas;
@@ -42,8 +42,8 @@ pub use args::{
     TableCommand, UpsertMode,
 };
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
-pub use credentials::{CredentialArgs, Secret};
-pub use migrate::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
+pub use credentials::{CredentialArgs, SecretText};
+pub use migrate::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, QueueMode};
 #[cfg(feature = "testing")]
 pub use migrate::{Documents, azurite_documents};
 pub use queue::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};

@@ -8,7 +8,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A position between two rows of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Position {
+pub(crate) struct FilePosition {
     /// Bytes before it.
     pub(crate) byte: u64,
     /// Lines before it.
@@ -23,12 +23,12 @@ pub(crate) struct Lines {
     line: Vec<u8>,
     bytes_max: u64,
     /// Where the next line begins; rows are counted by the caller.
-    pub(crate) at: Position,
+    pub(crate) at: FilePosition,
 }
 
 impl Lines {
     /// Lines from `at` on, where `input` must be, of up to `bytes_max` bytes with their ends.
-    pub(crate) fn new(input: Box<dyn Read + Send>, at: Position, bytes_max: u64) -> Self {
+    pub(crate) fn new(input: Box<dyn Read + Send>, at: FilePosition, bytes_max: u64) -> Self {
         let input = BufReader::with_capacity(BUFFER_BYTES, input);
         Self { input, line: Vec::new(), bytes_max, at }
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &'static [u8], bytes_max: u64) -> Lines {
-        Lines::new(Box::new(text), Position::default(), bytes_max)
+        Lines::new(Box::new(text), FilePosition::default(), bytes_max)
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! `trestle import`: tables and queues from elsewhere, copied so that a killed import can be resumed, and compared at
-//! the end.
+//! `trestle import`: copies tables and queues from a source, resumably, and compares source and target at the end.
 //!
 //! The content of the source is listed first. Then tables and queues are created, and the source copies into them,
 //! recording its progress. Entities replace existing ones and messages carry the ids they had, so a repeated step
@@ -9,7 +8,6 @@ mod args;
 mod azure;
 mod azurite;
 mod compare;
-mod digest;
 mod plan;
 mod prepare;
 mod progress;
@@ -17,8 +15,8 @@ mod queues;
 mod tables;
 
 #[cfg(feature = "testing")]
-pub use self::azurite::filtered::{Documents, azurite_documents};
-pub use args::{AzureArgs, AzuriteArgs, CopyArgs, ImportCommand, Messages};
+pub use self::azurite::fuzzed::{Documents, azurite_documents};
+pub use args::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, QueueMode};
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -75,7 +73,7 @@ async fn import(
 ) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
     let mut output = Output::standard(client.json);
-    let path = args.notes.clone().unwrap_or_else(|| source.checkpoint());
+    let path = args.checkpoint.clone().unwrap_or_else(|| source.checkpoint());
     let job = json!({ "endpoint": client.endpoint, "source": source.identity()? });
     let bar = output.progress(source.bytes());
     let tracker = Arc::new(Tracker::open(path.clone(), job, args.resume, bar)?);
@@ -91,7 +89,7 @@ async fn import(
         error.halted(true, || Halt {
             endpoint: client.endpoint.clone(),
             progress: format!("{entities} and {messages} copied"),
-            next: format!("go on with --resume: checkpoint=`{}`", path.display()),
+            next: format!("continue with --resume: checkpoint=`{}`", path.display()),
         })
     };
     copied.map_err(halted)?;

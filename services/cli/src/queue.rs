@@ -8,40 +8,27 @@ mod properties;
 mod queues;
 
 pub use args::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};
+pub(crate) use messages::send_messages;
 
 use std::time::Duration;
 
-use trestle_proto::queue::v1::queue_service_client::QueueServiceClient;
-
 use crate::{
     args::ClientArgs,
-    client::{Link, Session},
+    client::Session,
     errors::CliError,
-    output::Output,
+    output::{Context, Output},
 };
-
-/// A generated client over one connection.
-type QueueClient = QueueServiceClient<Link>;
-
-/// The context of every command.
-struct QueueContext {
-    session: Session,
-    output: Output,
-    queues: QueueClient,
-}
 
 /// Runs a command.
 pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::on_queue(client, command.queue()).await?;
-    let queues = QueueServiceClient::new(session.link());
-    let output = Output::standard(client.json);
-    let mut context = QueueContext { session, output, queues };
+    let mut context = Context { session, output: Output::standard(client.json) };
     dispatch(&mut context, command, client).await?;
     context.output.flush()
 }
 
 async fn dispatch(
-    context: &mut QueueContext,
+    context: &mut Context,
     command: QueueCommand,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -59,8 +46,8 @@ async fn dispatch(
             None => queues::delete(context, queue, yes).await,
         },
         QueueCommand::Send(args) => messages::send(context, args).await,
-        QueueCommand::Receive { queue, max, hidden, wait, delete } => {
-            let options = messages::ReceiveOptions { queue, max, hidden, wait };
+        QueueCommand::Receive { queue, max, visibility_timeout, wait, delete } => {
+            let options = messages::ReceiveOptions { queue, max, visibility_timeout, wait };
             messages::receive(context, options, delete).await
         }
         QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,

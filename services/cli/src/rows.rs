@@ -14,8 +14,8 @@ use crate::{
     entity_json::{self, Meta},
     errors::CliError,
     field_error::FieldError,
-    files::Input,
-    lines::Position,
+    files::InputFile,
+    lines::FilePosition,
 };
 
 mod budget;
@@ -72,16 +72,16 @@ pub(crate) enum RowReader {
 impl RowReader {
     /// The rows of a file from `start` on.
     pub(crate) fn open(
-        input: &Input,
+        input: &InputFile,
         format: Format,
         types: &ColumnTypes,
-        start: Position,
+        start: FilePosition,
     ) -> io::Result<Self> {
         if format == Format::Jsonl {
             return Ok(Self::Jsonl(jsonl::JsonlReader::new(input.open(start.byte)?, start)));
         }
         let reader = csv::CsvReader::new(input.open(0)?, types)?;
-        Ok(Self::Csv(match start == Position::default() {
+        Ok(Self::Csv(match start == FilePosition::default() {
             true => reader,
             false => reader.resume(input.open(start.byte)?, start),
         }))
@@ -96,7 +96,7 @@ impl RowReader {
     }
 
     /// Where the next row begins.
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> FilePosition {
         match self {
             Self::Jsonl(reader) => reader.position(),
             Self::Csv(reader) => reader.position(),
@@ -107,46 +107,27 @@ impl RowReader {
 /// Types given for columns without a type column.
 pub(crate) type ColumnTypes = Vec<(String, EdmType)>;
 
-/// Counts what is written.
-pub(crate) struct CountingWriter<W> {
-    inner: W,
-    bytes: u64,
-}
-
-impl<W: Write> Write for CountingWriter<W> {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(buffer)?;
-        self.bytes += u64::try_from(written).unwrap_or_default();
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
 /// Writes entities one after the other.
 pub(crate) enum RowWriter<W: Write> {
     /// As JSONL.
-    Jsonl { out: CountingWriter<W>, line: Vec<u8>, meta: Meta },
+    Jsonl { out: W, line: Vec<u8>, meta: Meta },
     /// As CSV.
-    Csv(Box<csv::CsvWriter<CountingWriter<W>>>),
+    Csv(Box<csv::CsvWriter<W>>),
 }
 
 impl<W: Write> RowWriter<W> {
     /// A writer of JSONL.
-    pub(crate) fn jsonl(inner: W, meta: Meta) -> Self {
-        Self::Jsonl { out: CountingWriter { inner, bytes: 0 }, line: Vec::new(), meta }
+    pub(crate) fn jsonl(out: W, meta: Meta) -> Self {
+        Self::Jsonl { out, line: Vec::new(), meta }
     }
 
     /// A writer of CSV with these properties.
     pub(crate) fn csv(
-        inner: W,
+        out: W,
         columns: Vec<String>,
         with_timestamp: bool,
         with_header: bool,
     ) -> io::Result<Self> {
-        let out = CountingWriter { inner, bytes: 0 };
         let mut writer = csv::CsvWriter::new(out, columns, with_timestamp);
         if with_header {
             writer.header()?;
@@ -172,14 +153,6 @@ impl<W: Write> RowWriter<W> {
         match self {
             Self::Jsonl { out, .. } => out.flush(),
             Self::Csv(writer) => writer.flush(),
-        }
-    }
-
-    /// Bytes that were flushed to the output.
-    pub(crate) fn written(&self) -> u64 {
-        match self {
-            Self::Jsonl { out, .. } => out.bytes,
-            Self::Csv(writer) => writer.get_ref().bytes,
         }
     }
 }

@@ -1,13 +1,16 @@
 //! `trestle sas`: creates shared access signatures and explains them. Nothing is sent.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
-    sas::{AddressRange, BlobScope, Malformed, Protocol, Scope, Terms, Time, Version, mint},
+    sas::{AddressRange, Malformed, Protocol, Scope, Terms, Time, Version, mint},
 };
 use trestle_service::{
     clock::{Clock as _, SystemClock, Ticks},
@@ -17,7 +20,8 @@ use trestle_service::{
 use crate::{
     args::duration,
     credentials::CredentialArgs,
-    errors::CliError,
+    errors::{CliError, with_help},
+    files,
     output::{Output, report_line},
 };
 
@@ -41,10 +45,9 @@ pub struct SasArgs {
 
 /// Commands on shared access signatures.
 #[derive(Debug, Subcommand)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, mut_subcommands = |it| with_help(it, HELP))]
 pub enum SasCommand {
     /// Sign for a whole account
-    #[command(after_help = HELP)]
     Account {
         /// Letters of bqtf: blob, queue, table, file
         #[arg(long, default_value = "t", value_name = "LETTERS")]
@@ -57,7 +60,6 @@ pub enum SasCommand {
         grant: GrantArgs,
     },
     /// Sign for entities of one table
-    #[command(after_help = HELP)]
     Table {
         /// The table
         name: String,
@@ -72,7 +74,6 @@ pub enum SasCommand {
     ///
     /// Permissions: r peek and read queue statistics, a send, u update, p receive and delete. Over gRPC a call that
     /// carries the signature names the queue in the header trestle-queue; `trestle queue` does.
-    #[command(after_help = HELP)]
     Queue {
         /// The queue
         name: String,
@@ -81,7 +82,6 @@ pub enum SasCommand {
         grant: ServiceGrantArgs,
     },
     /// Sign for a container with all its blobs
-    #[command(after_help = HELP)]
     Container {
         /// The container
         name: String,
@@ -98,6 +98,9 @@ pub enum SasCommand {
 const HELP: &str = "\
 The signature is made with the key of --account. It can be revoked only by replacing that key, or
 with --policy by changing the stored access policy.";
+
+/// Largest file with a signature, in bytes.
+const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
 /// Terms of every signature.
 #[derive(Debug, Args)]
@@ -168,12 +171,11 @@ pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
                 end_partition_key: range.end_partition_key,
                 end_row_key: range.end_row_key,
             };
-            (Scope::Table { name, range }, grant.policy, grant.grant)
+            (Scope::of_table(name, &range), grant.policy, grant.grant)
         }
-        SasCommand::Queue { name, grant } => (Scope::Queue { name }, grant.policy, grant.grant),
+        SasCommand::Queue { name, grant } => (Scope::of_queue(name), grant.policy, grant.grant),
         SasCommand::Container { name, grant } => {
-            let blob = BlobScope { path: name, is_container: true, ..BlobScope::default() };
-            (Scope::Blob(blob), grant.policy, grant.grant)
+            (Scope::of_container(name), grant.policy, grant.grant)
         }
     };
     let now = SystemClock.now();
@@ -255,20 +257,7 @@ fn moment(field: &'static str, text: String, now: Ticks) -> Result<Time, Malform
 
 /// Reads a token: the text itself, or a file, or `-` for standard input.
 fn token_of(text: &str, file: Option<&PathBuf>) -> Result<String, CliError> {
-    use std::io::Read as _;
-    let mut read = String::new();
-    let text = match (file, text) {
-        (Some(file), _) => {
-            let what = format!("cannot read the signature: file=`{}`", file.display());
-            read = std::fs::read_to_string(file).map_err(CliError::input(what))?;
-            &read
-        }
-        (None, "-") => {
-            let what = "cannot read the signature from standard input";
-            std::io::stdin().read_to_string(&mut read).map_err(CliError::file(what))?;
-            &read
-        }
-        (None, text) => text,
-    };
-    Ok(text.trim().to_owned())
+    let file = file.map(PathBuf::as_path).or((text == "-").then_some(Path::new("-")));
+    let read = file.map(|file| files::read_small(file, TOKEN_BYTES_MAX)).transpose()?;
+    Ok(read.as_deref().unwrap_or(text).trim().to_owned())
 }

@@ -4,7 +4,7 @@ use crate::{
     args::{ClientArgs, TableCommand},
     client::Session,
     errors::CliError,
-    output::Output,
+    output::{Context, Output},
 };
 
 mod entities;
@@ -15,22 +15,16 @@ mod query;
 mod stats;
 mod tables;
 
-/// The context of every command.
-struct TableContext {
-    session: Session,
-    output: Output,
-}
-
 /// Runs a command.
 pub(crate) async fn run(command: TableCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
-    let mut context = TableContext { session, output: Output::standard(client.json) };
+    let mut context = Context { session, output: Output::standard(client.json) };
     dispatch(&mut context, command, client).await?;
     context.output.flush()
 }
 
 async fn dispatch(
-    context: &mut TableContext,
+    context: &mut Context,
     command: TableCommand,
     client: &ClientArgs,
 ) -> Result<(), CliError> {

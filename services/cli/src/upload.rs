@@ -9,27 +9,25 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
+use http::uri::PathAndQuery;
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Status};
+use tonic::{Code, Request, Status, client::Grpc};
 use tonic_types::{RpcStatusExt as _, Status as RpcStatus};
-use trestle_proto::table::v1::{
-    Entity, GetEntityRequest, ImportEntitiesRequest, ImportEntitiesResponse, ImportResult,
-    ImportSpec, WriteMode, import_entities_request::Message,
+use trestle_proto::{
+    RawCodec,
+    table::v1::{
+        Entity, GetEntityRequest, ImportEntitiesRequest, ImportEntitiesResponse, ImportResult,
+        ImportSpec, WriteMode, import_entities_request::Message,
+    },
 };
 
-use crate::{
-    client::Session,
-    entity_json::{self, Meta},
-    errors::CliError,
-    raw::{RawClient, RpcMethod},
-    retry::Retries,
-};
+use crate::{client::Session, digest, errors::CliError, retry::Retries};
 
 mod batch;
 
-pub(crate) use batch::{AHEAD_MAX, Chunk, ChunkBuilder};
+pub(crate) use batch::{AHEAD_MAX, ChunkBuilder, UploadChunk};
 
 /// Most chunks in flight: bounds memory to as many MiB, and is enough for full commits on the
 /// server.
@@ -58,13 +56,13 @@ pub(crate) trait Recorder<C> {
 }
 
 /// An upload in progress. The producer of the chunks may end them with a reason of type `S`.
-pub(crate) struct Upload<L, R, P, S> {
+pub(crate) struct EntityUpload<L, R, P, S> {
     session: Session,
     table: String,
     spec: Bytes,
-    chunks: mpsc::Receiver<Result<Chunk<L, R, P>, S>>,
+    chunks: mpsc::Receiver<Result<UploadChunk<L, R, P>, S>>,
     /// Sent, not answered; in the order they were sent.
-    waiting: VecDeque<Chunk<L, R, P>>,
+    waiting: VecDeque<UploadChunk<L, R, P>>,
     drained: bool,
     stop: Option<S>,
     retries: Retries,
@@ -72,13 +70,13 @@ pub(crate) struct Upload<L, R, P, S> {
     pub(crate) verify: Option<bool>,
 }
 
-impl<L, R, P, S> Upload<L, R, P, S> {
+impl<L, R, P, S> EntityUpload<L, R, P, S> {
     /// Into a table that exists; without a mode, entities are inserted.
     pub(crate) fn new(
         session: &Session,
         table: String,
         mode: Option<WriteMode>,
-        chunks: mpsc::Receiver<Result<Chunk<L, R, P>, S>>,
+        chunks: mpsc::Receiver<Result<UploadChunk<L, R, P>, S>>,
     ) -> Self {
         let spec = ImportSpec { table: table.clone(), mode: mode.map(WriteMode::into) };
         let message = Some(Message::Spec(spec));
@@ -100,7 +98,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
     /// early.
     pub(crate) async fn run(
         &mut self,
-        recorder: &mut impl Recorder<Chunk<L, R, P>>,
+        recorder: &mut impl Recorder<UploadChunk<L, R, P>>,
     ) -> Result<Option<S>, CliError> {
         while let Err(error) = self.attempt(recorder).await {
             self.retries.wait(error).await?;
@@ -114,7 +112,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
     /// One stream, until everything is answered or the stream breaks.
     async fn attempt(
         &mut self,
-        recorder: &mut impl Recorder<Chunk<L, R, P>>,
+        recorder: &mut impl Recorder<UploadChunk<L, R, P>>,
     ) -> Result<(), CliError> {
         // Holds the spec and every chunk of the window, so that sending never waits.
         let (sender, requests) = mpsc::channel(WINDOW.saturating_add(1));
@@ -122,9 +120,13 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         for chunk in self.waiting.iter().filter(|chunk| !chunk.labels.is_empty()) {
             send(&sender, chunk.message.clone());
         }
-        let mut client = RawClient::new(self.session.link());
-        let requests = ReceiverStream::new(requests);
-        let mut answers = client.both_stream(RpcMethod::IMPORT_ENTITIES, requests).await?;
+        // Chunks are encoded once, however often they are sent.
+        let mut client = Grpc::new(self.session.link());
+        let failed = |error| Status::from_error(Box::new(error));
+        client.ready().await.map_err(failed)?;
+        let requests = Request::new(ReceiverStream::new(requests));
+        let path = PathAndQuery::from_static("/trestle.table.v1.TableService/ImportEntities");
+        let mut answers = client.streaming(requests, path, RawCodec).await?.into_inner();
         loop {
             while let Some(chunk) = self.waiting.pop_front_if(|chunk| chunk.labels.is_empty()) {
                 recorder.record(chunk, Vec::new());
@@ -146,7 +148,11 @@ impl<L, R, P, S> Upload<L, R, P, S> {
         }
     }
 
-    fn take(&mut self, item: Option<Result<Chunk<L, R, P>, S>>, sender: &mpsc::Sender<Bytes>) {
+    fn take(
+        &mut self,
+        item: Option<Result<UploadChunk<L, R, P>, S>>,
+        sender: &mpsc::Sender<Bytes>,
+    ) {
         match item {
             Some(Ok(chunk)) => {
                 if !chunk.labels.is_empty() {
@@ -165,7 +171,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
     async fn answered(
         &mut self,
         answer: Bytes,
-        recorder: &mut impl Recorder<Chunk<L, R, P>>,
+        recorder: &mut impl Recorder<UploadChunk<L, R, P>>,
     ) -> Result<(), CliError> {
         let answer = ImportEntitiesResponse::decode(answer)
             .map_err(|error| CliError::Protocol(error.to_string()))?;
@@ -195,7 +201,7 @@ impl<L, R, P, S> Upload<L, R, P, S> {
     /// The outcome of each entity of a chunk; a status if the chunk has to be sent again.
     async fn judge(
         &self,
-        chunk: &Chunk<L, R, P>,
+        chunk: &UploadChunk<L, R, P>,
         results: Vec<ImportResult>,
     ) -> Result<Vec<EntityOutcome>, Status> {
         let temporary = results
@@ -227,19 +233,19 @@ impl<L, R, P, S> Upload<L, R, P, S> {
 
     /// Whether the stored entity equals the sent one.
     async fn is_stored(&self, sent: &Entity) -> Result<bool, Status> {
-        let request = self.session.request(GetEntityRequest {
+        let request = GetEntityRequest {
             table: self.table.clone(),
             partition_key: sent.partition_key.clone(),
             row_key: sent.row_key.clone(),
             select: None,
-        });
+        };
         let stored = match self.session.table().get_entity(request).await {
             Ok(answer) => answer.into_inner().entity,
             Err(status) if status.code() == Code::NotFound => return Ok(false),
             Err(status) => return Err(status),
         };
         let stored = Entity::decode(stored).map_err(|error| Status::internal(error.to_string()))?;
-        Ok(content(stored) == content(sent.clone()))
+        Ok(digest::of_entity(&stored) == digest::of_entity(sent))
     }
 }
 
@@ -247,12 +253,6 @@ fn send(sender: &mpsc::Sender<Bytes>, message: Bytes) {
     // Cannot be full: it has room for the whole window. Closed means that the stream broke, which
     // its responses report.
     let _ = sender.try_send(message);
-}
-
-/// The content of an entity in a canonical form, independent of the order of its properties.
-fn content(mut entity: Entity) -> Option<String> {
-    entity.properties.sort_by(|a, b| a.name.cmp(&b.name));
-    entity_json::to_string(&entity, Meta::None).ok()
 }
 
 /// Whether the entity is valid but the server failed.

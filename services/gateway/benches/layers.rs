@@ -9,8 +9,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tonic::{Status, body::Body};
-use tower::{Service as _, service_fn};
-use trestle_gateway::{IngressStack, Limits, Observe, Routes, gateway};
+use tower::{Layer as _, Service as _, service_fn};
+use trestle_gateway::{CallLimits, CallTelemetry, IngressStack, Routes, gateway};
 use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
@@ -18,7 +18,10 @@ use trestle_identity::{
 use trestle_service::{
     access::AccessLog,
     clock::SystemClock,
-    layer::{CallService, Request, Response, methods::Methods},
+    layer::{
+        CallService, Request, Response, ResponseFuture, call_statistics::StatisticsLayer,
+        methods::Methods,
+    },
     propagation::Traces,
     upstream::Upstream,
 };
@@ -33,6 +36,13 @@ fn request() -> Request {
         .expect("a request")
 }
 
+/// A call of a gateway whose access log needs the statistics of the service.
+fn request_of_statistics() -> Request {
+    let mut request = request();
+    request.headers_mut().insert("trestle-statistics", "1".parse().expect("a header"));
+    request
+}
+
 fn measure(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -41,7 +51,7 @@ fn measure(criterion: &mut Criterion) {
     let reader = opentelemetry_prometheus::exporter().with_registry(prometheus::Registry::new());
     let meters = SdkMeterProvider::builder().with_reader(reader.build().expect("an exporter"));
     let meters = meters.build();
-    let observe = Observe {
+    let observe = CallTelemetry {
         meter: meters.meter("bench"),
         methods: Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
             .expect("the build wrote the descriptors"),
@@ -49,7 +59,7 @@ fn measure(criterion: &mut Criterion) {
         traces: Traces::default(),
         access: AccessLog::off(),
     };
-    let limits = Limits {
+    let limits = CallLimits {
         calls_max: 16,
         body_bytes_max: 1 << 20,
         request_within_max: Duration::from_secs(20),
@@ -58,10 +68,18 @@ fn measure(criterion: &mut Criterion) {
     let accounts = Accounts::new([Account::development()]);
     let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: true };
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));
-    for (name, service) in [
-        ("service alone", CallService::new(inner)),
-        ("behind the layers", gateway(&IngressStack::new(limits, observe), routes, identity)),
-    ] {
+    let boxed = service_fn(|_: Request| -> ResponseFuture {
+        Box::pin(async { Ok(Status::ok("").into_http()) })
+    });
+    let statistics = CallService::new(StatisticsLayer::default().layer(boxed));
+    let ingress = gateway(&IngressStack::new(limits, observe), routes, identity);
+    let calls: [(_, _, fn() -> Request); 4] = [
+        ("service alone", CallService::new(inner), request),
+        ("behind the layers", ingress, request),
+        ("statistics not requested", statistics.clone(), request),
+        ("statistics requested", statistics, request_of_statistics),
+    ];
+    for (name, service, request) in calls {
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
                 // A clone for each call, as the listener makes one.

@@ -20,17 +20,17 @@ use trestle_service::{
     cors::{Lookup, Preflight, Rules},
     fault::{Fault, meaning},
     layer::{
-        Answer, CallService, Request, Response,
-        early::with_outcome,
-        frame::{Step, StepLayer},
+        CallService, Request, Response, ResponseFuture,
+        middleware::{Middleware, MiddlewareLayer},
+        short_circuit::with_outcome,
     },
     name::AccountName,
 };
 
 use crate::{
     IngressStack,
-    early::ShortCircuit,
     route::service_of,
+    short_circuit::ShortCircuit,
     web::{Web, plain},
 };
 
@@ -60,8 +60,12 @@ pub fn cors(
 ) -> CallService {
     let pages = |store| ServiceCors { store, accounts: Arc::clone(accounts) };
     let pages = stores.into_iter().map(pages).collect();
-    let early = ShortCircuit::new(stack);
-    CallService::new(CorsGateway { inner: Web::new(calls, early.clone()), services: pages, early })
+    let short_circuit = ShortCircuit::new(stack);
+    CallService::new(CorsGateway {
+        inner: Web::new(calls, short_circuit.clone()),
+        services: pages,
+        short_circuit,
+    })
 }
 
 /// In front of all layers: a preflight request is no call.
@@ -69,7 +73,7 @@ pub fn cors(
 struct CorsGateway {
     inner: Web,
     services: Arc<[ServiceCors]>,
-    early: ShortCircuit,
+    short_circuit: ShortCircuit,
 }
 
 impl CorsGateway {
@@ -87,21 +91,21 @@ struct PageAccount(Arc<OnceLock<AccountName>>);
 impl Service<Request> for CorsGateway {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request) -> Answer {
+    fn call(&mut self, mut request: Request) -> ResponseFuture {
         let (services, at) = (Arc::clone(&self.services), self.pages(request.uri().path()));
         if request.method() == Method::OPTIONS {
             let headers = request.headers().clone();
-            return self.early.answer(&request, async move {
+            return self.short_circuit.answer(&request, async move {
                 let pages = at.and_then(|at| services.get(at));
                 match preflight(pages, &headers).await {
                     Ok(answer) => with_outcome(answer, Ok(())),
-                    Err(fault) => with_outcome(refusal(&fault), Err(fault)),
+                    Err(fault) => with_outcome(error_response(&fault), Err(fault)),
                 }
             });
         }
@@ -175,8 +179,8 @@ impl ServiceCors {
     }
 }
 
-/// The refusal of a preflight request. Browsers read its status only; the rest is for people.
-fn refusal(fault: &Fault) -> Response {
+/// The error response of a preflight request. Browsers read its status only; the rest is for people.
+fn error_response(fault: &Fault) -> Response {
     let meaning = meaning(fault.reason);
     let status = StatusCode::from_u16(meaning.http_status);
     let text = format!("{}: {}\n", meaning.azure_code, fault.message);
@@ -187,16 +191,16 @@ fn refusal(fault: &Fault) -> Response {
 }
 
 /// Stores the account of a request from a page. Placed behind authentication.
-pub(crate) type PageAccountLayer = StepLayer<StorePageAccount>;
+pub(crate) type PageAccountLayer = MiddlewareLayer<StorePageAccount>;
 
 /// See [`PageAccountLayer`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StorePageAccount;
 
-impl Step for StorePageAccount {
-    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+impl Middleware for StorePageAccount {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
         let extensions = request.extensions();
         if let Some(page) = extensions.get::<PageAccount>()

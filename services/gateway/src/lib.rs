@@ -6,8 +6,8 @@
 //! front of it all and serves browsers.
 
 mod cors;
-mod early;
 mod route;
+mod short_circuit;
 mod web;
 
 use std::{convert::Infallible, time::Duration};
@@ -15,19 +15,19 @@ use std::{convert::Infallible, time::Duration};
 use tower::{Service, ServiceBuilder};
 use trestle_identity::credentials::{self, Identity};
 use trestle_service::layer::{
-    Answer, CallService, Request, Response, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
-    deadline::DeadlineLayer, panic::PanicLayer, trace::TraceLayer,
+    CallService, Request, Response, ResponseFuture, admission::AdmissionLayer,
+    body_bytes::BodyBytesLayer, deadline::DeadlineLayer, panic::PanicLayer, trace::TraceLayer,
 };
 
 use crate::cors::PageAccountLayer;
 
 pub use cors::{AccountNames, CorsStore, cors};
 pub use route::Routes;
-pub use trestle_service::layer::trace::Observe;
+pub use trestle_service::layer::trace::CallTelemetry;
 
 /// The bounds of calls.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct CallLimits {
     /// Most calls at a time; of these, at most half are streams.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time.
@@ -51,9 +51,10 @@ pub struct IngressStack {
 impl IngressStack {
     /// A stack with these bounds, whose calls are recorded.
     #[must_use]
-    pub fn new(limits: Limits, observe: Observe) -> Self {
+    pub fn new(limits: CallLimits, observe: CallTelemetry) -> Self {
         let methods = observe.methods.clone();
-        let Limits { calls_max, body_bytes_max, request_within_max, answer_within_max } = limits;
+        let CallLimits { calls_max, body_bytes_max, request_within_max, answer_within_max } =
+            limits;
         Self {
             trace: TraceLayer::new(observe),
             deadline: DeadlineLayer::new(answer_within_max, methods.clone()),
@@ -65,7 +66,7 @@ impl IngressStack {
     /// The stack before `service`, which still has to authenticate the caller.
     pub fn before<S>(&self, service: S) -> CallService
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
         S: Clone + Send + Sync + 'static,
     {
         let stack = ServiceBuilder::new()

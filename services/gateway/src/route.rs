@@ -10,7 +10,7 @@ use tonic::Status;
 use tower::Service;
 use trestle_service::{
     fault::{Fault, Reason, quoted},
-    layer::{Answer, Request, Response},
+    layer::{Request, Response, ResponseFuture},
     upstream::Upstream,
 };
 
@@ -38,13 +38,13 @@ pub(crate) fn service_of(path: &str) -> Option<&str> {
 impl Service<Request> for Routes {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> Answer {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         let path = request.uri().path();
         let service = service_of(path);
         let matches = |(name, _): &&(&'static str, Upstream)| Some(*name) == service;
@@ -84,7 +84,7 @@ mod tests {
         }))
     }
 
-    async fn ask(routes: &Routes, path: &str) -> HeaderMap {
+    async fn headers_of(routes: &Routes, path: &str) -> HeaderMap {
         let answer = routes.clone().oneshot(call(path));
         let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
         let Ok(answer) = answer.expect("routing is immediate");
@@ -95,8 +95,8 @@ mod tests {
     async fn routes_by_the_first_part_of_the_path() {
         let routes = Routes::default().with("a.v1.A", named("a")).with("a.v1.AB", named("ab"));
 
-        assert_eq!(ask(&routes, "/a.v1.A/Get").await["x-name"], "a");
-        assert_eq!(ask(&routes, "/a.v1.AB/Get").await["x-name"], "ab");
+        assert_eq!(headers_of(&routes, "/a.v1.A/Get").await["x-name"], "a");
+        assert_eq!(headers_of(&routes, "/a.v1.AB/Get").await["x-name"], "ab");
     }
 
     #[tokio::test]
@@ -104,7 +104,7 @@ mod tests {
         let routes = Routes::default().with("a.v1.A", named("a"));
 
         for path in ["/", "/a.v1.A", "/a.v1.", "/b.v1.B/Get", "/A.V1.A/Get"] {
-            let status = Status::from_header_map(&ask(&routes, path).await);
+            let status = Status::from_header_map(&headers_of(&routes, path).await);
             let status = status.expect("a status");
             assert_eq!(status.code(), Code::Unimplemented, "{path}");
             assert!(status.message().contains(path), "{}", status.message());

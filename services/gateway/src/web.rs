@@ -1,5 +1,5 @@
 //! gRPC-Web, the form of gRPC for browsers, translated in front of all layers: they see gRPC, and their
-//! refusals become gRPC-Web too.
+//! errors become gRPC-Web too.
 //!
 //! tonic-web does the translation. This module adds what it leaves out: which requests are accepted,
 //! bodies that do not report the length that they had before their translation, errors that name the
@@ -20,10 +20,10 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_service::{
     fault::{Fault, Reason},
-    layer::{Answer, CallService, Request, Response, early::with_outcome},
+    layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
 };
 
-use crate::early::ShortCircuit;
+use crate::short_circuit::ShortCircuit;
 
 /// Prefix of the content types of gRPC.
 const GRPC: &[u8] = b"application/grpc";
@@ -45,36 +45,36 @@ const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
 #[derive(Clone)]
 pub(crate) struct Web {
     calls: CallService,
-    early: ShortCircuit,
+    short_circuit: ShortCircuit,
 }
 
 impl Web {
     /// Before a service of gRPC.
-    pub(crate) fn new(calls: CallService, early: ShortCircuit) -> Self {
-        Self { calls, early }
+    pub(crate) fn new(calls: CallService, short_circuit: ShortCircuit) -> Self {
+        Self { calls, short_circuit }
     }
 
     /// Refuses a request that is no call, with a status of HTTP.
-    fn refuse(&mut self, request: &Request, reason: Reason, text: &'static str) -> Answer {
+    fn refuse(&mut self, request: &Request, reason: Reason, text: &'static str) -> ResponseFuture {
         let status = match reason {
             Reason::UnsupportedHttpVerb => StatusCode::METHOD_NOT_ALLOWED,
             _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         };
         let answer = with_outcome(plain(status, text.to_owned()), Err(Fault::new(reason, text)));
-        self.early.answer(request, std::future::ready(answer))
+        self.short_circuit.answer(request, std::future::ready(answer))
     }
 }
 
 impl Service<Request> for Web {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.calls.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Answer {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {
             Some(kind) if kind.starts_with(WEB) => {
@@ -122,13 +122,13 @@ struct Translated {
 impl Service<Request> for Translated {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Answer {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         let failed = Arc::new(OnceLock::new());
         let recorded = Arc::clone(&failed);
         let answer = self

@@ -8,18 +8,17 @@ mod tests;
 use std::sync::Arc;
 
 use trestle_identity::{
-    access_policy::{self, Reference},
-    caller::{AccountGrant, Authority, Caller, Letters, QueueGrant},
+    access_policy,
+    authorize::{AccountNeed, check_all_of, check_resource, never, not_authorized, wrong_service},
+    caller::{Authority, Caller},
+    spec::QUEUE,
 };
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
     clock::Ticks,
-    fault::{Fault, Reason},
+    fault::Fault,
     name::{AccountName, QueueName},
 };
-
-/// The letter of this service in an account SAS.
-const QUEUE_SERVICE: char = 'q';
 
 /// The operation that a call needs permission for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,35 +56,35 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The resource type that an account grant must have, and the permissions of which it must have one, each time;
-    /// none where no such grant suffices.
-    fn of_account_grant(self) -> Option<(char, &'static [&'static str])> {
+    /// What an account SAS must have; none where it does not suffice.
+    fn of_account_grant(self) -> Option<AccountNeed> {
+        let need = |resource_types, permissions| Some(AccountNeed { resource_types, permissions });
         match self {
-            Self::ListQueues => Some(('s', &["l"])),
-            Self::CreateQueue => Some(('c', &["cw"])),
-            Self::ReadQueue => Some(('c', &["r"])),
-            Self::WriteQueue => Some(('c', &["w"])),
-            Self::DeleteQueue => Some(('c', &["d"])),
+            Self::ListQueues => need("s", &["l"]),
+            Self::CreateQueue => need("c", &["cw"]),
+            Self::ReadQueue => need("c", &["r"]),
+            Self::WriteQueue => need("c", &["w"]),
+            Self::DeleteQueue => need("c", &["d"]),
             Self::AccessPolicies => None,
-            Self::Add => Some(('o', &["a"])),
-            Self::Process => Some(('o', &["p"])),
-            Self::Peek => Some(('o', &["r"])),
-            Self::Update => Some(('o', &["u"])),
-            Self::Clear => Some(('o', &["d"])),
+            Self::Add => need("o", &["a"]),
+            Self::Process => need("o", &["p"]),
+            Self::Peek => need("o", &["r"]),
+            Self::Update => need("o", &["u"]),
+            Self::Clear => need("o", &["d"]),
             // The permissions for the same operation, message by message.
-            Self::Redrive => Some(('o', &["p", "a"])),
-            Self::ReadProperties | Self::ReadStats => Some(('s', &["r"])),
-            Self::WriteProperties => Some(('s', &["w"])),
+            Self::Redrive => need("o", &["p", "a"]),
+            Self::ReadProperties | Self::ReadStats => need("s", &["r"]),
+            Self::WriteProperties => need("s", &["w"]),
         }
     }
 
     /// The permission that a grant on the queue must have; none where no such grant suffices.
-    fn of_queue_grant(self) -> Option<char> {
+    fn of_queue_grant(self) -> Option<&'static str> {
         match self {
-            Self::ReadQueue | Self::Peek => Some('r'),
-            Self::Add => Some('a'),
-            Self::Update => Some('u'),
-            Self::Process => Some('p'),
+            Self::ReadQueue | Self::Peek => Some("r"),
+            Self::Add => Some("a"),
+            Self::Update => Some("u"),
+            Self::Process => Some("p"),
             Self::ListQueues
             | Self::CreateQueue
             | Self::WriteQueue
@@ -102,12 +101,12 @@ impl Need {
 
 /// An authorized caller: it has the permission that a call needs, on the messages of some queue.
 #[derive(Debug, Clone)]
-pub(crate) struct Access {
+pub(crate) struct QueueAccess {
     caller: Arc<Caller>,
     need: Need,
 }
 
-impl Access {
+impl QueueAccess {
     /// The access of a caller.
     ///
     /// # Errors
@@ -115,13 +114,20 @@ impl Access {
     pub(crate) fn new(caller: Arc<Caller>, need: Need) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
-            Authority::Account(grant) => check_grant(grant, need)?,
-            Authority::Table(_) => return Err(wrong_service()),
+            Authority::Account(grant) => {
+                AccountNeed::check(need.of_account_grant(), grant, &QUEUE)?;
+            }
+            Authority::Resource(grant) if !grant.is_of(&QUEUE) => {
+                return Err(wrong_service(&QUEUE));
+            }
+            Authority::Resource(grant) if !grant.bounds.is_empty() => {
+                return Err(not_authorized("the signature has bounds that are not supported"));
+            }
             // The policy, if the signature names one, is checked where the queue is found.
-            Authority::Queue(grant) => match (need.of_queue_grant(), &grant.policy) {
+            Authority::Resource(grant) => match (need.of_queue_grant(), &grant.policy) {
                 (None, _) => return Err(never()),
                 (Some(letter), None) => {
-                    check_letter(grant.permissions.unwrap_or_default(), letter)?;
+                    check_all_of(grant.permissions.unwrap_or_default(), letter)?;
                 }
                 (Some(_), Some(_)) => {}
             },
@@ -142,7 +148,7 @@ impl Access {
 
     /// Whether a stored access policy decides, which may change while the call waits.
     pub(crate) fn is_by_policy(&self) -> bool {
-        matches!(&self.caller.authority, Authority::Queue(grant) if grant.policy.is_some())
+        self.caller.authority.policy().is_some()
     }
 
     /// Checks the permission on this queue, which has these stored access policies, before a response reveals whether
@@ -156,26 +162,11 @@ impl Access {
         policies: &[AccessPolicy],
         now: Ticks,
     ) -> Result<(), Fault> {
-        let Authority::Queue(grant) = &self.caller.authority else { return Ok(()) };
-        if grant.queue != queue.as_str() {
-            return Err(refused("the signature is for another queue"));
-        }
+        let Authority::Resource(grant) = &self.caller.authority else { return Ok(()) };
+        check_resource(grant, &QUEUE, queue.as_str())?;
         let letter = self.need.of_queue_grant().ok_or_else(never)?;
-        check_letter(permissions(grant, policies, now)?, letter)
+        check_all_of(access_policy::permissions(grant, policies, now)?, letter)
     }
-}
-
-/// The permissions of a grant on a queue with these policies, now.
-///
-/// # Errors
-/// See [`access_policy::permissions`].
-pub(crate) fn permissions(
-    grant: &QueueGrant,
-    policies: &[AccessPolicy],
-    now: Ticks,
-) -> Result<Letters, Fault> {
-    let reference = Reference { permissions: grant.permissions, policy: grant.policy.as_ref() };
-    access_policy::permissions(reference, policies, now)
 }
 
 /// Checks the permission for a call that is not on the messages of one queue.
@@ -183,46 +174,5 @@ pub(crate) fn permissions(
 /// # Errors
 /// The error that names the missing permission.
 pub(crate) fn check(caller: &Arc<Caller>, need: Need) -> Result<(), Fault> {
-    Access::new(Arc::clone(caller), need).map(drop)
-}
-
-fn check_letter(granted: Letters, letter: char) -> Result<(), Fault> {
-    if granted.has(letter) {
-        return Ok(());
-    }
-    let message = format!("the signature lacks a permission: required=`{letter}`");
-    Err(Fault::new(Reason::AuthorizationPermissionMismatch, message))
-}
-
-fn check_grant(grant: &AccountGrant, need: Need) -> Result<(), Fault> {
-    if !grant.services.has(QUEUE_SERVICE) {
-        return Err(wrong_service());
-    }
-    let (resource_type, permissions) = need.of_account_grant().ok_or_else(never)?;
-    if !grant.resource_types.has(resource_type) {
-        let what = "the signature is not for this type of resource";
-        let message = format!("{what}: required=`{resource_type}`");
-        return Err(Fault::new(Reason::AuthorizationResourceTypeMismatch, message));
-    }
-    let lacks = |one_of: &&&str| !one_of.chars().any(|letter| grant.permissions.has(letter));
-    if let Some(one_of) = permissions.iter().find(lacks) {
-        let message = format!("the signature lacks a permission: required one of=`{one_of}`");
-        return Err(Fault::new(Reason::AuthorizationPermissionMismatch, message));
-    }
-    Ok(())
-}
-
-/// The error of a call that no signature of this kind allows.
-fn never() -> Fault {
-    refused("a shared access signature of this kind never allows it")
-}
-
-fn refused(why: &str) -> Fault {
-    let message = format!("this request is not authorized to perform this operation: {why}");
-    Fault::new(Reason::AuthorizationFailure, message)
-}
-
-fn wrong_service() -> Fault {
-    let message = format!("the signature is not for this service: required=`{QUEUE_SERVICE}`");
-    Fault::new(Reason::AuthorizationServiceMismatch, message)
+    QueueAccess::new(Arc::clone(caller), need).map(drop)
 }

@@ -7,16 +7,16 @@ use trestle_kv::{ChangeSpec, ReadId, Reads, Version, Writes, transact};
 use trestle_service::{clock::Ticks, name::QueueName};
 
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     delivery::{AttemptError, FencedHead, IndexEntry},
     detached::detached,
     error::QueueError,
     groups,
     keys::{self, QueueId},
     message_rows::{MessageChange, write_message},
-    messages::Messages,
-    queues::Queue,
-    receipt::{Claimed, held},
+    messages::MessageOperations,
+    queues::FoundQueue,
+    receipt::{Claimed, valid_state},
 };
 
 /// Which messages were deleted, and which became the first of their groups.
@@ -38,14 +38,14 @@ struct DeletedMessage {
     next: Option<ReadId>,
 }
 
-impl Messages {
+impl MessageOperations {
     /// Deletes messages; returns for each whether it existed and its receipt was valid.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
     pub(crate) async fn delete(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
         claimed: Vec<Claimed>,
     ) -> Result<Vec<bool>, QueueError> {
@@ -58,7 +58,7 @@ impl Messages {
 
     async fn delete_from(
         self,
-        queue: Queue,
+        queue: FoundQueue,
         claimed: Arc<Vec<Claimed>>,
     ) -> Result<Vec<bool>, AttemptError> {
         let id = queue.record.id;
@@ -66,7 +66,7 @@ impl Messages {
         let is_in_group = claimed.iter().any(|claimed| claimed.receipt.is_in_group);
         // The next messages of their groups become visible, which is a write that the cursor must not pass.
         let writing = is_in_group.then(|| scheduler.begin_move(0));
-        let now = writing.as_ref().map_or_else(|| self.clock.now(), |(_, now)| *now);
+        let now = writing.as_ref().map_or_else(|| self.engine.now(), |(_, now)| *now);
         let (mut spec, head) = scheduler.fence(queue.record.version).begin();
         let messages = claimed.iter().map(|claimed| DeletedMessage::read(id, claimed, &mut spec));
         let plan = DeletePlan { id, now, head, messages: messages.collect() };
@@ -100,10 +100,10 @@ impl DeletePlan {
         for message in &self.messages {
             let slot = message.claimed.receipt.slot;
             // The second of two equal receipts finds nothing, as it would in a call of its own.
-            let held = held(&message.claimed, reads.get(message.state), self.now)?
+            let state = valid_state(&message.claimed, reads.get(message.state), self.now)?
                 .filter(|_| seen.insert(slot));
-            deleted.push(held.is_some());
-            let Some(state) = held else { continue };
+            deleted.push(state.is_some());
+            let Some(state) = state else { continue };
             write_message(self.id, MessageChange::remove(slot), &mut writes);
             if let Some(group) = state.group {
                 let next = message.next.and_then(|next| reads.get(next));

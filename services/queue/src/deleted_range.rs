@@ -1,4 +1,4 @@
-//! Rows that a deleted or cleared queue leaves for the sweeper.
+//! Rows of a deleted or cleared queue that the sweeper removes.
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;

@@ -9,8 +9,8 @@ use crate::{
     groups,
     keys::{self, QueueId},
     message_rows::{MessageChange, write_message},
-    messages::Messages,
-    queues::Queue,
+    messages::MessageOperations,
+    queues::FoundQueue,
     slot::Slot,
     stored::MessageState,
 };
@@ -33,14 +33,14 @@ struct ExpiredSlot {
     next: ReadId,
 }
 
-impl Messages {
+impl MessageOperations {
     /// Removes the messages that have expired; returns which of the slots are empty now.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`], or a failed commit.
     pub(crate) async fn remove_expired(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         slots: Vec<Slot>,
     ) -> Result<Vec<Slot>, AttemptError> {
         detached(self.clone().remove_expired_in(queue.clone(), slots)).await
@@ -48,7 +48,7 @@ impl Messages {
 
     async fn remove_expired_in(
         self,
-        queue: Queue,
+        queue: FoundQueue,
         slots: Vec<Slot>,
     ) -> Result<Vec<Slot>, AttemptError> {
         let id = queue.record.id;

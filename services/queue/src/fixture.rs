@@ -20,17 +20,17 @@ use trestle_service::{
 };
 
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     deduplication::Sent,
     delivery::Fence,
-    head::Head,
+    head::QueueHead,
     keys::{self, KEYSPACES, QueueId},
-    messages::{Delivered, Messages},
+    messages::{Delivered, MessageOperations},
     model::queue_name,
     receipt::Claimed,
     receive::Receive,
     record::QueueSettings,
-    send::Outgoing,
+    send::NewMessage,
     stored::Payload,
 };
 
@@ -39,7 +39,7 @@ use crate::{
 pub(crate) struct ScanCost {
     /// Existing rows.
     pub(crate) rows: usize,
-    /// Tombstones of deleted keys: a store on disk removes them by compaction; here they are never removed.
+    /// Tombstones of deleted keys: a store on disk removes them by compaction; this one never does.
     pub(crate) marks: usize,
 }
 
@@ -140,8 +140,8 @@ impl Snapshot for CountingSnapshot {
 pub(crate) struct Fixture {
     pub(crate) engine: Counting,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) messages: Messages,
-    pub(crate) access: Access,
+    pub(crate) messages: MessageOperations,
+    pub(crate) access: QueueAccess,
     pub(crate) name: QueueName,
 }
 
@@ -154,14 +154,14 @@ impl Fixture {
         let engine = Counting { inner, counted: Arc::default() };
         let messages = Self::start(&engine, &clock);
         let (account, name) = (AccountName::development(), queue_name("jobs"));
-        let (access, settings) = (Access::owner(account.clone()), QueueSettings::default());
+        let (access, settings) = (QueueAccess::owner(account.clone()), QueueSettings::default());
         messages.queues.create(&account, name.clone(), settings).await.expect("created");
         Self { engine, clock, messages, access, name }
     }
 
-    fn start(engine: &Counting, clock: &Arc<ManualClock>) -> Messages {
+    fn start(engine: &Counting, clock: &Arc<ManualClock>) -> MessageOperations {
         let random = || uuid::Uuid::now_v7().as_u128();
-        Messages::new(Arc::new(engine.clone()), clock.clone(), random)
+        MessageOperations::new(Arc::new(engine.clone()), clock.clone(), random)
     }
 
     /// Another process on the same store.
@@ -176,7 +176,7 @@ impl Fixture {
     }
 
     /// Sends messages.
-    pub(crate) async fn send(&self, messages: Vec<Outgoing>) -> Vec<Sent> {
+    pub(crate) async fn send(&self, messages: Vec<NewMessage>) -> Vec<Sent> {
         let messages = messages.into_iter().map(Ok).collect();
         let sent = self.messages.send(&self.access, &self.name, messages, None).await;
         sent.expect("decided").into_iter().map(|sent| sent.expect("sent")).collect()
@@ -222,13 +222,13 @@ impl Fixture {
 }
 
 /// The fence of the owner of a queue with this head.
-pub(crate) fn fence(id: QueueId, head: &Head) -> Fence {
+pub(crate) fn fence(id: QueueId, head: &QueueHead) -> Fence {
     Fence { id, token: head.token, record_version: Some(head.record_version) }
 }
 
 /// A message without expiry, visible after this delay in seconds.
-pub(crate) fn outgoing(delay: u64) -> Outgoing {
-    Outgoing {
+pub(crate) fn outgoing(delay: u64) -> NewMessage {
+    NewMessage {
         payload: Payload::Text(Bytes::from_static(b"work")),
         delay: Duration::from_secs(delay),
         time_to_live: None,

@@ -4,7 +4,7 @@
 use crate::{
     deduplication::DeduplicationRecord,
     deleted_range::DeletedRange,
-    head::Head,
+    head::QueueHead,
     keys,
     receipt::Receipt,
     record::QueueRecord,
@@ -14,7 +14,7 @@ use crate::{
 
 /// A stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum StoredForm {
     /// The state of a message.
     State,
     /// The body of a message.
@@ -35,17 +35,17 @@ pub enum Form {
 
 /// Decodes bytes of a form and encodes them again; `None` if they are malformed.
 #[must_use]
-pub fn rewritten(form: Form, bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn rewritten(form: StoredForm, bytes: &[u8]) -> Option<Vec<u8>> {
     let value = bytes::Bytes::copy_from_slice(bytes);
     let written = match form {
-        Form::State => MessageState::decode(&value).ok()?.encode(),
-        Form::Body => Body::decode(&value).ok()?.encode(),
-        Form::Deduplication => DeduplicationRecord::decode(&value).ok()?.encode(),
-        Form::Record => QueueRecord::decode(&value).ok()?.encode(),
-        Form::Head => Head::decode(&value).ok()?.encode(),
-        Form::Cursor => Cursor::decode(&value).ok()?.encode(),
-        Form::DeletedRange => DeletedRange::decode(&value).ok()?.encode(),
-        Form::Number => keys::encode_number(keys::decode_number(&value, "number").ok()?),
+        StoredForm::State => MessageState::decode(&value).ok()?.encode(),
+        StoredForm::Body => Body::decode(&value).ok()?.encode(),
+        StoredForm::Deduplication => DeduplicationRecord::decode(&value).ok()?.encode(),
+        StoredForm::Record => QueueRecord::decode(&value).ok()?.encode(),
+        StoredForm::Head => QueueHead::decode(&value).ok()?.encode(),
+        StoredForm::Cursor => Cursor::decode(&value).ok()?.encode(),
+        StoredForm::DeletedRange => DeletedRange::decode(&value).ok()?.encode(),
+        StoredForm::Number => keys::encode_number(keys::decode_number(&value, "number").ok()?),
     };
     Some(written.to_vec())
 }

@@ -23,7 +23,7 @@ pub(crate) const SEQUENCE_BITS: u32 = 40;
 
 /// The number of a take-over of a queue: 24 bits, since the token is the upper part of every sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Token(u32);
+pub(crate) struct FencingToken(u32);
 
 /// A process that owns queues, while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,18 +31,18 @@ pub(crate) struct OwnerId(pub(crate) u128);
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct QueueHead {
     /// How many messages the queue holds.
     pub(crate) count: u64,
     /// How often the queue was taken over.
-    pub(crate) token: Token,
+    pub(crate) token: FencingToken,
     /// The process that took it over last; none before the first time.
     pub(crate) owner: Option<OwnerId>,
     /// The version of the record that holds the settings of the queue.
     pub(crate) record_version: u64,
 }
 
-impl Token {
+impl FencingToken {
     /// No process has taken the queue over.
     pub(crate) const NONE: Self = Self(0);
     /// The first take-over.
@@ -65,10 +65,10 @@ impl Token {
     }
 }
 
-impl Head {
+impl QueueHead {
     /// The head of a queue without messages; owned from the start, if `owner` is given.
     pub(crate) fn empty(owner: Option<OwnerId>, record_version: u64) -> Self {
-        let token = owner.map_or(Token::NONE, |_| Token::FIRST);
+        let token = owner.map_or(FencingToken::NONE, |_| FencingToken::FIRST);
         Self { count: 0, token, owner, record_version }
     }
 
@@ -110,8 +110,8 @@ impl Head {
     pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
         let fields = || {
             let mut fields = RecordReader::of(value, VERSION)?;
-            let (count, token) = (fields.u64()?, Token::new(fields.u32()?)?);
-            let owner = Some(OwnerId(fields.u128()?)).filter(|_| token > Token::NONE);
+            let (count, token) = (fields.u64()?, FencingToken::new(fields.u32()?)?);
+            let owner = Some(OwnerId(fields.u128()?)).filter(|_| token > FencingToken::NONE);
             let record_version = fields.u64()?;
             fields.end(Self { count, token, owner, record_version })
         };

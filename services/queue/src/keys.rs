@@ -12,7 +12,6 @@
 //! | 0x36 deduplication record | queue id u64, id kind u8, id text | see `deduplication` |
 //! | 0x37 deduplication expiry | ticks u64, queue id u64, id kind u8, id text | version 1 |
 //! | 0x38 service properties | account | see `service_properties` of the shared crate |
-//! | 0x39 time | nothing | version 1, ticks u64: the latest checkpointed time of the service |
 //! | 0x40 body | queue id u64, sequence u64 | see `stored` |
 //! | 0x48 state | queue id u64, visible ticks u64, sequence u64 | see `stored` |
 //! | 0x49 next in group | queue id u64, sequence u64 of the message before it | see `groups` |
@@ -47,11 +46,12 @@ const CURSOR: u8 = 0x35;
 const DEDUPLICATION: u8 = 0x36;
 const DEDUPLICATION_EXPIRY: u8 = 0x37;
 const SERVICE_PROPERTIES: u8 = 0x38;
-const TIME: u8 = 0x39;
 const BODY: u8 = 0x40;
 const STATE: u8 = 0x48;
 const NEXT_IN_GROUP: u8 = 0x49;
 const GROUP: u8 = 0x4A;
+
+// 0x39 was the checkpointed time.
 
 /// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
@@ -143,7 +143,8 @@ fn of_account(kind: u8, account: &AccountName) -> Vec<u8> {
 }
 
 fn numbered(kind: u8, numbers: &[u64]) -> Vec<u8> {
-    let mut key = Vec::with_capacity(32);
+    // Exactly: a vector with room to spare costs `Bytes` an allocation of its own.
+    let mut key = Vec::with_capacity(1 + 8 * numbers.len());
     key.push(kind);
     for number in numbers {
         order::push_u64(&mut key, *number);
@@ -177,11 +178,6 @@ pub(crate) fn deleted_range_of(key: &[u8]) -> Result<(QueueId, QueuePart), Queue
 /// Key of the number of the next queue.
 pub(crate) fn next_queue_id() -> Bytes {
     Bytes::from_static(&[NEXT_QUEUE_ID])
-}
-
-/// Key of the checkpointed time.
-pub(crate) fn time() -> Bytes {
-    Bytes::from_static(&[TIME])
 }
 
 /// Key of the head of a queue. It exists exactly as long as the queue does.

@@ -57,9 +57,9 @@ pub const QUEUE_SERVICE: &str = "trestle.queue.v1.QueueService";
 
 /// The dependencies of the service.
 pub struct QueueDeps {
-    /// The storage engine.
+    /// The storage engine. Its time is the one of messages.
     pub engine: Arc<dyn Engine>,
-    /// The clock.
+    /// The wall clock: stored access policies are valid by it, as tokens are.
     pub clock: Arc<dyn Clock>,
     /// Generates message ids.
     pub random: fn() -> u128,

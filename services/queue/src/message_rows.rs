@@ -13,7 +13,7 @@ use crate::{
 
 /// Where the state of a message is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Position {
+pub(crate) enum MessagePosition {
     /// In its slot, in the order of delivery.
     Scheduled(Slot),
     /// Behind another message of its group; the slot is its earliest one.
@@ -42,41 +42,42 @@ pub(crate) struct MessageChange<'a> {
     /// Its sequence.
     pub(crate) sequence: u64,
     /// The old position of its state; none for a new message.
-    pub(crate) from: Option<Position>,
+    pub(crate) from: Option<MessagePosition>,
     /// The new position of its state, and the state; none for a removed message.
-    pub(crate) to: Option<(Position, &'a MessageState)>,
+    pub(crate) to: Option<(MessagePosition, &'a MessageState)>,
     /// The change of its body.
     pub(crate) body: BodyChange,
 }
 
 impl<'a> MessageChange<'a> {
     /// A new message.
-    pub(crate) fn insert(position: Position, state: &'a MessageState, body: Bytes) -> Self {
+    pub(crate) fn insert(position: MessagePosition, state: &'a MessageState, body: Bytes) -> Self {
         let sequence = position.slot().sequence;
         Self { sequence, from: None, to: Some((position, state)), body: BodyChange::Put(body) }
     }
 
     /// A message that becomes visible at another time.
     pub(crate) fn reschedule(from: Slot, to: Slot, state: &'a MessageState) -> Self {
-        let (from, position) = (Some(Position::Scheduled(from)), Position::Scheduled(to));
+        let (from, position) =
+            (Some(MessagePosition::Scheduled(from)), MessagePosition::Scheduled(to));
         Self { sequence: to.sequence, from, to: Some((position, state)), body: BodyChange::Keep }
     }
 
     /// A message that is removed from its slot.
     pub(crate) fn remove(slot: Slot) -> Self {
-        let from = Some(Position::Scheduled(slot));
+        let from = Some(MessagePosition::Scheduled(slot));
         Self { sequence: slot.sequence, from, to: None, body: BodyChange::Delete }
     }
 
     /// The next message of a group, after the one with the sequence `before` was removed.
     pub(crate) fn promote(before: u64, slot: Slot, state: &'a MessageState) -> Self {
-        let from = Some(Position::BehindInGroup { before, slot });
-        let to = Some((Position::Scheduled(slot), state));
+        let from = Some(MessagePosition::BehindInGroup { before, slot });
+        let to = Some((MessagePosition::Scheduled(slot), state));
         Self { sequence: slot.sequence, from, to, body: BodyChange::Keep }
     }
 }
 
-impl Position {
+impl MessagePosition {
     /// The slot of the message, at the earliest.
     pub(crate) fn slot(self) -> Slot {
         let (Self::Scheduled(slot) | Self::BehindInGroup { slot, .. }) = self;

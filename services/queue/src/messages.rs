@@ -12,15 +12,14 @@ use trestle_service::{
 use uuid::Uuid;
 
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     delivery::{
-        AttemptError, FenceCause, Fenced, IndexEntry, MonotonicClock, OwnershipPolicy, Schedulers,
-        TakeOverAlways,
+        AttemptError, FenceCause, Fenced, IndexEntry, OwnershipPolicy, Schedulers, TakeOverAlways,
     },
     error::QueueError,
     head::OwnerId,
     keys::{self, QueueId},
-    queues::{Queue, Queues},
+    queues::{FoundQueue, Queues},
     receipt::Receipt,
     slot::Slot,
     stored::{Body, MessageState},
@@ -31,9 +30,8 @@ const ATTEMPTS_MAX: usize = 8;
 
 /// The dependencies of operations on messages. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Messages {
+pub(crate) struct MessageOperations {
     pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) clock: Arc<MonotonicClock>,
     pub(crate) schedulers: Arc<Schedulers>,
     pub(crate) queues: Queues,
     /// The process is shutting down: waits end at once.
@@ -52,8 +50,8 @@ pub(crate) struct Delivered {
     pub(crate) body: Body,
 }
 
-impl Messages {
-    /// Works on `engine`, which no other process uses; `random` generates ids.
+impl MessageOperations {
+    /// Works on `engine`, which no other process uses; `clock` is for what people wrote down, `random` generates ids.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
@@ -69,13 +67,11 @@ impl Messages {
         random: fn() -> u128,
         policy: Arc<dyn OwnershipPolicy>,
     ) -> Self {
-        let clock = Arc::new(MonotonicClock::new(clock));
         let (owner, store) = (OwnerId(random()), Arc::clone(&engine));
-        let schedulers = Schedulers::new(store, Arc::clone(&clock), owner, policy);
-        let schedulers = Arc::new(schedulers);
-        let queues = Queues::new(Arc::clone(&engine), Arc::clone(&clock), Arc::clone(&schedulers));
+        let schedulers = Arc::new(Schedulers::new(store, owner, policy));
+        let queues = Queues::new(Arc::clone(&engine), clock, Arc::clone(&schedulers));
         let shutdown = CancellationToken::new();
-        Self { engine, clock, schedulers, queues, shutdown, random }
+        Self { engine, schedulers, queues, shutdown, random }
     }
 
     /// A new id.
@@ -89,9 +85,9 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or what `attempt` fails with.
     pub(crate) async fn with_queue<T, F>(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
-        attempt: impl Fn(Queue) -> F,
+        attempt: impl Fn(FoundQueue) -> F,
     ) -> Result<T, QueueError>
     where
         F: Future<Output = Result<T, AttemptError>>,

@@ -3,26 +3,26 @@
 use trestle_service::name::QueueName;
 
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     delivery::AttemptError,
     error::QueueError,
     keys,
-    messages::{Messages, find},
-    queues::Queue,
+    messages::{MessageOperations, find},
+    queues::FoundQueue,
     stored::{Body, MessageState},
 };
 
 /// Most slots that one peek examines, whatever they contain.
 const PEEKED_MAX: usize = 10_000;
 
-impl Messages {
+impl MessageOperations {
     /// Messages that are visible, without receiving them.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed read.
     pub(crate) async fn peek(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
         max: usize,
     ) -> Result<Vec<(MessageState, Body)>, QueueError> {
@@ -31,7 +31,7 @@ impl Messages {
 
     async fn peek_in(
         &self,
-        queue: Queue,
+        queue: FoundQueue,
         max: usize,
     ) -> Result<Vec<(MessageState, Body)>, AttemptError> {
         let id = queue.record.id;
@@ -46,7 +46,7 @@ impl Messages {
             scheduler.fence(queue.record.version).check(head.as_deref())?;
             let Some(last) = slots.last() else { break };
             after = Some(*last);
-            let now = self.clock.now();
+            let now = self.engine.now();
             for slot in slots {
                 messages.extend(find(&*snapshot, id, slot, now).await?);
             }

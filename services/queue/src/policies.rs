@@ -1,14 +1,11 @@
 //! Stored access policies of a queue: checks and storage.
 
 use bytes::Bytes;
-use trestle_identity::access_policy;
+use trestle_identity::{access_policy, spec::QUEUE};
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::fault::Fault;
 
 use crate::error::QueueError;
-
-/// The letters of a permission, in their order.
-const PERMISSIONS: &str = "raup";
 
 /// The stored form; empty for no policies, as a record without policies has it.
 pub(crate) fn encode(policies: Vec<AccessPolicy>) -> Bytes {
@@ -31,5 +28,5 @@ pub(crate) fn decode(stored: &Bytes) -> Result<Vec<AccessPolicy>, QueueError> {
 /// # Errors
 /// Every broken rule.
 pub(crate) fn check(policies: &[AccessPolicy]) -> Result<(), Fault> {
-    access_policy::check(policies, PERMISSIONS)
+    access_policy::check(policies, &QUEUE.letters())
 }

@@ -6,17 +6,18 @@ mod list;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_identity::caller::{Authority, Caller, TableGrant};
+use trestle_identity::{access_policy, caller::Caller, spec::QUEUE};
 use trestle_kv::Engine;
 use trestle_service::{
+    clock::Clock,
     fault::Violations,
     name::{AccountName, QueueName},
 };
 
 pub(crate) use self::list::ListQueues;
 use crate::{
-    authorize::{self, Access},
-    delivery::{MonotonicClock, RecordCache, Schedulers},
+    authorize::QueueAccess,
+    delivery::{RecordCache, Schedulers},
     error::QueueError,
     keys::{self, QueueId},
     policies,
@@ -28,7 +29,9 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Queues {
     engine: Arc<dyn Engine>,
-    clock: Arc<MonotonicClock>,
+    /// The wall clock. Stored access policies name times by it, as SAS tokens do, so both are checked by it: a caller
+    /// must not lose or keep a permission because service time slews.
+    clock: Arc<dyn Clock>,
     schedulers: Arc<Schedulers>,
     cache: Arc<RecordCache>,
     ids: Arc<QueueIds>,
@@ -36,7 +39,7 @@ pub(crate) struct Queues {
 
 /// A queue that was found.
 #[derive(Debug, Clone)]
-pub(crate) struct Queue {
+pub(crate) struct FoundQueue {
     /// Its account.
     pub(crate) account: AccountName,
     /// Its name.
@@ -46,10 +49,10 @@ pub(crate) struct Queue {
 }
 
 impl Queues {
-    /// Works on `engine`.
+    /// Works on `engine`; `clock` is the wall clock.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
-        clock: Arc<MonotonicClock>,
+        clock: Arc<dyn Clock>,
         schedulers: Arc<Schedulers>,
     ) -> Self {
         let ids = Arc::new(QueueIds::new(Arc::clone(&engine)));
@@ -62,15 +65,15 @@ impl Queues {
     /// # Errors
     /// The denied permission of the policy or of the check after it; or a failed read.
     pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), QueueError> {
-        let grant = match &caller.authority {
-            Authority::Queue(grant) if grant.policy.is_some() => grant,
-            // The table service stores its policy; a table grant permits no call of this service.
-            Authority::Table(TableGrant { policy: Some(policy), .. }) => {
-                return Ok(policy.passed()?);
-            }
-            _ => return Ok(()),
+        let Some((grant, policy)) = caller.authority.by_policy() else {
+            return Ok(());
         };
-        let name = QueueName::parse(grant.queue.clone(), "", &mut Violations::default());
+        // The service of the grant stores the policy itself.
+        if !grant.is_of(&QUEUE) {
+            return Ok(policy.passed()?);
+        }
+        let name = grant.resource.name.clone();
+        let name = QueueName::parse(name, "", &mut Violations::default());
         let queue = match &name {
             Some(name) => self.find(&caller.account, name).await?,
             None => None,
@@ -79,7 +82,7 @@ impl Queues {
             Some(queue) => policies::decode(&queue.record.policies)?,
             None => Vec::new(),
         };
-        authorize::permissions(grant, &policies, self.clock.now())?;
+        access_policy::permissions(grant, &policies, self.clock.now())?;
         Ok(())
     }
 
@@ -89,9 +92,9 @@ impl Queues {
     /// A missing permission; then [`QueueError::QueueNotFound`]; or a failed read.
     pub(crate) async fn open(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
-    ) -> Result<Queue, QueueError> {
+    ) -> Result<FoundQueue, QueueError> {
         let found = self.find(access.account(), name).await?;
         let policies = match &found {
             Some(queue) if access.is_by_policy() => policies::decode(&queue.record.policies)?,
@@ -110,8 +113,8 @@ impl Queues {
         &self,
         account: &AccountName,
         name: &QueueName,
-    ) -> Result<Option<Queue>, QueueError> {
-        let found = |record| Queue { account: account.clone(), name: name.clone(), record };
+    ) -> Result<Option<FoundQueue>, QueueError> {
+        let found = |record| FoundQueue { account: account.clone(), name: name.clone(), record };
         let miss = match self.cache.get(account, name) {
             Ok(record) => return Ok(Some(found(record))),
             Err(miss) => miss,

@@ -69,7 +69,7 @@ async fn reads_each_message_and_tombstone_of_a_queue_deeper_than_the_index_once(
 
     let passed = fixture.engine.take();
     assert!((1..=DEPTH + CHECKPOINTS).contains(&passed.rows), "{passed:?}");
-    // Of each one its body, and its slot while it was held.
+    // Of each one its body, and its slot while it was invisible.
     assert!(passed.marks <= 2 * DEPTH, "{passed:?}");
     assert_eq!(fixture.count().await, 0);
 }
@@ -78,7 +78,7 @@ async fn reads_each_message_and_tombstone_of_a_queue_deeper_than_the_index_once(
 async fn scans_pass_few_tombstones_of_consumed_messages() {
     for consumed in [1_000, 20_000] {
         let fixture = Fixture::new().await;
-        // The index is complete from here on.
+        // The index is complete from now on.
         assert_eq!(fixture.receive(1, VISIBILITY_TIMEOUT).await, []);
         fixture.fill(consumed, 0).await;
         fixture.consume(consumed, 50).await;

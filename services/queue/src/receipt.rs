@@ -100,7 +100,7 @@ pub(crate) fn malformed(field: impl Into<String>, text: &str) -> Fault {
 ///
 /// # Errors
 /// [`QueueError::Corrupt`].
-pub(crate) fn held(
+pub(crate) fn valid_state(
     claimed: &Claimed,
     stored: Option<&Bytes>,
     now: Ticks,

@@ -11,14 +11,14 @@ use trestle_service::name::QueueName;
 
 use self::decide::{ClaimedSlot, Found, ReceivePlan};
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     delivery::{AttemptError, Claim, ClaimOutcome},
     detached::detached,
     error::QueueError,
-    messages::{Delivered, Messages},
-    queues::Queue,
+    messages::{Delivered, MessageOperations},
+    queues::FoundQueue,
     slot::Slot,
-    transfer::Transfer,
+    transfer::MessageTransfer,
 };
 
 /// Most claims of one call when all the claimed messages prove to be removed.
@@ -46,7 +46,7 @@ struct Received {
     exhausted: Vec<Slot>,
 }
 
-impl Messages {
+impl MessageOperations {
     /// Receives messages that are visible; none where no message becomes visible within the wait, or when the process
     /// is shutting down.
     ///
@@ -54,7 +54,7 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
     pub(crate) async fn receive(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
         request: Receive,
     ) -> Result<Vec<Delivered>, QueueError> {
@@ -90,7 +90,7 @@ impl Messages {
     /// Claims slots of a queue; none where none becomes due within the wait.
     async fn claim(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         max: usize,
         deadline: Instant,
     ) -> Result<Option<Claim>, AttemptError> {
@@ -111,7 +111,7 @@ impl Messages {
     /// Makes the claimed messages invisible, as far as they are stored.
     async fn take(
         self,
-        queue: Queue,
+        queue: FoundQueue,
         mut claim: Claim,
         visibility_timeout: Duration,
     ) -> Result<Vec<Delivered>, AttemptError> {
@@ -135,11 +135,11 @@ impl Messages {
 
     async fn decide(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         claim: &Claim,
         (visibility_timeout, dequeue_count_max): (Duration, Option<u32>),
     ) -> Result<Vec<Found>, AttemptError> {
-        let (id, now) = (queue.record.id, self.clock.now());
+        let (id, now) = (queue.record.id, self.engine.now());
         let (mut spec, head) = claim.scheduler().fence(queue.record.version).begin();
         let slots = claim.slots().iter().map(|slot| ClaimedSlot::read(id, *slot, &mut spec));
         let plan = ReceivePlan {
@@ -155,7 +155,7 @@ impl Messages {
 
     /// Removes expired messages, and those behind them that may have expired. On failure they remain for the next
     /// consumer.
-    async fn remove_expired_from(&self, queue: &Queue, claim: &mut Claim, expired: Vec<Slot>) {
+    async fn remove_expired_from(&self, queue: &FoundQueue, claim: &mut Claim, expired: Vec<Slot>) {
         let scheduler = Arc::clone(claim.scheduler());
         // Many messages expire together: one commit for every few of them would delay the consumer.
         let behind = scheduler.look(expired.last().copied(), EXPIRED_MAX).await.unwrap_or_default();
@@ -169,12 +169,12 @@ impl Messages {
     /// Dead-letters messages that were delivered too often. On failure they remain for the next consumer.
     async fn dead_letter_exhausted(
         &self,
-        from: Queue,
-        to: Queue,
+        from: FoundQueue,
+        to: FoundQueue,
         claim: &mut Claim,
         slots: Vec<Slot>,
     ) {
-        match self.transfer(Transfer { from, to, slots, is_dead_letter: true }).await {
+        match self.transfer(MessageTransfer { from, to, slots, is_dead_letter: true }).await {
             Ok(moved) => claim.ack(&moved, &[]),
             Err(error) => {
                 tracing::warn!(?error, "messages cannot be dead-lettered");
@@ -186,7 +186,10 @@ impl Messages {
     }
 
     /// The dead-letter queue of a queue, if it exists, and the deliveries before a message is moved there.
-    async fn dead_letters_of(&self, queue: &Queue) -> Result<Option<(Queue, u32)>, QueueError> {
+    async fn dead_letters_of(
+        &self,
+        queue: &FoundQueue,
+    ) -> Result<Option<(FoundQueue, u32)>, QueueError> {
         let Some(policy) = &queue.record.settings.dead_letter else {
             return Ok(None);
         };

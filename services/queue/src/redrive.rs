@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use trestle_service::{fault::Violations, name::QueueName};
 
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     delivery::AttemptError,
     error::QueueError,
-    messages::{Messages, find},
-    queues::Queue,
+    messages::{MessageOperations, find},
+    queues::FoundQueue,
     slot::Slot,
-    transfer::Transfer,
+    transfer::MessageTransfer,
 };
 
 /// Most messages of one commit of a redrive.
 const STEP_MAX: usize = 64;
 
-impl Messages {
+impl MessageOperations {
     /// Moves up to `max` visible messages of a queue to `destination`, or each back to its queue of origin; returns
     /// their number.
     ///
@@ -25,7 +25,7 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
     pub(crate) async fn redrive(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
         destination: Option<QueueName>,
         max: usize,
@@ -50,7 +50,7 @@ impl Messages {
             for (to, slots) in self.destinations(&from, to.as_ref(), slots).await? {
                 let (from, is_dead_letter) = (from.clone(), false);
                 let destination = to.name.clone();
-                match self.transfer(Transfer { from, to, slots, is_dead_letter }).await {
+                match self.transfer(MessageTransfer { from, to, slots, is_dead_letter }).await {
                     Ok(emptied) => moved += emptied.len(),
                     // One of the queues was cleared or deleted meanwhile.
                     Err(error) => self.may_retry(error, &destination)?,
@@ -62,7 +62,7 @@ impl Messages {
 
     async fn due_in(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         after: Option<Slot>,
         max: usize,
     ) -> Result<Vec<Slot>, AttemptError> {
@@ -72,14 +72,14 @@ impl Messages {
     /// The slots by the queue that their messages are moved to; those without a destination are left out.
     async fn destinations(
         &self,
-        from: &Queue,
-        to: Option<&Queue>,
+        from: &FoundQueue,
+        to: Option<&FoundQueue>,
         slots: Vec<Slot>,
-    ) -> Result<Vec<(Queue, Vec<Slot>)>, QueueError> {
+    ) -> Result<Vec<(FoundQueue, Vec<Slot>)>, QueueError> {
         if let Some(to) = to {
             return Ok(vec![(to.clone(), slots)]);
         }
-        let now = self.clock.now();
+        let now = self.engine.now();
         let snapshot = self.engine.snapshot().await?;
         let mut by_origin: HashMap<String, Vec<Slot>> = HashMap::new();
         for slot in slots {

@@ -14,21 +14,21 @@ use trestle_service::{
 
 use self::decide::{PreparedMessage, SendPlan};
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     deduplication::{Sent, SentState},
     delivery::AttemptError,
     detached::detached,
     error::QueueError,
     keys::{self, GroupId, IdKind},
-    messages::Messages,
-    queues::Queue,
+    messages::MessageOperations,
+    queues::FoundQueue,
     slot::Slot,
     stored::{Body, MessageState, Payload},
 };
 
 /// A message to send, checked.
 #[derive(Debug, Clone)]
-pub(crate) struct Outgoing {
+pub(crate) struct NewMessage {
     /// Its content.
     pub(crate) payload: Payload,
     /// Its initial delay.
@@ -42,9 +42,9 @@ pub(crate) struct Outgoing {
 }
 
 /// One message of a request: the message, or the error with which it is rejected.
-pub(crate) type Attempt = Result<Outgoing, Fault>;
+pub(crate) type Attempt = Result<NewMessage, Fault>;
 
-impl Messages {
+impl MessageOperations {
     /// Sends messages; returns the outcome of each. With a `request_id`, a repeated send returns the outcome of the
     /// first one.
     ///
@@ -52,7 +52,7 @@ impl Messages {
     /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
     pub(crate) async fn send(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
         messages: Vec<Attempt>,
         request_id: Option<String>,
@@ -75,7 +75,7 @@ impl Messages {
 
     async fn send_to(
         self,
-        queue: Queue,
+        queue: FoundQueue,
         messages: Arc<Vec<Attempt>>,
         request_id: Option<String>,
     ) -> Result<Vec<Option<Sent>>, AttemptError> {
@@ -113,7 +113,7 @@ impl Messages {
 }
 
 /// Whether the queue accepts the deduplication ids of the messages.
-fn check_deduplication(queue: &Queue, messages: &[Attempt]) -> Result<(), QueueError> {
+fn check_deduplication(queue: &FoundQueue, messages: &[Attempt]) -> Result<(), QueueError> {
     let has_id = |message: &Attempt| {
         message.as_ref().is_ok_and(|message| message.deduplication_id.is_some())
     };
@@ -135,7 +135,7 @@ fn refused_before(index: usize) -> Fault {
     Fault::violation(Reason::InvalidInput, format!("messages[{index}]"), rule)
 }
 
-impl Outgoing {
+impl NewMessage {
     fn prepare(&self, id: uuid::Uuid, sequence: u64, now: Ticks) -> (SentState, Bytes) {
         let slot = Slot { visible_at: now.after(self.delay), sequence };
         let expires_at = self.time_to_live.map(|time_to_live| now.after(time_to_live));

@@ -9,8 +9,8 @@ use crate::{
     delivery::{AttemptError, Scheduler},
     error::QueueError,
     keys,
-    messages::Messages,
-    queues::Queue,
+    messages::MessageOperations,
+    queues::FoundQueue,
     stored::Body,
 };
 
@@ -25,16 +25,16 @@ pub(crate) struct QueueStats {
     pub(crate) now: Ticks,
 }
 
-impl Messages {
+impl MessageOperations {
     /// Statistics of a queue.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`], or a failed read.
-    pub(crate) async fn stats(&self, queue: &Queue) -> Result<QueueStats, AttemptError> {
+    pub(crate) async fn stats(&self, queue: &FoundQueue) -> Result<QueueStats, AttemptError> {
         let scheduler = self.schedulers.open(queue).await?;
         let oldest_inserted_at = self.find_oldest(&scheduler).await?;
         let head = self.schedulers.check(scheduler.fence(queue.record.version)).await?;
-        Ok(QueueStats { messages: head.count, oldest_inserted_at, now: self.clock.now() })
+        Ok(QueueStats { messages: head.count, oldest_inserted_at, now: self.engine.now() })
     }
 
     /// When the oldest message of a queue was sent. The search continues where the last one ended, so that it does not

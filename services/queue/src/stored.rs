@@ -92,7 +92,8 @@ impl MessageState {
 
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
-        let mut value = Vec::with_capacity(50);
+        // Exactly: a vector with room to spare costs `Bytes` an allocation of its own.
+        let mut value = Vec::with_capacity(if self.group.is_some() { 50 } else { 42 });
         value.push(self.group.map_or(VERSION, |_| VERSION_IN_GROUP));
         value.extend_from_slice(&self.generation.to_be_bytes());
         value.extend_from_slice(&self.dequeue_count.to_be_bytes());

@@ -12,14 +12,14 @@ use bytes::Bytes;
 use trestle_kv::ScanLimit;
 
 pub(crate) use self::deleted::GRACE;
-use crate::{delivery::AttemptError, error::QueueError, messages::Messages};
+use crate::{delivery::AttemptError, error::QueueError, messages::MessageOperations};
 
 /// Most rows that one step removes: few compared with a commit group of foreground writes.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 
 /// The background work.
 pub(crate) struct Sweeper {
-    messages: Messages,
+    messages: MessageOperations,
     state: Mutex<SweepState>,
 }
 
@@ -34,7 +34,7 @@ struct SweepState {
 
 impl Sweeper {
     /// Sweeps the queues of `messages`.
-    pub(crate) fn new(messages: Messages) -> Self {
+    pub(crate) fn new(messages: MessageOperations) -> Self {
         Self { messages, state: Mutex::default() }
     }
 

@@ -8,19 +8,19 @@ use crate::{
     detached::detached,
     groups,
     keys::{self, QueueId},
-    message_rows::{MessageChange, Position, write_message},
-    messages::{Messages, unexpired},
-    queues::Queue,
+    message_rows::{MessageChange, MessagePosition, write_message},
+    messages::{MessageOperations, unexpired},
+    queues::FoundQueue,
     slot::Slot,
     stored::{Body, MessageState, Origin},
 };
 
 /// The parameters of a transfer.
-pub(crate) struct Transfer {
+pub(crate) struct MessageTransfer {
     /// Their queue.
-    pub(crate) from: Queue,
+    pub(crate) from: FoundQueue,
     /// The destination.
-    pub(crate) to: Queue,
+    pub(crate) to: FoundQueue,
     /// Which of them, if they still exist.
     pub(crate) slots: Vec<Slot>,
     /// Whether they become dead letters, which store their queue of origin.
@@ -56,17 +56,20 @@ struct Moved {
     promoted: Vec<IndexEntry>,
 }
 
-impl Messages {
+impl MessageOperations {
     /// Moves messages; returns which slots are empty now.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`] for either queue, or a failed commit. Nothing is moved then.
-    pub(crate) async fn transfer(&self, transfer: Transfer) -> Result<Vec<Slot>, AttemptError> {
+    pub(crate) async fn transfer(
+        &self,
+        transfer: MessageTransfer,
+    ) -> Result<Vec<Slot>, AttemptError> {
         detached(self.clone().carry_out(transfer)).await
     }
 
-    async fn carry_out(self, transfer: Transfer) -> Result<Vec<Slot>, AttemptError> {
-        let Transfer { from, to, slots, is_dead_letter } = transfer;
+    async fn carry_out(self, transfer: MessageTransfer) -> Result<Vec<Slot>, AttemptError> {
+        let MessageTransfer { from, to, slots, is_dead_letter } = transfer;
         let source = self.schedulers.open(&from).await?;
         let target = self.schedulers.open(&to).await?;
         // The next messages of their groups become visible.
@@ -142,7 +145,7 @@ impl TransferPlan {
             let (first, next) = ((message.slot.sequence, group), reads.get(message.next));
             moved.promoted.extend(groups::promote_next(from, first, next, self.now, writes)?);
         }
-        let insert = MessageChange::insert(Position::Scheduled(slot), &new_state, new_body);
+        let insert = MessageChange::insert(MessagePosition::Scheduled(slot), &new_state, new_body);
         write_message(to, insert, writes);
         moved.emptied.push(message.slot);
         moved.filled.push(IndexEntry { slot, expires_at: state.expires_at });

@@ -6,15 +6,15 @@ use trestle_kv::{ReadId, Reads, Version, Writes, transact};
 use trestle_service::{clock::Ticks, name::QueueName};
 
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     delivery::{AttemptError, FencedHead, IndexEntry},
     detached::detached,
     error::QueueError,
     keys::{self, QueueId},
     message_rows::{BodyChange, MessageChange, write_message},
-    messages::Messages,
-    queues::Queue,
-    receipt::{Claimed, Receipt, held},
+    messages::MessageOperations,
+    queues::FoundQueue,
+    receipt::{Claimed, Receipt, valid_state},
     slot::Slot,
     stored::{Body, MessageState, Payload},
 };
@@ -40,14 +40,14 @@ struct UpdatePlan {
     update: Update,
 }
 
-impl Messages {
+impl MessageOperations {
     /// Updates a message; its new receipt.
     ///
     /// # Errors
     /// [`QueueError::QueueNotFound`], [`QueueError::MessageNotFound`], [`QueueError::NotOwner`], or a failed commit.
     pub(crate) async fn update(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         name: &QueueName,
         update: Update,
     ) -> Result<Receipt, QueueError> {
@@ -57,7 +57,7 @@ impl Messages {
         .await
     }
 
-    async fn update_in(self, queue: Queue, update: Update) -> Result<Receipt, AttemptError> {
+    async fn update_in(self, queue: FoundQueue, update: Update) -> Result<Receipt, AttemptError> {
         let id = queue.record.id;
         let scheduler = self.schedulers.open(&queue).await?;
         let old = update.claimed.receipt.slot;
@@ -78,7 +78,7 @@ impl UpdatePlan {
     fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, (Receipt, IndexEntry)), AttemptError> {
         self.head.check(reads)?;
         let claimed = &self.update.claimed;
-        let Some(state) = held(claimed, reads.get(self.state), self.now)? else {
+        let Some(state) = valid_state(claimed, reads.get(self.state), self.now)? else {
             return Err(QueueError::MessageNotFound(claimed.message_id.clone()).into());
         };
         let old = claimed.receipt.slot;

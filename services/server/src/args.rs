@@ -29,6 +29,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Check whether a running server serves; exit code 0 means yes
     Healthcheck(HealthcheckArgs),
+    /// Show what a store that does not open would lose, and repair it; the server must not run
+    #[command(after_help = REPAIR_HELP)]
+    Repair(RepairArgs),
     /// Show the configuration
     Config {
         /// What to show
@@ -93,7 +96,7 @@ pub struct ServeArgs {
     /// Data directory [default: ./data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Store everything in memory; all data is lost when the process ends
+    /// Store everything in memory; no data survives the process
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
     /// The roles of this process: all, or of gateway, table and queue, separated by commas [default: all]
@@ -104,11 +107,11 @@ pub struct ServeArgs {
     pub listen: Option<SocketAddr>,
     /// Where clients of Azure Storage are served
     #[command(flatten)]
-    pub azure: AzureArgs,
+    pub azure: AzureListenArgs,
     /// Address of metrics and probes; port 0 takes a free one [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<SocketAddr>,
-    /// Listen without encryption where others can reach it
+    /// Listen without encryption on an address that others can connect to
     #[arg(long)]
     pub allow_plaintext: bool,
 }
@@ -136,15 +139,15 @@ impl ServeArgs {
 
 /// A flag for each role with a protocol of Azure Storage: role and address, where given.
 #[derive(Debug, Clone, Default)]
-pub struct AzureArgs(Vec<(&'static str, Listen)>);
+pub struct AzureListenArgs(Vec<(&'static str, Listen)>);
 
-impl AzureArgs {
+impl AzureListenArgs {
     fn fronts() -> impl Iterator<Item = (&'static str, AzureFront)> {
         ROLES.iter().filter_map(|role| Some((role.name, role.azure?)))
     }
 }
 
-impl Args for AzureArgs {
+impl Args for AzureListenArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
         Self::fronts().fold(command, |command, (_, front)| {
             let AzureFront { flag, serves, port, .. } = front;
@@ -164,7 +167,7 @@ impl Args for AzureArgs {
     }
 }
 
-impl FromArgMatches for AzureArgs {
+impl FromArgMatches for AzureListenArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given =
             |(role, front): (_, AzureFront)| Some((role, *matches.get_one::<Listen>(front.flag)?));
@@ -194,11 +197,31 @@ pub struct HealthcheckArgs {
     pub service: String,
 }
 
+/// Arguments of `repair`.
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory [default: that of the configuration]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Take out what is shown, and keep the originals in a folder `damaged-N` beside
+    #[arg(long)]
+    pub accept_loss: bool,
+}
+
+const REPAIR_HELP: &str = "\
+Without --accept-loss nothing is changed.
+
+Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration, 3 the data directory
+is in use, 4 the store is refused as it is, or cannot be repaired, 1 anything else.";
+
 const SERVE_HELP: &str = "\
 Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags;
 `trestle config print` shows the result. SIGTERM and SIGINT drain calls, a second signal cuts
 them.
 
 Exit codes: 0 ended by a signal, 2 wrong arguments or configuration, 3 the data directory is in use,
-4 the data cannot be opened, 5 an address cannot be taken, 6 calls were cut off by the shutdown,
+4 the data cannot be opened, 5 an address cannot be bound, 6 calls were cut off by the shutdown,
 1 anything else.";

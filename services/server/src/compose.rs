@@ -6,23 +6,24 @@ use std::{sync::Arc, time::Duration};
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
 use trestle_kv::Engine;
-use trestle_runtime::{admin::Page, health::Health, task::Task};
+use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
     clock::Clock,
     layer::{
         CallService,
-        leave::{LeaveLayer, Leaving},
+        shutdown::{ShutdownLayer, ShutdownSignal},
     },
     propagation::Traces,
     upstream::{Remote, Upstream},
 };
 
 use crate::{
-    failure::Failure,
+    healthcheck,
     ingress::{self, AzureIngress},
+    process_error::ProcessError,
     reload::{Reload, SettingsSource},
-    roles::{Build, BuildContext, BuiltRole, Drain, ReachedRole, RoleSpec},
+    roles::{Build, BuildContext, BuiltRole, DrainAction, RoleSpec, UpstreamRole},
     settings::Settings,
     upstreams,
 };
@@ -33,7 +34,7 @@ const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
 const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The live parts of a node.
-pub struct Deps {
+pub struct NodeDeps {
     /// The store; none where no role here owns data.
     pub engine: Option<Arc<dyn Engine>>,
     /// The time.
@@ -46,7 +47,7 @@ pub struct Deps {
     pub access: AccessLog,
     /// Makes request ids, and draws the traces that are kept.
     pub random: fn() -> u128,
-    /// Reads the settings again; none: what could change stays as it is.
+    /// Reads the settings again; none: what could change remains as it is.
     pub source: Option<SettingsSource>,
 }
 
@@ -59,13 +60,13 @@ pub struct Node {
     /// The loops it needs to run beside.
     pub tasks: Vec<Task>,
     /// Ends calls that wait, here and at other processes, when the process shuts down.
-    pub drains: Vec<Drain>,
+    pub drains: Vec<DrainAction>,
     /// Wakes those tasks that watch files.
     pub reload: Reload,
     /// Its health.
     pub health: Health,
     /// What its roles show to operators.
-    pub pages: Vec<Page>,
+    pub pages: Vec<AdminPage>,
 }
 
 impl Node {
@@ -78,14 +79,14 @@ impl Node {
 
 /// What the roles of a node have beside their calls.
 #[derive(Default)]
-struct Parts {
+struct NodeParts {
     tasks: Vec<Task>,
     reload: Reload,
-    pages: Vec<Page>,
-    drains: Vec<Drain>,
+    pages: Vec<AdminPage>,
+    drains: Vec<DrainAction>,
 }
 
-impl Parts {
+impl NodeParts {
     fn watch(&mut self, tasks: impl IntoIterator<Item = Task>) {
         for task in tasks {
             self.reload.add(&task);
@@ -107,20 +108,20 @@ impl Parts {
         &mut self,
         spec: &RoleSpec,
         context: &BuildContext<'_>,
-        leaving: &Leaving,
-    ) -> Result<Upstream, Failure> {
+        shutdown: &ShutdownSignal,
+    ) -> Result<Upstream, ProcessError> {
         let BuildContext { settings, deps, health } = context;
         let upstream = upstreams::role(settings, spec, &deps.meter)?;
         self.watch(upstream.task);
         for service in spec.services {
-            health.report(service, Some("not reached yet".to_owned())).await;
+            health.report(service, Some("not connected yet".to_owned())).await;
         }
         self.tasks.push(watch_upstream(spec.services, &upstream.remote, health));
         let (methods, remote) = (ingress::methods(), Upstream::Remote(upstream.remote));
         if !spec.services.iter().any(|service| methods.any_waits(service)) {
             return Ok(remote);
         }
-        Ok(Upstream::local(LeaveLayer::new(leaving.clone(), methods).layer(remote)))
+        Ok(Upstream::local(ShutdownLayer::new(shutdown.clone(), methods).layer(remote)))
     }
 }
 
@@ -128,24 +129,29 @@ impl Parts {
 ///
 /// # Errors
 /// Settings that contradict the parts that exist.
-pub async fn compose(settings: &Settings, roles: &[RoleSpec], deps: Deps) -> Result<Node, Failure> {
+pub async fn compose(
+    settings: &Settings,
+    roles: &[RoleSpec],
+    deps: NodeDeps,
+) -> Result<Node, ProcessError> {
     let served = served(settings, roles);
     let services: Vec<_> = served.iter().flat_map(|role| role.services).copied().collect();
     let health = Health::of(&services).await;
     let context = BuildContext { settings, deps: &deps, health: &health };
-    let (mut parts, leaving, mut reached) = (Parts::default(), Leaving::default(), Vec::new());
+    let (mut parts, shutdown, mut upstreams) =
+        (NodeParts::default(), ShutdownSignal::default(), Vec::new());
     for spec in served {
         let upstream = match spec.build {
             Build::Service(build) if settings.server.roles.has(spec.name) => {
                 parts.local(build(&context)?)
             }
             Build::Service(_) | Build::Ingress(_) => {
-                parts.remote(&spec, &context, &leaving).await?
+                parts.remote(&spec, &context, &shutdown).await?
             }
         };
-        reached.push(ReachedRole { spec, upstream });
+        upstreams.push(UpstreamRole { spec, upstream });
     }
-    parts.drains.push(Box::new(move || leaving.begin()));
+    parts.drains.push(Box::new(move || shutdown.begin()));
     if let Some(engine) = &deps.engine {
         parts.tasks.push(watch_storage(engine, settings, roles, &health));
     }
@@ -153,26 +159,27 @@ pub async fn compose(settings: &Settings, roles: &[RoleSpec], deps: Deps) -> Res
         Build::Ingress(build) if settings.server.roles.has(role.name) => Some(build),
         Build::Ingress(_) | Build::Service(_) => None,
     });
-    let ingress = build.unwrap_or(ingress::direct)(&context, &reached)?;
+    let ingress = build.unwrap_or(ingress::direct)(&context, &upstreams)?;
     parts.watch(ingress.watches);
-    let Parts { tasks, reload, pages, drains } = parts;
+    let NodeParts { tasks, reload, pages, drains } = parts;
     let (routes, azure) = (ingress.calls, ingress.azure);
     Ok(Node { routes, azure, tasks, drains, reload, health, pages })
 }
 
 /// The roles whose calls the node handles itself or, as a gateway, forwards.
 fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
-    let is_here = |role: &RoleSpec| settings.server.roles.has(role.name);
-    let is_gateway = roles.iter().any(|role| role.is_ingress() && is_here(role));
-    let is_reached =
+    let is_local = |role: &RoleSpec| settings.server.roles.has(role.name);
+    let is_gateway = roles.iter().any(|role| role.is_ingress() && is_local(role));
+    let has_upstream =
         |role: &RoleSpec| role.is_required || settings.gateway.endpoints.get(role.name).is_some();
     let is_served = |role: &&RoleSpec| {
-        !role.is_ingress() && (is_here(role) || (is_gateway && is_reached(role)))
+        !role.is_ingress() && (is_local(role) || (is_gateway && has_upstream(role)))
     };
     roles.iter().filter(is_served).copied().collect()
 }
 
-/// A store that stopped takes no writes until a restart: health sends callers elsewhere.
+/// A store that stopped takes no writes until a restart: health sends callers elsewhere. One that is
+/// short of disk space serves reads and deletes, so it stays.
 fn watch_storage(
     engine: &Arc<dyn Engine>,
     settings: &Settings,
@@ -186,7 +193,10 @@ fn watch_storage(
     Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
         let (engine, health, services) = (Arc::clone(&engine), health.clone(), services.clone());
         async move {
-            let problem = engine.status().stopped;
+            let status = engine.status();
+            let read_only = status.is_space_short.then_some(healthcheck::READ_ONLY_DISK);
+            health.limit(healthcheck::WRITES, read_only).await;
+            let problem = status.stopped;
             let problem =
                 problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
             for service in services {

@@ -9,6 +9,11 @@ use trestle_cli::TlsArgs;
 
 use crate::settings::Settings;
 
+/// The name by which gRPC health reports whether the store takes writes.
+pub const WRITES: &str = "trestle.storage.writes";
+/// What a process says that takes only reads and deletes, because disk space is short.
+pub const READ_ONLY_DISK: &str = "read-only: disk";
+
 /// How long the check may take.
 const CHECK_WITHIN: Duration = Duration::from_secs(3);
 
@@ -26,19 +31,30 @@ pub fn endpoint(settings: &Settings) -> String {
     format!("{scheme}://{address}")
 }
 
-/// Whether `service` serves at `endpoint`; all of it where the name is empty.
+/// Whether `service` serves at `endpoint`; all of it where the name is empty. Returns what it is limited to, if it is.
 ///
 /// # Errors
 /// Why it does not, as a text.
-pub async fn check(endpoint: &str, tls: &TlsArgs, service: String) -> Result<(), String> {
+pub async fn check(
+    endpoint: &str,
+    tls: &TlsArgs,
+    service: String,
+) -> Result<Option<&'static str>, String> {
     let check = async {
         let mut client = HealthClient::new(trestle_cli::connect(endpoint, tls).await?);
         let checked = client.check(HealthCheckRequest { service }).await;
         let failed = |status: tonic::Status| format!("{}: endpoint=`{endpoint}`", status.message());
         match checked.map_err(failed)?.get_ref().status() {
-            ServingStatus::Serving => Ok(()),
-            other => Err(format!("not serving: status=`{}`", other.as_str_name())),
+            ServingStatus::Serving => {}
+            other => return Err(format!("not serving: status=`{}`", other.as_str_name())),
         }
+        let writes = HealthCheckRequest { service: WRITES.to_owned() };
+        // A process without a store does not know the name.
+        let is_limited = client
+            .check(writes)
+            .await
+            .is_ok_and(|writes| writes.get_ref().status() == ServingStatus::NotServing);
+        Ok(is_limited.then_some(READ_ONLY_DISK))
     };
     let late = |_| Err(format!("no answer in time: endpoint=`{endpoint}`"));
     tokio::time::timeout(CHECK_WITHIN, check).await.unwrap_or_else(late)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trestle_runtime::admin::Page;
+use trestle_runtime::admin::AdminPage;
 use trestle_service::quota::{HeavyHitter, heavy_hitters::WINDOW};
 use trestle_table::{HotPartition, TableRole};
 
@@ -12,7 +12,7 @@ const SHOWN_MAX: usize = 100;
 
 /// The page of a table role. Partition keys are data of the clients, so they are shown only by
 /// a setting.
-pub(crate) fn page(table: &TableRole, show_keys: bool) -> Page {
+pub(crate) fn page(table: &TableRole, show_keys: bool) -> AdminPage {
     let table = table.clone();
     let json = move || {
         let partitions = table.hottest_partitions(SHOWN_MAX);
@@ -20,7 +20,7 @@ pub(crate) fn page(table: &TableRole, show_keys: bool) -> Page {
         let page = json!({ "window_seconds": WINDOW.as_secs(), "partitions": partitions });
         format!("{page:#}\n")
     };
-    Page { path: "/hot-partitions", json: Arc::new(json) }
+    AdminPage { path: "/hot-partitions", json: Arc::new(json) }
 }
 
 fn row(hot: HeavyHitter<HotPartition>, show_keys: bool) -> Value {

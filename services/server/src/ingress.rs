@@ -4,22 +4,22 @@
 use std::time::Duration;
 
 use tower::ServiceBuilder;
-use trestle_gateway::{Limits, Observe, Routes};
+use trestle_gateway::{CallLimits, CallTelemetry, Routes};
 use trestle_identity::peer_authentication;
 use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter, task::Task};
 use trestle_service::{
     access::AccessLog,
     layer::{
         CallService, admission::AdmissionLayer, body_bytes::BodyBytesLayer,
-        deadline::DeadlineLayer, facts::FactsLayer, methods::Methods, panic::PanicLayer,
-        trace::TraceLayer,
+        call_statistics::StatisticsLayer, deadline::DeadlineLayer, methods::Methods,
+        panic::PanicLayer, trace::TraceLayer,
     },
 };
 
 use crate::{
-    compose::Deps,
-    failure::Failure,
-    roles::{BuildContext, ReachedRole},
+    compose::NodeDeps,
+    process_error::ProcessError,
+    roles::{BuildContext, UpstreamRole},
     settings::LimitSettings,
 };
 
@@ -50,15 +50,15 @@ pub struct AzureIngress {
 /// Descriptors that reflection cannot read.
 pub(crate) fn direct(
     context: &BuildContext<'_>,
-    roles: &[ReachedRole],
-) -> Result<Ingress, Failure> {
+    roles: &[UpstreamRole],
+) -> Result<Ingress, ProcessError> {
     let (limits, observe) = (limits(&context.settings.limits), observe(context.deps));
     let (methods, trusts_all) = (observe.methods.clone(), context.settings.server.trust_callers);
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
-        .layer(TraceLayer::new(Observe { access: AccessLog::off(), ..observe }))
+        .layer(TraceLayer::new(CallTelemetry { access: AccessLog::off(), ..observe }))
         // Before every layer that may refuse: the gateway logs the call with the statistics of this process.
-        .layer(FactsLayer::default())
+        .layer(StatisticsLayer::default())
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer::default())
         // The gateway hands the deadline of the client on; here it ends the work.
@@ -75,7 +75,7 @@ pub(crate) fn direct(
 }
 
 /// Every service of these roles.
-pub(crate) fn routes(roles: &[ReachedRole]) -> Routes {
+pub(crate) fn routes(roles: &[UpstreamRole]) -> Routes {
     let services = roles.iter().flat_map(|role| role.spec.services.iter().map(move |s| (s, role)));
     services.fold(Routes::default(), |routes, (service, role)| {
         routes.with(service, role.upstream.clone())
@@ -83,7 +83,10 @@ pub(crate) fn routes(roles: &[ReachedRole]) -> Routes {
 }
 
 /// Health and reflection beside `calls`.
-pub(crate) fn beside_health(health: &Health, calls: CallService) -> Result<CallService, Failure> {
+pub(crate) fn beside_health(
+    health: &Health,
+    calls: CallService,
+) -> Result<CallService, ProcessError> {
     Ok(CallService::new(HealthReflectionRouter::new(
         health,
         trestle_proto::REFLECTION_DESCRIPTOR_SET,
@@ -92,8 +95,8 @@ pub(crate) fn beside_health(health: &Health, calls: CallService) -> Result<CallS
 }
 
 /// How calls are recorded.
-pub(crate) fn observe(deps: &Deps) -> Observe {
-    Observe {
+pub(crate) fn observe(deps: &NodeDeps) -> CallTelemetry {
+    CallTelemetry {
         meter: deps.meter.clone(),
         traces: deps.traces.clone(),
         methods: methods(),
@@ -109,8 +112,8 @@ pub(crate) fn methods() -> Methods {
 }
 
 /// The bounds of calls.
-pub(crate) fn limits(limits: &LimitSettings) -> Limits {
-    Limits {
+pub(crate) fn limits(limits: &LimitSettings) -> CallLimits {
+    CallLimits {
         calls_max: limits.calls_max,
         body_bytes_max: limits.body_bytes_max,
         request_within_max: Duration::from_secs(limits.request_within_seconds),

@@ -7,14 +7,16 @@
 
 pub mod args;
 pub mod compose;
+pub mod descriptors;
 pub mod encryption;
-pub mod failure;
 pub mod healthcheck;
 mod hot_partitions;
 pub mod identity;
 pub mod ingress;
+pub mod process_error;
 pub mod quotas;
 pub mod reload;
+pub mod repair;
 pub mod roles;
 pub mod running;
 pub mod settings;

@@ -12,11 +12,13 @@ use std::{
 use clap::Parser as _;
 use tracing::{info, warn};
 use trestle::{
-    args::{Cli, Command, ConfigCommand, HealthcheckArgs, ServeArgs},
-    compose::{Deps, compose},
-    failure::Failure,
+    args::{Cli, Command, ConfigCommand, HealthcheckArgs, RepairArgs, ServeArgs},
+    compose::{NodeDeps, compose},
+    descriptors::DescriptorPlan,
     healthcheck,
+    process_error::ProcessError,
     reload::SettingsSource,
+    repair,
     roles::ROLES,
     running::{Listeners, Running, Signals},
     settings::Settings,
@@ -33,6 +35,8 @@ use trestle_service::clock::SystemClock;
 /// that keeps the store from closing, it is opened as after a crash. The last flush or compaction is
 /// always waited for.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
+/// The exit code for a store that cannot be opened as it is, as of `serve`.
+const REFUSED: u8 = 4;
 /// How long a forced shutdown may take.
 const FORCED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(args) => serve(&args),
         Command::Healthcheck(args) => healthcheck(args),
+        Command::Repair(args) => repair_store(&args),
         Command::Config { command: ConfigCommand::Print(args) } => print_config(&args),
         Command::Version => print_version(),
         Command::Table { command, client } => {
@@ -59,27 +64,34 @@ fn main() -> ExitCode {
             run(None, Box::pin(trestle_cli::run_bench(command, client)))
         }
     };
-    outcome.unwrap_or_else(|failure| {
-        report(&failure.chain());
-        failure.exit_code()
+    outcome.unwrap_or_else(|error| {
+        report(&error.chain());
+        error.exit_code()
     })
 }
 
-fn serve(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    let settings = load(args.config.as_deref(), args.flags())?;
-    raise_file_limit();
+fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
+    let mut settings = load(args.config.as_deref(), args.flags())?;
+    // Data is for the user of the server alone: directories 0700, files 0600.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let descriptors = DescriptorPlan::for_process(&settings)?;
+    settings.limits.connections_max = descriptors.connections_max;
     let threads = settings.server.worker_threads;
     let (file, flags) = (args.config.clone(), args.flags());
     let source = SettingsSource::new(file.clone(), move || load(file.as_deref(), flags.clone()));
-    let served = Box::pin(serve_until_signal(settings, source));
+    let served = Box::pin(serve_until_signal(settings, descriptors, source));
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
 /// A server from start to end.
-async fn serve_until_signal(settings: Settings, source: SettingsSource) -> Result<(), Failure> {
+async fn serve_until_signal(
+    settings: Settings,
+    descriptors: DescriptorPlan,
+    source: SettingsSource,
+) -> Result<(), ProcessError> {
     let telemetry = Telemetry::start(&settings.telemetry, rand::random)?;
     telemetry.install()?;
-    let ended = serve_with(&telemetry, settings, source).await;
+    let ended = serve_with(&telemetry, settings, descriptors, source).await;
     telemetry.shutdown().await;
     ended
 }
@@ -87,20 +99,22 @@ async fn serve_until_signal(settings: Settings, source: SettingsSource) -> Resul
 async fn serve_with(
     telemetry: &Telemetry,
     settings: Settings,
+    descriptors: DescriptorPlan,
     source: SettingsSource,
-) -> Result<(), Failure> {
+) -> Result<(), ProcessError> {
+    descriptors.log();
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
     for (listener, address) in settings.server.exposed(&settings.tls) {
-        warn!(listener, %address, "others can reach this address and nothing is encrypted");
+        warn!(listener, %address, "this address is not loopback and nothing is encrypted");
     }
 
     let meter = telemetry.meter();
     listeners.count_on(&meter);
     let exemplars = telemetry.traces().exemplars;
-    let open = || storage::open(&settings.storage, &meter, exemplars);
+    let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
     let engine = settings.owns_data(ROLES).then(open).transpose()?;
-    let deps = Deps {
+    let deps = NodeDeps {
         engine,
         clock: Arc::new(SystemClock),
         meter,
@@ -131,14 +145,14 @@ async fn serve_with(
         }
     };
     match (watchdog.failed(), drained) {
-        (Some(listener), _) => Err(Failure::Listener { listener: listener.to_owned() }),
+        (Some(listener), _) => Err(ProcessError::Listener { listener: listener.to_owned() }),
         (None, Ok(Drained::Clean)) => Ok(()),
-        (None, Ok(Drained::Cut(connections))) => Err(Failure::Cut { connections }),
-        (None, Err(_)) => Err(Failure::Hung),
+        (None, Ok(Drained::Cut(connections))) => Err(ProcessError::Cut { connections }),
+        (None, Err(_)) => Err(ProcessError::Hung),
     }
 }
 
-fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
+fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
     let endpoint = match args.endpoint {
         Some(endpoint) => endpoint,
         None => healthcheck::endpoint(&load(args.config.as_deref(), Vec::new())?),
@@ -146,7 +160,12 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     let check = healthcheck::check(&endpoint, &args.tls, args.service);
     let checked = run(Some(1), Box::pin(check))?;
     Ok(match checked {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(limited) => {
+            if let Some(limited) = limited {
+                print(&format!("{limited}\n"))?;
+            }
+            ExitCode::SUCCESS
+        }
         Err(reason) => {
             report(&reason);
             ExitCode::FAILURE
@@ -154,18 +173,27 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn print_config(args: &ServeArgs) -> Result<ExitCode, Failure> {
+fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
+    let data_dir = args.data_dir.iter();
+    let flags = data_dir.map(|dir| ("storage.data_dir".to_owned(), dir.display().to_string()));
+    let settings = load(args.config.as_deref(), flags.collect())?;
+    let repaired = repair::repair(&settings.storage, args.accept_loss)?;
+    print(&repaired.report)?;
+    Ok(if repaired.is_refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+}
+
+fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let settings = load(args.config.as_deref(), args.flags())?;
     print(&config::print(&settings)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_version() -> Result<ExitCode, Failure> {
+fn print_version() -> Result<ExitCode, ProcessError> {
     print(&format!("trestle {}\n", env!("CARGO_PKG_VERSION")))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(file: Option<&Path>, flags: Vec<(String, String)>) -> Result<Settings, Failure> {
+fn load(file: Option<&Path>, flags: Vec<(String, String)>) -> Result<Settings, ProcessError> {
     let sources = Sources { file, environment: config::environment(), flags, ..Sources::default() };
     Ok(Settings::load(ROLES, sources)?)
 }
@@ -174,7 +202,7 @@ fn load(file: Option<&Path>, flags: Vec<(String, String)>) -> Result<Settings, F
 fn run<T>(
     threads: Option<usize>,
     work: Pin<Box<dyn Future<Output = T> + '_>>,
-) -> Result<T, Failure> {
+) -> Result<T, ProcessError> {
     run_and_end(threads, Duration::ZERO, work)
 }
 
@@ -183,7 +211,7 @@ fn run_and_end<T>(
     threads: Option<usize>,
     ends_within: Duration,
     work: Pin<Box<dyn Future<Output = T> + '_>>,
-) -> Result<T, Failure> {
+) -> Result<T, ProcessError> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = threads {
         runtime.worker_threads(threads);
@@ -195,19 +223,10 @@ fn run_and_end<T>(
     Ok(outcome)
 }
 
-/// Connections and the files of the store need more than the usual 1024.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: maximum, maximum };
-    // Best effort: with the old limit fewer connections fit, and the listener logs it.
-    let _ = setrlimit(Resource::Nofile, raised);
-}
-
 /// Standard output has results only.
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), ProcessError> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(ProcessError::Output)
 }
 
 /// Reports a failure on standard error, unless that is closed.

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tracing::{error, info};
 use trestle_runtime::task::Task;
 
-use crate::{failure::Failure, settings::Settings};
+use crate::{process_error::ProcessError, settings::Settings};
 
 /// How often files are checked without SIGHUP.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ impl Reload {
 #[derive(Clone)]
 pub struct SettingsSource {
     file: Option<PathBuf>,
-    load: Arc<dyn Fn() -> Result<Settings, Failure> + Send + Sync>,
+    load: Arc<dyn Fn() -> Result<Settings, ProcessError> + Send + Sync>,
     last: Arc<Mutex<Option<(Stamp, Settings)>>>,
 }
 
@@ -52,7 +52,7 @@ impl SettingsSource {
     #[must_use]
     pub fn new(
         file: Option<PathBuf>,
-        load: impl Fn() -> Result<Settings, Failure> + Send + Sync + 'static,
+        load: impl Fn() -> Result<Settings, ProcessError> + Send + Sync + 'static,
     ) -> Self {
         Self { file, load: Arc::new(load), last: Arc::default() }
     }
@@ -68,7 +68,7 @@ impl SettingsSource {
         if let Some((_, settings)) = last.as_ref().filter(|(read, _)| *read == stamp) {
             return Ok(settings.clone());
         }
-        let settings = (self.load)().map_err(|failure| failure.chain())?;
+        let settings = (self.load)().map_err(|error| error.chain())?;
         *last = Some((stamp, settings.clone()));
         Ok(settings)
     }
@@ -86,7 +86,7 @@ type Stamp = Option<(u64, u64, SystemTime)>;
 /// the last value, which is `current` at first, to `apply`.
 ///
 /// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
-/// succeeds again the last value stays.
+/// succeeds again the last value remains in use.
 pub fn task<T>(
     name: &'static str,
     current: T,

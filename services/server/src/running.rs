@@ -14,7 +14,7 @@ use trestle_runtime::{
     admin::Admin,
     health::Health,
     openmetrics::Exposition,
-    serve::{self, Bounds, Drained, StopSignals},
+    serve::{self, Bounds, Connections, Drained, Listener, StopSignals},
     task::Task,
 };
 use trestle_service::layer::CallService;
@@ -22,9 +22,9 @@ use trestle_service::layer::CallService;
 use crate::{
     compose::Node,
     encryption::Encryption,
-    failure::Failure,
+    process_error::ProcessError,
     reload::Reload,
-    roles::Drain,
+    roles::DrainAction,
     settings::{LimitSettings, Listen, RoleKey as _, ServerSettings, Settings},
     watchdog::ListenerWatchdog,
 };
@@ -43,8 +43,8 @@ impl Listeners {
     /// Binds the addresses in the settings, and reads the certificates.
     ///
     /// # Errors
-    /// [`Failure::Tls`], [`Failure::Listen`].
-    pub async fn bind(settings: &Settings) -> Result<Self, Failure> {
+    /// [`ProcessError::Tls`], [`ProcessError::Listen`].
+    pub async fn bind(settings: &Settings) -> Result<Self, ProcessError> {
         let grpc_encryption = settings.tls.grpc().map(Encryption::read).transpose()?;
         let admin_encryption = settings.tls.admin().map(Encryption::read).transpose()?;
         let server = &settings.server;
@@ -116,10 +116,10 @@ async fn bind(
     key: &str,
     address: SocketAddr,
     remedy: &'static str,
-) -> Result<TcpListener, Failure> {
+) -> Result<TcpListener, ProcessError> {
     let bound =
         if server.reuse_port { serve::bind_shared(address) } else { serve::bind(address).await };
-    bound.map_err(|source| Failure::Listen { key: key.to_owned(), remedy, source })
+    bound.map_err(|source| ProcessError::Listen { key: key.to_owned(), remedy, source })
 }
 
 /// A node that serves. Dropping it does not end it.
@@ -128,9 +128,10 @@ pub struct Running {
     signals: StopSignals,
     stop_rest: CancellationToken,
     watchdog: ListenerWatchdog,
+    connections: Connections,
     calls: Vec<JoinHandle<Drained>>,
     rest: TaskTracker,
-    drains: Vec<Drain>,
+    drains: Vec<DrainAction>,
     notice: Duration,
 }
 
@@ -158,8 +159,12 @@ impl Running {
         rest.close();
 
         let (bounds, tls) = (bounds(settings), tls(grpc_encryption));
-        let serve = |key: String, listener, calls: CallService, bounds| {
-            let serving = serve::serve(listener, tls.clone(), calls, bounds, signals.clone());
+        // One limit for all: a peer could otherwise use up the descriptors at one listener after the other.
+        let connections = Connections::at_most(settings.limits.connections_max);
+        let serve = |key: String, socket, calls: CallService, bounds| {
+            let (tls, connections) = (tls.clone(), connections.clone());
+            let listener = Listener { socket, tls, connections, bounds };
+            let serving = serve::serve(listener, calls, signals.clone());
             tokio::spawn(watchdog.watch(key, signals.stop.clone(), serving))
         };
         let mut calls = vec![serve("server.listen".to_owned(), grpc, node.routes, bounds)];
@@ -171,7 +176,7 @@ impl Running {
         }
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
         let (health, drains) = (node.health, node.drains);
-        Self { health, signals, stop_rest, watchdog, calls, rest, drains, notice }
+        Self { health, signals, stop_rest, watchdog, connections, calls, rest, drains, notice }
     }
 
     /// Watches the listeners.
@@ -186,11 +191,15 @@ impl Running {
         self.signals.forced.clone()
     }
 
-    /// Shuts down in order: health reports NOT_SERVING, calls are still accepted from clients
-    /// that have not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
+    /// Shuts down in order: health reports NOT_SERVING, calls are still accepted from connected
+    /// clients that have not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
-        let _ = self.signals.forced.run_until_cancelled(tokio::time::sleep(self.notice)).await;
+        // Without connections no client has to see it.
+        if self.connections.open() > 0 {
+            let notice = tokio::time::sleep(self.notice);
+            let _ = self.signals.forced.run_until_cancelled(notice).await;
+        }
         self.signals.stop.cancel();
         self.drains.into_iter().for_each(|drain| drain());
         self.health.end_watches().await;
@@ -211,7 +220,6 @@ impl Running {
 /// The bounds of the connections that calls come by.
 fn bounds(settings: &Settings) -> Bounds {
     let LimitSettings {
-        connections_max,
         calls_per_connection_max,
         connection_age_seconds,
         connection_grace_seconds,
@@ -221,7 +229,6 @@ fn bounds(settings: &Settings) -> Bounds {
         ..
     } = settings.limits;
     Bounds {
-        connections_max,
         streams_max: calls_per_connection_max,
         age_max: Duration::from_secs(connection_age_seconds),
         age_grace: Duration::from_secs(connection_grace_seconds),

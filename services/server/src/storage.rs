@@ -1,6 +1,6 @@
 //! Opens the store and makes its state visible.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
 use trestle_kv::{
@@ -15,25 +15,26 @@ use trestle_service::{
 
 use crate::{
     roles::{self, ROLES},
-    settings::{Durability, StorageSettings},
+    settings::{DurabilitySetting, StorageSettings},
 };
 
 /// Directory of the engine within the data directory, which others will share.
 const ENGINE_DIR: &str = "kv";
 
-/// Opens the store that the settings name. Blocks while a journal is read.
+/// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
 ///
 /// # Errors
 /// Every kind of [`OpenError`].
 pub fn open(
     settings: &StorageSettings,
+    cached_files: usize,
     meter: &Meter,
     exemplars: Exemplars,
 ) -> Result<Arc<dyn Engine>, OpenError> {
     let engine: Arc<dyn Engine> = if settings.ephemeral {
         Arc::new(MemoryEngine::new(keyspaces()))
     } else {
-        let engine = Arc::new(FjallEngine::open(options(settings, meter))?);
+        let engine = Arc::new(FjallEngine::open(options(settings, cached_files, meter))?);
         observe_engine(meter, &engine);
         engine
     };
@@ -41,21 +42,23 @@ pub fn open(
     Ok(Arc::new(TracedEngine::new(engine, meter, exemplars)))
 }
 
-fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
-    let path = settings.data_dir.join(ENGINE_DIR);
+fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> FjallOptions {
+    let path = engine_dir(settings);
     let changes = semconv::GROUP_SIZE.of_counts(meter).bind(&[]);
     let seconds = semconv::GROUP_DURATION.of_fractions(meter).bind(&[]);
     let synced = semconv::SYNC_DURATION.of_fractions(meter).bind(&[]);
     FjallOptions {
         durability: match settings.durability {
-            Durability::Always => SyncPolicy::Always,
-            Durability::Interval => {
+            DurabilitySetting::Always => SyncPolicy::Always,
+            DurabilitySetting::Interval => {
                 SyncPolicy::Interval(Duration::from_millis(settings.sync_every_ms))
             }
-            Durability::Os => SyncPolicy::Os,
+            DurabilitySetting::Os => SyncPolicy::Os,
         },
         cache_bytes: settings.cache_bytes,
+        cached_files,
         min_free_bytes: settings.min_free_bytes,
+        write_buffer_bytes: settings.write_buffer_bytes,
         on_group: Arc::new(move |group: GroupWrite| {
             changes.record(group.changes);
             seconds.record(group.took.as_secs_f64());
@@ -63,6 +66,12 @@ fn options(settings: &StorageSettings, meter: &Meter) -> FjallOptions {
         on_sync: Arc::new(move |sync: Duration| synced.record(sync.as_secs_f64())),
         ..FjallOptions::new(path, keyspaces())
     }
+}
+
+/// Where the engine keeps its files.
+#[must_use]
+pub fn engine_dir(settings: &StorageSettings) -> PathBuf {
+    settings.data_dir.join(ENGINE_DIR)
 }
 
 /// The keyspaces of every role of the product.
@@ -89,7 +98,22 @@ fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
     };
     gauge(semconv::STORAGE_BYTES, |engine| Some(engine.status().storage_bytes));
     gauge(semconv::FREE_BYTES, |engine| engine.status().free_bytes);
+    gauge(semconv::RESERVE_BYTES, |engine| engine.status().reserve_bytes);
+    gauge(semconv::STORAGE_READ_ONLY, |engine| Some(u64::from(engine.status().is_space_short)));
     gauge(semconv::STORAGE_STOPPED, |engine| Some(u64::from(engine.status().stopped.is_some())));
+    observe_clock(meter, engine);
+}
+
+fn observe_clock(meter: &Meter, engine: &Arc<dyn Engine>) {
+    let (metric, engine) = (semconv::CLOCK_OFFSET, Arc::downgrade(engine));
+    let gauge = meter.f64_observable_gauge(metric.name).with_unit(metric.unit);
+    let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
+        if let Some(engine) = engine.upgrade() {
+            let seconds = engine.status().clock_offset_ms as f64 / 1000.0;
+            observer.observe(seconds, &[]);
+        }
+    });
+    let _ = gauge.build();
 }
 
 fn observe_engine(meter: &Meter, engine: &Arc<FjallEngine>) {
@@ -101,6 +125,7 @@ fn observe_engine(meter: &Meter, engine: &Arc<FjallEngine>) {
     observed.seconds(semconv::STALL_SECONDS, |stats| stats.stall_time);
     observed.gauge(semconv::CACHE_BYTES, |stats| stats.cache_bytes);
     observed.cache();
+    observed.gauge(semconv::WRITE_BUFFER_BYTES, |stats| stats.write_buffer_bytes);
     observed.gauge(semconv::FLUSHES, |stats| stats.flushes_waiting);
     observed.gauge(semconv::COMPACTIONS, |stats| stats.compactions_active);
     observed.seconds(semconv::COMPACTION_SECONDS, |stats| stats.compaction_time);

@@ -2,7 +2,7 @@
 //! and plan.
 //!
 //! The entity has 20 properties of mixed types, about 840 bytes on the wire. The budget is 150 ns
-//! for a filter on one property, wherever it stands.
+//! for a filter on one property, wherever it is.
 
 #![allow(missing_docs, clippy::expect_used, reason = "a bench")]
 

@@ -44,6 +44,7 @@ use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
 use trestle_service::{
+    clock::Clock,
     fault::Fault,
     limits::MESSAGE_BYTES_MAX,
     quota::{HeavyHitter, LiveQuotas},
@@ -57,11 +58,13 @@ pub use crate::{
 
 /// The dependencies of the service.
 pub struct TableDeps {
-    /// The storage, which is also the source of time.
+    /// The storage, which is also the source of versions and timestamps.
     pub engine: Arc<dyn Engine>,
+    /// The wall clock: stored access policies are valid by it, as tokens are.
+    pub clock: Arc<dyn Clock>,
     /// The quotas of accounts and partitions.
     pub quotas: LiveQuotas,
-    /// Makes the instruments that count refusals.
+    /// Makes the instruments that count operations over a quota.
     pub meter: Meter,
 }
 
@@ -77,7 +80,7 @@ impl TableRole {
     pub fn new(deps: TableDeps) -> Self {
         let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
         throttle::observe(&throttle, &deps.meter);
-        Self { api: TableApi::new(deps.engine, throttle) }
+        Self { api: TableApi::new(deps.engine, deps.clock, throttle) }
     }
 
     /// The gRPC service.

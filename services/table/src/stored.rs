@@ -30,7 +30,7 @@ use crate::{
 
 pub use encode::{encode_body, seal};
 pub use project::Projection;
-pub use view::{EntityView, PropertyReader, ValueRef};
+pub use view::{EntityView, PropertyReader, StoredValueRef};
 pub(crate) use wire::text;
 
 /// The only format so far.

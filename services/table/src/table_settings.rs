@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trestle_identity::access_policy;
+use trestle_identity::{access_policy, spec::TABLE};
 use trestle_kv::{ChangeSpec, Engine, Reads, Writes, transact};
 use trestle_proto::service::v1::{AccessPolicy, ServiceProperties};
 use trestle_service::{
@@ -16,9 +16,6 @@ use crate::{
     keys,
     lookup::{self, PointReads},
 };
-
-/// The letters of a permission, in their order.
-const PERMISSIONS: &str = "raud";
 
 /// The settings of tables and accounts.
 #[derive(Clone)]
@@ -100,5 +97,5 @@ impl TableSettings {
 }
 
 fn check_policies(policies: &[AccessPolicy]) -> Result<(), Fault> {
-    access_policy::check(policies, PERMISSIONS)
+    access_policy::check(policies, &TABLE.letters())
 }

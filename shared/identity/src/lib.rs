@@ -2,12 +2,16 @@
 //! policies.
 //!
 //! A gateway authenticates the credentials of a call as a [`caller::Caller`]; the service that owns
-//! the data authorizes that caller. Nothing here reads or writes data.
+//! the data authorizes that caller. What services differ in is data: a [`spec::ServiceSpec`]. Nothing
+//! here reads or writes data.
 
 pub mod access_policy;
 pub mod account;
+pub mod authorize;
 pub mod caller;
 pub mod credentials;
+pub mod field_values;
 pub mod peer_authentication;
 pub mod sas;
 pub mod shared_key;
+pub mod spec;

@@ -11,15 +11,14 @@ use tower::Service;
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{
-        Answer, Request, Response,
-        frame::{Step, StepLayer},
-        refusal,
+        Request, Response, ResponseFuture, error_response,
+        middleware::{Middleware, MiddlewareLayer},
     },
     peer::Peer,
 };
 
 /// Accepts calls of gateways.
-pub type PeerAuthenticationLayer = StepLayer<PeerAuthentication>;
+pub type PeerAuthenticationLayer = MiddlewareLayer<PeerAuthentication>;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +29,7 @@ pub struct PeerAuthentication {
 /// Accepts peers with a certificate and local peers; with `accepts_all` every peer.
 #[must_use]
 pub fn layer(accepts_all: bool) -> PeerAuthenticationLayer {
-    StepLayer(PeerAuthentication { accepts_all })
+    MiddlewareLayer(PeerAuthentication { accepts_all })
 }
 
 impl PeerAuthentication {
@@ -40,15 +39,15 @@ impl PeerAuthentication {
     }
 }
 
-impl Step for PeerAuthentication {
-    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+impl Middleware for PeerAuthentication {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
         if self.admits(&Peer::of(request.extensions())) {
             return inner.call(request);
         }
-        Box::pin(async { Ok(refusal(unauthenticated_peer())) })
+        Box::pin(async { Ok(error_response(unauthenticated_peer())) })
     }
 }
 

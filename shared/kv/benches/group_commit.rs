@@ -147,7 +147,7 @@ async fn measure(engine: &Arc<FjallEngine>, load: Load, tasks: u64, time: Durati
     }
 }
 
-/// Linux tells it for each thread; elsewhere it is 0.
+/// Linux reports it for each thread; on other systems it is 0.
 fn commit_thread_nanos() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
@@ -168,7 +168,7 @@ fn groups(before: EngineStats, after: EngineStats) -> (f64, f64) {
 }
 
 /// Point reads and pages over rows that have settled on disk: right after a load, a page merges
-/// dozens of runs, and the numbers would tell how far compaction got.
+/// dozens of runs, and the numbers would depend on how far compaction got.
 async fn reads(directory: PathBuf, time: Duration) {
     const ROWS: u64 = 200_000;
     let engine = open(directory);

@@ -155,6 +155,7 @@ pub const RULES: &[(&str, ConformanceRule)] = &[
     of_store!(versions_follow_the_clock),
     of_store!(versions_leave_room_for_the_writes_of_a_change),
     of_store!(a_decision_is_given_the_version_of_its_commit),
+    of_store!(time_elapses_whatever_the_wall_clock_does),
 ];
 
 /// Runs every rule of the contract, each on a store that `open` makes for it, with the clock that

@@ -43,10 +43,22 @@ pub trait Engine: Send + Sync + 'static {
     /// Every kind of [`CommitError`]. A caller that drops the future does not undo the commit.
     async fn commit(&self, change: Change) -> Result<Version, CommitError>;
 
+    /// Reports to the engine that no key of the span is read or written from now on, such as those of a dropped table.
+    /// It may remove some of them at once, cheaper than deletes do; the rest stays, and is to be deleted as usual. A
+    /// key may come back that was deleted before. The default does nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] for a span in no keyspace or in several, [`EngineError::Unavailable`].
+    async fn discard(&self, span: &Span) -> Result<(), EngineError> {
+        let _ = span;
+        Ok(())
+    }
+
     /// How big keys, values, changes and scans may be.
     fn limits(&self) -> Limits;
 
-    /// The time by the clock that versions come from. It may step back; versions do not.
+    /// Service time: the time of which versions are made. It never goes back and never steps with the wall clock: see
+    /// [`crate::service_clock`].
     fn now(&self) -> Ticks;
 
     /// What the engine is and how it is.
@@ -125,4 +137,10 @@ pub struct EngineStatus {
     pub storage_bytes: u64,
     /// Bytes free on the disk; absent in memory.
     pub free_bytes: Option<u64>,
+    /// The reserve of free bytes under which only deletes are taken; absent in memory.
+    pub reserve_bytes: Option<u64>,
+    /// Whether disk space is short, so that only changes that remove keys are taken.
+    pub is_space_short: bool,
+    /// How far [`Engine::now`] is ahead of the wall clock, in milliseconds; negative where it is behind.
+    pub clock_offset_ms: i64,
 }

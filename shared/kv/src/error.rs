@@ -1,4 +1,4 @@
-//! What an engine can fail with, from the caller's point of view: each kind asks for a different
+//! What an engine can fail with, from the caller's point of view: each kind needs a different
 //! reaction.
 
 use std::sync::Arc;
@@ -50,11 +50,18 @@ pub enum CommitError {
         reason: Arc<str>,
     },
     /// Free disk space is below the reserve. Nothing was written. Changes that only remove keys
-    /// are still taken.
-    #[error("disk space short: free_bytes=`{free_bytes}`, reserve_bytes=`{reserve_bytes}`")]
+    /// are still taken, until a flush would not fit.
+    #[error(
+        "disk space is short: free_bytes=`{free_bytes}`, in_flight_bytes=`{in_flight_bytes}`, \
+         storage.min_free_bytes=`{reserve_bytes}`; delete tables or queues, which frees their \
+         space within seconds, or rows, which takes longer, or free space on the disk of \
+         storage.data_dir"
+    )]
     Full {
         /// Free space, in bytes.
         free_bytes: u64,
+        /// How much of it is taken by what was accepted before and is not on disk yet, and by compaction.
+        in_flight_bytes: u64,
         /// The configured reserve, in bytes.
         reserve_bytes: u64,
     },

@@ -142,6 +142,10 @@ impl Engine for FaultyEngine {
         Ok(version)
     }
 
+    async fn discard(&self, span: &Span) -> Result<(), EngineError> {
+        self.inner.discard(span).await
+    }
+
     fn limits(&self) -> Limits {
         self.inner.limits()
     }

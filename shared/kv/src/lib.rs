@@ -46,6 +46,11 @@
 //! several entities, also after a restart with the clock set back. The version of a change that
 //! wrote nothing is not kept: after a crash another change may get it.
 //!
+//! **Time.** [`Engine::now`] is elapsed time that follows the wall clock without ever stepping: it never goes back,
+//! also not across handles and a reopening, and the version of a change is never before a time that was read before it
+//! was handed over. What is stored may so depend on its order. Where the wall clock steps, [`service_clock`] explains
+//! what happens.
+//!
 //! **Unknown.** After [`CommitError::Unknown`] the change may be stored, now or later. A caller
 //! that finds its change already there in a retry, and so decides to write nothing, has only read
 //! it, and what it read may still be lost. It confirms it by a commit that writes something in
@@ -120,6 +125,7 @@ mod memory;
 pub mod order;
 #[cfg(feature = "testing")]
 pub mod pressure;
+pub mod service_clock;
 mod span;
 pub mod time;
 mod version;
@@ -131,8 +137,9 @@ pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    CommitPoint, EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, OpenError,
-    PointHook, SpaceProbe, SyncObserver, SyncPolicy,
+    CommitPoint, EngineStats, FjallEngine, FjallOptions, GroupObserver, GroupWrite, JournalLoss,
+    MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan, SpaceProbe, SyncObserver,
+    SyncPolicy,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

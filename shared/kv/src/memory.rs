@@ -15,6 +15,7 @@ use rpds::RedBlackTreeMapSync;
 use crate::decide::{ChangeRules, DecidedChange, decide};
 use crate::keyspace::{Keyspace, Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
+use crate::service_clock::ServiceClock;
 use crate::time::{Clock, SystemClock, Ticks};
 use crate::version::Versions;
 use crate::{
@@ -33,7 +34,7 @@ pub struct MemoryEngine {
 struct MemoryStore {
     keyspaces: Keyspaces,
     limits: Limits,
-    clock: Arc<dyn Clock>,
+    clock: ServiceClock,
     state: Mutex<MemoryState>,
 }
 
@@ -61,6 +62,7 @@ impl MemoryEngine {
         let keyspaces = Keyspaces::new(keyspaces.into()).expect("keyspaces are constants");
         let state = MemoryState { map: Map::default(), versions: Versions::after(Ticks::MIN) };
         let (limits, state) = (Limits::default(), Mutex::new(state));
+        let clock = ServiceClock::after(Ticks::MIN, None, clock);
         Self { store: Arc::new(MemoryStore { keyspaces, limits, clock, state }) }
     }
 }
@@ -108,6 +110,9 @@ impl Engine for MemoryEngine {
             stopped: None,
             storage_bytes: 0,
             free_bytes: None,
+            reserve_bytes: None,
+            is_space_short: false,
+            clock_offset_ms: self.store.clock.offset_ms(),
         }
     }
 }

@@ -1,6 +1,10 @@
-//! Time, as steps of 100 ns since the year 1: what versions, timestamps and etags are made of. Passed in, never read
-//! elsewhere. An engine gives versions and time from one clock.
+//! Points in time, as steps of 100 ns since the year 1: what versions, timestamps and etags are made of. And the clocks
+//! of the machine, which are passed in and read nowhere else.
+//!
+//! An engine derives its own time from them, of which versions are made too: see [`crate::service_clock`]. What people
+//! and other machines wrote down, such as the expiry of a token, is compared with the wall clock itself.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -88,13 +92,19 @@ impl From<Ticks> for prost_types::Timestamp {
     }
 }
 
-/// A source of time.
+/// The clocks of a machine.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now. May step back; callers that need order keep it themselves.
+    /// The wall clock now. It may step, forward and back.
     fn now(&self) -> Ticks;
+
+    /// The time since a fixed point of this boot, the time that the machine was suspended included. It never steps.
+    fn elapsed(&self) -> Duration;
+
+    /// Which boot of which machine [`Clock::elapsed`] counts from; `None` where the system has no name for it.
+    fn boot_id(&self) -> Option<u128>;
 }
 
-/// The clock of the machine.
+/// The clocks of this machine.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
@@ -105,34 +115,75 @@ impl Clock for SystemClock {
         let ticks = since.as_nanos() / 100 + u128::from(UNIX_SECONDS.unsigned_abs() * PER_SECOND);
         u64::try_from(ticks).ok().and_then(Ticks::new).unwrap_or(Ticks::MAX)
     }
+
+    fn elapsed(&self) -> Duration {
+        // Messages go on to expire while a laptop sleeps. On macOS the monotonic clock counts that too.
+        #[cfg(target_os = "linux")]
+        let clock = rustix::time::ClockId::Boottime;
+        #[cfg(not(target_os = "linux"))]
+        let clock = rustix::time::ClockId::Monotonic;
+        Duration::try_from(rustix::time::clock_gettime(clock)).unwrap_or_default()
+    }
+
+    fn boot_id(&self) -> Option<u128> {
+        static BOOT: OnceLock<Option<u128>> = OnceLock::new();
+        *BOOT.get_or_init(|| {
+            // A UUID; the file exists on Linux only.
+            let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+            u128::from_str_radix(&id.trim().replace('-', ""), 16).ok()
+        })
+    }
 }
 
-/// A clock that stands still until a test moves it.
+/// The clocks of a machine that a test moves.
 #[derive(Debug)]
-pub struct ManualClock(AtomicU64);
+pub struct ManualClock {
+    wall: AtomicU64,
+    elapsed: AtomicU64,
+    boot: AtomicU64,
+}
 
 impl ManualClock {
-    /// Stands at `start`.
+    /// The wall clock shows `start`. The machine has just booted.
     #[must_use]
     pub fn new(start: Ticks) -> Self {
-        Self(AtomicU64::new(start.0))
+        let clock =
+            Self { wall: AtomicU64::new(start.0), elapsed: AtomicU64::new(0), boot: 0.into() };
+        clock.reboot();
+        clock
     }
 
-    /// Moves to `now`, forward or back.
+    /// Steps the wall clock to `now`, forward or back, while no time passes.
     pub fn set(&self, now: Ticks) {
-        self.0.store(now.0, Ordering::SeqCst);
+        self.wall.store(now.0, Ordering::SeqCst);
     }
 
-    /// Moves forward.
+    /// Time passes.
     pub fn advance(&self, by: Duration) {
         let ticks = u64::try_from(by.as_nanos() / 100).unwrap_or(u64::MAX);
-        self.0.fetch_add(ticks, Ordering::SeqCst);
+        self.elapsed.fetch_add(ticks, Ordering::SeqCst);
+        self.wall.fetch_add(ticks, Ordering::SeqCst);
+    }
+
+    /// The machine boots anew; no time passes.
+    pub fn reboot(&self) {
+        static BOOTS: AtomicU64 = AtomicU64::new(0);
+        self.boot.store(BOOTS.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+        self.elapsed.store(0, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Ticks {
-        Ticks(self.0.load(Ordering::SeqCst))
+        Ticks(self.wall.load(Ordering::SeqCst))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Ticks(self.elapsed.load(Ordering::SeqCst)).since(Ticks::MIN)
+    }
+
+    fn boot_id(&self) -> Option<u128> {
+        Some(self.boot.load(Ordering::SeqCst).into())
     }
 }
 

@@ -22,13 +22,13 @@ use trestle_service::layer::{CallService, Request};
 use crate::{
     health::Health,
     openmetrics::Exposition,
-    serve::{Bounds, Drained, StopSignals, serve},
+    serve::{Bounds, Connections, Drained, Listener, StopSignals, serve},
     tls::Tls,
 };
 
-/// Ample for a few scrapers and probes.
+/// Most connections at a time: ample for a few scrapers and probes.
+pub const CONNECTIONS_MAX: usize = 64;
 const BOUNDS: Bounds = Bounds {
-    connections_max: 64,
     streams_max: 16,
     age_max: Duration::from_secs(30 * 60),
     age_grace: Duration::from_secs(30),
@@ -47,12 +47,12 @@ pub struct Admin {
     /// Its metrics.
     pub metrics: Exposition,
     /// Pages of its roles.
-    pub pages: Vec<Page>,
+    pub pages: Vec<AdminPage>,
 }
 
 /// A page of JSON that a role renders for each request.
 #[derive(Clone)]
-pub struct Page {
+pub struct AdminPage {
     /// Its path, beginning with `/`.
     pub path: &'static str,
     /// Renders it.
@@ -66,7 +66,7 @@ impl Admin {
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(readyz));
-        for Page { path, json } in self.pages.clone() {
+        for AdminPage { path, json } in self.pages.clone() {
             let answer = async move || ([(CONTENT_TYPE, "application/json")], json());
             router = router.route(path, get(answer));
         }
@@ -85,7 +85,9 @@ impl Admin {
             let answer = router.clone().oneshot(request);
             async move { answer.await.map(|answer| answer.map(Body::new)) }
         });
-        let drained = serve(listener, tls, CallService::new(service), BOUNDS, signals).await;
+        let connections = Connections::at_most(CONNECTIONS_MAX);
+        let listener = Listener { socket: listener, tls, connections, bounds: BOUNDS };
+        let drained = serve(listener, CallService::new(service), signals).await;
         if drained != Drained::Clean {
             warn!("requests on the admin listener were cut off");
         }
@@ -103,7 +105,9 @@ async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
 async fn readyz(State(admin): State<Admin>) -> Response {
     let problems = admin.health.problems();
     if problems.is_empty() {
-        return "ok\n".into_response();
+        let limitations = admin.health.limitations();
+        let text = if limitations.is_empty() { "ok".to_owned() } else { limitations.join("\n") };
+        return (text + "\n").into_response();
     }
     let text = problems.join("\n") + "\n";
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()

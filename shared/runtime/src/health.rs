@@ -1,7 +1,8 @@
 //! The health of a process: for gRPC clients per service, for orchestrators with reasons.
 //!
 //! The process as a whole, the service with the empty name, serves while each of its parts does and
-//! it is not shutting down.
+//! it is not shutting down. A limitation, such as that nothing can be written, has a name of its own and
+//! is not a problem of the whole: what still works should go on.
 
 use std::{
     collections::BTreeMap,
@@ -21,17 +22,19 @@ const WHOLE: &str = "";
 #[derive(Clone)]
 pub struct Health {
     reporter: HealthReporter,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<HealthState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct HealthState {
     /// Services, and the problem of each.
     parts: BTreeMap<&'static str, Option<String>>,
+    /// Names of limitations, and what each is while there is one.
+    limitations: BTreeMap<&'static str, Option<&'static str>>,
     draining: bool,
 }
 
-impl State {
+impl HealthState {
     fn problems(&self) -> Vec<String> {
         let draining = self.draining.then(|| "shutting down".to_owned());
         let broken = |(name, problem): (&&str, &Option<String>)| {
@@ -44,7 +47,10 @@ impl State {
         let serving = if name == WHOLE {
             self.problems().is_empty()
         } else {
-            !self.draining && self.parts.get(name).is_some_and(Option::is_none)
+            let is_free = |limitation: &Option<&str>| limitation.is_none();
+            let is_limitless = self.limitations.get(name).is_some_and(is_free);
+            let is_whole = self.parts.get(name).is_some_and(Option::is_none);
+            !self.draining && (is_whole || is_limitless)
         };
         if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
     }
@@ -54,7 +60,7 @@ impl Health {
     /// Of a process with these services, all of which serve.
     pub async fn of(services: &[&'static str]) -> Self {
         let parts = services.iter().map(|name| (*name, None)).collect();
-        let state = State { parts, draining: false };
+        let state = HealthState { parts, ..HealthState::default() };
         let health = Self { reporter: HealthReporter::new(), state: Arc::new(Mutex::new(state)) };
         for service in services {
             health.publish(service).await;
@@ -66,14 +72,22 @@ impl Health {
     pub async fn report(&self, service: &'static str, problem: Option<String>) {
         let changed = {
             let mut state = self.lock();
-            let known = state.parts.entry(service).or_default();
-            let changed = known.is_some() != problem.is_some();
-            *known = problem;
+            let stored = state.parts.entry(service).or_default();
+            let changed = stored.is_some() != problem.is_some();
+            *stored = problem;
             changed
         };
         if changed {
             self.publish(service).await;
             self.publish(WHOLE).await;
+        }
+    }
+
+    /// Stores a limitation by its name; none, if there is none at present.
+    pub async fn limit(&self, name: &'static str, limitation: Option<&'static str>) {
+        let known = self.lock().limitations.insert(name, limitation);
+        if known != Some(limitation) {
+            self.publish(name).await;
         }
     }
 
@@ -100,6 +114,12 @@ impl Health {
         self.lock().problems()
     }
 
+    /// The limitations at present, a line each.
+    #[must_use]
+    pub fn limitations(&self) -> Vec<&'static str> {
+        self.lock().limitations.values().flatten().copied().collect()
+    }
+
     /// The gRPC health service.
     #[must_use]
     pub fn service(&self) -> CallService {
@@ -109,7 +129,8 @@ impl Health {
 
     fn names(&self) -> Vec<&'static str> {
         let state = self.lock();
-        std::iter::once(WHOLE).chain(state.parts.keys().copied()).collect()
+        let named = state.parts.keys().chain(state.limitations.keys());
+        std::iter::once(WHOLE).chain(named.copied()).collect()
     }
 
     async fn publish(&self, name: &'static str) {
@@ -117,7 +138,7 @@ impl Health {
         self.reporter.set_service_status(name, status).await;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HealthState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use tonic_reflection::server::Builder;
 use tower::Service;
-use trestle_service::layer::{Answer, CallService, Request, Response};
+use trestle_service::layer::{CallService, Request, Response, ResponseFuture};
 
 use crate::health::Health;
 
@@ -60,13 +60,13 @@ impl HealthReflectionRouter {
 impl Service<Request> for HealthReflectionRouter {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.rest.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Answer {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         let path = request.uri().path();
         let own = path.starts_with("/grpc.").then(|| {
             let mut routes = self.routes.iter_mut();

@@ -124,11 +124,11 @@ fn write_histogram(
     line(text, format_args!("{name}_sum{braced} {}", number(histogram.get_sample_sum())));
 }
 
-fn example(kept: Exemplar) -> String {
+fn example(exemplar: Exemplar) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let (trace, span) = (hex(&kept.trace_id), hex(&kept.span_id));
-    let (seconds, nanos) = kept.at.to_unix();
-    let (value, millis) = (number(kept.value), nanos / 1_000_000);
+    let (trace, span) = (hex(&exemplar.trace_id), hex(&exemplar.span_id));
+    let (seconds, nanos) = exemplar.at.to_unix();
+    let (value, millis) = (number(exemplar.value), nanos / 1_000_000);
     format!(" # {{trace_id=\"{trace}\",span_id=\"{span}\"}} {value} {seconds}.{millis:03}")
 }
 

@@ -1,6 +1,6 @@
 //! The access log: one line for each call, on a target of its own.
 //!
-//! Keys of entities are data. Unless the configuration allows clear text, a line carries a keyed
+//! LoggedKeys of entities are data. Unless the configuration allows clear text, a line carries a keyed
 //! hash of them: equal keys can be matched, and without the salt guessed keys cannot be verified.
 //! No line carries a credential, only its kind.
 
@@ -13,7 +13,7 @@ use tonic_types::StatusExt as _;
 use tracing::info;
 
 use crate::{
-    facts::{Noted, Work},
+    call_statistics::{CallStatistics, RecordedStatistics},
     semconv,
 };
 
@@ -23,12 +23,12 @@ const HASH_BYTES: usize = 8;
 /// Writes a line for each call, or none.
 #[derive(Debug, Clone, Default)]
 pub struct AccessLog {
-    keys: Option<Keys>,
+    keys: Option<LoggedKeys>,
 }
 
 /// The representation of keys in a line.
 #[derive(Debug, Clone)]
-enum Keys {
+enum LoggedKeys {
     Clear,
     Hashed(hmac::Key),
 }
@@ -43,13 +43,13 @@ impl AccessLog {
     /// Writes keys in clear text.
     #[must_use]
     pub fn clear() -> Self {
-        Self { keys: Some(Keys::Clear) }
+        Self { keys: Some(LoggedKeys::Clear) }
     }
 
     /// Writes keys as hashes under a salt. Processes with the same salt write the same hashes.
     #[must_use]
     pub fn hashed(salt: &[u8]) -> Self {
-        Self { keys: Some(Keys::Hashed(hmac::Key::new(hmac::HMAC_SHA256, salt))) }
+        Self { keys: Some(LoggedKeys::Hashed(hmac::Key::new(hmac::HMAC_SHA256, salt))) }
     }
 
     /// Whether the log is disabled.
@@ -59,50 +59,50 @@ impl AccessLog {
     }
 
     /// Writes the line of a call.
-    pub(crate) fn write(&self, line: &Line<'_>) {
+    pub(crate) fn write(&self, line: &AccessLogLine<'_>) {
         let Some(keys) = &self.keys else { return };
-        let caller = line.facts.caller.as_ref();
-        let work = &line.facts.work;
-        let [partition_key, row_key] = keys.clear(work);
-        let [partition_key_hash, row_key_hash] = keys.hashed(work);
+        let caller = line.statistics.caller.as_ref();
+        let statistics = &line.statistics.statistics;
+        let [partition_key, row_key] = keys.clear(statistics);
+        let [partition_key_hash, row_key_hash] = keys.hashed(statistics);
         info!(
             target: semconv::ACCESS_TARGET,
             request_id = line.request_id,
             account = caller.map(|caller| caller.account.as_str()),
-            credential = caller.map(|caller| caller.credential),
+            credential = caller.map(|caller| &*caller.credential),
             policy = caller.and_then(|caller| caller.policy.as_deref()),
             peer = line.peer.map(tracing::field::display),
             method = line.method,
-            table = work.table,
-            queue = work.queue,
+            table = statistics.table,
+            queue = statistics.queue,
             partition_key,
             row_key,
             partition_key_hash,
             row_key_hash,
             status = line.status,
             reason = line.reason(),
-            written = work.written,
-            scanned = work.scanned,
-            returned = work.returned,
-            bytes = work.bytes,
+            written = statistics.written,
+            scanned = statistics.scanned,
+            returned = statistics.returned,
+            bytes = statistics.bytes,
             response_bytes = line.response_bytes,
             duration_us = u64::try_from(line.took.as_micros()).unwrap_or(u64::MAX),
         );
     }
 }
 
-impl Keys {
-    fn clear<'a>(&self, work: &'a Work) -> [Option<&'a str>; 2] {
+impl LoggedKeys {
+    fn clear<'a>(&self, statistics: &'a CallStatistics) -> [Option<&'a str>; 2] {
         match self {
-            Self::Clear => [work.partition_key.as_deref(), work.row_key.as_deref()],
+            Self::Clear => [statistics.partition_key.as_deref(), statistics.row_key.as_deref()],
             Self::Hashed(_) => [None, None],
         }
     }
 
-    fn hashed(&self, work: &Work) -> [Option<String>; 2] {
+    fn hashed(&self, statistics: &CallStatistics) -> [Option<String>; 2] {
         match self {
             Self::Clear => [None, None],
-            Self::Hashed(salt) => [&work.partition_key, &work.row_key]
+            Self::Hashed(salt) => [&statistics.partition_key, &statistics.row_key]
                 .map(|key| key.as_ref().map(|key| hash(salt, key))),
         }
     }
@@ -114,7 +114,7 @@ fn hash(salt: &hmac::Key, key: &str) -> String {
 }
 
 /// The fields of a line.
-pub(crate) struct Line<'a> {
+pub(crate) struct AccessLogLine<'a> {
     pub(crate) request_id: &'a str,
     /// The method as a label.
     pub(crate) method: &'a str,
@@ -125,10 +125,10 @@ pub(crate) struct Line<'a> {
     pub(crate) took: Duration,
     pub(crate) response_bytes: u64,
     pub(crate) peer: Option<SocketAddr>,
-    pub(crate) facts: Noted,
+    pub(crate) statistics: RecordedStatistics,
 }
 
-impl Line<'_> {
+impl AccessLogLine<'_> {
     /// The reason of a failed call, if its error has one.
     fn reason(&self) -> Option<String> {
         let mut headers = http::HeaderMap::new();
@@ -143,17 +143,20 @@ impl Line<'_> {
 mod tests {
     use super::*;
 
-    fn work() -> Work {
-        let mut work = Work::default();
-        work.key("customer-4711", "r");
-        work
+    fn statistics() -> CallStatistics {
+        let mut statistics = CallStatistics::default();
+        statistics.set_key("customer-4711", "r");
+        statistics
     }
 
     #[test]
     fn keys_are_hashed_under_a_salt_unless_they_are_allowed_in_clear() {
         let shown = |log: &AccessLog| {
             let keys = log.keys.clone().expect("lines");
-            (keys.clear(&work()).map(|key| key.map(str::to_owned)), keys.hashed(&work()))
+            (
+                keys.clear(&statistics()).map(|key| key.map(str::to_owned)),
+                keys.hashed(&statistics()),
+            )
         };
 
         let (clear, hashed) = shown(&AccessLog::hashed(b"salt"));

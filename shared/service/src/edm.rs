@@ -59,7 +59,7 @@ impl EdmType {
     /// The type of a name as Azure spells it.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|known| known.name() == name)
+        ALL.into_iter().find(|edm| edm.name() == name)
     }
 
     /// The type of a value.

@@ -75,8 +75,8 @@ fn push_time(out: &mut String, ticks: Ticks, colon: &str) {
 }
 
 fn push_digits(out: &mut String, value: u32, width: u32) {
-    for place in (0..width).rev() {
-        let digit = value / 10_u32.pow(place) % 10;
+    for exponent in (0..width).rev() {
+        let digit = value / 10_u32.pow(exponent) % 10;
         out.push(char::from_digit(digit, 10).unwrap_or('0'));
     }
 }

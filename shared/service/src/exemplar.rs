@@ -113,8 +113,8 @@ impl Series {
         // Upper bounds are included, as in the histograms.
         let bucket = self.bounds.partition_point(|bound| *bound < exemplar.value);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = buckets.get_mut(bucket) {
-            *place = Some(exemplar);
+        if let Some(slot) = buckets.get_mut(bucket) {
+            *slot = Some(exemplar);
         }
     }
 }

@@ -241,18 +241,20 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::InvalidMarker => invalid("InvalidMarker"),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
         R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientStorage", 507),
-        R::StorageStopped | R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),
+        // 503 would be retried by clients of Azure for minutes, and only a restart helps.
+        R::StorageStopped => (Code::Unavailable, "InsufficientAccountPermissions", 403),
+        R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),
         R::OutcomeUnknown => (Code::Unknown, "InternalError", 500),
         R::CorruptRecord => (Code::DataLoss, "InternalError", 500),
         R::OperationTimedOut => (Code::DeadlineExceeded, "OperationTimedOut", 500),
         R::NotImplemented => (Code::Unimplemented, "NotImplemented", 501),
-        other => denial(other),
+        other => of_access(other),
     };
     Meaning { code, azure_code, http_status }
 }
 
 /// The part of the table for authentication, internal errors and every other reason.
-fn denial(reason: Reason) -> (Code, &'static str, u16) {
+fn of_access(reason: Reason) -> (Code, &'static str, u16) {
     use Reason as R;
     match reason {
         R::NoAuthenticationInformation => {
@@ -403,7 +405,7 @@ mod tests {
             violations.push(Reason::InvalidInput, format!("field[{index}]"), "bad");
         }
 
-        let status = Status::from(violations.check(()).expect_err("violations were noted"));
+        let status = Status::from(violations.check(()).expect_err("violations were recorded"));
 
         assert_eq!(status.code(), Code::InvalidArgument);
         let details = status.get_error_details();

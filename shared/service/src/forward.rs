@@ -6,7 +6,7 @@ use tonic::Code;
 use tracing::{Span, debug_span, field::Empty};
 
 use crate::{
-    facts::Facts,
+    call_statistics::StatisticsRecorder,
     fault::code_name,
     layer::{Request, code_of, methods::Method},
     propagation, semconv,
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Forward {
     /// The span of the call.
     pub(crate) span: Span,
-    facts: Facts,
+    recorder: StatisticsRecorder,
     code: Option<Code>,
 }
 
@@ -24,21 +24,21 @@ impl Forward {
     /// Prepares a request for another process: sets the parent span, and requests statistics if
     /// they are recorded here.
     pub(crate) fn start(request: &mut Request, host: &str, port: Option<u16>) -> Self {
-        let facts = Facts::of(request.extensions());
-        facts.ask(request.headers_mut());
+        let recorder = StatisticsRecorder::of(request.extensions());
+        recorder.forward_request(request.headers_mut());
         let span = span(request, host, port);
         if span.is_disabled() {
             propagation::inject_current(request.headers_mut());
         } else {
             propagation::inject(&span, request.headers_mut());
         }
-        Self { span, facts, code: None }
+        Self { span, recorder, code: None }
     }
 
     /// Records the outcome in the headers or trailers of the response, and removes what is
     /// internal.
     pub(crate) fn answered(&mut self, headers: &mut HeaderMap) {
-        self.facts.take(headers);
+        self.recorder.take(headers);
         if let Some(code) = code_of(headers) {
             self.code = Some(code);
         }
@@ -64,7 +64,7 @@ impl Drop for Forward {
 fn span(request: &Request, host: &str, port: Option<u16>) -> Span {
     let method = request.extensions().get::<Method>();
     let label = method.map_or("", |method| &*method.label);
-    if !propagation::is_kept() {
+    if !propagation::is_sampled() {
         return Span::none();
     }
     debug_span!(

@@ -5,12 +5,12 @@
 //! crate.
 
 pub mod access;
+pub mod call_statistics;
 pub mod clock;
 pub mod cors;
 pub mod edm;
 pub mod etag;
 pub mod exemplar;
-pub mod facts;
 pub mod fault;
 mod forward;
 pub mod forwarded;

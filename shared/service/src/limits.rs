@@ -68,9 +68,9 @@ pub const METADATA_BYTES_MAX: usize = 8192;
 /// Largest message of a queue, in bytes. Azure.
 pub const MESSAGE_BODY_BYTES_MAX: usize = 65_536;
 /// Default time to live (TTL) of a message. Azure.
-pub const MESSAGE_LIFE_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
+pub const MESSAGE_TTL_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest TTL of a message. Azure.
-pub const MESSAGE_LIFE_MIN: Duration = Duration::from_secs(1);
+pub const MESSAGE_TTL_MIN: Duration = Duration::from_secs(1);
 /// Longest visibility timeout of a message. Azure.
 pub const VISIBILITY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Default visibility timeout of a received message. Azure.

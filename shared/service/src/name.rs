@@ -1,4 +1,4 @@
-//! Names from clients: parsed once at the edge, trusted inside.
+//! Names from clients: parsed once at the boundary, valid everywhere inside.
 
 use std::fmt;
 
@@ -95,7 +95,7 @@ pub struct QueueName(String);
 
 impl QueueName {
     /// Parses a queue name: 3 to 63 lower-case ASCII letters, digits and `-`; a letter or digit at both ends, no two
-    /// `-` in a row. Notes every broken rule under `field`.
+    /// `-` in a row. Records every broken rule under `field`.
     pub fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
         if name.is_empty() {
             violations.push(Reason::PropertiesNeedValue, field, "required: the name of a queue");

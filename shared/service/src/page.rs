@@ -25,7 +25,7 @@ pub enum TokenError {
     Foreign,
 }
 
-/// The identity of a request: equal for the pages of one listing, different for another table or filter.
+/// The identity of a request: the same for the pages of one listing, different for another table or filter.
 #[must_use]
 pub fn request_identity(parts: &[&[u8]]) -> u64 {
     let mut joined = Vec::new();
@@ -80,7 +80,7 @@ mod tests {
         fn positions_survive_and_any_changed_character_is_detected(
             position in proptest::collection::vec(any::<u8>(), 0..200),
             identity: u64,
-            place: proptest::sample::Index,
+            index: proptest::sample::Index,
             other in "[A-Za-z0-9_-]",
         ) {
             let token = encode(identity, &position);
@@ -88,7 +88,7 @@ mod tests {
             prop_assert_eq!(decode(&token, identity ^ 1), Err(TokenError::Foreign));
 
             let mut damaged = token.clone();
-            let at = place.index(token.len());
+            let at = index.index(token.len());
             damaged.replace_range(at..=at, &other);
             prop_assume!(damaged != token);
             prop_assert_eq!(decode(&damaged, identity), Err(TokenError::Malformed));

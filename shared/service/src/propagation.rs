@@ -45,9 +45,9 @@ pub struct Traces {
 #[derive(Debug)]
 pub(crate) enum Tracing {
     /// Sampled: the call has a span, as a child of the caller's span if it sent one.
-    Kept(Option<Context>),
+    Sampled(Option<Context>),
     /// Not sampled here. Logs still name the trace.
-    Named(Context),
+    Unsampled(Context),
     /// No trace.
     None,
 }
@@ -58,15 +58,15 @@ impl Traces {
         let parent = extract(headers);
         let kept = parent.as_ref().map(|parent| parent.span().span_context().is_sampled());
         match (self.ratio, parent, kept) {
-            (Some(_), parent, Some(true)) => Tracing::Kept(parent),
-            (_, Some(parent), _) => Tracing::Named(parent),
+            (Some(_), parent, Some(true)) => Tracing::Sampled(parent),
+            (_, Some(parent), _) => Tracing::Unsampled(parent),
             (None, None, _) => Tracing::None,
             (Some(ratio), None, _) => {
                 let drawn = random();
                 if is_drawn(drawn, ratio) {
-                    return Tracing::Kept(None);
+                    return Tracing::Sampled(None);
                 }
-                Tracing::Named(passed_over(drawn, random()))
+                Tracing::Unsampled(passed_over(drawn, random()))
             }
         }
     }
@@ -95,7 +95,7 @@ fn extract(headers: &HeaderMap) -> Option<Context> {
     }
     // Not derived from the current context of this thread.
     let context =
-        TraceContextPropagator::new().extract_with_context(&Context::new(), &Reader(headers));
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderReader(headers));
     context.span().span_context().is_valid().then_some(context)
 }
 
@@ -107,7 +107,7 @@ pub fn carry<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// Whether the current work belongs to a sampled trace. Code that creates a span checks this first:
 /// a span of an unsampled trace costs as much, since the registry creates every span that any
 /// subscriber may enable.
-pub(crate) fn is_kept() -> bool {
+pub(crate) fn is_sampled() -> bool {
     Context::map_current(|context| {
         context.has_active_span() && context.span().span_context().is_sampled()
     })
@@ -129,12 +129,12 @@ pub(crate) fn inject_current(headers: &mut HeaderMap) {
 }
 
 fn inject_context(context: &Context, headers: &mut HeaderMap) {
-    TraceContextPropagator::new().inject_context(context, &mut Writer(headers));
+    TraceContextPropagator::new().inject_context(context, &mut HeaderWriter(headers));
 }
 
-struct Reader<'a>(&'a HeaderMap);
+struct HeaderReader<'a>(&'a HeaderMap);
 
-impl Extractor for Reader<'_> {
+impl Extractor for HeaderReader<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.to_str().ok()
     }
@@ -144,9 +144,9 @@ impl Extractor for Reader<'_> {
     }
 }
 
-struct Writer<'a>(&'a mut HeaderMap);
+struct HeaderWriter<'a>(&'a mut HeaderMap);
 
-impl Injector for Writer<'_> {
+impl Injector for HeaderWriter<'_> {
     fn set(&mut self, key: &str, value: String) {
         let name = HeaderName::from_bytes(key.as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
@@ -181,9 +181,9 @@ mod tests {
         for ratio in [0.0, 1.0] {
             let traces = traces(Some(ratio));
             let kept = traces.decide(&headers(Some(SAMPLED)), middle);
-            assert!(matches!(kept, Tracing::Kept(Some(_))), "{kept:?}");
+            assert!(matches!(kept, Tracing::Sampled(Some(_))), "{kept:?}");
             let passed_over = traces.decide(&headers(Some(PASSED_OVER)), middle);
-            assert!(matches!(passed_over, Tracing::Named(_)), "{passed_over:?}");
+            assert!(matches!(passed_over, Tracing::Unsampled(_)), "{passed_over:?}");
         }
     }
 
@@ -191,10 +191,10 @@ mod tests {
     fn a_trace_that_starts_here_is_sampled_by_the_ratio() {
         let drawn = |ratio| traces(Some(ratio)).decide(&headers(None), middle);
 
-        assert!(matches!(drawn(1.0), Tracing::Kept(None)));
-        assert!(matches!(drawn(0.51), Tracing::Kept(None)));
-        assert!(matches!(drawn(0.5), Tracing::Named(_)));
-        assert!(matches!(drawn(0.0), Tracing::Named(_)));
+        assert!(matches!(drawn(1.0), Tracing::Sampled(None)));
+        assert!(matches!(drawn(0.51), Tracing::Sampled(None)));
+        assert!(matches!(drawn(0.5), Tracing::Unsampled(_)));
+        assert!(matches!(drawn(0.0), Tracing::Unsampled(_)));
         assert!(is_drawn(u128::MAX, 1.0) && !is_drawn(0, 0.0));
     }
 
@@ -204,22 +204,22 @@ mod tests {
 
         let decided = traces(Some(0.0)).decide(&headers, middle);
 
-        let Tracing::Named(context) = decided else { panic!("{decided:?}") };
+        let Tracing::Unsampled(context) = decided else { panic!("{decided:?}") };
         assert!(headers.is_empty(), "nothing is written for a call that stays here");
         let here = context.attach();
-        assert!(!is_kept());
+        assert!(!is_sampled());
         inject_current(&mut headers);
         drop(here);
         let parent = headers[PARENT_HEADER].to_str().expect("text").to_owned();
         assert!(parent.ends_with("-00"), "{parent}");
         let next = traces(Some(1.0)).decide(&headers, middle);
-        assert!(matches!(next, Tracing::Named(_)), "{next:?}");
+        assert!(matches!(next, Tracing::Unsampled(_)), "{next:?}");
     }
 
     #[test]
     fn without_an_exporter_a_call_has_no_span_but_logs_name_its_trace() {
         let named = traces(None).decide(&headers(Some(SAMPLED)), middle);
-        assert!(matches!(named, Tracing::Named(_)), "{named:?}");
+        assert!(matches!(named, Tracing::Unsampled(_)), "{named:?}");
 
         let none = headers(None);
         assert!(matches!(traces(None).decide(&none, middle), Tracing::None));

@@ -47,12 +47,12 @@ impl Engine for TracedEngine {
 
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let work = self.inner.get(key);
-        self.records.record(Operation::Get, work, |_, _| {}, read_outcome).await
+        self.records.record(EngineOperation::Get, work, |_, _| {}, read_outcome).await
     }
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         let work = self.inner.scan(span, limit);
-        self.records.record(Operation::Scan, work, record_rows, read_outcome).await
+        self.records.record(EngineOperation::Scan, work, record_rows, read_outcome).await
     }
 
     async fn commit(&self, change: Change) -> Result<Version, CommitError> {
@@ -66,7 +66,12 @@ impl Engine for TracedEngine {
             CommitError::Corrupt { .. } => "corrupt",
         };
         let work = self.inner.commit(change);
-        self.records.record(Operation::Commit, work, |_, _| {}, outcome).await
+        self.records.record(EngineOperation::Commit, work, |_, _| {}, outcome).await
+    }
+
+    /// Not recorded: it is rare, and waits for compactions.
+    async fn discard(&self, span: &Span) -> Result<(), EngineError> {
+        self.inner.discard(span).await
     }
 
     fn limits(&self) -> Limits {
@@ -92,12 +97,12 @@ struct TracedSnapshot {
 impl Snapshot for TracedSnapshot {
     async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let work = self.inner.get(key);
-        self.records.record(Operation::Get, work, |_, _| {}, read_outcome).await
+        self.records.record(EngineOperation::Get, work, |_, _| {}, read_outcome).await
     }
 
     async fn scan(&self, span: &Span, limit: ScanLimit) -> Result<Scan, EngineError> {
         let work = self.inner.scan(span, limit);
-        self.records.record(Operation::Scan, work, record_rows, read_outcome).await
+        self.records.record(EngineOperation::Scan, work, record_rows, read_outcome).await
     }
 }
 
@@ -117,13 +122,13 @@ fn read_outcome(error: &EngineError) -> &'static str {
 
 /// The operations that are recorded, in the order of their metrics.
 #[derive(Debug, Clone, Copy)]
-enum Operation {
+enum EngineOperation {
     Get,
     Scan,
     Commit,
 }
 
-impl Operation {
+impl EngineOperation {
     const ALL: [Self; 3] = [Self::Get, Self::Scan, Self::Commit];
 
     fn name(self) -> &'static str {
@@ -139,7 +144,7 @@ struct Records {
     system: &'static str,
     duration: Histogram<f64>,
     exemplars: Exemplars,
-    /// For operations that succeed, in the order of [`Operation::ALL`]: their labels are resolved
+    /// For operations that succeed, in the order of [`EngineOperation::ALL`]: their labels are resolved
     /// once.
     succeeded: [(BoundHistogram<f64>, Arc<Series>); 3],
 }
@@ -147,7 +152,7 @@ struct Records {
 impl Records {
     fn new(system: &'static str, meter: &Meter, exemplars: Exemplars) -> Self {
         let duration = semconv::DB_DURATION.of_fractions(meter);
-        let succeeded = Operation::ALL.map(|operation| {
+        let succeeded = EngineOperation::ALL.map(|operation| {
             let labels = labels(system, operation, None);
             let series = exemplars.series(&semconv::DB_DURATION, &labels);
             (duration.bind(&labels), series)
@@ -156,8 +161,8 @@ impl Records {
     }
 
     /// The span of an operation, in a trace that is kept.
-    fn span(&self, operation: Operation) -> Traced {
-        if !propagation::is_kept() {
+    fn span(&self, operation: EngineOperation) -> Traced {
+        if !propagation::is_sampled() {
             return Traced::none();
         }
         debug_span!(
@@ -175,7 +180,7 @@ impl Records {
 
     async fn record<T, E>(
         &self,
-        operation: Operation,
+        operation: EngineOperation,
         work: impl Future<Output = Result<T, E>>,
         describe: impl Fn(&T, &Traced),
         outcome: impl Fn(&E) -> &'static str,
@@ -208,7 +213,7 @@ impl Records {
 
 fn labels(
     system: &'static str,
-    operation: Operation,
+    operation: EngineOperation,
     error: Option<&'static str>,
 ) -> Vec<KeyValue> {
     let mut labels = vec![

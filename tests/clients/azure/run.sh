@@ -42,13 +42,13 @@ if [ ! -e "$AZURITE_HOME/.complete-$AZURITE" ]; then
   mkdir -p "$AZURITE_HOME"
   if ! timeout "$INSTALL_SECONDS" npm install --prefix "$AZURITE_HOME" --no-save --no-audit \
     --no-fund --loglevel=error "azurite@$AZURITE"; then
-    echo "SKIPPED: Azurite $AZURITE cannot be installed here, so there is none to compare with"
+    echo "SKIPPED: Azurite $AZURITE cannot be installed here, so there is no peer to compare with"
     exit "$code"
   fi
   touch "$AZURITE_HOME/.complete-$AZURITE"
 fi
 
-# What the suites print is kept: their own sums would be taken for those of Trestle. Rust starts an
+# What the suites print is kept: their own sums would be counted as those of Trestle. Rust starts an
 # Azurite for each of its files on free ports, so it runs beside the others.
 against_azurite() {
   AZURE_TARGET=azurite AZURE_RESULTS="$results/azurite-$1" \
@@ -61,8 +61,8 @@ against_azurite javascript
 wait
 for language in python javascript rust; do
   if [ ! -s "$results/azurite-$language" ]; then
-    echo "$language: no result; the end of what was said:"
-    # Indented, so that no sum in it is taken for one of Trestle's.
+    echo "$language: no result; the end of its output:"
+    # Indented, so that no sum in it is counted as one of Trestle's.
     tail -n 5 "$results/log-$language" | sed 's/^/    /'
   fi
 done

@@ -163,7 +163,7 @@ describe('from the real Azurite', () => {
     const server = await fresh();
     const checkpoint = path.join(workspace.directory, 'peek.checkpoint');
 
-    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--json'];
+    const args = ['import', 'azure', source.connection, '--checkpoint', checkpoint, '--json'];
     const ended = await trestle(server, args);
 
     assert.equal(ended.code, 1, 'more than 32 messages cannot be copied without receiving them');
@@ -173,7 +173,7 @@ describe('from the real Azurite', () => {
     assert.deepEqual([read, written, refused, target, match], [MANY, MANY, 0, MANY, true]);
     assert.equal(about('many').digest_written, about('many').digest_target);
     assert.deepEqual([about('long').sent, about('long').remaining], [32, 8]);
-    assert.deepEqual([about('jobs-1').sent, about('jobs-1').remaining], [3, 1], 'one is hidden');
+    assert.deepEqual([about('jobs-1').sent, about('jobs-1').remaining], [3, 1], 'one is invisible');
     await checkTables(server);
     const first = (await peek(server, 'jobs-1')).map((message) => message.text);
     assert.deepEqual(first, ['plain <x>&amp; "é😀"', 'no expiry', 'short']);
@@ -183,14 +183,15 @@ describe('from the real Azurite', () => {
     assert.ok(!fs.existsSync(checkpoint), 'the checkpoint is removed');
   });
 
-  it('a signature copies tables and says what it may not read', async () => {
+  it('a signature copies tables and reports what it may not read', async () => {
     const server = await fresh();
     const key = new AzureNamedKeyCredential(azurite.ACCOUNT, azurite.KEY);
     const signature = generateAccountSas(key, { expiresOn: new Date(Date.now() + 3_600_000) });
     const checkpoint = path.join(workspace.directory, 'sas.checkpoint');
 
     const connection = `TableEndpoint=${source.tables};SharedAccessSignature=${signature}`;
-    const ended = await trestle(server, ['import', 'azure', connection, '--notes', checkpoint]);
+    const args = ['import', 'azure', connection, '--checkpoint', checkpoint];
+    const ended = await trestle(server, args);
 
     assert.equal(ended.code, 1, ended.errors);
     assert.match(ended.output, /table `MixedCase`, access policies: a signature may not read them/);
@@ -201,7 +202,8 @@ describe('from the real Azurite', () => {
   it('an import that is killed goes on, and doubles nothing', async () => {
     const server = await fresh();
     const checkpoint = path.join(workspace.directory, 'killed.checkpoint');
-    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'skip'];
+    const from = ['import', 'azure', source.connection];
+    const args = [...from, '--checkpoint', checkpoint, '--queues', 'skip'];
     const deadline = Date.now() + PROGRESS_MS;
 
     const killed = await trestle(server, [...args, '--parallel', '1'], {
@@ -253,7 +255,7 @@ describe('from the real Azurite', () => {
     );
     assert.equal(jobs[1].expiration_time, null);
     const [stats] = await succeeds(server, ['queue', 'stats', 'jobs-1', '--json']);
-    assert.equal(stats.messages, 4, 'the one that comes later is there');
+    assert.equal(stats.messages, 4, 'the delayed one exists');
     source = await azurite.start(directory);
     assert.notEqual(source, stopped);
   });
@@ -262,14 +264,15 @@ describe('from the real Azurite', () => {
     const server = await fresh();
     const checkpoint = path.join(workspace.directory, 'moved.checkpoint');
 
-    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'receive'];
+    const from = ['import', 'azure', source.connection];
+    const args = [...from, '--checkpoint', checkpoint, '--queues', 'receive'];
     const ended = await trestle(server, [...args, '--json']);
 
     const lines = ended.output.split('\n').filter(Boolean).map((line) => JSON.parse(line));
     const long = lines.find((line) => line.queue === 'long');
     assert.deepEqual([long.sent, long.remaining, long.target, long.match], [40, 0, 40, true]);
     assert.equal((await source.queue('long').getProperties()).approximateMessagesCount, 0);
-    assert.equal(ended.code, 1, 'a hidden message cannot be moved');
+    assert.equal(ended.code, 1, 'an invisible message cannot be moved');
     assert.equal(lines.find((line) => line.queue === 'jobs-1').remaining, 1);
     await checkTables(server);
   });
@@ -281,7 +284,8 @@ describe('from the real Azurite', () => {
     await queue.create();
     const texts = Array.from({ length: 160 }, (_, at) => `message ${at} <x>&amp;é`);
     for (const text of texts) await queue.sendMessage(text);
-    const args = ['import', 'azure', source.connection, '--notes', checkpoint, '--queues', 'receive'];
+    const from = ['import', 'azure', source.connection];
+    const args = [...from, '--checkpoint', checkpoint, '--queues', 'receive'];
     const deadline = Date.now() + PROGRESS_MS;
     const saved = () => (fs.existsSync(checkpoint) ? fs.readFileSync(checkpoint, 'utf8') : '');
 
@@ -301,9 +305,9 @@ describe('from the real Azurite', () => {
     assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
     const found = [];
     for (let more = true; more; ) {
-      const taken = await succeeds(server, ['queue', 'receive', 'held', '--max', '32', '--json']);
-      found.push(...taken.map((message) => message.text));
-      more = taken.length > 0;
+      const received = await succeeds(server, ['queue', 'receive', 'held', '--max', '32', '--json']);
+      found.push(...received.map((message) => message.text));
+      more = received.length > 0;
     }
     assert.deepEqual(found.sort(), texts.sort(), 'each came once, as it was sent');
   });

@@ -1,5 +1,5 @@
 'use strict';
-// A client that knows nothing of the contract and asks by reflection, as grpcurl does.
+// A client without the contract, which uses reflection, as grpcurl does.
 
 const assert = require('node:assert/strict');
 const path = require('node:path');

@@ -16,7 +16,7 @@ function temporaryDirectory() {
   return { directory, remove: () => fs.rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** The first line that the process prints; fails when it ends, or stays silent too long. */
+/** The first line that the process prints; fails when it ends, or prints nothing for too long. */
 async function firstLine(child) {
   const lines = readline.createInterface({ input: child.stdout });
   const silence = AbortSignal.timeout(READY_MS);
@@ -47,7 +47,7 @@ async function start(directory, settings = {}) {
   const [kill, terminate] = [end('SIGKILL'), end('SIGTERM')];
   try {
     const [word, ...listening] = (await firstLine(child)).split(' ');
-    if (word !== 'ready') throw new Error(`the server said ${word}`);
+    if (word !== 'ready') throw new Error(`the server printed `);
     const addresses = Object.fromEntries(listening.map((address) => address.split('=')));
     return { ...addresses, kill, terminate };
   } catch (error) {

@@ -26,7 +26,7 @@ const reflection = (version) => {
   return protos.grpc.reflection[version].ServerReflection;
 };
 
-test('health is serving for the whole and for the table service', async () => {
+test('health is SERVING for the server and for the table service', async () => {
   const health = connect(world.server.grpc, Health);
   for (const service of ['', TABLE_SERVICE]) {
     assert.equal((await health.Check({ service })).status, 'SERVING');
@@ -36,7 +36,7 @@ test('health is serving for the whole and for the table service', async () => {
   health.close();
 });
 
-test('watched health turns before the server ends', async () => {
+test('watched health reports NOT_SERVING before the server ends', async () => {
   const data = temporaryDirectory();
   const server = await start(data.directory);
   try {
@@ -77,7 +77,7 @@ for (const version of ['v1', 'v1alpha']) {
   });
 }
 
-test('what was acknowledged is there after a kill', async () => {
+test('acknowledged writes survive a kill', async () => {
   const data = temporaryDirectory();
   let server = await start(data.directory);
   try {

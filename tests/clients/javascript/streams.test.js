@@ -82,7 +82,7 @@ test('explain shows the range and what is left of the filter', async () => {
   assert.deepEqual([plan.residual_filter, plan.filter_properties], ['n gt 5', ['n']]);
 });
 
-test('a mistake in a filter and a foreign token are refused', async () => {
+test('a malformed filter and a foreign token are rejected', async () => {
   const { client } = world;
   const broken = client.QueryEntities({ table, filter: "n eq 'open" });
   assert.deepEqual((await refused('INVALID_ARGUMENT', 'INVALID_INPUT', broken)).violations, [
@@ -95,7 +95,7 @@ test('a mistake in a filter and a foreign token are refused', async () => {
   await refused('INVALID_ARGUMENT', reason, client.QueryEntities(foreign));
 });
 
-test('a stream covers everything and says that it is complete', async () => {
+test('a stream has every entity and reports completion', async () => {
   const messages = await collect(world.client.StreamEntities({ table }));
 
   const found = messages.flatMap((message) => keys(message.entities));
@@ -117,7 +117,7 @@ test('a cancelled stream is resumed without loss or repetition', async () => {
   assert.equal(new Set(found).size, ROWS);
 });
 
-test('an import tells the fate of each entity', async () => {
+test('an import reports the status of each entity', async () => {
   const mixed = await world.table();
   await world.client.InsertEntity({ table: mixed, entity: entity('p', '1') });
 
@@ -132,7 +132,7 @@ test('an import tells the fate of each entity', async () => {
   );
 });
 
-test('an import without a spec is refused', async () => {
+test('an import without a spec is rejected', async () => {
   const call = world.client.ImportEntities();
   const answers = collect(call);
   call.end({ chunk: { entities: [entity('p', 'r')] } });

@@ -49,7 +49,7 @@ test('tables are listed in order, page by page', async () => {
   assert.equal(second.next_page_token, '');
 });
 
-test('every type comes back as it was sent, 64-bit integers to the last digit', async () => {
+test('every type survives a round trip, 64-bit integers to the last digit', async () => {
   const { client } = world;
   const table = await world.table();
   const sent = entity('p', 'r', EVERY_TYPE);
@@ -100,7 +100,7 @@ test('every violation of a request is listed', async () => {
   ]);
 });
 
-test('an existing table is refused with the codes of both protocols', async () => {
+test('an existing table is rejected with the codes of both protocols', async () => {
   const { client } = world;
   const table = await world.table();
 
@@ -137,18 +137,18 @@ test('a batch mixes all operations', async () => {
   assert.deepEqual(keys(entities), ['p/1', 'p/3', 'p/4']);
 });
 
-test('a batch fails whole and names the operation', async () => {
+test('a batch is atomic and its error names the operation', async () => {
   const { client } = world;
   const table = await world.table();
   const insert = (row) => ({ insert: { entity: entity('p', row) } });
-  await client.ExecuteBatch({ table, operations: [insert('taken')] });
+  await client.ExecuteBatch({ table, operations: [insert('existing')] });
 
-  const call = client.ExecuteBatch({ table, operations: [insert('new'), insert('taken')] });
+  const call = client.ExecuteBatch({ table, operations: [insert('new'), insert('existing')] });
   const failure = await refused('ALREADY_EXISTS', 'ENTITY_ALREADY_EXISTS', call);
 
   assert.equal(failure.info.metadata.index, '1');
   const { entities } = await client.QueryEntities({ table });
-  assert.deepEqual(keys(entities), ['p/taken']);
+  assert.deepEqual(keys(entities), ['p/existing']);
 });
 
 test('access policies and settings are returned as they were set', async () => {

@@ -1,4 +1,4 @@
-"""A client that knows nothing of the contract and asks by reflection, as grpcurl does."""
+"""A client without the contract, which uses reflection, as grpcurl does."""
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory

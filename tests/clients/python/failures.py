@@ -11,7 +11,7 @@ DOMAIN = "trestle.table.v1.TableService"
 
 
 class Failure:
-    """What a failed call told its client."""
+    """The error of a failed call."""
 
     def __init__(self):
         self.code = None
@@ -38,7 +38,7 @@ class Failure:
 
 @contextlib.contextmanager
 def refused(code, reason):
-    """Expects a refusal with this code and reason; what it yields is filled when the block ends."""
+    """Expects an error with this code and reason; what it yields is filled when the block ends."""
     failure = Failure()
     with pytest.raises(grpc.RpcError) as caught:
         yield failure

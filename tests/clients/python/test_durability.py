@@ -1,4 +1,4 @@
-"""What was acknowledged is there after the server was killed under load."""
+"""Acknowledged writes survive a kill of the server under load."""
 
 import threading
 from collections import Counter
@@ -19,7 +19,7 @@ def write_until_it_breaks(api, address, writer, acknowledged, enough):
         stub = api.rpc.TableServiceStub(channel)
         for number in range(1_000_000):
             batch = api.pb.ExecuteBatchRequest(table="Kept")
-            rows = [f"{number:06}-{place}" for place in range(BATCH)]
+            rows = [f"{number:06}-{position}" for position in range(BATCH)]
             for row in rows:
                 insert = api.pb.BatchInsert(entity=entity(api, f"batch{writer}", row))
                 batch.operations.add(insert=insert)
@@ -79,13 +79,13 @@ def test_acknowledged_writes_survive_a_kill_and_no_batch_is_halved(api, tmp_path
     assert set(batches.values()) == {BATCH}
 
 
-def test_a_second_server_on_the_same_data_is_refused(api, tmp_path):
+def test_a_second_server_on_the_same_data_is_rejected(api, tmp_path):
     server = Server(tmp_path)
     try:
         try:
             second = Server(tmp_path)
-        except AssertionError as refusal:
-            assert "ended with code" in str(refusal)
+        except AssertionError as error:
+            assert "ended with code" in str(error)
         else:
             second.kill()
             raise AssertionError("two servers opened one store")

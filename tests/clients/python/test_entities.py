@@ -30,7 +30,7 @@ def get(api, stub, table, partition_key, row_key, **more):
     return stub.GetEntity(request).entity
 
 
-def test_every_type_comes_back_as_it_was_sent(api, stub, table):
+def test_every_type_survives_a_round_trip(api, stub, table):
     inserted = stub.InsertEntity(
         api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "r", **EVERY_TYPE))
     )
@@ -41,7 +41,7 @@ def test_every_type_comes_back_as_it_was_sent(api, stub, table):
     assert (stored.etag, stored.timestamp) == (inserted.etag, inserted.timestamp)
 
 
-def test_a_number_that_is_none_comes_back_and_a_null_is_not_stored(api, stub, table):
+def test_nan_survives_a_round_trip_and_a_null_is_not_stored(api, stub, table):
     sent = entity(api, "p", "r", nan=("double_value", math.nan))
     sent.properties["null"].CopyFrom(api.entity.Value())
     stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=sent))
@@ -142,7 +142,7 @@ def test_every_violation_of_a_request_is_listed(api, stub, table):
     ]
 
 
-def test_a_mode_that_does_not_exist_is_refused(api, stub, table):
+def test_a_mode_that_does_not_exist_is_rejected(api, stub, table):
     upsert = api.pb.UpsertEntityRequest(table=table, entity=entity(api, "p", "r"))
     for mode in (0, 99):
         upsert.mode = mode
@@ -182,14 +182,14 @@ def test_a_batch_mixes_all_operations(api, stub, table):
 
 
 def test_a_batch_fails_whole_and_names_the_operation(api, stub, table):
-    stub.ExecuteBatch(batch(api, table, insert(api, "p", "taken")))
+    stub.ExecuteBatch(batch(api, table, insert(api, "p", "existing")))
 
     with refused(grpc.StatusCode.ALREADY_EXISTS, "ENTITY_ALREADY_EXISTS") as failure:
-        stub.ExecuteBatch(batch(api, table, insert(api, "p", "new"), insert(api, "p", "taken")))
+        stub.ExecuteBatch(batch(api, table, insert(api, "p", "new"), insert(api, "p", "existing")))
 
     assert failure.info.metadata["index"] == "1"
     stored = stub.QueryEntities(api.pb.QueryEntitiesRequest(table=table)).entities
-    assert keys(stored) == [("p", "taken")]
+    assert keys(stored) == [("p", "existing")]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_pages_end_with_the_last_token_and_cover_every_entity_in_order(api, stub
     assert pages == 4
 
 
-def test_a_page_has_at_most_1000_entities_even_when_more_are_asked_for(api, stub, filled):
+def test_a_page_has_at_most_1000_entities_even_when_more_are_requested(api, stub, filled):
     for size in (None, 1000, 5000):
         page = stub.QueryEntities(api.pb.QueryEntitiesRequest(table=filled, page_size=size))
         assert len(page.entities) == 1000 and page.next_page_token
@@ -72,7 +72,7 @@ def test_a_page_has_at_most_1000_entities_even_when_more_are_asked_for(api, stub
         ("n eq 17 or (not (n ge 0))", "TABLE", ROWS, 1),
     ],
 )
-def test_the_cost_tells_what_a_filter_reads(api, stub, filled, text, scope, scanned, returned):
+def test_the_cost_includes_what_a_filter_reads(api, stub, filled, text, scope, scanned, returned):
     answer = list(stub.StreamEntities(api.pb.StreamEntitiesRequest(table=filled, filter=text)))
 
     assert sum(len(message.entities) for message in answer) == returned
@@ -96,14 +96,14 @@ def test_explain_shows_the_range_the_rest_of_the_filter_and_advice(api, stub, fi
     assert stub.ExplainQuery(api.pb.ExplainQueryRequest(table=filled, filter="n eq 1")).advice
 
 
-def test_a_mistake_in_a_filter_is_refused_with_its_position(api, stub, filled):
+def test_a_mistake_in_a_filter_is_rejected_with_its_position(api, stub, filled):
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
         stub.QueryEntities(api.pb.QueryEntitiesRequest(table=filled, filter="n eq 'open"))
 
     assert failure.violations == ["filter"]
 
 
-def test_a_token_of_another_query_is_refused(api, stub, filled):
+def test_a_token_of_another_query_is_rejected(api, stub, filled):
     token = stub.QueryEntities(
         api.pb.QueryEntitiesRequest(table=filled, page_size=1)
     ).next_page_token
@@ -114,7 +114,7 @@ def test_a_token_of_another_query_is_refused(api, stub, filled):
             )
 
 
-def test_a_stream_covers_everything_in_order_and_says_that_it_is_complete(api, stub, filled):
+def test_a_stream_has_every_entity_in_order_and_reports_completion(api, stub, filled):
     request = api.pb.StreamEntitiesRequest(
         table=filled, select=api.entity.PropertyMask(paths=["n"])
     )
@@ -149,7 +149,7 @@ def test_a_stream_ends_at_its_limit(api, stub, filled):
         assert sum(len(message.entities) for message in stub.StreamEntities(request)) == limit
 
 
-def test_an_import_tells_the_fate_of_each_entity(api, stub, table):
+def test_an_import_reports_the_status_of_each_entity(api, stub, table):
     stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "1", old=1)))
     sent = [entity(api, "p", str(number), new=1) for number in range(3)] + [entity(api, "p", "a/b")]
 
@@ -169,7 +169,7 @@ def test_an_import_tells_the_fate_of_each_entity(api, stub, table):
     assert list(values(stored[1])) == ["old"]
 
 
-def test_an_import_replaces_or_merges_when_asked(api, stub, table):
+def test_an_import_replaces_or_merges_by_its_mode(api, stub, table):
     pb = api.pb
     stub.InsertEntity(pb.InsertEntityRequest(table=table, entity=entity(api, "p", "1", old=1)))
 
@@ -198,7 +198,7 @@ def test_an_import_answers_while_it_is_being_sent(api, stub, table):
     assert list(call) == []
 
 
-def test_an_import_without_a_spec_is_refused(api, stub):
+def test_an_import_without_a_spec_is_rejected(api, stub):
     message = api.pb.ImportEntitiesRequest
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "PROPERTIES_NEED_VALUE"):
         list(

@@ -60,7 +60,7 @@ def on_queues(api, channel, caller):
 
 
 def call_until(use, caller, stop, counts, failures):
-    """Uses the service, and notes every failure, until told to stop."""
+    """Uses the service, and records every failure, until stopped."""
     for number in itertools.count():
         if stop.is_set():
             return
@@ -124,7 +124,7 @@ def test_a_rolling_restart_of_every_role_fails_no_call_even_without_a_retry(api,
         codes.append(queue.terminate())
         queue = Server(tmp_path / "queues", roles="queue", listen=at)
         time.sleep(PAUSE_SECONDS)
-        # The new one is there before the old one goes.
+        # The new one is ready before the old one stops.
         old, gateway = gateway, start_gateway()
         codes.append(old.terminate())
     time.sleep(PAUSE_SECONDS)

@@ -55,7 +55,7 @@ def test_the_health_of_an_unknown_service_is_not_found(channel):
     assert caught.value.code() == grpc.StatusCode.NOT_FOUND
 
 
-def test_watched_health_turns_before_the_server_ends(tmp_path):
+def test_watched_health_reports_not_serving_before_the_server_ends(tmp_path):
     server = Server(tmp_path)
     try:
         with grpc.insecure_channel(server.grpc) as channel:
@@ -80,7 +80,7 @@ def test_a_call_with_time_to_spare_succeeds(api, stub, table):
     assert stub.InsertEntity(request, timeout=20).etag
 
 
-def test_an_import_that_goes_silent_ends_at_its_deadline(api, stub, table):
+def test_a_stalled_import_ends_at_its_deadline(api, stub, table):
     message = api.pb.ImportEntitiesRequest
     release = threading.Event()
 
@@ -103,14 +103,14 @@ def test_an_unknown_method_is_unimplemented(channel):
 
 
 @pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\x12\x05ab", b"\x0a\xff\xff\xff\xff\x0f"])
-def test_bytes_that_are_no_message_are_refused(channel, body):
+def test_bytes_that_are_no_message_are_rejected(channel, body):
     call = channel.unary_unary("/trestle.table.v1.TableService/InsertEntity")
     with pytest.raises(grpc.RpcError) as caught:
         call(body)
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_message_over_the_limit_is_refused_and_the_connection_goes_on(api, stub, table):
+def test_a_message_over_the_limit_is_rejected_and_the_connection_stays_open(api, stub, table):
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(130)})
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))

@@ -20,7 +20,7 @@ def test_a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_with(api
         stub.GetTable(api.pb.GetTableRequest(table="CamelCase"))
 
 
-def test_a_second_table_of_the_name_is_refused_with_both_codes(api, stub, table):
+def test_a_second_table_of_the_name_is_rejected_with_both_codes(api, stub, table):
     with refused(grpc.StatusCode.ALREADY_EXISTS, "TABLE_ALREADY_EXISTS") as failure:
         stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=table.upper())))
 
@@ -39,7 +39,7 @@ def test_a_second_table_of_the_name_is_refused_with_both_codes(api, stub, table)
         ("tables", "INVALID_RESOURCE_NAME"),
     ],
 )
-def test_a_malformed_name_is_refused_with_the_field_that_is_wrong(api, stub, name, reason):
+def test_a_malformed_name_is_rejected_with_the_field_that_is_wrong(api, stub, name, reason):
     with refused(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
         stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
 
@@ -93,7 +93,7 @@ def test_access_policies_are_returned_as_they_were_set(api, stub, table):
     assert list(stored.policies) == policies
 
 
-def test_a_sixth_access_policy_is_refused(api, stub, table):
+def test_a_sixth_access_policy_is_rejected(api, stub, table):
     policies = [api.policy.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_XML_DOCUMENT"):
         stub.SetTableAccessPolicies(

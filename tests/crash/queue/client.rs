@@ -25,7 +25,7 @@ pub(super) const DEQUEUES_MAX: u32 = 2;
 const REST: Duration = Duration::from_millis(20);
 
 /// Wall time in nanoseconds, as the server sees it: it runs on the same machine.
-#[allow(clippy::disallowed_methods, reason = "to compare with the times that the server tells")]
+#[allow(clippy::disallowed_methods, reason = "to compare with the times that the server returns")]
 fn wall() -> i128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i128::try_from(since.as_nanos()).expect("fits")
@@ -98,18 +98,18 @@ impl Client {
     }
 
     /// What a failure means.
-    fn failed(&self, refusal: &CallError) -> Failed {
+    fn failed(&self, error: &CallError) -> Failed {
         let may_have_happened = match self.way {
             // A kill is no answer: it has no reason of the server's.
             Way::Direct => {
-                assert_eq!(refusal.reason, "", "the server refused: {refusal:?}");
+                assert_eq!(error.reason, "", "the server refused: {error:?}");
                 true
             }
             Way::Gateway(_) => {
-                assert_ne!(refusal.reason, "", "the gateway says why: {refusal:?}");
-                let known = [Code::Unavailable, Code::Unknown].contains(&refusal.code);
-                assert!(known, "{refusal:?}");
-                refusal.code == Code::Unknown
+                assert_ne!(error.reason, "", "the gateway reports the reason: {error:?}");
+                let known = [Code::Unavailable, Code::Unknown].contains(&error.code);
+                assert!(known, "{error:?}");
+                error.code == Code::Unknown
             }
         };
         Failed { may_have_happened }
@@ -161,8 +161,8 @@ impl Client {
                         self.note(begun, Event::Sent { message });
                     }
                 }
-                Err(refusal) => {
-                    if !self.failed(&refusal).may_have_happened {
+                Err(error) => {
+                    if !self.failed(&error).may_have_happened {
                         self.refused.extend(texts);
                     }
                     if self.is_over(true) {
@@ -197,8 +197,8 @@ impl Client {
             let max = self.random.random_range(1..6);
             let received = match site.at(side).receive(max, seconds(HIDDEN)).await {
                 Ok(received) => received,
-                Err(refusal) => {
-                    self.failed(&refusal);
+                Err(error) => {
+                    self.failed(&error);
                     if self.is_over(true) {
                         return;
                     }
@@ -246,8 +246,8 @@ impl Client {
                 self.moved += moved;
                 false
             }
-            Err(refusal) => {
-                self.failed(refusal);
+            Err(error) => {
+                self.failed(error);
                 self.is_over(true)
             }
         };
@@ -262,7 +262,7 @@ impl Client {
         let (begun, id) = (wall(), receipt.message_id.clone());
         match queue.delete(receipt.clone()).await {
             Ok(()) => self.note(begun, Event::Deleted { id }),
-            Err(refusal) => return self.changed_nothing(begun, id, &refusal),
+            Err(error) => return self.changed_nothing(begun, id, &error),
         }
         false
     }
@@ -277,18 +277,18 @@ impl Client {
                 let hidden_until = begun + i128::from(hidden) * 1_000_000_000;
                 self.note(begun, Event::Extended { id, hidden_until });
             }
-            Err(refusal) => return self.changed_nothing(begun, id, &refusal),
+            Err(error) => return self.changed_nothing(begun, id, &error),
         }
         false
     }
 
     /// Notes a change that failed; whether the work is over.
-    fn changed_nothing(&mut self, begun: i128, id: String, refusal: &CallError) -> bool {
+    fn changed_nothing(&mut self, begun: i128, id: String, error: &CallError) -> bool {
         // Lapsed, and received by another client.
-        if refusal.reason == "MESSAGE_NOT_FOUND" {
+        if error.reason == "MESSAGE_NOT_FOUND" {
             return false;
         }
-        if self.failed(refusal).may_have_happened {
+        if self.failed(error).may_have_happened {
             self.note(begun, Event::Unsure { id });
         }
         self.is_over(true)
@@ -301,7 +301,7 @@ fn named(message: &Message) -> Named {
     Named { id, text, group: message.ordering_group.clone() }
 }
 
-/// A message is a dead letter after so many deliveries and not before, and tells so as long as it is one.
+/// A message is a dead letter after so many deliveries and not before. As long as it is one it has its fields.
 fn check_origin(site: &Site, side: Side, message: &Message) {
     let (queue, dequeue_count) = (site.jobs.name(), DEQUEUES_MAX);
     let origin = (side == Side::Dead).then_some(DeadLetterOrigin { queue, dequeue_count });

@@ -97,11 +97,11 @@ fn given_back(history: &[CallOutcome], received: &CallOutcome) -> bool {
 
 /// What is known of one message.
 #[derive(Default)]
-pub(super) struct Life {
+pub(super) struct MessageHistory {
     pub(super) events: Vec<CallOutcome>,
 }
 
-impl Life {
+impl MessageHistory {
     pub(super) fn is_deleted(&self) -> bool {
         self.events.iter().any(|outcome| matches!(outcome.event, Event::Deleted { .. }))
     }
@@ -130,15 +130,16 @@ impl Life {
             match outcome.event {
                 Event::Received { side, count, hidden_until, .. } => {
                     let history = &self.events;
-                    let in_turn = outcome.answered >= live_until || given_back(history, outcome);
-                    assert!(in_turn, "{id}: received while held: {outcome:?} in {history:#?}");
+                    let is_in_order =
+                        outcome.answered >= live_until || given_back(history, outcome);
+                    assert!(is_in_order, "{id}: received while held: {outcome:?} in {history:#?}");
                     let (since, from, counted) = before;
                     let is_counted = side == from && count > counted;
-                    let is_buried = (from, side) == (Side::Work, Side::Dead);
+                    let is_dead_lettered = (from, side) == (Side::Work, Side::Dead);
                     let is_back =
                         redrives.iter().any(|r| r.begun <= outcome.answered && r.answered >= since);
                     assert!(
-                        is_counted || is_buried || is_back,
+                        is_counted || is_dead_lettered || is_back,
                         "{id}: {count} in {side:?} after {counted} in {from:?}: {history:#?}"
                     );
                     let after_delete = deleted_at.is_some_and(|at| outcome.begun > at);
@@ -156,31 +157,34 @@ impl Life {
 }
 
 /// The histories of clients by message.
-pub(super) fn lives<'a>(outcome: impl Iterator<Item = &'a CallOutcome>) -> BTreeMap<String, Life> {
-    let mut lives: BTreeMap<String, Life> = BTreeMap::new();
+pub(super) fn histories<'a>(
+    outcome: impl Iterator<Item = &'a CallOutcome>,
+) -> BTreeMap<String, MessageHistory> {
+    let mut histories: BTreeMap<String, MessageHistory> = BTreeMap::new();
     for outcome in outcome {
-        lives.entry(outcome.event.id().to_owned()).or_default().events.push(outcome.clone());
+        histories.entry(outcome.event.id().to_owned()).or_default().events.push(outcome.clone());
     }
-    lives
+    histories
 }
 
 /// In a group, no message is delivered before the previous one is deleted. How often
 /// that could be seen.
-pub(super) fn check_groups(lives: &BTreeMap<String, Life>) -> usize {
-    let mut groups: BTreeMap<&str, BTreeMap<u64, &Life>> = BTreeMap::new();
-    for life in lives.values() {
-        if let Some((group, number)) = life.place() {
-            groups.entry(group).or_default().insert(number, life);
+pub(super) fn check_groups(histories: &BTreeMap<String, MessageHistory>) -> usize {
+    let mut groups: BTreeMap<&str, BTreeMap<u64, &MessageHistory>> = BTreeMap::new();
+    for history in histories.values() {
+        if let Some((group, number)) = history.place() {
+            groups.entry(group).or_default().insert(number, history);
         }
     }
     let mut seen = 0;
-    for lives in groups.values() {
-        for (first, second) in lives.values().zip(lives.values().skip(1)) {
-            let gone = first.events.iter().filter(|outcome| outcome.event.may_delete());
-            let gone = gone.map(|outcome| outcome.begun).min();
+    for histories in groups.values() {
+        for (first, second) in histories.values().zip(histories.values().skip(1)) {
+            let deleted_at = first.events.iter().filter(|outcome| outcome.event.may_delete());
+            let deleted_at = deleted_at.map(|outcome| outcome.begun).min();
             for outcome in second.events.iter().filter(|outcome| outcome.event.is_delivery()) {
-                let in_turn = gone.is_some_and(|gone| gone < outcome.answered);
-                assert!(in_turn, "{outcome:?} before its turn, after {:#?}", first.events);
+                let is_in_order =
+                    deleted_at.is_some_and(|deleted_at| deleted_at < outcome.answered);
+                assert!(is_in_order, "{outcome:?} before its turn, after {:#?}", first.events);
                 seen += 1;
             }
         }

@@ -24,7 +24,7 @@ use trestle_tests::{Queue, Server, receipt_of, seconds, text_of};
 
 use self::{
     client::{Client, DEQUEUES_MAX, Site, Way},
-    history::{CallOutcome, Event, Redrive, check_groups, lives},
+    history::{CallOutcome, Event, Redrive, check_groups, histories},
 };
 use crate::start;
 
@@ -34,7 +34,7 @@ const KILLS: usize = 10;
 const KILLS_MAX: usize = 10 * KILLS;
 const PRODUCERS: usize = 4;
 const CONSUMERS: usize = 12;
-/// Fewer deliveries than this would make a test mean little: it goes on until they are there.
+/// Fewer deliveries than this would make a test mean little: it continues until then.
 const DELIVERIES_MIN: usize = 500;
 /// The same of deliveries of dead letters, and of those that were moved back.
 const DEAD_LETTERS_MIN: usize = 50;
@@ -103,7 +103,7 @@ async fn with_dead_letters(channel: &Channel) -> Site {
 struct Work {
     deliveries: usize,
     /// Deliveries of dead letters.
-    buried: usize,
+    dead_lettered: usize,
     moved: u32,
 }
 
@@ -113,14 +113,14 @@ impl Work {
             || clients.iter().flat_map(|client| &client.history).map(|outcome| &outcome.event);
         Self {
             deliveries: events().filter(|event| event.is_delivery()).count(),
-            buried: events().filter(|event| event.is_of_dead_letter()).count(),
+            dead_lettered: events().filter(|event| event.is_of_dead_letter()).count(),
             moved: clients.iter().map(|client| client.moved).sum(),
         }
     }
 
     fn is_enough(&self) -> bool {
         self.deliveries >= DELIVERIES_MIN
-            && self.buried >= DEAD_LETTERS_MIN
+            && self.dead_lettered >= DEAD_LETTERS_MIN
             && self.moved >= MOVED_MIN
     }
 }
@@ -147,24 +147,24 @@ async fn check(clients: &[Client], site: &Site) {
     }
     let mut left = drain(&site.jobs).await;
     if let Some(dead) = &site.dead {
-        // What was received too often has gone there by now.
+        // What was received too often is there by now.
         for id in drain(dead).await.ids {
             assert!(left.ids.insert(id.clone()), "{id} is in both queues");
         }
     }
     let redrives: Vec<Redrive> = clients.iter().flat_map(|c| c.redrives.iter().copied()).collect();
     let outcome = || clients.iter().flat_map(|client| &client.history);
-    let mut lives = lives(outcome());
+    let mut histories = histories(outcome());
     let deliveries = outcome().filter(|outcome| outcome.event.is_delivery()).count();
-    let (messages, left_count) = (lives.len(), left.ids.len());
+    let (messages, left_count) = (histories.len(), left.ids.len());
     println!("{messages} messages, {deliveries} deliveries, {left_count} left");
     assert!(deliveries >= DELIVERIES_MIN, "only {deliveries} deliveries");
     assert_eq!(count, u64::try_from(left_count).unwrap(), "the count is exact after kills");
-    for (id, life) in &mut lives {
-        life.check(id, &redrives);
+    for (id, history) in &mut histories {
+        history.check(id, &redrives);
         let is_left = left.ids.contains(id);
-        assert!(life.may_be_deleted() || is_left, "{id} is lost: {:?}", life.events);
-        assert!(!(life.is_deleted() && is_left), "{id} is back: {:?}", life.events);
+        assert!(history.may_be_deleted() || is_left, "{id} is lost: {:?}", history.events);
+        assert!(!(history.is_deleted() && is_left), "{id} is back: {:?}", history.events);
     }
     for (group, numbers) in left.groups.iter().filter(|(group, _)| !group.is_empty()) {
         assert!(numbers.is_sorted(), "{group} is left in another order: {numbers:?}");
@@ -198,7 +198,11 @@ async fn queue_guarantees_hold_for_many_clients_through_kills() {
     let done = Work::of(&clients);
     println!("{kills} kills in {:?}, {done:?}", began.elapsed());
     check(&clients, &site).await;
-    assert!(done.buried >= DEAD_LETTERS_MIN, "only {} deliveries of dead letters", done.buried);
+    assert!(
+        done.dead_lettered >= DEAD_LETTERS_MIN,
+        "only {} deliveries of dead letters",
+        done.dead_lettered
+    );
     assert!(done.moved >= MOVED_MIN, "only {} moved back", done.moved);
     assert_eq!(server.terminate(), Some(0));
 }
@@ -252,7 +256,7 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
 
     check(&clients, &ways[1]).await;
     let outcome: Vec<&CallOutcome> = clients.iter().flat_map(|client| &client.history).collect();
-    let in_turn = check_groups(&lives(outcome.iter().copied()));
+    let in_turn = check_groups(&histories(outcome.iter().copied()));
     let refused: BTreeSet<_> = clients.iter().flat_map(|client| &client.refused).collect();
     println!("{in_turn} deliveries in turn, {} refused", refused.len());
     assert!(in_turn >= IN_TURN_MIN, "only {in_turn} deliveries in turn");

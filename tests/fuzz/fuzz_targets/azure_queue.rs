@@ -13,7 +13,8 @@ use tower::ServiceExt as _;
 use trestle_identity::{
     account::{Account, AccountKey, Accounts},
     credentials::Identity,
-    shared_key::{Scheme, queue::Signed},
+    shared_key::{Scheme, SignedRequest},
+    spec::QUEUE,
 };
 use trestle_kv::MemoryEngine;
 use trestle_queue::{QueueDeps, QueueRole};
@@ -78,7 +79,7 @@ fuzz_target!(|asks: Vec<Ask>| {
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());
-    let deps = trestle_azure::Deps { upstream, identity, compresses: false };
+    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
     let front = trestle_azure::queues(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
@@ -129,7 +130,8 @@ impl Ask {
             let (path, query) = (uri.path(), uri.query().unwrap_or_default());
             let (scheme, name) =
                 if is_lite { (Scheme::Lite, "SharedKeyLite") } else { (Scheme::Full, "SharedKey") };
-            let signed = Signed { scheme, method, headers: &headers, path, query };
+            let service = &QUEUE;
+            let signed = SignedRequest { service, scheme, method, headers: &headers, path, query };
             let signature = signed.sign(ACCOUNT, &AccountKey::development());
             let value = format!("{name} {ACCOUNT}:{}", trestle_fuzz::base64(&signature));
             headers.insert("authorization", value.parse().ok()?);

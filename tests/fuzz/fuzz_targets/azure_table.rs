@@ -14,7 +14,8 @@ use tower::ServiceExt as _;
 use trestle_identity::{
     account::{Account, AccountKey, Accounts},
     credentials::Identity,
-    shared_key::{Scheme, table::Signed},
+    shared_key::{Scheme, SignedRequest},
+    spec::TABLE,
 };
 use trestle_kv::MemoryEngine;
 use trestle_service::{
@@ -106,11 +107,11 @@ fuzz_target!(|asks: Vec<Ask>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
-    let role = TableRole::new(TableDeps { engine, quotas, meter });
+    let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, meter });
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());
-    let deps = trestle_azure::Deps { upstream, identity, compresses: false };
+    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
     let front = trestle_azure::tables(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
@@ -177,20 +178,10 @@ fn sign(headers: &mut HeaderMap, signer: &Signer, method: &str, uri: &http::Uri)
     let date = "Fri, 21 Nov 2025 12:00:00 GMT";
     headers.insert("x-ms-date", HeaderValue::from_static(date));
     headers.remove("authorization");
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let query = uri.query().unwrap_or_default();
-    let comp = query.split('&').find_map(|pair| pair.strip_prefix("comp="));
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
     let (scheme, name) =
         if signer.is_lite { (Scheme::Lite, "SharedKeyLite") } else { (Scheme::Full, "SharedKey") };
-    let signed = Signed {
-        scheme,
-        method,
-        content_md5: text("content-md5").unwrap_or_default(),
-        content_type: text("content-type").unwrap_or_default(),
-        date,
-        path: uri.path(),
-        comp,
-    };
+    let signed = SignedRequest { service: &TABLE, scheme, method, headers, path, query };
     let mut signature = signed.sign(ACCOUNT, &AccountKey::development());
     if let Some((at, by)) = signer.tampered {
         signature[usize::from(at) % signature.len()] ^= by;

@@ -41,9 +41,9 @@ const VALUES: [&str; 16] = [
     "content-type,x-grpc-web",
     "gzip",
     // A grant over a table, one over a queue, and one that was denied.
-    "EgYKA3RibBAB",
-    "GggKA3F1ZRIBcg",
-    "Ig0SCAoDcXVlGgFwGE4iAW0",
+    "EhkKBXRhYmxlGgN0YWIiAXIyCAoDc3BrEgFh",
+    "Eg8KBXF1ZXVlGgNxdWUiAXI",
+    "EhsKBXF1ZXVlGgNxdWUiAXIqCgoBcCIFCE4SAW0",
     "SharedAccessSignature sv=2021-12-02&sp=r&sig=AAAA",
 ];
 const TYPES: [&str; 8] = [

@@ -29,10 +29,10 @@ fuzz_target!(|input: Input| {
     }
     assert_ne!(decode(&token, identity ^ 1), Ok(input.position.clone()));
 
-    let (place, byte) = input.damage;
+    let (position, byte) = input.damage;
     let mut damaged = token.clone().into_bytes();
-    let place = usize::from(place) % damaged.len();
-    damaged[place] = byte % 0x80;
+    let position = usize::from(position) % damaged.len();
+    damaged[position] = byte % 0x80;
     if let Ok(damaged) = String::from_utf8(damaged)
         && damaged != token
     {

@@ -30,11 +30,11 @@ fuzz_target!(|input: Input| {
     let is_a_time = Ticks::new(input.visible_at).is_some();
     assert_eq!(receipt(&text), is_a_time.then(|| text.clone()));
 
-    let (place, byte) = input.damage;
+    let (position, byte) = input.damage;
     let mut damaged = text.clone().into_bytes();
-    let place = usize::from(place) % damaged.len();
-    damaged[place] = byte % 0x80;
+    let position = usize::from(position) % damaged.len();
+    damaged[position] = byte % 0x80;
     let damaged = String::from_utf8(damaged).expect("ASCII");
     assert!(receipt(&damaged).is_none_or(|again| again == damaged));
-    assert_eq!(receipt(&text[..place]), None, "cut short");
+    assert_eq!(receipt(&text[..position]), None, "cut short");
 });

@@ -7,7 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use trestle_identity::{
     account::{Account, AccountKey, AccountSet},
     caller::KeyRange,
-    sas::{BlobScope, Resource, Scope, Terms, Time, Token, Version, explain, mint, verify},
+    sas::{NamedResource, Scope, Terms, Time, Token, Version, explain, mint, verify},
+    spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_service::{clock::Ticks, peer::Peer};
 
@@ -38,12 +39,13 @@ fn scope(input: &Input) -> Scope {
             resource_types: "sco".to_owned(),
             encryption_scope: name,
         },
-        1 => Scope::Queue { name },
-        2 => Scope::Blob(BlobScope { path: name, is_container: true, ..BlobScope::default() }),
-        _ => Scope::Table {
-            name,
-            range: KeyRange { start_partition_key, start_row_key, end_partition_key, end_row_key },
-        },
+        1 => Scope::of_queue(name),
+        2 => Scope::of_container(name),
+        _ => {
+            let range =
+                KeyRange { start_partition_key, start_row_key, end_partition_key, end_row_key };
+            Scope::of_table(name, &range)
+        }
     }
 }
 
@@ -53,9 +55,9 @@ fuzz_target!(|input: Input| {
     let peer = Peer::in_process();
     let now = at(input.now);
 
-    for resource in
-        [None, Some(Resource::Queue("q".to_owned())), Some(Resource::Blob("c".to_owned()))]
-    {
+    let named = [(&QUEUE, "q"), (&BLOB, "c"), (&BLOB, "c/d/b")];
+    let named = named.map(|(service, name)| Some(NamedResource::new(service, name)));
+    for resource in std::iter::once(None).chain(named) {
         if let Ok(token) = Token::parse(&input.text, resource.clone()) {
             let again = Token::parse(&token.to_query(), resource.clone());
             assert_eq!(again.as_ref(), Ok(&token), "it reads back");
@@ -80,15 +82,18 @@ fuzz_target!(|input: Input| {
     };
     let text = token.to_query();
     let verified = verify(&text, None, &accounts, now, &peer);
-    let is_served = matches!(token.terms.scope, Scope::Account { .. } | Scope::Table { .. });
+    let names_itself = match &token.terms.scope {
+        Scope::Account { .. } => true,
+        Scope::Resource(scope) => scope.service == &TABLE,
+    };
     let is_early = input.start.is_some_and(|start| start > input.now.saturating_add(300));
     let is_over = input.expiry.is_some_and(|expiry| expiry <= input.now);
-    assert_eq!(verified.is_ok(), is_served && !is_early && !is_over, "{text}: {verified:?}");
+    assert_eq!(verified.is_ok(), names_itself && !is_early && !is_over, "{text}: {verified:?}");
 
-    let (place, byte) = input.damage;
+    let (position, byte) = input.damage;
     let mut damaged = text.clone().into_bytes();
-    let place = usize::from(place) % damaged.len();
-    damaged[place] = byte % 0x80;
+    let position = usize::from(position) % damaged.len();
+    damaged[position] = byte % 0x80;
     if let Ok(damaged) = String::from_utf8(damaged)
         && let Ok(caller) = verify(&damaged, None, &accounts, now, &peer)
     {

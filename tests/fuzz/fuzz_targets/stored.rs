@@ -21,7 +21,7 @@ struct Input {
     bytes: Vec<u8>,
     entity: Entity,
     ticks: u64,
-    /// What happens to the stored entity: at a place, some bytes are replaced by others.
+    /// What happens to the stored entity: at a position, some bytes are replaced by others.
     damage: Vec<(u16, u8, Vec<u8>)>,
 }
 
@@ -32,8 +32,8 @@ fuzz_target!(|input: Input| {
     if let Some(entity) = parsed {
         let written_at = Ticks::new(input.ticks).unwrap_or(Ticks::MAX);
         let mut stored = stored::seal(&stored::encode_body(&entity), written_at).to_vec();
-        for (place, len, bytes) in &input.damage {
-            let from = usize::from(*place) % (stored.len() + 1);
+        for (position, len, bytes) in &input.damage {
+            let from = usize::from(*position) % (stored.len() + 1);
             let to = (from + usize::from(*len)).min(stored.len());
             stored.splice(from..to, bytes.iter().copied());
         }

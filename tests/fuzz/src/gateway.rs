@@ -9,7 +9,7 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message;
 use tonic::body::Body;
 use tower::{ServiceBuilder, ServiceExt as _};
-use trestle_gateway::{CorsStore, IngressStack, Limits, Observe, Routes, cors, gateway};
+use trestle_gateway::{CallLimits, CallTelemetry, CorsStore, IngressStack, Routes, cors, gateway};
 use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
@@ -23,7 +23,7 @@ use trestle_service::{
     clock::{ManualClock, Ticks},
     cors::Lookup,
     layer::{
-        CallService, deadline::DeadlineLayer, facts::FactsLayer, methods::Methods,
+        CallService, call_statistics::StatisticsLayer, deadline::DeadlineLayer, methods::Methods,
         trace::TraceLayer,
     },
     propagation::Traces,
@@ -63,7 +63,7 @@ pub struct WebResponse {
 }
 
 impl WebResponse {
-    /// Whether the server says that it has a defect.
+    /// Whether the server reports a defect.
     #[must_use]
     pub fn is_defect(&self) -> bool {
         self.code.as_deref().is_some_and(|code| DEFECTS.contains(&code))
@@ -88,6 +88,7 @@ impl Gateway {
         let meter = NoopMeterProvider::new().meter("fuzz");
         let role = TableRole::new(trestle_table::TableDeps {
             engine: Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone())),
+            clock: clock.clone(),
             quotas: LiveQuotas::default(),
             meter: meter.clone(),
         });
@@ -99,7 +100,7 @@ impl Gateway {
         let queues = Upstream::local(role.server());
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
         let methods = methods.expect("the build wrote the descriptors");
-        let observe = Observe {
+        let observe = CallTelemetry {
             meter,
             methods: methods.clone(),
             random,
@@ -107,7 +108,7 @@ impl Gateway {
             access: AccessLog::hashed(b"salt"),
         };
         let second = Duration::from_secs(1);
-        let limits = Limits {
+        let limits = CallLimits {
             calls_max: 16,
             body_bytes_max: 1 << 20,
             request_within_max: second,
@@ -116,7 +117,7 @@ impl Gateway {
         let routes = Routes::default().with(TABLE, tables.clone()).with(QUEUE, queues.clone());
         let direct = ServiceBuilder::new()
             .layer(TraceLayer::new(observe.clone()))
-            .layer(FactsLayer::default())
+            .layer(StatisticsLayer::default())
             .layer(DeadlineLayer::new(second, methods))
             .layer(peer_authentication::layer(false))
             .service(routes.clone());

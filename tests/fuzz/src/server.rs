@@ -63,10 +63,11 @@ impl Server {
     #[must_use]
     pub fn new() -> Self {
         let clock = Arc::new(ManualClock::new(Ticks::new(START).expect("in range")));
-        let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock));
+        let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
         let server = Self {
             role: TableRole::new(TableDeps {
                 engine,
+                clock,
                 quotas: LiveQuotas::default(),
                 meter: NoopMeterProvider::new().meter("fuzz"),
             }),
@@ -86,7 +87,7 @@ impl Server {
     /// made: it is the library's to refuse, and it answers INTERNAL.
     ///
     /// # Panics
-    /// When the answer says that the server has a defect.
+    /// When the response reports a defect of the server.
     pub fn send(&self, method: &str, messages: &[Bytes]) {
         if messages.is_empty() {
             return;

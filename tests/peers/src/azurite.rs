@@ -26,7 +26,7 @@ const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 /// How long a receipt holds: with a backlog a cycle may take seconds.
-const HIDDEN_SECONDS: u32 = 300;
+const VISIBILITY_SECONDS: u32 = 300;
 
 type Http = legacy::Client<HttpConnector, Full<Bytes>>;
 
@@ -104,7 +104,7 @@ impl Client {
     }
 }
 
-/// What stands between the tags of an element.
+/// The text between the tags of an element.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0)
@@ -122,7 +122,7 @@ impl load::Client for Client {
     async fn cycle(&mut self) {
         self.send().await;
         let messages = self.way.messages();
-        let query = format!("&numofmessages={messages}&visibilitytimeout={HIDDEN_SECONDS}");
+        let query = format!("&numofmessages={messages}&visibilitytimeout={VISIBILITY_SECONDS}");
         let text = self.call(Method::GET, "/messages", &query, Bytes::new()).await;
         let text = text.expect("messages are received");
         let received = text.split("<QueueMessage>").skip(1).collect::<Vec<_>>();

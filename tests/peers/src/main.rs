@@ -2,7 +2,7 @@
 //! the protocol of Azure Storage beside Azurite and beside gRPC, see `rest`.
 //!
 //! `trestle-peers TRESTLE PEERS [rest]` takes the server's binary and the directory that `install.sh` filled. For each
-//! way of working, every server that is there and knows it is started on free ports of the loopback with a queue and a
+//! way of working, every installed server that supports it is started on free ports of the loopback with a queue and a
 //! backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
 //! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` 2), `BENCH_ROUNDS` their number (default 3),
 //! `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default

@@ -45,7 +45,7 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
     let data = server.data().to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", erlang.join("bin").display());
-    // The name server of Erlang would otherwise be started as a daemon, and stay.
+    // The name server of Erlang would otherwise be started as a daemon, and keep running.
     let mut command = Command::new(erlang.join("bin/epmd"));
     command.args(["-address", "127.0.0.1", "-port", &names.to_string()]);
     server.spawn(&mut command)?;

@@ -24,7 +24,7 @@ use crate::{
 
 const QUEUE: &str = "bench";
 /// How long a receipt holds: what was pushed ahead waits for the next turn.
-const HIDDEN: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
+const VISIBILITY_TIMEOUT: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
 
 struct Client {
     rpc: QueueServiceClient<Channel>,
@@ -76,7 +76,7 @@ impl Client {
             let request = ReceiveMessagesRequest {
                 queue: QUEUE.to_owned(),
                 max_messages: missing.ok(),
-                visibility_timeout: Some(HIDDEN),
+                visibility_timeout: Some(VISIBILITY_TIMEOUT),
                 ..Default::default()
             };
             let received = self.rpc.receive_messages(request).await.expect("it is received");
@@ -91,10 +91,10 @@ impl Client {
         if self.pushed.is_none() {
             let credit = self.way.ahead();
             let (grants, requests) = mpsc::channel(usize::from(credit));
-            let visibility_timeout = Some(HIDDEN);
+            let visibility_timeout = Some(VISIBILITY_TIMEOUT);
             let open =
                 StreamOpen { queue: QUEUE.to_owned(), credit: credit.into(), visibility_timeout };
-            grants.send(request(Message::Open(open))).await.expect("it is taken below");
+            grants.send(request(Message::Open(open))).await.expect("it is received below");
             let opened = self.rpc.stream_messages(ReceiverStream::new(requests)).await;
             let deliveries = opened.expect("a stream").into_inner();
             self.pushed = Some(Pushed { grants, deliveries, ready: Vec::new() });

@@ -80,6 +80,44 @@ async fn slow_body_times_out() {
 }
 
 #[tokio::test]
+async fn body_declared_too_large_is_refused_at_its_head() {
+    for front in FRONTS {
+        let endpoint = ServedFront::open(front, &[]).await;
+        // Over the limit of the operation, and over what is read to be discarded.
+        for length in [front.body_bytes_max + 1, 64 * 1024 * 1024] {
+            let length = length.to_string();
+            let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
+            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            let mut wire = endpoint.connect().await;
+
+            let started = Instant::now();
+            let response = wire.call(head.as_bytes()).await;
+
+            assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
+            assert_eq!(response.header("connection"), "close");
+            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+            assert!(wire.answer().await.is_none(), "the connection ends");
+        }
+        endpoint.is_untouched().await;
+    }
+}
+
+#[tokio::test]
+async fn response_to_a_body_over_the_limit_reaches_a_client_that_sends_all_of_it_first() {
+    for front in FRONTS {
+        let endpoint = ServedFront::open(front, &[]).await;
+        let body = vec![b' '; 3 * front.body_bytes_max];
+        let length = body.len().to_string();
+        let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
+        let head = endpoint.head(front.put.method, front.put.target, &headers);
+
+        let response = endpoint.connect().await.call(&[head.as_bytes(), &body].concat()).await;
+
+        assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
+    }
+}
+
+#[tokio::test]
 async fn accepts_a_chunked_body() {
     for front in FRONTS {
         let endpoint = ServedFront::open(front, &[]).await;
@@ -89,7 +127,7 @@ async fn accepts_a_chunked_body() {
         let large = chunked(&vec![b' '; front.body_bytes_max + 1], 10_000);
         let response = endpoint.connect().await.call(&[head.as_bytes(), &large].concat()).await;
         assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
-        // Sizes that are none, and an end that does not come.
+        // Malformed sizes, and a missing end.
         for body in [&b"zz\r\nabc\r\n0\r\n\r\n"[..], b"-1\r\n\r\n", b"ffffffffffffffff1\r\n"] {
             lies(&endpoint, &[head.as_bytes(), body].concat()).await;
         }
@@ -178,7 +216,7 @@ async fn responses_are_compressed_if_configured_and_accepted() {
 }
 
 #[tokio::test]
-async fn connection_stays_open_after_a_failed_request() {
+async fn connection_is_kept_open_after_a_failed_request() {
     for front in FRONTS {
         let endpoint = ServedFront::open(front, &[]).await;
         let mut wire = endpoint.connect().await;
@@ -216,7 +254,7 @@ async fn connection_stays_open_after_a_failed_request() {
 }
 
 #[tokio::test]
-async fn refusal_before_the_body_drains_it_and_keeps_the_connection() {
+async fn an_error_before_the_body_drains_it_and_keeps_the_connection() {
     for front in FRONTS {
         let endpoint = ServedFront::open(front, &[]).await;
         let list = endpoint.head("GET", front.list, &[]);

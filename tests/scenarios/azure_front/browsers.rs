@@ -12,7 +12,7 @@ const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <MaxAgeInSeconds>1</MaxAgeInSeconds><ExposedHeaders /><AllowedHeaders>*</AllowedHeaders>\
     </CorsRule></Cors></StorageServiceProperties>";
 
-async fn door_with_rules(front: &'static Front) -> ServedFront {
+async fn edge_with_rules(front: &'static Front) -> ServedFront {
     let endpoint = ServedFront::open(front, &[]).await;
     let set = Call {
         method: "PUT",
@@ -42,7 +42,7 @@ const HEADERS: &str = "access-control-request-headers";
 #[tokio::test]
 async fn preflight_is_answered_by_the_cors_rules() {
     for front in FRONTS {
-        let endpoint = door_with_rules(front).await;
+        let endpoint = edge_with_rules(front).await;
         let asked = [(ORIGIN, "http://b"), (METHOD, "PUT"), (HEADERS, "x-ms-date,content-type")];
         for account in ["devstoreaccount1", "devstoreaccount1-secondary"] {
             let response = preflight(&endpoint, account, &asked).await;
@@ -65,7 +65,7 @@ async fn preflight_is_answered_by_the_cors_rules() {
 #[tokio::test]
 async fn preflight_without_a_matching_rule_is_rejected() {
     for front in FRONTS {
-        let endpoint = door_with_rules(front).await;
+        let endpoint = edge_with_rules(front).await;
         for asked in [
             [(ORIGIN, "http://c"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
             [(ORIGIN, "HTTP://A"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
@@ -87,7 +87,7 @@ async fn preflight_without_a_matching_rule_is_rejected() {
 #[tokio::test]
 async fn rejects_a_preflight_without_a_requested_method() {
     for front in FRONTS {
-        let endpoint = door_with_rules(front).await;
+        let endpoint = edge_with_rules(front).await;
         for asked in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
             let response = preflight(&endpoint, "devstoreaccount1", asked).await;
             assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{asked:?}");
@@ -98,7 +98,7 @@ async fn rejects_a_preflight_without_a_requested_method() {
 #[tokio::test]
 async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
     for front in FRONTS {
-        let endpoint = door_with_rules(front).await;
+        let endpoint = edge_with_rules(front).await;
         for (target, status) in [(front.list, 200), (front.absent.0, 404)] {
             let response = endpoint.get(target, &[(ORIGIN, "http://a")]).await;
             assert_eq!(response.status, status, "{response:?}");
@@ -146,7 +146,7 @@ async fn wildcard_rule_answers_with_a_wildcard_and_without_credentials() {
 #[tokio::test]
 async fn changed_cors_rules_apply_at_once() {
     for front in FRONTS {
-        let endpoint = door_with_rules(front).await;
+        let endpoint = edge_with_rules(front).await;
         let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
         assert_eq!(preflight(&endpoint, "devstoreaccount1", &asked).await.status, 200);
         let target = "/?restype=service&comp=properties";
@@ -226,6 +226,6 @@ async fn cors_rules_have_the_limits_of_the_service() {
             assert_eq!(response.failure(), (400, code), "{rules}");
         }
         let read = endpoint.get("/?restype=service&comp=properties", &[]).await;
-        assert!(read.text().contains(&"x".repeat(253)), "those before stay: {read:?}");
+        assert!(read.text().contains(&"x".repeat(253)), "the earlier rules remain: {read:?}");
     }
 }

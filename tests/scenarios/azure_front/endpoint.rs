@@ -122,7 +122,7 @@ impl ServedFront {
         Wire(BufReader::new(TcpStream::connect(&self.address).await.unwrap()))
     }
 
-    /// Says something on a connection of its own, and no more; what is answered, if anything.
+    /// Sends bytes on a connection of its own, and no more; returns the response, if any.
     pub(super) async fn last(&self, bytes: &[u8]) -> Option<RestResponse> {
         let mut wire = self.connect().await;
         wire.send(bytes).await;
@@ -200,9 +200,9 @@ impl ServedFront {
         let (parts, _) = request.to_http(&self.address).into_parts();
         let mut head = format!("{method} {target} HTTP/1.1\r\n");
         for (name, value) in &parts.headers {
-            // What has chunks has no length but one that a test says.
-            let is_said = name != "content-length" || named.contains(&name.as_str());
-            if is_said || !named.contains(&"transfer-encoding") {
+            // What has chunks has no length but one that a test sets.
+            let is_set = name != "content-length" || named.contains(&name.as_str());
+            if is_set || !named.contains(&"transfer-encoding") {
                 head.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
             }
         }

@@ -1,4 +1,4 @@
-//! Heads of requests: how much may be in them, and what each part of them says.
+//! Heads of requests: how much may be in them, and the meaning of each part.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -78,7 +78,7 @@ async fn slow_request_head_closes_the_connection() {
             ServedFront::open(front, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
         let head = endpoint.head("GET", front.list, &[]);
 
-        // Each byte says that the client is still there, and none ends the head.
+        // Each byte shows that the client is still connected, and none ends the head.
         let mut wire = endpoint.connect().await;
         for byte in &head.as_bytes()[..20] {
             wire.send(&[*byte]).await;
@@ -184,7 +184,7 @@ async fn responses_over_http2_have_the_headers_of_http1() {
 }
 
 #[tokio::test]
-async fn accepts_every_known_api_version_and_echoes_it() {
+async fn accepts_every_api_version_and_echoes_it() {
     for front in FRONTS {
         let endpoint = ServedFront::open(front, &[]).await;
         for version in ["2009-09-19", "2013-08-15", "2019-02-02", NEWEST, "2099-12-31"] {
@@ -264,7 +264,7 @@ async fn rejected_credentials_are_counted_by_reason() {
         }
         let metrics = endpoint.metrics().await;
         let refused = metrics.lines().find(|line| {
-            line.starts_with("trestle_rpc_server_refusals_total{")
+            line.starts_with("trestle_rpc_server_rejections_total{")
                 && line.contains("AUTHENTICATION_FAILED")
         });
         assert!(refused.is_some_and(|line| line.ends_with(" 3")), "{metrics}");

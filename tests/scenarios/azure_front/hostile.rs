@@ -1,7 +1,7 @@
 //! Requests that are made to find out what a server makes of them: dates, credentials, escapes.
 
 use prost_types::Timestamp;
-use trestle_azure::xml::http_date;
+use trestle_azure::date::http_date;
 use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::endpoint::{ACCOUNT, FRONTS, QUEUES, ServedFront};
@@ -154,7 +154,7 @@ async fn rejected_sas_token_names_the_malformed_field() {
         let fields = "sv=2019-02-02&ss=tq&srt=sco&sp=rl";
         let signature = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
         for (expiry, detail) in [
-            ("&se=tomorrow", "se: must be a time in UTC"),
+            ("&se=tomorrow", "se: must be a time such as 2026-01-31"),
             ("", "se: required"),
             ("&se=2090-01-01", "the account, its key or the signature is wrong"),
         ] {

@@ -36,7 +36,7 @@ async fn overload_is_503_with_retry_after() {
         let mut response = endpoint.put(&body, &[]).await;
         while response.status != 503 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            // One of those before may have been turned away while the last one was here.
+            // An earlier one may have been rejected while the last one was in flight.
             let mut wire = endpoint.connect().await;
             wire.send(&[head.as_bytes(), &most].concat()).await;
             held.push(wire);

@@ -1,4 +1,4 @@
-//! Requests that are none.
+//! Malformed requests.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -58,7 +58,7 @@ async fn unknown_operations_have_their_own_codes() {
         ("GET", "/?comp=list&timeout=soon", 400, "InvalidQueryParameterValue"),
     ] {
         let request = RestRequest::queue(method, target);
-        // What has a body says how long it is.
+        // A request with a body declares its length.
         let request = if method == "PATCH" { request.with("content-length", "0") } else { request };
         assert_eq!(rest.send(request).await.failure(), (status, code), "{method} {target}");
     }

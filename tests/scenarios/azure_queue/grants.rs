@@ -7,7 +7,7 @@ use trestle_tests::{
 
 /// A token for the messages of `orders`.
 fn of_queue(permissions: &str) -> String {
-    token(terms(Scope::Queue { name: "orders".to_owned() }, permissions))
+    token(terms(Scope::of_queue("orders"), permissions))
 }
 
 /// A token for the account.
@@ -80,7 +80,7 @@ async fn queue_sas_allows_only_its_permissions() {
 async fn stored_policy_grants_and_revokes_permissions() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let scope = Scope::Queue { name: "orders".to_owned() };
+    let scope = Scope::of_queue("orders");
     let token = token(terms_by_policy(scope, "readers"));
     let set = |permission: &str| {
         let body = format!(
@@ -161,7 +161,7 @@ async fn rejects_an_invalid_sas_token() {
 async fn stored_policy_is_checked_before_protocol_and_address_and_then_permissions() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
-    let bare = terms_by_policy(Scope::Queue { name: "orders".to_owned() }, "readers");
+    let bare = terms_by_policy(Scope::of_queue("orders"), "readers");
     let addresses = Some(AddressRange::parse("10.9.9.9".to_owned()).unwrap());
     let elsewhere = token(Terms { addresses, ..bare.clone() });
     let encrypted = token(Terms { protocol: Some(Protocol::Https), ..bare });

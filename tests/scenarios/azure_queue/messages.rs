@@ -36,7 +36,7 @@ async fn put_peek_and_get_return_their_xml_elements() {
     assert!(received.only("InsertionTime").ends_with(" GMT"), "{received:?}");
     assert_eq!(received.header("cache-control"), "no-cache");
 
-    // Hidden now: nothing to receive, which is no failure.
+    // Invisible now: nothing to receive, which is not an error.
     for query in ["", "?peekonly=true"] {
         let none = rest.call("GET", &format!("/orders/messages{query}")).await;
         assert_eq!(none.status, 200);
@@ -171,7 +171,7 @@ async fn out_of_range_update_is_rejected_with_the_limits() {
     assert_eq!(deleted.status, 204, "nothing has changed");
 }
 
-/// No source tells which of the two Azure finds first.
+/// No source documents which of the two Azure reports first.
 #[tokio::test]
 async fn out_of_range_parameter_takes_precedence_over_a_missing_queue() {
     let rest = QueueRest::start().await;

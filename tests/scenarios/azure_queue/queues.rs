@@ -13,7 +13,7 @@ async fn recreating_a_queue_compares_metadata() {
     assert_eq!((created.status, created.text()), (201, ""));
     assert_eq!(created.header("content-length"), "0");
 
-    // The stray header of one client says nothing.
+    // The stray header of one client has no meaning.
     let again = RestRequest::queue("PUT", "/orders").with("x-ms-meta-kind", "a");
     let again = rest.send(again.with("x-ms-meta", "{'kind': 'a'}")).await;
     assert_eq!((again.status, again.text()), (204, ""));
@@ -35,7 +35,7 @@ async fn set_metadata_replaces_all_and_get_returns_the_message_count() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "one").await;
-    rest.message("orders", "?visibilitytimeout=60", "hidden").await;
+    rest.message("orders", "?visibilitytimeout=60", "delayed").await;
 
     let set = RestRequest::queue("PUT", "/orders?comp=metadata").with("x-ms-meta-first", "a b");
     assert_eq!(rest.send(set.with("x-ms-meta-second", "2")).await.status, 204);

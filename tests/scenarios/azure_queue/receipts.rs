@@ -69,7 +69,7 @@ async fn update_without_a_body_keeps_the_text_and_zero_timeout_makes_visible() {
 }
 
 #[tokio::test]
-async fn receipt_stays_valid_after_the_timeout_until_the_next_receive() {
+async fn receipt_remains_valid_after_the_timeout_until_the_next_receive() {
     let rest = QueueRest::start().await;
     rest.queue("orders").await;
     rest.message("orders", "", "text").await;

@@ -58,7 +58,7 @@ async fn secondary_is_signed_with_or_without_its_suffix() {
 }
 
 #[tokio::test]
-async fn account_is_taken_from_the_host() {
+async fn account_is_parsed_from_the_host() {
     let rest = QueueRest::start().await;
     let hosted = |method: &str, target: &str| {
         RestRequest::queue(method, "")

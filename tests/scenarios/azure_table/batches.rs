@@ -254,7 +254,7 @@ async fn rejects_a_batch_with_unread_parts() {
         good.replace("--c1", "--c2"),
         good.replacen("--c1\r\n", "", 1),
         good.replace("--c1--\r\n", ""),
-        // Another request stands behind the end of the change set.
+        // Another request follows the end of the change set.
         good.replace("--c1--\r\n", &format!("--c1--\r\n{}", new("3"))),
         good.replace("--c1--\r\n", &format!("--c1--\r\n--c1\r\n{}--c1--\r\n", new("3"))),
         good.replace("--b1--\r\n", ""),

@@ -7,7 +7,7 @@ const BODY: &str = r#"{"PartitionKey":"p","RowKey":"r","Timestamp":null,"age":"3
 const AT: &str = "/tab(PartitionKey='p',RowKey='r')";
 
 #[tokio::test]
-async fn entity_goes_through_every_operation() {
+async fn entity_supports_every_operation() {
     let rest = Rest::start();
     rest.table("tab").await;
 

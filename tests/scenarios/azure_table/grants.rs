@@ -13,7 +13,7 @@ const PROPERTIES: &str = "/?restype=service&comp=properties";
 const AT: &str = "/tab(PartitionKey='p',RowKey='r')";
 
 fn tab() -> Scope {
-    Scope::Table { name: "tab".to_owned(), range: KeyRange::default() }
+    Scope::of_table("tab", &KeyRange::default())
 }
 
 /// A token for the account.
@@ -21,7 +21,7 @@ fn of_account(services: &str, resource_types: &str, permissions: &str) -> String
     token(terms(over_account(services, resource_types), permissions))
 }
 
-/// Asks with a token instead of a key; what is sent else is in `request`, whose target stays.
+/// Sends `request`, with its target, with a token instead of a key.
 async fn with(rest: &Rest, token: &str, target: &str, request: RestRequest) -> RestResponse {
     let separator = if target.contains('?') { '&' } else { '?' };
     let target = format!("/devstoreaccount1{target}{separator}{token}");
@@ -172,7 +172,7 @@ async fn empty_batch_needs_a_sas_for_entities() {
             .with("content-type", "multipart/mixed; boundary=b1")
             .body(body)
     };
-    let absent = Scope::Table { name: "absent".to_owned(), range: KeyRange::default() };
+    let absent = Scope::of_table("absent", &KeyRange::default());
     for (token, failure) in [
         (of_account("b", "sco", "a"), (403, "AuthorizationServiceMismatch")),
         (of_account("t", "sc", "a"), (403, "AuthorizationResourceTypeMismatch")),

@@ -1,4 +1,4 @@
-//! Queries, options and batches that are made to do harm, or are none.
+//! Queries, options and batches that are hostile or malformed.
 
 use trestle_tests::{Rest, RestRequest, RestResponse};
 
@@ -144,7 +144,7 @@ async fn unsupported_formats_verbs_and_options_have_their_codes() {
         let response = rest.send(request.clone()).await;
         assert_eq!(response.failure(), failure, "{request:?}");
     }
-    // What says nothing of the format gets the usual one.
+    // A request without a format gets the default.
     for request in [RestRequest::table("GET", "/tab()").without("accept"), get("*/*")] {
         let response = rest.send(request).await;
         let kind = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8";
@@ -181,13 +181,13 @@ fn batch(content_type: &str, body: impl AsRef<[u8]>) -> RestRequest {
     RestRequest::table("POST", "/$batch").with("content-type", content_type).body(body)
 }
 
-/// A batch with one change set of what stands in it as it is.
+/// A batch with one change set of this text.
 fn change_set(parts: &str) -> RestRequest {
     let head = "--b1\r\nContent-Type: multipart/mixed; boundary=c1\r\n\r\n";
     batch(MULTIPART, format!("{head}{parts}--c1--\r\n--b1--\r\n"))
 }
 
-/// A part with a request as it stands there.
+/// A part with a request of this text.
 fn part(request: &str) -> String {
     format!("--c1\r\nContent-Type: application/http\r\n\r\n{request}\r\n")
 }
@@ -215,7 +215,7 @@ async fn malformed_batches_change_nothing() {
         batch(MULTIPART, "--b1\r\n".repeat(20_000)),
         batch(MULTIPART, format!("--b1\r\n{headers}\r\n--b1--")),
         batch(MULTIPART, "--b1\r\nContent-Type application/http\r\n\r\nGET /tab HTTP/1.1\r\n"),
-        // Changes that stand outside of a change set.
+        // Changes outside of a change set.
         batch(
             MULTIPART,
             format!("--b1\r\nContent-Type: application/http\r\n\r\n{}\r\n--b1--", insert("1")),

@@ -46,10 +46,10 @@ async fn applies_filter_and_select() {
 
     let response = rest.send(RestRequest::table("GET", "/tab?$filter=aaa%20bbb%20ccc")).await;
     assert_eq!(response.failure(), (400, "InvalidInput"));
-    let said = r#""value":"Syntax error at position 7 in 'aaa bbb ccc'."#;
-    assert!(response.text().contains(said), "{response:?}");
+    let expected = r#""value":"Syntax error at position 7 in 'aaa bbb ccc'."#;
+    assert!(response.text().contains(expected), "{response:?}");
     let response = rest.send(RestRequest::table("GET", "/Tables?$filter=aaa%20bbb%20ccc")).await;
-    assert!(response.text().contains(said), "{response:?}");
+    assert!(response.text().contains(expected), "{response:?}");
     let response = rest.send(RestRequest::table("GET", "/tab?$filter=n%20eq%20null")).await;
     assert_eq!(response.failure(), (400, "InvalidInput"));
     let body = r#"{"PartitionKey":"p","RowKey":"new"}"#;
@@ -62,7 +62,7 @@ async fn applies_filter_and_select() {
         assert_eq!(rest.send(request).await.failure(), (501, "NotImplemented"));
     }
     assert_eq!(rows(&rest.send(RestRequest::table("GET", "/tab")).await).len(), 5);
-    // Half of a mark is none.
+    // Half of a continuation token is invalid.
     let response = rest.send(RestRequest::table("GET", "/tab?NextRowKey=1!4!abcd")).await;
     assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
 }
@@ -103,9 +103,9 @@ async fn continuation_works_after_its_entity_was_deleted() {
     assert_eq!(rows(&first), ["00", "01", "02"]);
     let mark = first.header("x-ms-continuation-nextpartitionkey").to_owned();
     assert!(mark.starts_with("1!"), "{first:?}");
-    let gone =
+    let deleted =
         RestRequest::table("DELETE", "/tab(PartitionKey='p',RowKey='03')").with("if-match", "*");
-    assert_eq!(rest.send(gone).await.status, 204);
+    assert_eq!(rest.send(deleted).await.status, 204);
     let target = |mark: &str| format!("/tab?$top=3&NextPartitionKey={}", mark.replace('!', "%21"));
     let second = rest.send(RestRequest::table("GET", &target(&mark))).await;
     assert_eq!(rows(&second), ["04", "05", "06"]);
@@ -115,7 +115,7 @@ async fn continuation_works_after_its_entity_was_deleted() {
         assert_eq!(rows(&third), [""; 0]);
         assert_eq!(third.header("x-ms-continuation-nextpartitionkey"), "");
     }
-    // An empty mark is none; a damaged one, or one of another query, is refused.
+    // An empty continuation token is ignored; a damaged one, or one of another query, is rejected.
     assert_eq!(
         rows(&rest.send(RestRequest::table("GET", "/tab?NextPartitionKey=&NextRowKey=")).await)
             .len(),

@@ -19,7 +19,7 @@ async fn accepts_shared_key_and_lite_over_the_raw_uri() {
             let response = rest.send(RestRequest::table("GET", target).scheme(Some(scheme))).await;
             assert_eq!(response.status, 200, "{scheme:?} {target}: {response:?}");
         }
-        // The verb that is sent is signed, not the one that it stands for.
+        // The verb that is sent is signed, not the one in X-HTTP-Method.
         let merge = RestRequest::json("POST", "/tab(PartitionKey='p',RowKey='a%20b')", "{}");
         let merge = merge.with("x-http-method", "MERGE").scheme(Some(scheme));
         assert_eq!(rest.send(merge).await.status, 204, "{scheme:?}");

@@ -58,21 +58,21 @@ async fn table_is_described_at_each_metadata_level() {
     );
     let name = "\"TableName\":\"tab\"".to_owned();
     let metadata = |of: &str| format!("\"odata.metadata\":\"{base}/$metadata#Tables{of}\",");
-    for (level, says, own) in
+    for (level, has_metadata, own) in
         [("no", false, &name), ("minimal", true, &name), ("full", true, &full)]
     {
         let accept = format!("application/json;odata={level}metadata");
-        let said = |of: &str| if says { metadata(of) } else { String::new() };
+        let annotation = |of: &str| if has_metadata { metadata(of) } else { String::new() };
         let create = RestRequest::json("POST", "/Tables", r#"{"TableName":"tab"}"#);
         let created = rest.send(create.with("accept", &accept)).await;
         let one =
             rest.send(RestRequest::table("GET", "/Tables('tab')").with("accept", &accept)).await;
         let list = rest.send(RestRequest::table("GET", "/Tables").with("accept", &accept)).await;
 
-        let element = format!("{{{}{own}}}", said("/@Element"));
+        let element = format!("{{{}{own}}}", annotation("/@Element"));
         assert_eq!((created.status, created.text()), (201, &*element), "{level}");
         assert_eq!((one.status, one.text()), (200, &*element), "{level}");
-        assert_eq!(list.text(), format!("{{{}\"value\":[{{{own}}}]}}", said("")), "{level}");
+        assert_eq!(list.text(), format!("{{{}\"value\":[{{{own}}}]}}", annotation("")), "{level}");
         let kind = format!("{accept};streaming=true;charset=utf-8");
         for response in [&created, &one, &list] {
             assert_eq!(response.header("content-type"), kind);

@@ -11,7 +11,7 @@ use super::{TABLE_ABSENT, over_account, over_table};
 
 service_scenario!(
     accounts_with_equal_table_names_are_isolated,
-    tokens_of_another_account_are_refused,
+    tokens_of_another_account_are_rejected,
     sas_grants_apply_to_their_account_only,
 );
 
@@ -50,7 +50,7 @@ async fn accounts_with_equal_table_names_are_isolated(service: &Service) {
     assert_eq!(service.owner().list("", None, "").await.unwrap().0, [""; 0]);
 }
 
-async fn tokens_of_another_account_are_refused(service: &Service) {
+async fn tokens_of_another_account_are_rejected(service: &Service) {
     let (one, two) = worlds(service);
     for world in [&one, &two] {
         for name in ["aaa", "bbb"] {

@@ -19,7 +19,7 @@ service_scenario!(
     sas_of_another_service_is_denied_on_every_method,
     service_and_container_calls_need_resource_type_and_permission,
     entity_calls_need_their_permissions,
-    table_sas_reaches_its_table_only,
+    table_sas_permits_its_table_only,
     denied_calls_do_not_reveal_whether_a_table_exists,
 );
 
@@ -78,12 +78,12 @@ async fn service_and_container_calls_need_resource_type_and_permission(service: 
             let what = format!("{resource_types} {permissions} {call}: {outcome:?}");
             match outcome {
                 Ok(()) => assert!(allowed.contains(&call), "{what}"),
-                Err(refusal) if call.ends_with("policies") => {
-                    assert_eq!(refusal.kind(), FAILURE, "{what}");
+                Err(error) if call.ends_with("policies") => {
+                    assert_eq!(error.kind(), FAILURE, "{what}");
                 }
-                Err(refusal) => {
+                Err(error) => {
                     assert!(!allowed.contains(&call), "{what}");
-                    assert!([NO_TYPE, NO_PERMISSION].contains(&refusal.kind()), "{what}");
+                    assert!([NO_TYPE, NO_PERMISSION].contains(&error.kind()), "{what}");
                 }
             }
         }
@@ -142,10 +142,10 @@ async fn entity_calls_need_their_permissions(service: &Service) {
                 let what = format!("{authority:?} {call}: {outcome:?}");
                 let allowed = needed(call).chars().all(|letter| permissions.contains(letter));
                 match outcome {
-                    Err(refusal) if refusal.kind() == NO_PERMISSION => assert!(!allowed, "{what}"),
-                    Err(refusal) => {
+                    Err(error) if error.kind() == NO_PERMISSION => assert!(!allowed, "{what}"),
+                    Err(error) => {
                         assert_eq!(call, "batch insert", "{what}");
-                        assert_eq!(refusal.code, Code::AlreadyExists, "{what}");
+                        assert_eq!(error.code, Code::AlreadyExists, "{what}");
                     }
                     Ok(()) => assert!(allowed, "{what}"),
                 }
@@ -157,7 +157,7 @@ async fn entity_calls_need_their_permissions(service: &Service) {
     }
 }
 
-async fn table_sas_reaches_its_table_only(service: &Service) {
+async fn table_sas_permits_its_table_only(service: &Service) {
     service.owner().create("Mine").await.unwrap();
     service.owner().create("seen").await.unwrap();
     let world = service.granted(over_table("mine", "raud"));

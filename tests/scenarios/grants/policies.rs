@@ -75,7 +75,7 @@ async fn policy_is_valid_between_start_and_expiry(service: &Service) {
         owner.set_policies(vec![stored.clone()]).await.unwrap();
         match held.query("").await {
             Ok(entities) => assert!(holds && entities.is_empty(), "{stored:?}"),
-            Err(refusal) => assert_eq!((refusal.kind(), holds), (NOT_AUTHENTIC, false)),
+            Err(error) => assert_eq!((error.kind(), holds), (NOT_AUTHENTIC, false)),
         }
     }
 }

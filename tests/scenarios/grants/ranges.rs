@@ -14,7 +14,7 @@ use super::{ENTITY_ABSENT, FAILURE, NO_PERMISSION, keys, over_range};
 service_scenario!(
     entities_outside_the_range_are_denied_whether_they_exist_or_not,
     scans_return_the_range_only,
-    page_tokens_do_not_leave_the_range,
+    page_tokens_are_confined_to_the_range,
     explain_shows_the_narrowed_range,
     a_batch_with_one_operation_outside_writes_nothing_and_names_it,
     import_denies_each_entity_outside_the_range,
@@ -45,7 +45,7 @@ async fn filled(service: &Service) -> (Table, Table) {
     let owner = service.owner().table("ranges").await;
     let entities = every_key().map(|(partition, row)| entity(partition, row, [int("n", 1)]));
     assert_eq!(owner.import(None, vec![entities.collect()]).await.unwrap(), []);
-    let held = service.granted(over_range("ranges", "raud", middle()));
+    let held = service.granted(over_range("ranges", "raud", &middle()));
     (owner, held.existing_table("Ranges"))
 }
 
@@ -82,7 +82,7 @@ async fn entities_outside_the_range_are_denied_whether_they_exist_or_not(service
     assert_eq!(held.get("c", "absent").await.unwrap_err().kind(), ENTITY_ABSENT);
     let absent = held.get("z", "absent").await.unwrap_err();
     let present = held.get("e", "1").await.unwrap_err();
-    assert_eq!(absent, present, "nothing tells the two apart");
+    assert_eq!(absent, present, "the two are indistinguishable");
 }
 
 async fn scans_return_the_range_only(service: &Service) {
@@ -100,15 +100,15 @@ async fn scans_return_the_range_only(service: &Service) {
     let scanned: u64 = messages.iter().map(|m| m.cost.as_ref().unwrap().scanned).sum();
     assert_eq!(scanned as usize, inside().len(), "what is outside is not even read");
 
-    let backwards = over_range("ranges", "r", keys(("d", ""), ("b", "")));
+    let backwards = over_range("ranges", "r", &keys(("d", ""), ("b", "")));
     let nothing = service.granted(backwards).existing_table("ranges");
     assert_eq!(nothing.query("").await.unwrap(), []);
-    let no_reader = service.granted(over_range("ranges", "aud", middle()));
+    let no_reader = service.granted(over_range("ranges", "aud", &middle()));
     let refused = no_reader.existing_table("ranges").query("").await.unwrap_err();
     assert_eq!(refused.kind(), NO_PERMISSION);
 }
 
-async fn page_tokens_do_not_leave_the_range(service: &Service) {
+async fn page_tokens_are_confined_to_the_range(service: &Service) {
     let (owner, held) = filled(service).await;
     let page = |table: Table, page_token: String| async move {
         let request = QueryEntitiesRequest { page_size: Some(1), page_token, ..Default::default() };
@@ -116,11 +116,11 @@ async fn page_tokens_do_not_leave_the_range(service: &Service) {
         (entities, response.next_page_token)
     };
     let mut token = String::new();
-    let mut places = 0;
+    let mut positions = 0;
     loop {
         let request = QueryEntitiesRequest { page_token: token.clone(), ..Default::default() };
         let (entities, response) = held.page(request).await.unwrap();
-        assert!(inside().ends_with(&found(&entities)), "after {places}: {entities:?}");
+        assert!(inside().ends_with(&found(&entities)), "after {positions}: {entities:?}");
         assert_eq!(response.next_page_token, "");
         let resume_token = token.clone();
         let request = StreamEntitiesRequest { resume_token, ..Default::default() };
@@ -128,12 +128,12 @@ async fn page_tokens_do_not_leave_the_range(service: &Service) {
         let streamed = messages.iter().flat_map(|m| stored::decode_entities(&m.entities).unwrap());
         assert_eq!(found(&streamed.collect::<Vec<_>>()), found(&entities));
         (_, token) = page(owner.clone(), token).await;
-        places += 1;
+        positions += 1;
         if token.is_empty() {
             break;
         }
     }
-    assert_eq!(places, every_key().count());
+    assert_eq!(positions, every_key().count());
 }
 
 async fn explain_shows_the_narrowed_range(service: &Service) {
@@ -176,7 +176,7 @@ async fn a_batch_with_one_operation_outside_writes_nothing_and_names_it(service:
     held.batch(operations).await.unwrap();
     assert_eq!(owner.rows("PartitionKey eq 'd'").await.unwrap(), ["2", "25", "3", "4"]);
 
-    let adder = service.granted(over_range("ranges", "a", middle())).existing_table("ranges");
+    let adder = service.granted(over_range("ranges", "a", &middle())).existing_table("ranges");
     let operations = vec![insert_op(new("26")), upsert_op(new("3"), WriteMode::Merge)];
     let refused = adder.batch(operations).await.unwrap_err();
     assert_eq!((refused.kind(), refused.index), (NO_PERMISSION, Some(1)));
@@ -190,13 +190,14 @@ async fn import_denies_each_entity_outside_the_range(service: &Service) {
 
     let failures = held.import(Some(WriteMode::Replace), chunks).await.unwrap();
 
-    let outside = |place: &usize| {
-        let key = every_key().nth(*place).unwrap();
+    let outside = |position: &usize| {
+        let key = every_key().nth(*position).unwrap();
         !is_inside(key.0, key.1)
     };
-    let expected: Vec<_> = (0..entities.len()).filter(outside).map(|place| place as u64).collect();
-    let places: Vec<_> = failures.iter().map(|(place, _)| *place).collect();
-    assert_eq!(places, expected);
+    let expected: Vec<_> =
+        (0..entities.len()).filter(outside).map(|position| position as u64).collect();
+    let positions: Vec<_> = failures.iter().map(|(position, _)| *position).collect();
+    assert_eq!(positions, expected);
     for (_, status) in failures {
         assert_eq!(Code::from(status.code), Code::PermissionDenied);
     }

@@ -112,8 +112,8 @@ impl Plain {
         let Some(rows) = &mut rows else {
             return (refused("TABLE_NOT_FOUND", Some(0)), versions);
         };
-        if let Some(refusal) = misfit(writes) {
-            return (refusal, versions);
+        if let Some(error) = misfit(writes) {
+            return (error, versions);
         }
         // The entities of a batch are written at one time, which is their version.
         let number = self.writes + 1;
@@ -150,7 +150,7 @@ impl Row {
     }
 }
 
-/// The refusal of a batch as a whole.
+/// The error of a batch as a whole.
 fn misfit(writes: &[Write]) -> Option<Outcome> {
     let mut seen = HashSet::new();
     for (index, write) in writes.iter().enumerate() {
@@ -172,8 +172,8 @@ fn apply(
     required: Option<Required>,
     version: usize,
 ) -> Result<(), &'static str> {
-    let place = ordered(write.key());
-    let stored = rows.get(&place);
+    let position = ordered(write.key());
+    let stored = rows.get(&position);
     match (write, stored) {
         (Write::Insert(..), Some(_)) => return Err("ENTITY_ALREADY_EXISTS"),
         (Write::Update(..) | Write::Delete(..), None) => return Err("RESOURCE_NOT_FOUND"),
@@ -186,7 +186,7 @@ fn apply(
     }
     let (key, properties, mode) = match write {
         Write::Delete(..) => {
-            rows.remove(&place);
+            rows.remove(&position);
             return Ok(());
         }
         Write::Insert(key, properties) => (key, properties, WriteMode::Replace),
@@ -204,7 +204,7 @@ fn apply(
         row: key.1.to_owned(),
         properties: merged(before, properties),
     };
-    rows.insert(place, row);
+    rows.insert(position, row);
     Ok(())
 }
 

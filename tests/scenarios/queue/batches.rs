@@ -106,9 +106,9 @@ async fn repeated_send_returns_earlier_failures(world: &World) {
     for other in [corrected, fewer] {
         assert_eq!(other.len(), 3);
         assert_eq!((&other[0], &other[2]), (&first[0], &first[2]));
-        let refusal = other[1].as_ref().unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-        assert_eq!(refusal.fields, ["messages[1]"]);
+        let error = other[1].as_ref().unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(error.fields, ["messages[1]"]);
     }
     queue.send_as("r2", vec![large()]).await.unwrap()[0].as_ref().unwrap_err();
     queue.send_as("r2", vec![text("c")]).await.unwrap()[0].as_ref().unwrap_err();
@@ -161,7 +161,7 @@ async fn duplicate_within_the_window_returns_the_first_message(world: &World) {
     assert_eq!(again[2], SentMessage { duplicate: true, ..again[1].clone() });
     let received = queue.receive(32, seconds(30)).await.unwrap();
     assert_eq!(texts(&received), ["a", "b"]);
-    // Also when the first is long gone.
+    // Also when the first was deleted long ago.
     queue.delete_all(received.iter().map(receipt_of).collect()).await.unwrap();
 
     tokio::time::sleep(std::time::Duration::from_millis(2200)).await;
@@ -184,9 +184,9 @@ async fn clear_removes_deduplication_ids(world: &World) {
 async fn deduplication_ids_need_a_window(world: &World) {
     let queue = world.queue("jobs").await;
 
-    let refusal = queue.send_all(vec![text("a"), unique(text("b"), "id")]).await.unwrap_err();
+    let error = queue.send_all(vec![text("a"), unique(text("b"), "id")]).await.unwrap_err();
 
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refusal.fields, ["messages[1].deduplication_id"]);
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(error.fields, ["messages[1].deduplication_id"]);
     assert_eq!(queue.count().await, 0, "nothing was sent");
 }

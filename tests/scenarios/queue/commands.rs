@@ -90,7 +90,7 @@ async fn properties_are_printed_as_set_and_unset_parts_are_kept() {
     lines(&set(&printed));
     assert_eq!(get(), all, "what is printed can be set");
 
-    for (text, said) in [
+    for (text, expected) in [
         ("", "EOF"),
         (r#"{"cors":{}}"#, "as `get` prints it"),
         (r#"{"loging":{}}"#, "`loging`"),
@@ -100,7 +100,7 @@ async fn properties_are_printed_as_set_and_unset_parts_are_kept() {
         let output = set(text);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains(said), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
     }
     assert_eq!(get(), all);
 }
@@ -119,7 +119,7 @@ async fn commands_send_receive_delete_and_report_errors() {
     let stats = lines(&run(&["stats", "jobs", "--json"]));
     assert!(stats[0].contains("\"messages\":0"), "{stats:?}");
 
-    for (args, code, said) in [
+    for (args, code, expected) in [
         (&["clear", "jobs"][..], 2, "--yes"),
         (&["send", "nothing", "a"], 3, "QUEUE_NOT_FOUND"),
         (&["create", "jobs"], 4, "QUEUE_ALREADY_EXISTS"),
@@ -128,7 +128,7 @@ async fn commands_send_receive_delete_and_report_errors() {
         let output = run(args);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {errors}");
-        assert!(errors.contains(said), "{args:?}: {errors}");
+        assert!(errors.contains(expected), "{args:?}: {errors}");
     }
     lines(&run(&["clear", "jobs", "--yes"]));
     lines(&run(&["delete", "jobs", "--yes"]));

@@ -6,7 +6,7 @@ use trestle_tests::{Queue, World, queue_scenario, receipt_of, seconds, text, tex
 
 queue_scenario!(
     message_over_the_delivery_limit_is_dead_lettered,
-    messages_stay_without_a_dead_letter_queue,
+    messages_remain_without_a_dead_letter_queue,
     redrive_returns_messages_to_their_source,
     redrive_honours_target_and_limit,
     redrive_keeps_messages_without_a_source_queue,
@@ -50,7 +50,7 @@ async fn message_over_the_delivery_limit_is_dead_lettered(world: &World) {
     assert_eq!(letter.dead_letter_origin, Some(origin));
 }
 
-async fn messages_stay_without_a_dead_letter_queue(world: &World) {
+async fn messages_remain_without_a_dead_letter_queue(world: &World) {
     let queue = with_dead_letters(world).await;
     queue.send(text("poison")).await.unwrap();
 
@@ -86,7 +86,7 @@ async fn redrive_honours_target_and_limit(world: &World) {
 
     assert_eq!(dead.redrive("other", 70).await.unwrap(), 70);
     assert_eq!((dead.count().await, other.count().await), (30, 70));
-    assert_eq!(dead.redrive("other", 1000).await.unwrap(), 29, "one is hidden");
+    assert_eq!(dead.redrive("other", 1000).await.unwrap(), 29, "one is invisible");
     let received = other.receive(3, seconds(30)).await.unwrap();
     assert_eq!(texts(&received), ["1", "2", "3"]);
 }
@@ -98,8 +98,8 @@ async fn redrive_keeps_messages_without_a_source_queue(world: &World) {
     queue.drop_queue().await.unwrap();
 
     assert_eq!(dead.redrive("", 1000).await.unwrap(), 0);
-    let refusal = dead.redrive("jobs", 1000).await.unwrap_err();
+    let error = dead.redrive("jobs", 1000).await.unwrap_err();
 
-    assert_eq!(refusal.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
+    assert_eq!(error.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
     assert_eq!(dead.count().await, 1);
 }

@@ -115,8 +115,8 @@ async fn blocked_group_message_has_no_receipt(world: &World) {
     assert_eq!(queue.send_as("r", vec![second.clone()]).await.unwrap(), waiting);
     let duplicate = queue.send(second).await.unwrap();
     assert!(duplicate.duplicate && duplicate.pop_receipt.is_empty());
-    let refusal = queue.delete(receipt_of_sent(sent)).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER"));
+    let error = queue.delete(receipt_of_sent(sent)).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER"));
     queue.delete(receipt_of_sent(&first)).await.expect("the first one has a receipt");
     assert_eq!(texts(&take(&queue).await), ["2"]);
 }
@@ -146,8 +146,8 @@ async fn dead_lettered_message_unblocks_its_group(world: &World) {
     let received = queue.wait(seconds(10)).await.unwrap();
 
     assert_eq!(texts(&received), ["good"]);
-    let buried = dead.peek(1).await.unwrap();
-    assert_eq!(buried[0].ordering_group, "g", "it keeps the name");
+    let dead_lettered = dead.peek(1).await.unwrap();
+    assert_eq!(dead_lettered[0].ordering_group, "g", "it keeps the name");
     assert_eq!(dead.redrive("", 10).await.unwrap(), 1);
     assert_eq!(texts(&take(&queue).await), ["bad"], "and no order: the other is still held");
     assert_eq!((queue.count().await, dead.count().await), (2, 0));
@@ -224,10 +224,10 @@ async fn group_id_is_limited_in_length(world: &World) {
     let queue = world.queue("jobs").await;
 
     queue.send(grouped("a", &"é".repeat(64))).await.unwrap();
-    let refusal = queue.send(grouped("b", &"x".repeat(129))).await.unwrap_err();
+    let error = queue.send(grouped("b", &"x".repeat(129))).await.unwrap_err();
 
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refusal.fields, ["messages[0].ordering_group"]);
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(error.fields, ["messages[0].ordering_group"]);
     let received = take(&queue).await;
     assert_eq!(received[0].message.as_ref().unwrap().ordering_group, "é".repeat(64));
 }

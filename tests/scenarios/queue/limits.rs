@@ -59,15 +59,15 @@ async fn queue_names_are_validated(world: &World) {
         ("caf\u{e9}", "INVALID_RESOURCE_NAME"),
     ];
     for (name, reason) in cases {
-        let refusal = create(world, named(name)).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{name}");
-        assert_eq!(refusal.fields, ["queue.name"]);
-        let refusal = world.existing_queue(name).get().await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{name}");
+        let error = create(world, named(name)).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, reason), "{name}");
+        assert_eq!(error.fields, ["queue.name"]);
+        let error = world.existing_queue(name).get().await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, reason), "{name}");
     }
     let request = proto::CreateQueueRequest { queue: None };
-    let refusal = CallError::from(world.queues().create_queue(request).await.unwrap_err());
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
+    let error = CallError::from(world.queues().create_queue(request).await.unwrap_err());
+    assert_eq!(error.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
 }
 
 async fn metadata_is_validated(world: &World) {
@@ -89,10 +89,10 @@ async fn metadata_is_validated(world: &World) {
         (with(&[("same", "1"), ("SAME", "2")]), "INVALID_METADATA"),
     ];
     for (queue, reason) in cases {
-        for refusal in [create(world, queue.clone()).await, update(world, queue).await] {
-            let refusal = refusal.unwrap_err();
-            assert_eq!(refusal.kind(), (Code::InvalidArgument, reason));
-            assert_eq!(refusal.fields, ["queue.metadata"]);
+        for error in [create(world, queue.clone()).await, update(world, queue).await] {
+            let error = error.unwrap_err();
+            assert_eq!(error.kind(), (Code::InvalidArgument, reason));
+            assert_eq!(error.fields, ["queue.metadata"]);
         }
     }
     update(world, with(&[("b", &full)])).await.unwrap();
@@ -125,10 +125,10 @@ async fn settings_are_limited(world: &World) {
         (window(Duration { seconds: WEEK, nanos: 1 }), "OUT_OF_RANGE_INPUT"),
     ];
     for (settings, reason) in cases {
-        let refusal = create(world, settings.clone()).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{}", refusal.message);
-        let refusal = update(world, settings).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, reason), "{}", refusal.message);
+        let error = create(world, settings.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, reason), "{}", error.message);
+        let error = update(world, settings).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, reason), "{}", error.message);
     }
     let (kept, _) = queue.get().await.unwrap();
     assert_eq!(kept, proto::Queue { create_time: kept.create_time, ..named("jobs") });
@@ -140,22 +140,22 @@ async fn message_is_limited_to_64_kib(world: &World) {
 
     let sent = queue.send(text(&whole)).await.unwrap();
     queue.send(data(vec![7; 65_536])).await.unwrap();
-    let refusal = queue.send(text(&format!("{whole}x"))).await.unwrap_err();
-    assert_eq!(refusal.kind(), TOO_LARGE);
+    let error = queue.send(text(&format!("{whole}x"))).await.unwrap_err();
+    assert_eq!(error.kind(), TOO_LARGE);
     assert_eq!(queue.send(data(vec![7; 65_537])).await.unwrap_err().kind(), TOO_LARGE);
 
     let receipt = queue.update(receipt_of_sent(&sent), seconds(0), Some(&whole)).await.unwrap();
     let more = format!("{whole}x");
-    let refusal = queue.update(receipt.clone(), seconds(0), Some(&more)).await.unwrap_err();
-    assert_eq!((refusal.kind(), &refusal.fields[..]), (TOO_LARGE, &["body".to_owned()][..]));
+    let error = queue.update(receipt.clone(), seconds(0), Some(&more)).await.unwrap_err();
+    assert_eq!((error.kind(), &error.fields[..]), (TOO_LARGE, &["body".to_owned()][..]));
     let request = proto::UpdateMessageRequest {
         queue: queue.name(),
         receipt: Some(receipt),
         visibility_timeout: Some(seconds(0)),
         body: Some(proto::update_message_request::Body::Data(vec![7; 65_537].into())),
     };
-    let refusal = CallError::from(queue.client().update_message(request).await.unwrap_err());
-    assert_eq!(refusal.kind(), TOO_LARGE);
+    let error = CallError::from(queue.client().update_message(request).await.unwrap_err());
+    assert_eq!(error.kind(), TOO_LARGE);
     let received = queue.receive(2, seconds(30)).await.unwrap();
     let lengths: Vec<_> = received
         .iter()
@@ -201,36 +201,36 @@ async fn ttl_and_delay_are_limited(world: &World) {
         delayed(with_ttl(text("a"), seconds(10)), seconds(11)),
         delayed(text("a"), seconds(WEEK)),
     ] {
-        let refusal = queue.send(message).await.unwrap_err();
+        let error = queue.send(message).await.unwrap_err();
         let expected = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
-        assert_eq!(refusal.kind(), expected);
-        assert_eq!(refusal.fields, ["messages[0].visibility_delay"]);
+        assert_eq!(error.kind(), expected);
+        assert_eq!(error.fields, ["messages[0].visibility_delay"]);
     }
 }
 
 async fn receive_parameters_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
-    for (max, hidden) in [(1, 1), (32, WEEK)] {
-        queue.receive(max, seconds(hidden)).await.unwrap();
+    for (max, timeout) in [(1, 1), (32, WEEK)] {
+        queue.receive(max, seconds(timeout)).await.unwrap();
         queue.peek(max).await.unwrap();
     }
-    for (max, hidden, field) in [
+    for (max, timeout, field) in [
         (0, 30, "max_messages"),
         (33, 30, "max_messages"),
         (1, 0, "visibility_timeout"),
         (1, WEEK + 1, "visibility_timeout"),
         (1, -1, "visibility_timeout"),
     ] {
-        let refusal = queue.receive(max, seconds(hidden)).await.unwrap_err();
-        assert_eq!(refusal.kind(), RANGE);
-        assert_eq!(refusal.fields, [field]);
+        let error = queue.receive(max, seconds(timeout)).await.unwrap_err();
+        assert_eq!(error.kind(), RANGE);
+        assert_eq!(error.fields, [field]);
     }
     for max in [0, 33, u32::MAX] {
         assert_eq!(queue.peek(max).await.unwrap_err().kind(), RANGE);
     }
     for wait in [-1, 21, i64::MAX] {
-        let refusal = queue.wait(seconds(wait)).await.unwrap_err();
-        assert_eq!((refusal.kind(), &refusal.fields[..]), (RANGE, &["wait".to_owned()][..]));
+        let error = queue.wait(seconds(wait)).await.unwrap_err();
+        assert_eq!((error.kind(), &error.fields[..]), (RANGE, &["wait".to_owned()][..]));
     }
     queue.send(text("a")).await.unwrap();
     let wait = Some(seconds(20));
@@ -241,19 +241,19 @@ async fn update_parameters_are_limited(world: &World) {
     let queue = world.queue("jobs").await;
     let receipt = receipt_of_sent(&queue.send(text("a")).await.unwrap());
 
-    for hidden in [-1, WEEK + 1] {
-        let refusal = queue.update(receipt.clone(), seconds(hidden), None).await.unwrap_err();
-        assert_eq!(refusal.kind(), RANGE);
+    for timeout in [-1, WEEK + 1] {
+        let error = queue.update(receipt.clone(), seconds(timeout), None).await.unwrap_err();
+        assert_eq!(error.kind(), RANGE);
     }
     let request = proto::UpdateMessageRequest {
         queue: queue.name(),
         receipt: Some(receipt.clone()),
         ..Default::default()
     };
-    let refusal = CallError::from(queue.client().update_message(request).await.unwrap_err());
+    let error = CallError::from(queue.client().update_message(request).await.unwrap_err());
     let expected = (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER");
     assert_eq!(
-        (refusal.kind(), &refusal.fields[..]),
+        (error.kind(), &error.fields[..]),
         (expected, &["visibility_timeout".to_owned()][..])
     );
     let receipt = queue.update(receipt, seconds(WEEK), None).await.unwrap();
@@ -267,14 +267,14 @@ async fn batches_are_limited(world: &World) {
     let sent = queue.send_all(count(100)).await.unwrap();
     let receipts: Vec<_> = sent.iter().map(|s| receipt_of_sent(s.as_ref().unwrap())).collect();
     for messages in [count(0), count(101), count(10_000)] {
-        let refusal = queue.send_all(messages).await.unwrap_err();
-        assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["messages".to_owned()][..]));
+        let error = queue.send_all(messages).await.unwrap_err();
+        assert_eq!((error.kind(), &error.fields[..]), (INVALID, &["messages".to_owned()][..]));
     }
-    let refusal = queue.send_all(vec![Default::default(); 1_000_000]).await.unwrap_err();
-    assert_eq!(refusal.kind(), INVALID);
-    assert!(refusal.message.contains("at most 300000 elements"), "{}", refusal.message);
-    let refusal = queue.delete_all(vec![Default::default(); 1_000_000]).await.unwrap_err();
-    assert_eq!(refusal.kind(), INVALID);
+    let error = queue.send_all(vec![Default::default(); 1_000_000]).await.unwrap_err();
+    assert_eq!(error.kind(), INVALID);
+    assert!(error.message.contains("at most 300000 elements"), "{}", error.message);
+    let error = queue.delete_all(vec![Default::default(); 1_000_000]).await.unwrap_err();
+    assert_eq!(error.kind(), INVALID);
     let big = |count: usize| (0..count).map(|_| data(vec![7; 65_536])).collect::<Vec<_>>();
     queue.send_all(big(64)).await.unwrap();
     let mut past = big(64);
@@ -284,8 +284,8 @@ async fn batches_are_limited(world: &World) {
     let mut too_many = receipts.clone();
     too_many.push(receipts[0].clone());
     for receipts in [Vec::new(), too_many] {
-        let refusal = queue.delete_all(receipts).await.unwrap_err();
-        assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["receipts".to_owned()][..]));
+        let error = queue.delete_all(receipts).await.unwrap_err();
+        assert_eq!((error.kind(), &error.fields[..]), (INVALID, &["receipts".to_owned()][..]));
     }
     assert!(queue.delete_all(receipts).await.unwrap().iter().all(Result::is_ok));
     assert_eq!(queue.count().await, 64);
@@ -296,11 +296,11 @@ async fn ids_are_limited_in_length(world: &World) {
     let queue: Queue = world.queue_with(settings).await;
 
     queue.send(unique(text("a"), &"x".repeat(128))).await.unwrap();
-    let refusal = queue.send(unique(text("a"), &"x".repeat(129))).await.unwrap_err();
-    assert_eq!(refusal.kind(), INVALID);
+    let error = queue.send(unique(text("a"), &"x".repeat(129))).await.unwrap_err();
+    assert_eq!(error.kind(), INVALID);
     queue.send_as(&"x".repeat(64), vec![text("b")]).await.unwrap();
-    let refusal = queue.send_as(&"x".repeat(65), vec![text("b")]).await.unwrap_err();
-    assert_eq!((refusal.kind(), &refusal.fields[..]), (INVALID, &["request_id".to_owned()][..]));
+    let error = queue.send_as(&"x".repeat(65), vec![text("b")]).await.unwrap_err();
+    assert_eq!((error.kind(), &error.fields[..]), (INVALID, &["request_id".to_owned()][..]));
 }
 
 async fn redrive_is_validated(world: &World) {
@@ -313,6 +313,6 @@ async fn redrive_is_validated(world: &World) {
         assert_eq!(queue.redrive("other", max).await.unwrap_err().kind(), RANGE);
     }
     assert_eq!(queue.redrive("jobs", 1).await.unwrap_err().kind(), INVALID);
-    let refusal = queue.redrive("No", 1).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_RESOURCE_NAME"));
+    let error = queue.redrive("No", 1).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_RESOURCE_NAME"));
 }

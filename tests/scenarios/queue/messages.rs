@@ -40,9 +40,9 @@ async fn received_message_has_the_attributes_it_was_sent_with(world: &World) {
     assert!(!sent.duplicate);
     let is_id = |c: char| c == '-' || c.is_ascii_digit() || ('a'..='f').contains(&c);
     assert!(sent.message_id.len() == 36 && sent.message_id.chars().all(is_id));
-    let hidden = received[0].next_visible_time.unwrap().seconds;
+    let visible_at = received[0].next_visible_time.unwrap().seconds;
     let inserted = message.insertion_time.unwrap().seconds;
-    assert!((25..=60).contains(&(hidden - inserted)), "{hidden} after {inserted}");
+    assert!((25..=60).contains(&(visible_at - inserted)), "{visible_at} after {inserted}");
 }
 
 async fn received_message_is_invisible_until_its_timeout_and_counted(world: &World) {
@@ -98,7 +98,7 @@ async fn peek_changes_nothing_and_returns_visible_messages_only(world: &World) {
         assert!(peeked.iter().all(|message| message.dequeue_count == 0));
     }
     assert_eq!(queue.peek(1).await.unwrap().len(), 1);
-    assert_eq!(queue.count().await, 3, "hidden ones included");
+    assert_eq!(queue.count().await, 3, "invisible ones included");
 }
 
 async fn delayed_message_is_counted_and_invisible_until_due(world: &World) {
@@ -131,7 +131,7 @@ async fn update_keeps_attributes_and_restarts_the_visibility_timeout(world: &Wor
 
 async fn expired_message_is_not_found_by_any_call(world: &World) {
     let queue = world.queue("jobs").await;
-    queue.send(with_ttl(text("hidden"), seconds(1))).await.unwrap();
+    queue.send(with_ttl(text("delayed"), seconds(1))).await.unwrap();
     // A timeout that passes the expiration is allowed, and the expiration wins.
     let held = queue.receive(1, seconds(600)).await.unwrap();
     let updated =
@@ -153,7 +153,7 @@ async fn expired_message_is_not_found_by_any_call(world: &World) {
 
 async fn default_ttl_is_seven_days(world: &World) {
     let queue = world.queue("jobs").await;
-    let life = |sent: &trestle_proto::queue::v1::SentMessage| {
+    let ttl = |sent: &trestle_proto::queue::v1::SentMessage| {
         sent.expiration_time.map(|at| at.seconds - sent.insertion_time.unwrap().seconds)
     };
 
@@ -162,10 +162,10 @@ async fn default_ttl_is_seven_days(world: &World) {
     let long = queue.send(with_ttl(text("c"), seconds(40 * 24 * 3600))).await.unwrap();
     let never = queue.send(without_expiry(text("d"))).await.unwrap();
 
-    assert_eq!(life(&default), Some(7 * 24 * 3600));
-    assert_eq!(life(&short), Some(3600));
-    assert_eq!(life(&long), Some(40 * 24 * 3600));
-    assert_eq!(life(&never), None);
+    assert_eq!(ttl(&default), Some(7 * 24 * 3600));
+    assert_eq!(ttl(&short), Some(3600));
+    assert_eq!(ttl(&long), Some(40 * 24 * 3600));
+    assert_eq!(ttl(&never), None);
     let received = queue.receive(4, seconds(30)).await.unwrap();
     assert_eq!(received[3].message.as_ref().unwrap().expiration_time, None);
 }
@@ -217,7 +217,7 @@ async fn stats_report_the_age_of_the_oldest_message(world: &World) {
     queue.send(text("b")).await.unwrap();
     assert!((1..30).contains(&age().await.unwrap().seconds));
     let held = queue.receive(1, seconds(30)).await.unwrap();
-    assert!((1..30).contains(&age().await.unwrap().seconds), "a hidden message is still there");
+    assert!((1..30).contains(&age().await.unwrap().seconds), "an invisible message still counts");
 
     queue.delete(receipt_of(&held[0])).await.unwrap();
     let young = age().await.unwrap();

@@ -63,8 +63,8 @@ async fn recreating_a_queue_with_other_settings_fails(world: &World) {
         proto::Queue { deduplication_window: window, ..with_metadata("jobs", &[("owner", "me")]) };
 
     for other in [with_metadata("jobs", &[]), with_metadata("jobs", &[("owner", "Me")]), other] {
-        let refusal = create(world, other).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::AlreadyExists, "QUEUE_ALREADY_EXISTS"));
+        let error = create(world, other).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::AlreadyExists, "QUEUE_ALREADY_EXISTS"));
     }
     let (found, _) = world.existing_queue("jobs").get().await.unwrap();
     assert_eq!(found.metadata.len(), 1);
@@ -85,15 +85,15 @@ async fn recreating_a_queue_compares_the_settings_that_are_set(world: &World) {
         let request = proto::CreateQueueRequest { queue: Some(same) };
         let answer = world.queues().create_queue(request).await.unwrap().into_inner();
         assert!(!answer.created);
-        let told = proto::Queue { create_time: None, ..answer.queue.unwrap() };
-        assert_eq!(told, full(), "the queue as it is");
+        let returned = proto::Queue { create_time: None, ..answer.queue.unwrap() };
+        assert_eq!(returned, full(), "the queue as it is");
     }
     let other_window = proto::Queue { deduplication_window: Some(seconds(61)), ..plain() };
     let other_letters = proto::Queue { dead_letter: letters(6), ..plain() };
     let other_metadata = proto::Queue { metadata: [].into(), ..full() };
     for other in [other_window, other_letters, other_metadata] {
-        let refusal = create(world, other).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::AlreadyExists, "QUEUE_ALREADY_EXISTS"));
+        let error = create(world, other).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::AlreadyExists, "QUEUE_ALREADY_EXISTS"));
     }
 }
 
@@ -138,12 +138,12 @@ async fn update_mask_selects_fields(world: &World) {
     let (found, _) = queue.get().await.unwrap();
     assert_eq!((found.metadata.len(), found.deduplication_window), (0, window));
 
-    let refusal = update(&["name"], with_metadata("jobs", &[])).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    let refusal = update(&[], with_metadata("jobs", &[])).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
-    let refusal = update(&["metadata"], with_metadata("nothing", &[])).await.unwrap_err();
-    assert_eq!(refusal.kind(), NOT_FOUND);
+    let error = update(&["name"], with_metadata("jobs", &[])).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    let error = update(&[], with_metadata("jobs", &[])).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
+    let error = update(&["metadata"], with_metadata("nothing", &[])).await.unwrap_err();
+    assert_eq!(error.kind(), NOT_FOUND);
 }
 
 async fn delete_removes_messages_and_frees_the_name(world: &World) {
@@ -166,7 +166,7 @@ async fn operations_on_a_missing_queue_are_not_found(world: &World) {
         pop_receipt: "AQ".to_owned() + &"A".repeat(26),
     };
 
-    let refusals = [
+    let errors = [
         queue.send(text("a")).await.unwrap_err(),
         queue.send_all(vec![text(&"x".repeat(70_000))]).await.unwrap_err(),
         queue.receive(1, seconds(30)).await.unwrap_err(),
@@ -179,9 +179,9 @@ async fn operations_on_a_missing_queue_are_not_found(world: &World) {
         queue.get().await.unwrap_err(),
         queue.drop_queue().await.unwrap_err(),
     ];
-    for refusal in refusals {
-        assert_eq!(refusal.kind(), NOT_FOUND);
-        assert!(refusal.message.contains("nothing"), "{}", refusal.message);
+    for error in errors {
+        assert_eq!(error.kind(), NOT_FOUND);
+        assert!(error.message.contains("nothing"), "{}", error.message);
     }
 }
 
@@ -214,13 +214,13 @@ async fn queues_are_listed_by_name_in_pages(world: &World) {
     assert_eq!(list(world, "", Some(i32::MAX), "").await.unwrap().0.len(), 5, "acts as 5,000");
 
     for (prefix, token) in [("b", token.as_str()), ("", "damaged")] {
-        let refusal = list(world, prefix, None, token).await.unwrap_err();
+        let error = list(world, prefix, None, token).await.unwrap_err();
         let expected = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
-        assert_eq!(refusal.kind(), expected);
-        assert_eq!(refusal.fields, ["page_token"]);
+        assert_eq!(error.kind(), expected);
+        assert_eq!(error.fields, ["page_token"]);
     }
-    let refusal = list(world, "", Some(-1), "").await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    let error = list(world, "", Some(-1), "").await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
 }
 
 async fn a_listing_can_be_limited_to_a_prefix(world: &World) {
@@ -231,8 +231,8 @@ async fn a_listing_can_be_limited_to_a_prefix(world: &World) {
     assert_eq!(list(world, "ab", None, "").await.unwrap().0, ["ab-c", "abc", "abd"]);
     assert_eq!(list(world, "abc", None, "").await.unwrap().0, ["abc"]);
     assert_eq!(list(world, "b", None, "").await.unwrap().0, Vec::<String>::new());
-    let refusal = list(world, &"a".repeat(64), None, "").await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::InvalidArgument, "OUT_OF_RANGE_INPUT"));
+    let error = list(world, &"a".repeat(64), None, "").await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "OUT_OF_RANGE_INPUT"));
 }
 
 async fn queue_access_policies_round_trip(world: &World) {
@@ -272,13 +272,13 @@ async fn queue_access_policies_round_trip(world: &World) {
         vec![policy("x", Some("d"))],
     ];
     for policies in broken {
-        let refusal = set(policies).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
+        let error = set(policies).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
     }
     for odd in ["a\u{1}b", "\0", "\u{ffff}"] {
-        let refusal = set(vec![policy(odd, None)]).await.unwrap_err();
-        assert_eq!(refusal.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-        assert_eq!(refusal.fields, ["policies[0].id"]);
+        let error = set(vec![policy(odd, None)]).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(error.fields, ["policies[0].id"]);
     }
     assert_eq!(get().await, policies, "nothing has changed");
     let longest = |n: usize| policy(&format!("{n}{}", "\u{e9}".repeat(63)), None);

@@ -49,7 +49,7 @@ async fn update_returns_a_new_receipt_and_invalidates_the_old(world: &World) {
 
     assert_eq!(queue.delete(old.clone()).await.unwrap_err().kind(), NOT_FOUND);
     assert_eq!(queue.update(old, seconds(1), None).await.unwrap_err().kind(), NOT_FOUND);
-    assert_eq!(queue.peek(1).await.unwrap(), [], "still hidden");
+    assert_eq!(queue.peek(1).await.unwrap(), [], "still invisible");
     queue.delete(new).await.unwrap();
     assert_eq!(queue.count().await, 0);
 }
@@ -87,11 +87,11 @@ async fn lapsed_receipt_is_valid_until_the_next_receive(world: &World) {
     tokio::time::sleep(Duration::from_millis(1200)).await;
 
     queue.delete(receipt_of(&held[0])).await.unwrap();
-    let taken = queue.receive(2, seconds(30)).await.unwrap();
+    let received = queue.receive(2, seconds(30)).await.unwrap();
 
-    assert_eq!(texts(&taken), ["b"]);
+    assert_eq!(texts(&received), ["b"]);
     assert_eq!(queue.delete(receipt_of(&held[1])).await.unwrap_err().kind(), NOT_FOUND);
-    queue.delete(receipt_of(&taken[0])).await.unwrap();
+    queue.delete(receipt_of(&received[0])).await.unwrap();
 }
 
 async fn send_receipt_is_invalid_after_a_receive(world: &World) {
@@ -99,10 +99,10 @@ async fn send_receipt_is_invalid_after_a_receive(world: &World) {
     let sent = queue.send(text("a")).await.unwrap();
     queue.receive(1, seconds(1)).await.unwrap();
 
-    let refusal = queue.delete(receipt_of_sent(&sent)).await.unwrap_err();
+    let error = queue.delete(receipt_of_sent(&sent)).await.unwrap_err();
 
-    assert_eq!(refusal.kind(), NOT_FOUND);
-    assert!(refusal.message.contains(&sent.message_id), "{}", refusal.message);
+    assert_eq!(error.kind(), NOT_FOUND);
+    assert!(error.message.contains(&sent.message_id), "{}", error.message);
 }
 
 async fn second_delete_is_not_found(world: &World) {
@@ -126,17 +126,17 @@ async fn receipts_of_other_messages_and_queues_are_not_found(world: &World) {
     let nobody = ReceiptRef { message_id: "no-id".to_owned(), ..a.clone() };
 
     for receipt in [swapped, nobody, elsewhere] {
-        let refusal = queue.delete(receipt.clone()).await.unwrap_err();
-        assert_eq!(refusal.kind(), NOT_FOUND, "{receipt:?}");
-        let refusal = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
-        assert_eq!(refusal.kind(), NOT_FOUND, "{receipt:?}");
+        let error = queue.delete(receipt.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), NOT_FOUND, "{receipt:?}");
+        let error = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
+        assert_eq!(error.kind(), NOT_FOUND, "{receipt:?}");
     }
     assert_eq!((queue.count().await, other.count().await), (2, 1));
     queue.delete(a).await.unwrap();
     queue.delete(b).await.unwrap();
 }
 
-/// Its id stays the same there, so the receipt alone tells.
+/// Its id stays the same there, so the receipt alone distinguishes.
 async fn receipt_is_invalid_after_dead_lettering(world: &World) {
     let dead = world.queue("failed").await;
     let policy = DeadLetterPolicy { queue: "failed".to_owned(), max_dequeue_count: 1 };
@@ -160,8 +160,8 @@ async fn receipt_is_invalid_after_dead_lettering(world: &World) {
     for receipt in [here, there] {
         for queue in [&queue, &dead] {
             assert_eq!(queue.delete(receipt.clone()).await.unwrap_err().kind(), NOT_FOUND);
-            let refusal = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
-            assert_eq!(refusal.kind(), NOT_FOUND);
+            let error = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
+            assert_eq!(error.kind(), NOT_FOUND);
         }
     }
     assert_eq!(texts(&queue.receive(1, seconds(600)).await.unwrap()), ["poison"]);
@@ -183,8 +183,8 @@ async fn rejects_a_receipt_with_a_forged_group(world: &World) {
 
     for receipt in [forged(&held[0], "AQ"), forged(&held[1], "Ag")] {
         assert_eq!(queue.delete(receipt.clone()).await.unwrap_err().kind(), NOT_FOUND);
-        let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
-        assert_eq!(refusal.kind(), NOT_FOUND);
+        let error = queue.update(receipt, seconds(0), None).await.unwrap_err();
+        assert_eq!(error.kind(), NOT_FOUND);
     }
 
     assert_eq!(queue.receive(32, seconds(600)).await.unwrap(), [], "the second of the group waits");
@@ -204,20 +204,20 @@ async fn malformed_receipts_are_rejected(world: &World) {
 
     for pop_receipt in [cut, format!("{whole}A"), long, spaced, "?".to_owned()] {
         let receipt = ReceiptRef { pop_receipt, ..sent.clone() };
-        let refusal = queue.delete(receipt.clone()).await.unwrap_err();
-        assert_eq!(refusal.kind(), MALFORMED);
-        assert_eq!(refusal.fields, ["receipts[0].pop_receipt"]);
-        assert!(refusal.message.contains("Invalid pop receipt format"), "{}", refusal.message);
-        assert!(refusal.message.len() < 300, "shortened");
-        let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
-        assert_eq!(refusal.kind(), MALFORMED);
+        let error = queue.delete(receipt.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), MALFORMED);
+        assert_eq!(error.fields, ["receipts[0].pop_receipt"]);
+        assert!(error.message.contains("Invalid pop receipt format"), "{}", error.message);
+        assert!(error.message.len() < 300, "shortened");
+        let error = queue.update(receipt, seconds(0), None).await.unwrap_err();
+        assert_eq!(error.kind(), MALFORMED);
     }
     let missing = ReceiptRef { pop_receipt: String::new(), ..sent };
     let expected = (Code::InvalidArgument, "MISSING_REQUIRED_QUERY_PARAMETER");
     assert_eq!(queue.delete(missing.clone()).await.unwrap_err().kind(), expected);
     assert_eq!(queue.update(missing.clone(), seconds(0), None).await.unwrap_err().kind(), expected);
-    let refusal = queue.update(missing.clone(), seconds(-1), None).await.unwrap_err();
-    assert_eq!(refusal.fields, ["receipt.pop_receipt", "visibility_timeout"], "every rule");
+    let error = queue.update(missing.clone(), seconds(-1), None).await.unwrap_err();
+    assert_eq!(error.fields, ["receipt.pop_receipt", "visibility_timeout"], "every rule");
 
     let nowhere = world.existing_queue("nowhere");
     let not_found = (Code::NotFound, "QUEUE_NOT_FOUND");
@@ -231,27 +231,27 @@ async fn forged_receipt_changes_nothing(world: &World) {
     let held = receipt_of(&queue.receive(1, seconds(600)).await.unwrap()[0]);
 
     let mut forged = Vec::new();
-    for (place, letter) in held.pop_receipt.char_indices() {
+    for (position, letter) in held.pop_receipt.char_indices() {
         for other in ['A', 'B', 'g', '_'].into_iter().filter(|other| *other != letter) {
             let mut pop_receipt = held.pop_receipt.clone();
-            pop_receipt.replace_range(place..=place, &other.to_string());
+            pop_receipt.replace_range(position..=position, &other.to_string());
             forged.push(ReceiptRef { pop_receipt, ..held.clone() });
         }
     }
-    // The first and the last place that there could be, in a group and in none.
+    // The first and the last possible slot, in a group and in none.
     for (kind, rest) in [("AQ", "A"), ("Ag", "A"), ("AQ", "_"), ("Ag", "_")] {
         let pop_receipt = format!("{kind}{}", rest.repeat(held.pop_receipt.len() - 2));
         forged.push(ReceiptRef { pop_receipt, ..held.clone() });
     }
     for batch in forged.chunks(100) {
         for outcome in queue.delete_all(batch.to_vec()).await.unwrap() {
-            let refusal = outcome.unwrap_err();
-            assert!([NOT_FOUND, MALFORMED].contains(&refusal.kind()), "{refusal:?}");
+            let error = outcome.unwrap_err();
+            assert!([NOT_FOUND, MALFORMED].contains(&error.kind()), "{error:?}");
         }
     }
     for receipt in forged.into_iter().step_by(7) {
-        let refusal = queue.update(receipt, seconds(0), None).await.unwrap_err();
-        assert!([NOT_FOUND, MALFORMED].contains(&refusal.kind()), "{refusal:?}");
+        let error = queue.update(receipt, seconds(0), None).await.unwrap_err();
+        assert!([NOT_FOUND, MALFORMED].contains(&error.kind()), "{error:?}");
     }
     queue.send(text("b")).await.unwrap();
     assert_eq!(texts(&queue.receive(32, seconds(600)).await.unwrap()), ["b"]);

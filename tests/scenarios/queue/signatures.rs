@@ -16,11 +16,11 @@ use trestle_tests::{
 
 queue_scenario!(
     queue_sas_grants_only_its_permissions,
-    queue_sas_reaches_its_queue_only,
+    queue_sas_permits_its_queue_only,
     queue_sas_must_name_the_signed_queue,
     account_sas_grants_only_its_permissions_on_queues,
     queue_policy_is_created_used_changed_and_revoked,
-    revoked_policy_ends_receives_and_streams_and_leaves_messages_visible,
+    revoked_policy_ends_receives_and_streams_and_keeps_messages_visible,
     denied_calls_do_not_reveal_whether_a_queue_exists,
 );
 
@@ -32,7 +32,7 @@ const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAIL
 const NOT_FOUND: (Code, &str) = (Code::NotFound, "QUEUE_NOT_FOUND");
 
 fn over_queue(name: &str) -> Scope {
-    Scope::Queue { name: name.to_owned() }
+    Scope::of_queue(name)
 }
 
 /// A queue as the holder of a signature over it sees it.
@@ -47,7 +47,7 @@ type Outcomes = Vec<(&'static str, Result<(), CallError>)>;
 async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
     owner.clear().await.unwrap();
     let sent = receipt_of_sent(&owner.send(text("sent")).await.unwrap());
-    let hidden = receipt_of(&owner.receive(1, seconds(60)).await.unwrap()[0]);
+    let receipt = receipt_of(&owner.receive(1, seconds(60)).await.unwrap()[0]);
     let refused = queue.delete(sent).await;
     assert!(refused.is_err(), "superseded or not allowed");
     owner.send(text("visible")).await.unwrap();
@@ -64,8 +64,8 @@ async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
         ("send", queue.send(text("more")).await.map(drop)),
         ("receive", queue.receive(1, seconds(1)).await.map(drop)),
         ("stream", streamed.await),
-        ("update", queue.update(hidden.clone(), seconds(60), None).await.map(drop)),
-        ("delete", queue.delete(hidden).await),
+        ("update", queue.update(receipt.clone(), seconds(60), None).await.map(drop)),
+        ("delete", queue.delete(receipt).await),
     ]
 }
 
@@ -84,8 +84,8 @@ fn assert_letters(permissions: &str, outcomes: Outcomes) {
         let allowed = permissions.contains(needed(call));
         let kind = outcome.as_ref().map_err(CallError::kind).err();
         if call == "delete" && allowed && permissions.contains('u') {
-            let gone = Some((Code::NotFound, "MESSAGE_NOT_FOUND"));
-            assert_eq!(kind, gone, "{permissions}: its update gave it a new receipt");
+            let not_found = Some((Code::NotFound, "MESSAGE_NOT_FOUND"));
+            assert_eq!(kind, not_found, "{permissions}: its update gave it a new receipt");
         } else {
             let wanted = (!allowed).then_some(NO_PERMISSION);
             assert_eq!(kind, wanted, "{permissions} {call}: {outcome:?}");
@@ -139,7 +139,7 @@ async fn beside_messages(world: &World, name: &str) -> Outcomes {
     ]
 }
 
-async fn queue_sas_reaches_its_queue_only(world: &World) {
+async fn queue_sas_permits_its_queue_only(world: &World) {
     let owner = world.queue("jobs").await;
     world.queue("other").await.send(text("secret")).await.unwrap();
     let token = token(terms(over_queue("jobs"), "raup"));
@@ -255,7 +255,7 @@ async fn queue_policy_is_created_used_changed_and_revoked(world: &World) {
     assert_eq!(held.peek(1).await.unwrap_err().kind(), NOT_AUTHENTIC);
 }
 
-async fn revoked_policy_ends_receives_and_streams_and_leaves_messages_visible(world: &World) {
+async fn revoked_policy_ends_receives_and_streams_and_keeps_messages_visible(world: &World) {
     let (owner, held) = shared(world).await;
     owner.set_policies(vec![policy("p", "p")]).await.unwrap();
     let (requests, receiver) = tokio::sync::mpsc::channel(1);

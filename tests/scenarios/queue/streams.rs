@@ -142,14 +142,14 @@ async fn rejects_a_stream_without_a_valid_first_message(world: &World) {
         (open("No", 1), (Code::InvalidArgument, "INVALID_RESOURCE_NAME")),
     ];
     for (first, expected) in cases {
-        let refusal = stream(&queue, first).await.end().await.expect("a refusal");
-        assert_eq!(refusal.kind(), expected, "{}", refusal.message);
+        let error = stream(&queue, first).await.end().await.expect("an error");
+        assert_eq!(error.kind(), expected, "{}", error.message);
     }
 
     for (second, expected) in [(grant(0), range), (grant(601), range), (open("jobs", 1), invalid)] {
         let mut stream = stream(&queue, open("jobs", 400)).await;
         stream.grant(second).await;
-        assert_eq!(stream.end().await.expect("a refusal").kind(), expected);
+        assert_eq!(stream.end().await.expect("an error").kind(), expected);
     }
     let mut stream = stream(&queue, open("jobs", 400)).await;
     stream.grant(grant(600)).await;
@@ -163,8 +163,8 @@ async fn a_stream_ends_when_its_queue_is_deleted(world: &World) {
 
     queue.drop_queue().await.unwrap();
 
-    let refusal = stream.end().await.expect("a refusal");
-    assert_eq!(refusal.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
+    let error = stream.end().await.expect("an error");
+    assert_eq!(error.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
 }
 
 async fn slow_consumer_holds_only_messages_in_flight(world: &World) {

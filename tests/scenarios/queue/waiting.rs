@@ -79,8 +79,8 @@ async fn waiting_receive_ends_when_the_queue_is_deleted(world: &World) {
     let queue = world.queue("jobs").await;
     let delete = Box::pin(async { queue.drop_queue().await.unwrap() });
 
-    let refusal = while_waiting(&queue, delete).await.unwrap_err();
-    assert_eq!(refusal.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
+    let error = while_waiting(&queue, delete).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::NotFound, "QUEUE_NOT_FOUND"));
 }
 
 async fn waiting_consumers_share_messages(world: &World) {

@@ -1,4 +1,4 @@
-//! The worker of docs/queue-worker.md, run as it stands there.
+//! The worker of docs/queue-worker.md, run as it is in the document.
 
 use std::{path::Path, process::Command};
 
@@ -26,9 +26,9 @@ async fn documented_worker_processes_messages_and_dead_letters_failures() {
     shell.args(["-c", &format!("PATH={binaries}:$PATH\n{script}")]).current_dir(work.path());
     let ran = shell.env("TRESTLE_ENDPOINT", &endpoint).output().unwrap();
 
-    let (said, errors) = (ran.stdout, String::from_utf8_lossy(&ran.stderr));
-    let said = String::from_utf8_lossy(&said);
-    assert!(ran.status.success(), "{said}\n{errors}");
+    let (output, errors) = (ran.stdout, String::from_utf8_lossy(&ran.stderr));
+    let output = String::from_utf8_lossy(&output);
+    assert!(ran.status.success(), "{output}\n{errors}");
     for image in ["cat.png", "dog.png", "broken.png"] {
         let made = std::fs::read_to_string(work.path().join(format!("small-{image}"))).unwrap();
         assert_eq!(made, format!("a small {image}\n"));

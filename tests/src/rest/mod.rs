@@ -1,5 +1,5 @@
 //! Clients of the Azure Storage protocol that sign requests and do nothing else for them, so that
-//! a test says every byte that matters.
+//! a test sets every byte that matters.
 
 mod request;
 mod response;

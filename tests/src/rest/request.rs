@@ -3,10 +3,11 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
-use trestle_azure::xml::http_date;
+use trestle_azure::date::http_date;
 use trestle_identity::{
     account::AccountKey,
-    shared_key::{Scheme, queue, table},
+    shared_key::{Scheme, SignedRequest},
+    spec::{QUEUE, TABLE},
 };
 use trestle_service::clock::{Clock as _, SystemClock};
 
@@ -155,7 +156,7 @@ impl RestRequest {
         request
     }
 
-    /// The headers that are there whatever a test says.
+    /// The headers that every request has.
     fn complete(&mut self, host: &str) {
         let date = http_date(Some(&SystemClock.now().into()));
         let headers = &mut self.headers;
@@ -171,22 +172,10 @@ impl RestRequest {
     fn string_to_sign(&self, scheme: Scheme) -> String {
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let (method, headers) = (self.method.as_str(), &self.headers);
-        let header =
-            |name| headers.get(name).map_or("", |value| value.to_str().expect("text of a header"));
-        match self.service {
-            Service::Table => table::Signed {
-                scheme,
-                method,
-                content_md5: header("content-md5"),
-                content_type: header("content-type"),
-                date: header(if headers.contains_key("x-ms-date") { "x-ms-date" } else { "date" }),
-                path,
-                comp: query.split('&').find_map(|pair| pair.strip_prefix("comp=")),
-            }
-            .string_to_sign(ACCOUNT),
-            Service::Queue => {
-                queue::Signed { scheme, method, headers, path, query }.string_to_sign(ACCOUNT)
-            }
-        }
+        let service = match self.service {
+            Service::Table => &TABLE,
+            Service::Queue => &QUEUE,
+        };
+        SignedRequest { service, scheme, method, headers, path, query }.string_to_sign(ACCOUNT)
     }
 }

@@ -59,8 +59,8 @@ impl RestResponse {
             format!("<Error><Code>{code}</Code><Message>"),
         ];
         let text = self.text();
-        let is_said = forms.iter().any(|form| text.contains(form));
-        assert!(!code.is_empty() && is_said, "{self:?}");
+        let has_form = forms.iter().any(|form| text.contains(form));
+        assert!(!code.is_empty() && has_form, "{self:?}");
         (self.status, code)
     }
 }

@@ -39,7 +39,7 @@ async fn a_download_is_cut_off_when_the_service_fails_half_way() {
     assert_eq!(response.status(), 200, "the response has begun");
     let read = read(response, &flow).await;
 
-    assert!(read.is_err(), "half of a body is not taken for a whole one");
+    assert!(read.is_err(), "half of a body is not mistaken for a complete one");
     assert_eq!(flow.received(), LARGE / 16);
 }
 

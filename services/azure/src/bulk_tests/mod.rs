@@ -36,14 +36,14 @@ use trestle_service::{
         body_bytes::BodyBytesLayer,
         deadline::DeadlineLayer,
         methods::Methods,
-        trace::{Observe, TraceLayer},
+        trace::{CallTelemetry, TraceLayer},
     },
     propagation::Traces,
     upstream::Upstream,
 };
 
 use self::{protocol::Bulk, service::Behaviour};
-use crate::{Deps, front};
+use crate::{EdgeDeps, edge};
 
 /// What a client sends at a time.
 const PIECE: usize = 64 * 1024;
@@ -120,7 +120,7 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
     };
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
     let methods = methods.expect("the build wrote the descriptors");
-    let observe = Observe {
+    let observe = CallTelemetry {
         meter: opentelemetry::metrics::MeterProvider::meter(&NoopMeterProvider::new(), "test"),
         traces: Traces::default(),
         methods: methods.clone(),
@@ -128,7 +128,7 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
         access: AccessLog::off(),
     };
     let rules = Lookup::new("trestle.test.v1.Bulk", upstream.clone());
-    let deps = Deps { upstream, identity, compresses: false };
+    let deps = EdgeDeps { upstream, identity, compresses: false };
     let layers = |calls| {
         let stack = ServiceBuilder::new()
             .layer(TraceLayer::new(observe))
@@ -138,7 +138,7 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
             .service(calls);
         CallService::new(stack)
     };
-    front(Bulk, deps, layers, rules)
+    edge(Bulk, deps, layers, rules)
 }
 
 /// A signature over the account for years around now.

@@ -3,16 +3,18 @@
 use futures::TryStreamExt as _;
 use http::{HeaderMap, Method, Response, StatusCode};
 use tonic::body::Body;
+use trestle_identity::spec::{QUEUE, ServiceSpec};
 use trestle_service::fault::{Fault, Reason};
 
 use super::service::{Chunk, READ, ReadRequest, WRITE, Written};
 use crate::{
     error::{ErrorResponse, RestError},
     grpc_call::GrpcCall,
-    head::Head,
-    protocol::{Protocol, Signing, Target, Transfer},
+    head::RequestHead,
+    protocol::{BodyTransfer, RestProtocol, Target},
     reply,
     request_body::RequestBody,
+    streaming,
 };
 
 /// See the module.
@@ -27,14 +29,14 @@ pub(super) enum BulkOperation {
     Read,
 }
 
-impl Protocol for Bulk {
+impl RestProtocol for Bulk {
     type Operation = BulkOperation;
 
     const SERVICE: &'static str = "blob";
     const UNKNOWN: &'static str = "/trestle.test.v1.Bulk/";
-    const SIGNING: Signing = Signing::Queue;
+    const SIGNATURES: &'static ServiceSpec = &QUEUE;
 
-    fn route(&self, head: &Head) -> Result<BulkOperation, RestError> {
+    fn route(&self, head: &RequestHead) -> Result<BulkOperation, RestError> {
         match head.method {
             Method::PUT => Ok(BulkOperation::Write),
             Method::GET => Ok(BulkOperation::Read),
@@ -49,14 +51,14 @@ impl Protocol for Bulk {
         }
     }
 
-    fn transfer(&self, _: &BulkOperation) -> Transfer {
-        Transfer { request_bytes_max: 1 << 30, is_streamed: true }
+    fn transfer(&self, _: &BulkOperation) -> BodyTransfer {
+        BodyTransfer { request_bytes_max: 1 << 30, is_streamed: true }
     }
 
     async fn perform(
         &self,
         operation: BulkOperation,
-        _: &Head,
+        _: &RequestHead,
         body: RequestBody,
         call: GrpcCall,
     ) -> Result<Response<Body>, RestError> {
@@ -71,7 +73,7 @@ impl Protocol for Bulk {
             BulkOperation::Read => {
                 let chunks = call.server_streaming::<_, Chunk>(READ, ReadRequest {}).await?;
                 let pieces = chunks.map_ok(|chunk| chunk.data);
-                Ok(reply::streamed(StatusCode::OK, "application/octet-stream", None, pieces))
+                Ok(streaming::streamed(StatusCode::OK, "application/octet-stream", None, pieces))
             }
         }
     }
@@ -80,7 +82,7 @@ impl Protocol for Bulk {
         &self,
         error: &ErrorResponse,
         _: &HeaderMap,
-        _: Option<&Head>,
+        _: Option<&RequestHead>,
     ) -> Response<Body> {
         reply::whole(StatusCode::OK, "text/plain", error.code.clone())
     }

@@ -10,18 +10,20 @@ use trestle_service::{
 };
 
 use super::*;
-use crate::table::Table;
+use crate::table::TableProtocol;
 
 /// The response of the layers in a test.
 type Answers = fn(&Request) -> Response;
 
 /// An HTTP edge whose layers respond so; there are no CORS rules.
-fn front(answers: Answers) -> HttpEdge<Table> {
+fn edge(answers: Answers) -> HttpEdge<TableProtocol> {
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
     let calls = CallService::new(service_fn(move |mut request| async move {
-        let Some(early) = Early::take(&mut request) else { return Ok(answers(&request)) };
+        let Some(short_circuit) = ShortCircuitResponse::take(&mut request) else {
+            return Ok(answers(&request));
+        };
         // As the first of the layers does.
-        let Ok(mut answer) = early.await;
+        let Ok(mut answer) = short_circuit.await;
         answer.headers_mut().insert(REQUEST_ID_HEADER, HeaderValue::from_static("id-2"));
         Ok(answer)
     }));
@@ -30,7 +32,7 @@ fn front(answers: Answers) -> HttpEdge<Table> {
     }));
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
     HttpEdge::new(
-        Table::new(Arc::clone(&clock)),
+        TableProtocol::new(Arc::clone(&clock)),
         calls,
         clock,
         Lookup::new("trestle.table.v1.TableService", nobody),
@@ -47,8 +49,11 @@ fn request(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Requ
     request
 }
 
-async fn ask(answers: Answers, request: Request) -> (http::response::Parts, Result<Bytes, String>) {
-    let Ok(answer) = front(answers).oneshot(request).await;
+async fn send(
+    answers: Answers,
+    request: Request,
+) -> (http::response::Parts, Result<Bytes, String>) {
+    let Ok(answer) = edge(answers).oneshot(request).await;
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes);
     (parts, body.map_err(|status| status.to_string()))
@@ -64,8 +69,8 @@ fn busy(_: &Request) -> Response {
 
 /// Returns the request of the layers.
 fn echo(request: &Request) -> Response {
-    let asked = request.extensions().get::<RequestContext<Table>>().expect("asked");
-    let refused = asked.operation.as_ref().err().map(|error| error.status.message().to_owned());
+    let context = request.extensions().get::<RequestContext<TableProtocol>>().expect("a context");
+    let refused = context.operation.as_ref().err().map(|error| error.status.message().to_owned());
     let timeout = request.headers().get("grpc-timeout").cloned();
     let mut answer = Response::new(Body::new(Full::new(Bytes::from(refused.unwrap_or_default()))));
     answer.headers_mut().insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
@@ -76,10 +81,10 @@ fn echo(request: &Request) -> Response {
 }
 
 #[tokio::test]
-async fn a_refusal_by_a_layer_is_written_in_the_form_of_the_service() {
-    let asked = [("x-ms-client-request-id", "mine"), ("x-ms-version", "2019-02-02")];
+async fn an_error_of_a_layer_is_written_in_the_form_of_the_service() {
+    let context = [("x-ms-client-request-id", "mine"), ("x-ms-version", "2019-02-02")];
 
-    let (parts, body) = ask(busy, request("GET", "/devstoreaccount1/Tables", &asked)).await;
+    let (parts, body) = send(busy, request("GET", "/devstoreaccount1/Tables", &context)).await;
 
     assert_eq!(parts.status, 503);
     for (name, value) in [
@@ -91,8 +96,8 @@ async fn a_refusal_by_a_layer_is_written_in_the_form_of_the_service() {
     ] {
         assert_eq!(parts.headers.get(name).expect(name), value, "{name}");
     }
-    for gone in ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-request-id"] {
-        assert!(!parts.headers.contains_key(gone), "{gone}");
+    for removed in ["grpc-status", "grpc-message", "grpc-status-details-bin", "x-request-id"] {
+        assert!(!parts.headers.contains_key(removed), "{removed}");
     }
     let body = body.expect("a body");
     assert!(String::from_utf8_lossy(&body).contains("\"ServerBusy\""), "{body:?}");
@@ -106,7 +111,7 @@ async fn a_request_without_a_valid_head_gets_an_id_and_the_newest_version() {
         ("/acme/Tables?a=%FF", "2019-02-02", "InvalidUri"),
         ("/acme/Tables", "2019-02-31", "InvalidHeaderValue"),
     ] {
-        let (parts, _) = ask(echo, request("GET", target, &[("x-ms-version", version)])).await;
+        let (parts, _) = send(echo, request("GET", target, &[("x-ms-version", version)])).await;
 
         assert_eq!(parts.status, 400, "{target}");
         assert_eq!(parts.headers["x-ms-error-code"], code, "{target}");
@@ -125,11 +130,11 @@ async fn the_time_limit_of_a_request_becomes_the_deadline_of_its_call() {
     for (query, limit) in
         [("timeout=5", "5S"), ("timeout=31", "30S"), ("Timeout=30", "30S"), (&beyond, "30S")]
     {
-        let (parts, _) = ask(echo, get(query)).await;
+        let (parts, _) = send(echo, get(query)).await;
         assert_eq!(parts.headers["x-timeout"], limit, "{query}");
     }
     for query in ["timeout=", "timeout=0", "timeout=-1", "timeout=soon"] {
-        let (parts, body) = ask(echo, get(query)).await;
+        let (parts, body) = send(echo, get(query)).await;
         assert!(!parts.headers.contains_key("x-timeout"), "{query}");
         let body = body.expect("a body");
         assert!(body.starts_with(b"timeout: must be a number of seconds"), "{query}: {body:?}");
@@ -141,7 +146,7 @@ async fn rejects_a_body_of_unknown_length_if_a_body_is_possible() {
     let error = |method: &'static str, headers: &'static [(&'static str, &str)]| async move {
         let target = "/acme/t1(PartitionKey='p',RowKey='r')";
         let target = if method == "POST" { "/acme/Tables" } else { target };
-        let (_, body) = ask(echo, request(method, target, headers)).await;
+        let (_, body) = send(echo, request(method, target, headers)).await;
         let body = body.expect("a body");
         String::from_utf8_lossy(&body).contains("Content-Length")
     };
@@ -167,7 +172,7 @@ async fn a_response_that_fails_midway_is_cut_off() {
         answer
     }
 
-    let (parts, body) = ask(half, request("GET", "/acme/t", &[])).await;
+    let (parts, body) = send(half, request("GET", "/acme/t", &[])).await;
 
     assert_eq!(parts.status, 200);
     assert!(body.expect_err("broken").contains("late"));

@@ -6,8 +6,8 @@ use tonic::body::Body;
 use trestle_proto::queue::v1 as proto;
 use trestle_service::clock::Clock;
 
-use super::operation::{OnAccount, Page};
-use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
+use super::operation::{ListPage, OnAccount};
+use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// Performs an operation.
 ///
@@ -15,7 +15,7 @@ use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
 /// A malformed body, or a failed call.
 pub(super) async fn perform(
     operation: OnAccount,
-    head: &Head,
+    head: &RequestHead,
     body: &Bytes,
     call: GrpcCall,
     clock: &dyn Clock,
@@ -44,8 +44,8 @@ pub(super) async fn perform(
 
 async fn list(
     path: &'static str,
-    page: &Page,
-    head: &Head,
+    page: &ListPage,
+    head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
     let request = proto::ListQueuesRequest {

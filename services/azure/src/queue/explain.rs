@@ -33,7 +33,7 @@ pub(super) fn explain(error: RestError, params: &Params) -> RestError {
         }
         "page_token" => {
             let marker = quoted(params.get("marker").unwrap_or_default());
-            let rule = format!("must be what an earlier page said: value=`{marker}`");
+            let rule = format!("must be the marker of an earlier page: value=`{marker}`");
             return Fault::violation(Reason::InvalidMarker, "marker", rule).into();
         }
         _ => return error,

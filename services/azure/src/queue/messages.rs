@@ -12,9 +12,9 @@ use trestle_service::fault::{Fault, Reason};
 
 use super::{
     account::document,
-    operation::{Held, Life, OnMessages},
+    operation::{MessageReceipt, OnMessages, TimeToLive},
 };
-use crate::{error::RestError, grpc_call::GrpcCall, reply, xml};
+use crate::{date, error::RestError, grpc_call::GrpcCall, reply, xml};
 
 /// The new receipt of a message that was updated.
 const POP_RECEIPT: HeaderName = HeaderName::from_static("x-ms-popreceipt");
@@ -36,14 +36,14 @@ pub(super) async fn perform(
 ) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
-        OnMessages::Send { hidden, life } => {
-            let messages = vec![outgoing(body, hidden, life)?];
+        OnMessages::Send { visibility_timeout, time_to_live } => {
+            let messages = vec![outgoing(body, visibility_timeout, time_to_live)?];
             let request = proto::SendMessagesRequest { queue, messages, ..Default::default() };
             let answer: proto::SendMessagesResponse = call.unary(path, &request).await?;
             sent(answer)
         }
-        OnMessages::Receive { max, hidden } => {
-            let (max_messages, visibility_timeout) = (max, hidden.map(seconds));
+        OnMessages::Receive { max, visibility_timeout } => {
+            let (max_messages, visibility_timeout) = (max, visibility_timeout.map(seconds));
             let request = proto::ReceiveMessagesRequest {
                 queue,
                 max_messages,
@@ -63,29 +63,29 @@ pub(super) async fn perform(
             let _: proto::ClearMessagesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
-        OnMessages::Update { held, hidden } => {
+        OnMessages::Update { message, visibility_timeout } => {
             // Without a body or a text in it, the text of the message is unchanged.
             let text = if body.is_empty() { None } else { xml::read_message(body)? };
             let request = proto::UpdateMessageRequest {
                 queue,
-                receipt: Some(held.into()),
-                visibility_timeout: Some(seconds(hidden)),
+                receipt: Some(message.into()),
+                visibility_timeout: Some(seconds(visibility_timeout)),
                 body: text.map(update_message_request::Body::Text),
             };
             let answer: proto::UpdateMessageResponse = call.unary(path, &request).await?;
             Ok(updated(&answer))
         }
-        OnMessages::Delete { held } => {
-            let request = proto::DeleteMessagesRequest { queue, receipts: vec![held.into()] };
+        OnMessages::Delete { message } => {
+            let request = proto::DeleteMessagesRequest { queue, receipts: vec![message.into()] };
             let answer: proto::DeleteMessagesResponse = call.unary(path, &request).await?;
             deleted(answer)
         }
     }
 }
 
-impl From<Held> for proto::ReceiptRef {
-    fn from(held: Held) -> Self {
-        let Held { message_id, pop_receipt } = held;
+impl From<MessageReceipt> for proto::ReceiptRef {
+    fn from(message: MessageReceipt) -> Self {
+        let MessageReceipt { message_id, pop_receipt } = message;
         Self { message_id, pop_receipt }
     }
 }
@@ -96,20 +96,27 @@ fn seconds(seconds: i64) -> Duration {
 
 fn outgoing(
     body: &Bytes,
-    hidden: Option<i64>,
-    life: Option<Life>,
+    visibility_timeout: Option<i64>,
+    time_to_live: Option<TimeToLive>,
 ) -> Result<proto::OutgoingMessage, RestError> {
     use outgoing_message::{Body, Expiration};
     let text = xml::read_message(body)?.ok_or_else(|| {
         let rule = "must have an element MessageText";
         Fault::violation(Reason::MissingRequiredXmlNode, "QueueMessage", rule)
     })?;
-    let life = life.map(|life| match life {
-        Life::Seconds(life) => Expiration::TimeToLive(seconds(life.min(DURATION_SECONDS_MAX))),
-        Life::Ever => Expiration::NeverExpires(proto::NoExpiry {}),
+    let time_to_live = time_to_live.map(|time_to_live| match time_to_live {
+        TimeToLive::Seconds(time_to_live) => {
+            Expiration::TimeToLive(seconds(time_to_live.min(DURATION_SECONDS_MAX)))
+        }
+        TimeToLive::Never => Expiration::NeverExpires(proto::NoExpiry {}),
     });
-    let (body, visibility_delay) = (Some(Body::Text(text)), hidden.map(seconds));
-    Ok(proto::OutgoingMessage { body, visibility_delay, expiration: life, ..Default::default() })
+    let (body, visibility_delay) = (Some(Body::Text(text)), visibility_timeout.map(seconds));
+    Ok(proto::OutgoingMessage {
+        body,
+        visibility_delay,
+        expiration: time_to_live,
+        ..Default::default()
+    })
 }
 
 fn sent(answer: proto::SendMessagesResponse) -> Result<Response<Body>, RestError> {
@@ -124,7 +131,7 @@ fn sent(answer: proto::SendMessagesResponse) -> Result<Response<Body>, RestError
 }
 
 fn updated(answer: &proto::UpdateMessageResponse) -> Response<Body> {
-    let next_visible = xml::http_date(answer.next_visible_time.as_ref());
+    let next_visible = date::http_date(answer.next_visible_time.as_ref());
     let mut updated = reply::empty(StatusCode::NO_CONTENT);
     let headers = updated.headers_mut();
     for (name, text) in [(POP_RECEIPT, &answer.pop_receipt), (TIME_NEXT_VISIBLE, &next_visible)] {

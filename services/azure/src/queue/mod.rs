@@ -17,14 +17,15 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response, StatusCode};
 use tonic::body::Body;
+use trestle_identity::spec::{QUEUE, ServiceSpec};
 use trestle_service::clock::Clock;
 
-use self::operation::Operation;
+use self::operation::QueueOperation;
 use crate::{
     error::{ErrorResponse, RestError},
     grpc_call::GrpcCall,
-    head::Head,
-    protocol::{Protocol, Signing, Target, Transfer},
+    head::RequestHead,
+    protocol::{BodyTransfer, RestProtocol, Target},
     reply,
     request_body::RequestBody,
     xml,
@@ -35,11 +36,11 @@ const BODY_BYTES_MAX: u64 = 131_584;
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Queue {
+pub(crate) struct QueueProtocol {
     clock: Arc<dyn Clock>,
 }
 
-impl Queue {
+impl QueueProtocol {
     /// Creates the protocol; `clock` gives the last sync time of the secondary, whose copy is the
     /// primary itself.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
@@ -47,41 +48,41 @@ impl Queue {
     }
 }
 
-impl Protocol for Queue {
-    type Operation = Operation;
+impl RestProtocol for QueueProtocol {
+    type Operation = QueueOperation;
 
     const SERVICE: &'static str = "queue";
     const UNKNOWN: &'static str = "/trestle.queue.v1.QueueService/";
-    const SIGNING: Signing = Signing::Queue;
+    const SIGNATURES: &'static ServiceSpec = &QUEUE;
 
-    fn route(&self, head: &Head) -> Result<Operation, RestError> {
+    fn route(&self, head: &RequestHead) -> Result<QueueOperation, RestError> {
         route::route(head)
     }
 
-    fn target(&self, operation: &Operation) -> Target {
+    fn target(&self, operation: &QueueOperation) -> Target {
         operation.target()
     }
 
-    fn transfer(&self, _: &Operation) -> Transfer {
-        Transfer::collected(BODY_BYTES_MAX)
+    fn transfer(&self, _: &QueueOperation) -> BodyTransfer {
+        BodyTransfer::collected(BODY_BYTES_MAX)
     }
 
     async fn perform(
         &self,
-        operation: Operation,
-        head: &Head,
+        operation: QueueOperation,
+        head: &RequestHead,
         body: RequestBody,
         call: GrpcCall,
     ) -> Result<Response<Body>, RestError> {
         let body = body.collect().await?;
         let performed = match operation {
-            Operation::Account(operation) => {
+            QueueOperation::Account(operation) => {
                 account::perform(operation, head, &body, call, &*self.clock).await
             }
-            Operation::Queue(queue, operation) => {
+            QueueOperation::Queue(queue, operation) => {
                 queues::perform(queue, operation, head, &body, call).await
             }
-            Operation::Messages(queue, operation) => {
+            QueueOperation::Messages(queue, operation) => {
                 messages::perform(queue, operation, &body, call).await
             }
         };
@@ -92,7 +93,7 @@ impl Protocol for Queue {
         &self,
         response: &ErrorResponse,
         _: &HeaderMap,
-        _: Option<&Head>,
+        _: Option<&RequestHead>,
     ) -> Response<Body> {
         let extras: Vec<_> =
             response.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();

@@ -4,7 +4,7 @@ use crate::protocol::Target;
 
 /// An operation, with the parameters in the head of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum QueueOperation {
     /// One on the account.
     Account(OnAccount),
     /// One on a queue, by name.
@@ -17,7 +17,7 @@ pub(crate) enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OnAccount {
     /// Lists its queues, one page.
-    ListQueues(Page),
+    ListQueues(ListPage),
     /// Gets the settings of the service.
     GetProperties,
     /// Sets the settings of the service.
@@ -28,7 +28,7 @@ pub(crate) enum OnAccount {
 
 /// The requested page of the queues.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Page {
+pub(crate) struct ListPage {
     /// The prefix of the names.
     pub(crate) prefix: Option<String>,
     /// The continuation token of the page before.
@@ -62,16 +62,16 @@ pub(crate) enum OnMessages {
     /// Sends a message.
     Send {
         /// The initial visibility timeout.
-        hidden: Option<i64>,
+        visibility_timeout: Option<i64>,
         /// The time to live (TTL).
-        life: Option<Life>,
+        time_to_live: Option<TimeToLive>,
     },
     /// Receives messages.
     Receive {
         /// Most messages.
         max: Option<u32>,
         /// The visibility timeout.
-        hidden: Option<i64>,
+        visibility_timeout: Option<i64>,
     },
     /// Peeks at messages.
     Peek {
@@ -83,36 +83,36 @@ pub(crate) enum OnMessages {
     /// Updates the text or the visibility timeout of a message.
     Update {
         /// The message.
-        held: Held,
+        message: MessageReceipt,
         /// The new visibility timeout.
-        hidden: i64,
+        visibility_timeout: i64,
     },
     /// Deletes a message.
     Delete {
         /// The message.
-        held: Held,
+        message: MessageReceipt,
     },
 }
 
 /// The time to live of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum TimeToLive {
     /// So many seconds.
     Seconds(i64),
     /// No expiry.
-    Ever,
+    Never,
 }
 
 /// A message that the client received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct MessageReceipt {
     /// Its id.
     pub(crate) message_id: String,
     /// Its receipt.
     pub(crate) pop_receipt: String,
 }
 
-impl Operation {
+impl QueueOperation {
     /// The target of the operation.
     pub(crate) fn target(&self) -> Target {
         let (path, reads) = match self {

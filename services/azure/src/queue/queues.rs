@@ -11,7 +11,7 @@ use super::{
     metadata::{read_metadata, write_metadata},
     operation::OnQueue,
 };
-use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
+use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// The approximate number of messages of a queue, never too low.
 const COUNT: HeaderName = HeaderName::from_static("x-ms-approximate-messages-count");
@@ -23,14 +23,14 @@ const COUNT: HeaderName = HeaderName::from_static("x-ms-approximate-messages-cou
 pub(super) async fn perform(
     name: String,
     operation: OnQueue,
-    head: &Head,
+    head: &RequestHead,
     body: &Bytes,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
         OnQueue::Create => {
-            let queue = Some(noted(name, head)?);
+            let queue = Some(queue_of(name, head)?);
             let request = proto::CreateQueueRequest { queue };
             let answer: proto::CreateQueueResponse = call.unary(path, &request).await?;
             let is_new = answer.created;
@@ -47,7 +47,7 @@ pub(super) async fn perform(
             Ok(metadata(answer))
         }
         OnQueue::SetMetadata => {
-            let queue = Some(noted(name, head)?);
+            let queue = Some(queue_of(name, head)?);
             let update_mask = Some(FieldMask { paths: vec!["metadata".to_owned()] });
             let request = proto::UpdateQueueRequest { queue, update_mask };
             let _: proto::UpdateQueueResponse = call.unary(path, &request).await?;
@@ -68,7 +68,7 @@ pub(super) async fn perform(
 }
 
 /// A queue with the metadata of the request.
-fn noted(name: String, head: &Head) -> Result<proto::Queue, RestError> {
+fn queue_of(name: String, head: &RequestHead) -> Result<proto::Queue, RestError> {
     let metadata = read_metadata(&head.headers)?;
     Ok(proto::Queue { name, metadata, ..proto::Queue::default() })
 }

@@ -9,9 +9,11 @@ use trestle_service::{
 
 use super::{
     number::{count, missing, number},
-    operation::{Held, Life, OnAccount, OnMessages, OnQueue, Operation, Page},
+    operation::{
+        ListPage, MessageReceipt, OnAccount, OnMessages, OnQueue, QueueOperation, TimeToLive,
+    },
 };
-use crate::{error::RestError, head::Head, params::Params};
+use crate::{error::RestError, head::RequestHead, params::Params};
 
 /// The TTL parameter of a message without expiry.
 const EVER: i64 = -1;
@@ -20,18 +22,19 @@ const EVER: i64 = -1;
 ///
 /// # Errors
 /// An invalid path, method or parameter.
-pub(super) fn route(head: &Head) -> Result<Operation, RestError> {
+pub(super) fn route(head: &RequestHead) -> Result<QueueOperation, RestError> {
     let segments = segments(&head.path)?;
     let segments: Vec<_> = segments.iter().map(String::as_str).collect();
     match *segments.as_slice() {
-        [] => on_account(head).map(Operation::Account),
-        [queue] => on_queue(head).map(|operation| Operation::Queue(queue.to_owned(), operation)),
+        [] => on_account(head).map(QueueOperation::Account),
+        [queue] => {
+            on_queue(head).map(|operation| QueueOperation::Queue(queue.to_owned(), operation))
+        }
         [queue, "messages"] => {
-            on_messages(head).map(|operation| Operation::Messages(queue.to_owned(), operation))
+            on_messages(head).map(|operation| QueueOperation::Messages(queue.to_owned(), operation))
         }
-        [queue, "messages", id] => {
-            on_message(head, id).map(|operation| Operation::Messages(queue.to_owned(), operation))
-        }
+        [queue, "messages", id] => on_message(head, id)
+            .map(|operation| QueueOperation::Messages(queue.to_owned(), operation)),
         _ => {
             let rule = "must be /, /queue, /queue/messages or /queue/messages/id";
             Err(unreadable(&head.path, rule))
@@ -60,7 +63,7 @@ fn unreadable(path: &str, rule: &str) -> RestError {
 }
 
 /// The error of a method that the resource does not support.
-fn unknown_method(head: &Head) -> RestError {
+fn unknown_method(head: &RequestHead) -> RestError {
     let method = quoted(head.method.as_str()).into_owned();
     let message = format!("the resource does not support this method: method=`{method}`");
     Fault::new(Reason::UnsupportedHttpVerb, message).into()
@@ -77,7 +80,7 @@ fn unknown(params: &Params, name: &'static str) -> RestError {
     }
 }
 
-fn on_account(head: &Head) -> Result<OnAccount, RestError> {
+fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {
     let params = &head.params;
     if params.is("comp", "list") {
         return match head.method {
@@ -95,7 +98,7 @@ fn on_account(head: &Head) -> Result<OnAccount, RestError> {
     match (&head.method, is_stats) {
         (&Method::GET, true) if head.is_secondary => Ok(OnAccount::GetStats),
         (&Method::GET, true) => {
-            let message = "the stats are those of the copy: ask the secondary name of the account";
+            let message = "the stats are those of the copy: use the secondary name of the account";
             Err(Fault::new(Reason::InsufficientAccountPermissions, message).into())
         }
         (&Method::GET, false) => Ok(OnAccount::GetProperties),
@@ -104,9 +107,9 @@ fn on_account(head: &Head) -> Result<OnAccount, RestError> {
     }
 }
 
-fn page(params: &Params) -> Result<Page, RestError> {
+fn page(params: &Params) -> Result<ListPage, RestError> {
     let text = |name| params.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
-    let mut page = Page {
+    let mut page = ListPage {
         prefix: text("prefix"),
         marker: text("marker"),
         max_results: count(params, "maxresults", PAGE_QUEUES_MAX)?,
@@ -123,7 +126,7 @@ fn page(params: &Params) -> Result<Page, RestError> {
     Ok(page)
 }
 
-fn on_queue(head: &Head) -> Result<OnQueue, RestError> {
+fn on_queue(head: &RequestHead) -> Result<OnQueue, RestError> {
     let params = &head.params;
     let (is_metadata, is_acl) = (params.is("comp", "metadata"), params.is("comp", "acl"));
     if params.get("comp").is_some() && !is_metadata && !is_acl {
@@ -141,36 +144,43 @@ fn on_queue(head: &Head) -> Result<OnQueue, RestError> {
     }
 }
 
-fn on_messages(head: &Head) -> Result<OnMessages, RestError> {
+fn on_messages(head: &RequestHead) -> Result<OnMessages, RestError> {
     let params = &head.params;
     match head.method {
-        Method::POST => Ok(OnMessages::Send { hidden: hidden(params, 0)?, life: life(params)? }),
+        Method::POST => Ok(OnMessages::Send {
+            visibility_timeout: visibility_timeout(params, 0)?,
+            time_to_live: time_to_live(params)?,
+        }),
         Method::GET => {
             let max = count(params, "numofmessages", RECEIVE_MESSAGES_MAX)?;
             if is_peek(params)? {
                 return Ok(OnMessages::Peek { max });
             }
             let shortest = seconds(VISIBILITY_RECEIVE_MIN);
-            Ok(OnMessages::Receive { max, hidden: hidden(params, shortest)? })
+            Ok(OnMessages::Receive {
+                max,
+                visibility_timeout: visibility_timeout(params, shortest)?,
+            })
         }
         Method::DELETE => Ok(OnMessages::Clear),
         _ => Err(unknown_method(head)),
     }
 }
 
-fn on_message(head: &Head, id: &str) -> Result<OnMessages, RestError> {
+fn on_message(head: &RequestHead, id: &str) -> Result<OnMessages, RestError> {
     let params = &head.params;
     if !matches!(head.method, Method::PUT | Method::DELETE) {
         return Err(unknown_method(head));
     }
     let receipt = params.get("popreceipt").filter(|receipt| !receipt.is_empty());
     let pop_receipt = receipt.ok_or_else(|| missing("popreceipt"))?.to_owned();
-    let held = Held { message_id: id.to_owned(), pop_receipt };
+    let message = MessageReceipt { message_id: id.to_owned(), pop_receipt };
     if head.method == Method::DELETE {
-        return Ok(OnMessages::Delete { held });
+        return Ok(OnMessages::Delete { message });
     }
-    let hidden = hidden(params, 0)?.ok_or_else(|| missing("visibilitytimeout"))?;
-    Ok(OnMessages::Update { held, hidden })
+    let visibility_timeout =
+        visibility_timeout(params, 0)?.ok_or_else(|| missing("visibilitytimeout"))?;
+    Ok(OnMessages::Update { message, visibility_timeout })
 }
 
 fn is_peek(params: &Params) -> Result<bool, RestError> {
@@ -190,15 +200,15 @@ fn is_peek(params: &Params) -> Result<bool, RestError> {
     }
 }
 
-fn hidden(params: &Params, shortest: i64) -> Result<Option<i64>, RestError> {
+fn visibility_timeout(params: &Params, shortest: i64) -> Result<Option<i64>, RestError> {
     number(params, "visibilitytimeout", shortest..=seconds(VISIBILITY_MAX))
 }
 
-fn life(params: &Params) -> Result<Option<Life>, RestError> {
+fn time_to_live(params: &Params) -> Result<Option<TimeToLive>, RestError> {
     if params.is("messagettl", &EVER.to_string()) {
-        return Ok(Some(Life::Ever));
+        return Ok(Some(TimeToLive::Never));
     }
-    Ok(number(params, "messagettl", 1..=i64::MAX)?.map(Life::Seconds))
+    Ok(number(params, "messagettl", 1..=i64::MAX)?.map(TimeToLive::Seconds))
 }
 
 fn seconds(duration: std::time::Duration) -> i64 {

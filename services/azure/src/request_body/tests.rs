@@ -3,6 +3,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 
 use super::*;
+use crate::streaming::PIECE_BYTES_MAX;
 
 fn body(pieces: &[&[u8]], bytes_max: u64, declared: Option<u64>) -> RequestBody {
     sent(
@@ -70,8 +71,8 @@ async fn collects_up_to_the_bound_and_reports_the_bound_past_it() {
 }
 
 #[tokio::test]
-async fn a_denied_caller_gets_the_denial_in_place_of_an_error_of_the_body() {
-    let denied = Denied { reason: Reason::AuthorizationFailure, message: "denied".to_owned() };
+async fn a_denied_caller_gets_its_error_in_place_of_an_error_of_the_body() {
+    let denied = Box::new(Fault::new(Reason::AuthorizationFailure, "denied"));
     let large = || RequestBody { denied: Some(denied.clone()), ..body(&[b"abc"], 2, Some(3)) };
 
     let collected = large().collect().await.expect_err("denied");

@@ -11,13 +11,13 @@ use trestle_proto::table::v1::{
 };
 
 use super::{
-    json::{PageBody, Place, Select, entity_json, entity_of, entity_path, etag_of},
+    json::{PageBody, ResponseOrigin, Select, entity_json, entity_of, entity_path, etag_of},
     level::Level,
-    options::mark_of,
+    options::continuation_token,
     prefer::{PREFERENCE_APPLIED, Prefer},
-    route::{Change, GET_ENTITY, Get, Query, Verb},
+    route::{EntityChange, GET_ENTITY, Get, Query, Verb},
 };
-use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply};
+use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply};
 
 /// The continuation token. There is none for a row: that of the partition contains it.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
@@ -25,8 +25,8 @@ const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitio
 pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
 
 /// The address of the entities of a table.
-pub(super) fn place(head: &Head, table: &str) -> Place {
-    Place {
+pub(super) fn origin(head: &RequestHead, table: &str) -> ResponseOrigin {
+    ResponseOrigin {
         base: head.base.clone(),
         account: head.account.as_str().to_owned(),
         table: table.to_owned(),
@@ -37,11 +37,11 @@ pub(super) fn place(head: &Head, table: &str) -> Place {
 pub(super) async fn query(
     path: &'static str,
     query: Query,
-    head: &Head,
+    head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
     let Query { table, options, page_token, level } = query;
-    let place = place(head, &table);
+    let origin = origin(head, &table);
     let request = QueryEntitiesRequest {
         table,
         filter: options.filter,
@@ -51,7 +51,7 @@ pub(super) async fn query(
     };
     let page: QueryEntitiesResponse = call.unary(path, &request).await?;
 
-    let body = PageBody::new(page.entities, place, level, options.select);
+    let body = PageBody::new(page.entities, origin, level, options.select);
     let mut answer = match body.small() {
         Ok(small) => reply::whole(StatusCode::OK, level.content_type(), small?),
         Err(large) => {
@@ -62,7 +62,7 @@ pub(super) async fn query(
         }
     };
     if !page.next_page_token.is_empty() {
-        insert(&mut answer, NEXT, &mark_of(&page.next_page_token));
+        insert(&mut answer, NEXT, &continuation_token(&page.next_page_token));
     }
     Ok(answer)
 }
@@ -70,12 +70,12 @@ pub(super) async fn query(
 /// Get Entity.
 pub(super) async fn get(
     get: Get,
-    head: &Head,
+    head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
     let (encoded, level) = (read(&get, call).await?, get.level);
-    let place = place(head, &get.table);
-    let body = entity_json(&encoded, &place, level, get.options.select.as_ref())?;
+    let origin = origin(head, &get.table);
+    let body = entity_json(&encoded, &origin, level, get.options.select.as_ref())?;
     let mut answer = reply::whole(StatusCode::OK, level.content_type(), body);
     insert(&mut answer, header::ETAG, etag_of(&encoded)?);
     Ok(answer)
@@ -96,20 +96,20 @@ pub(super) async fn read(get: &Get, call: GrpcCall) -> Result<Bytes, Status> {
 /// Insert, update, upsert, delete.
 pub(super) async fn change(
     path: &'static str,
-    change: Change,
-    head: &Head,
+    change: EntityChange,
+    head: &RequestHead,
     body: &[u8],
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let Change { table, verb } = change;
+    let EntityChange { table, verb } = change;
     let etag = match verb {
         Verb::Insert { level, prefer } => {
-            let place = place(head, &table);
+            let origin = origin(head, &table);
             let mut request = InsertEntityRequest { table, entity: Some(entity_of(body, None)?) };
             let answer: InsertEntityResponse = call.unary(path, &request).await?;
             let mut entity = request.entity.take().unwrap_or_default();
             (entity.etag, entity.timestamp) = (answer.etag, answer.timestamp);
-            return inserted(&entity, &place, level, prefer);
+            return inserted(&entity, &origin, level, prefer);
         }
         Verb::Update { key, mode, if_match } => {
             let (entity, if_match) = (Some(entity_of(body, Some(key))?), Some(if_match));
@@ -137,18 +137,18 @@ pub(super) async fn change(
 /// The response to an insert.
 fn inserted(
     entity: &Entity,
-    place: &Place,
+    origin: &ResponseOrigin,
     level: Level,
     prefer: Prefer,
 ) -> Result<Response<Body>, RestError> {
-    let path = entity_path(&place.table, &entity.partition_key, &entity.row_key);
-    let location = format!("{}/{path}", place.base);
+    let path = entity_path(&origin.table, &entity.partition_key, &entity.row_key);
+    let location = format!("{}/{path}", origin.base);
     let mut answer = if prefer == Prefer::NoContent {
         let mut answer = reply::empty(StatusCode::NO_CONTENT);
         insert(&mut answer, DATA_SERVICE_ID, &location);
         answer
     } else {
-        let body = entity_json(&entity.encode_to_vec(), place, level, None)?;
+        let body = entity_json(&entity.encode_to_vec(), origin, level, None)?;
         reply::whole(StatusCode::CREATED, level.content_type(), body)
     };
     insert(&mut answer, header::LOCATION, &location);

@@ -5,7 +5,7 @@ use serde_json::json;
 use tonic::body::Body;
 
 use super::{entities::applied, level::Level, prefer::Prefer, route::TUNNELLED};
-use crate::{error::ErrorResponse, head::Head, reply};
+use crate::{error::ErrorResponse, head::RequestHead, reply};
 
 /// The content type of errors in XML.
 const XML: &str = "application/xml";
@@ -15,7 +15,7 @@ const XML: &str = "application/xml";
 pub(super) fn render(
     response: &ErrorResponse,
     headers: &HeaderMap,
-    head: Option<&Head>,
+    head: Option<&RequestHead>,
 ) -> Response<Body> {
     let Some(level) = level(headers, head, response.status) else {
         return reply::whole(StatusCode::OK, XML, xml(response));
@@ -29,7 +29,7 @@ pub(super) fn render(
 }
 
 /// The level of an error; none if it has to be XML.
-fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option<Level> {
+fn level(headers: &HeaderMap, head: Option<&RequestHead>, status: StatusCode) -> Option<Level> {
     let params = head.map(|head| &head.params);
     let is_xml_operation = params.is_some_and(|params| params.get("comp").is_some());
     if is_xml_operation {
@@ -39,9 +39,9 @@ fn level(headers: &HeaderMap, head: Option<&Head>, status: StatusCode) -> Option
     // Errors of authentication and of malformed requests come from the HTTP edge of Azure, which
     // uses XML unless the request sets another format.
     let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    let is_at_door = head.is_none() || is_refused;
+    let is_of_edge = head.is_none() || is_refused;
     let level = Level::negotiate(format, headers).ok()?;
-    (Level::is_named(format, headers) || !is_at_door).then_some(level)
+    (Level::is_named(format, headers) || !is_of_edge).then_some(level)
 }
 
 /// Only code and message: clients reject further members.

@@ -21,21 +21,25 @@ impl Level {
     /// # Errors
     /// If only other formats than JSON are acceptable.
     pub(crate) fn negotiate(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Fault> {
-        let asked = asked(format, headers);
-        if asked.is_empty() {
+        let accepted_types = accepted_types(format, headers);
+        if accepted_types.is_empty() {
             return Ok(Self::Minimal);
         }
-        let mut ranges = asked.iter().flat_map(|asked| asked.split(',')).map(Range::parse);
+        let mut ranges = accepted_types
+            .iter()
+            .flat_map(|accepted_types| accepted_types.split(','))
+            .map(Range::parse);
         ranges.find_map(|range| range.level()).ok_or_else(|| {
-            let asked = asked.join(", ");
-            let rule = format!("only application/json is served: value=`{}`", quoted(&asked));
+            let accepted_types = accepted_types.join(", ");
+            let rule =
+                format!("only application/json is served: value=`{}`", quoted(&accepted_types));
             Fault::violation(Reason::AtomFormatNotSupported, "Accept", rule)
         })
     }
 
     /// Whether a client explicitly accepts JSON.
     pub(super) fn is_named(format: Option<&str>, headers: &HeaderMap) -> bool {
-        asked(format, headers).iter().any(|asked| asked.contains("json"))
+        accepted_types(format, headers).iter().any(|accepted_types| accepted_types.contains("json"))
     }
 
     /// The media type of a response at the level.
@@ -49,13 +53,13 @@ impl Level {
 }
 
 /// The value of `$format`, or else `Accept`, which may be repeated.
-fn asked<'a>(format: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a str> {
-    let is_said = |text: &&str| !text.trim().is_empty();
-    match format.filter(is_said) {
+fn accepted_types<'a>(format: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a str> {
+    let is_set = |text: &&str| !text.trim().is_empty();
+    match format.filter(is_set) {
         Some(format) => vec![format],
         None => {
             let accepted = headers.get_all(header::ACCEPT).iter();
-            accepted.filter_map(|value| value.to_str().ok()).filter(is_said).collect()
+            accepted.filter_map(|value| value.to_str().ok()).filter(is_set).collect()
         }
     }
 }

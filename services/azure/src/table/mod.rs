@@ -20,14 +20,15 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Response};
 use tonic::body::Body;
+use trestle_identity::spec::{ServiceSpec, TABLE};
 use trestle_service::{clock::Clock, limits::MESSAGE_BYTES_MAX};
 
-use self::{batch::Batch, route::Operation, settings::Settings};
+use self::{batch::Batch, route::TableOperation, settings::SettingsRequest};
 use crate::{
     error::{ErrorResponse, RestError},
     grpc_call::GrpcCall,
-    head::Head,
-    protocol::{Protocol, Signing, Target, Transfer},
+    head::RequestHead,
+    protocol::{BodyTransfer, RestProtocol, Target},
     request_body::RequestBody,
 };
 
@@ -36,57 +37,59 @@ const BODY_BYTES_MAX: u64 = MESSAGE_BYTES_MAX as u64 / 2;
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Table {
+pub(crate) struct TableProtocol {
     clock: Arc<dyn Clock>,
 }
 
-impl Table {
+impl TableProtocol {
     /// A protocol that uses `clock` for the time of errors.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }
     }
 }
 
-impl Protocol for Table {
-    type Operation = Operation;
+impl RestProtocol for TableProtocol {
+    type Operation = TableOperation;
 
     const SERVICE: &'static str = "table";
     const UNKNOWN: &'static str = "/trestle.table.v1.TableService/";
-    const SIGNING: Signing = Signing::Table;
+    const SIGNATURES: &'static ServiceSpec = &TABLE;
 
-    fn route(&self, head: &Head) -> Result<Operation, RestError> {
-        Ok(route::route(&route::Ask::of(head))?)
+    fn route(&self, head: &RequestHead) -> Result<TableOperation, RestError> {
+        Ok(route::route(&route::RouteRequest::of(head))?)
     }
 
-    fn target(&self, operation: &Operation) -> Target {
+    fn target(&self, operation: &TableOperation) -> Target {
         operation.target()
     }
 
-    fn transfer(&self, _: &Operation) -> Transfer {
-        Transfer::collected(BODY_BYTES_MAX)
+    fn transfer(&self, _: &TableOperation) -> BodyTransfer {
+        BodyTransfer::collected(BODY_BYTES_MAX)
     }
 
     async fn perform(
         &self,
-        operation: Operation,
-        head: &Head,
+        operation: TableOperation,
+        head: &RequestHead,
         body: RequestBody,
         call: GrpcCall,
     ) -> Result<Response<Body>, RestError> {
         let body = body.collect().await?;
         let (path, now) = (operation.target().path, self.clock.now());
         match operation {
-            Operation::Tables(operation) => {
+            TableOperation::Tables(operation) => {
                 tables::perform(path, operation, head, &body, call).await
             }
-            Operation::Query(query) => entities::query(path, query, head, call).await,
-            Operation::Get(get) => entities::get(get, head, call).await,
-            Operation::Change(change) => entities::change(path, change, head, &body, call).await,
-            Operation::Settings(operation) => {
-                let settings = Settings { head, now };
+            TableOperation::Query(query) => entities::query(path, query, head, call).await,
+            TableOperation::Get(get) => entities::get(get, head, call).await,
+            TableOperation::Change(change) => {
+                entities::change(path, change, head, &body, call).await
+            }
+            TableOperation::Settings(operation) => {
+                let settings = SettingsRequest { head, now };
                 settings.perform(path, operation, &body, call).await
             }
-            Operation::Batch => Batch { head, at: now }.perform(&body, call).await,
+            TableOperation::Batch => Batch { head, at: now }.perform(&body, call).await,
         }
     }
 
@@ -94,7 +97,7 @@ impl Protocol for Table {
         &self,
         response: &ErrorResponse,
         headers: &HeaderMap,
-        head: Option<&Head>,
+        head: Option<&RequestHead>,
     ) -> Response<Body> {
         error::render(response, headers, head)
     }

@@ -61,7 +61,7 @@ fn top(text: &str) -> Result<i32, Fault> {
 
 /// The continuation token for a page token, in the form that clients support: it is valid in a
 /// header.
-pub(crate) fn mark_of(page_token: &str) -> String {
+pub(crate) fn continuation_token(page_token: &str) -> String {
     format!("{TOKEN_VERSION}{}!{page_token}", page_token.len())
 }
 
@@ -70,10 +70,10 @@ pub(crate) fn mark_of(page_token: &str) -> String {
 /// # Errors
 /// An invalid continuation token.
 pub(crate) fn page_token_of(params: &Params, name: &'static str) -> Result<String, Fault> {
-    let Some(mark) = params.get(name).filter(|mark| !mark.is_empty()) else {
+    let Some(value) = params.get(name).filter(|value| !value.is_empty()) else {
         return Ok(String::new());
     };
-    let parts = mark.strip_prefix(TOKEN_VERSION).and_then(|rest| rest.split_once('!'));
+    let parts = value.strip_prefix(TOKEN_VERSION).and_then(|rest| rest.split_once('!'));
     let token = parts.and_then(|(len, token)| (len == token.len().to_string()).then_some(token));
     token.map(str::to_owned).ok_or_else(|| {
         let rule = "must be what an answer carried in its header of this name";
@@ -117,7 +117,7 @@ mod tests {
             let params = Params::parse(query).expect("a query");
             page_token_of(&params, "NextPartitionKey").map_err(|fault| fault.reason)
         };
-        assert_eq!(mark_of("aB_-"), "1!4!aB_-");
+        assert_eq!(continuation_token("aB_-"), "1!4!aB_-");
         assert_eq!(token("NextPartitionKey=1!4!aB_-"), Ok("aB_-".to_owned()));
         assert_eq!(token("nextpartitionkey=1%214%21aB_-"), Ok("aB_-".to_owned()));
         assert_eq!(token("NextPartitionKey=&NextRowKey="), Ok(String::new()));

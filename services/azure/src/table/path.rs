@@ -15,7 +15,7 @@ pub struct Key {
 
 /// The resource of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Resource {
+pub enum PathResource {
     /// The service: `/`.
     Service,
     /// The list of tables: `/Tables`, `/Tables()`.
@@ -37,11 +37,11 @@ pub enum Resource {
 ///
 /// # Errors
 /// An address without a resource, or invalid percent-encoded UTF-8.
-pub fn parse(path: &str) -> Result<Resource, Fault> {
+pub fn parse(path: &str) -> Result<PathResource, Fault> {
     let path = decoded(path)?;
     let path = path.strip_prefix('/').unwrap_or(&path);
     if path.is_empty() {
-        return Ok(Resource::Service);
+        return Ok(PathResource::Service);
     }
     let (first, rest) = Segment::take(path)?;
     if rest.is_empty() {
@@ -53,7 +53,7 @@ pub fn parse(path: &str) -> Result<Resource, Fault> {
         return Err(keys_do_not_match());
     }
     if second.is_tables() {
-        return Ok(Resource::TablesIn(first.name.to_owned()));
+        return Ok(PathResource::TablesIn(first.name.to_owned()));
     }
     Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
 }
@@ -130,7 +130,7 @@ impl<'a> Segment<'a> {
         self.name.eq_ignore_ascii_case("Tables")
     }
 
-    fn resource(mut self) -> Result<Resource, Fault> {
+    fn resource(mut self) -> Result<PathResource, Fault> {
         let key = |keys: &mut Vec<(&str, String)>, wanted: &str| {
             let at = keys.iter().position(|(name, _)| *name == wanted)?;
             Some(keys.swap_remove(at).1)
@@ -139,23 +139,23 @@ impl<'a> Segment<'a> {
         if self.is_tables() {
             let name = key(&mut self.keys, "").or_else(|| key(&mut self.keys, "TableName"));
             return match (name, count) {
-                (Some(name), 1) => Ok(Resource::Table(name)),
-                (_, 0) => Ok(Resource::Tables),
+                (Some(name), 1) => Ok(PathResource::Table(name)),
+                (_, 0) => Ok(PathResource::Tables),
                 _ => Err(keys_do_not_match()),
             };
         }
         if self.name == "$batch" && !self.has_parentheses {
-            return Ok(Resource::Batch);
+            return Ok(PathResource::Batch);
         }
         let table = self.name.to_owned();
         if count == 0 {
-            return Ok(Resource::Entities(table));
+            return Ok(PathResource::Entities(table));
         }
         let partition_key = key(&mut self.keys, "PartitionKey");
         let row_key = key(&mut self.keys, "RowKey");
         match (partition_key, row_key, count) {
             (Some(partition_key), Some(row_key), 2) => {
-                Ok(Resource::Entity(table, Key { partition_key, row_key }))
+                Ok(PathResource::Entity(table, Key { partition_key, row_key }))
             }
             _ => Err(keys_do_not_match()),
         }
@@ -180,7 +180,7 @@ fn quoted_text(text: &str) -> Option<(String, &str)> {
 }
 
 fn malformed() -> Fault {
-    let rule = "keys must stand as (PartitionKey='...',RowKey='...') or ('...')";
+    let rule = "keys must have the form (PartitionKey='...',RowKey='...') or ('...')";
     Fault::violation(Reason::InvalidInput, "path", rule)
 }
 
@@ -194,34 +194,34 @@ fn keys_do_not_match() -> Fault {
 mod tests {
     use super::*;
 
-    fn entity(table: &str, partition_key: &str, row_key: &str) -> Resource {
+    fn entity(table: &str, partition_key: &str, row_key: &str) -> PathResource {
         let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
-        Resource::Entity(table.to_owned(), Key { partition_key, row_key })
+        PathResource::Entity(table.to_owned(), Key { partition_key, row_key })
     }
 
     #[test]
     fn every_resource_is_parsed_from_each_of_its_spellings() {
-        let entities = Resource::Entities("t1".to_owned());
+        let entities = PathResource::Entities("t1".to_owned());
         for (path, resource) in [
-            ("/", Resource::Service),
-            ("", Resource::Service),
-            ("/Tables", Resource::Tables),
-            ("/Tables()", Resource::Tables),
-            ("/tables", Resource::Tables),
-            ("/Tables('t1')", Resource::Table("t1".to_owned())),
-            ("/Tables(%27t1%27)", Resource::Table("t1".to_owned())),
-            ("/Tables(TableName='t1')", Resource::Table("t1".to_owned())),
+            ("/", PathResource::Service),
+            ("", PathResource::Service),
+            ("/Tables", PathResource::Tables),
+            ("/Tables()", PathResource::Tables),
+            ("/tables", PathResource::Tables),
+            ("/Tables('t1')", PathResource::Table("t1".to_owned())),
+            ("/Tables(%27t1%27)", PathResource::Table("t1".to_owned())),
+            ("/Tables(TableName='t1')", PathResource::Table("t1".to_owned())),
             ("/t1", entities.clone()),
             ("/t1()", entities),
-            ("/$batch", Resource::Batch),
-            ("/%24batch", Resource::Batch),
+            ("/$batch", PathResource::Batch),
+            ("/%24batch", PathResource::Batch),
             ("/t1(PartitionKey='p',RowKey='r')", entity("t1", "p", "r")),
             ("/t1(RowKey='r',PartitionKey='p')", entity("t1", "p", "r")),
             ("/t1(PartitionKey='p', RowKey='r')", entity("t1", "p", "r")),
             ("/t1( PartitionKey = 'p' , RowKey = 'r' )", entity("t1", "p", "r")),
             ("/t1(PartitionKey=%27p%27,RowKey=%27r%27)", entity("t1", "p", "r")),
             ("/t1(PartitionKey='',RowKey='')", entity("t1", "", "")),
-            ("/t1/Tables", Resource::TablesIn("t1".to_owned())),
+            ("/t1/Tables", PathResource::TablesIn("t1".to_owned())),
         ] {
             assert_eq!(parse(path), Ok(resource), "{path}");
         }
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_path_traversal_names_a_table_that_cannot_exist() {
         for (path, table) in [("/..", ".."), ("/%2e%2e", ".."), ("/%252e", "%2e"), ("/%00", "\0")] {
-            assert_eq!(parse(path), Ok(Resource::Entities(table.to_owned())), "{path}");
+            assert_eq!(parse(path), Ok(PathResource::Entities(table.to_owned())), "{path}");
         }
         assert!(parse("/../Tables('x')").is_err());
         assert!(parse("/..%2f..%2fetc").is_err());

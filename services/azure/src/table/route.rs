@@ -8,10 +8,10 @@ use trestle_service::fault::{Fault, Reason, quoted};
 use super::{
     level::Level,
     options::{self, Options, page_token_of},
-    path::{self, Key, Resource},
+    path::{self, Key, PathResource},
     prefer::Prefer,
 };
-use crate::{head::Head, params::Params, protocol::Target};
+use crate::{head::RequestHead, params::Params, protocol::Target};
 
 /// The header that names the verb of a request that is sent as a POST.
 pub(super) const TUNNELLED: &str = "x-http-method";
@@ -22,7 +22,7 @@ const METRICS: &str = "$metrics";
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct RouteRequest<'a> {
     pub(crate) method: &'a str,
     /// The path after the account, as it was sent.
     pub(crate) path: &'a str,
@@ -32,11 +32,11 @@ pub(crate) struct Ask<'a> {
 
 /// The operation of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Operation {
+pub(crate) enum TableOperation {
     Tables(OnTables),
     Query(Query),
     Get(Get),
-    Change(Change),
+    Change(EntityChange),
     Settings(OnSettings),
     Batch,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Get {
 
 /// A change of one entity.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct EntityChange {
     pub(crate) table: String,
     pub(crate) verb: Verb,
 }
@@ -121,7 +121,7 @@ pub(crate) const GET_ENTITY: &str = method!("GetEntity");
 /// The call that executes a batch.
 pub(crate) const EXECUTE_BATCH: &str = method!("ExecuteBatch");
 
-impl Operation {
+impl TableOperation {
     /// The gRPC call.
     pub(crate) fn target(&self) -> Target {
         let (path, reads) = match self {
@@ -165,44 +165,51 @@ impl Verb {
 ///
 /// # Errors
 /// An invalid address, verb, option or condition.
-pub(crate) fn route(ask: &Ask<'_>) -> Result<Operation, Fault> {
-    let resource = path::parse(ask.path)?;
-    let method = ask.method()?;
-    options::check(ask.params)?;
+pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault> {
+    let resource = path::parse(request.path)?;
+    let method = request.method()?;
+    options::check(request.params)?;
     match (resource, method) {
-        (Resource::Service, _) => ask.on_service(method),
-        (Resource::Batch, "POST") => Ok(Operation::Batch),
-        (Resource::Tables, "GET") => ask.list_tables(),
-        (Resource::Tables, "POST") => {
-            ask.check_format()?;
-            let (level, prefer) = (ask.level()?, Prefer::of(ask.headers));
-            Ok(Operation::Tables(OnTables::Create { level, prefer }))
+        (PathResource::Service, _) => request.on_service(method),
+        (PathResource::Batch, "POST") => Ok(TableOperation::Batch),
+        (PathResource::Tables, "GET") => request.list_tables(),
+        (PathResource::Tables, "POST") => {
+            request.check_format()?;
+            let (level, prefer) = (request.level()?, Prefer::of(request.headers));
+            Ok(TableOperation::Tables(OnTables::Create { level, prefer }))
         }
-        (Resource::Table(table), "GET") => {
-            Ok(Operation::Tables(OnTables::Get { table, level: ask.level()? }))
+        (PathResource::Table(table), "GET") => {
+            Ok(TableOperation::Tables(OnTables::Get { table, level: request.level()? }))
         }
-        (Resource::Table(table), "DELETE") => Ok(Operation::Tables(OnTables::Delete { table })),
-        (Resource::TablesIn(table), "POST") => Ok(Operation::Tables(OnTables::CreateIn { table })),
-        (Resource::TablesIn(_), "GET" | "DELETE") => {
+        (PathResource::Table(table), "DELETE") => {
+            Ok(TableOperation::Tables(OnTables::Delete { table }))
+        }
+        (PathResource::TablesIn(table), "POST") => {
+            Ok(TableOperation::Tables(OnTables::CreateIn { table }))
+        }
+        (PathResource::TablesIn(_), "GET" | "DELETE") => {
             Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
         }
-        (Resource::Entities(table), _) if ask.params.is("comp", "acl") => {
-            ask.on_policies(table, method)
+        (PathResource::Entities(table), _) if request.params.is("comp", "acl") => {
+            request.on_policies(table, method)
         }
-        (Resource::Entities(table) | Resource::Entity(table, _), "GET") if is_metrics(&table) => {
+        (PathResource::Entities(table) | PathResource::Entity(table, _), "GET")
+            if is_metrics(&table) =>
+        {
             Err(Fault::violation(Reason::ResourceNotFound, "path", "there are no metrics tables"))
         }
-        (Resource::Entities(table), "GET") => ask.query(table),
-        (Resource::Entities(table), "POST") => {
-            ask.check_format()?;
-            let verb = Verb::Insert { level: ask.level()?, prefer: Prefer::of(ask.headers) };
-            Ok(Operation::Change(Change { table, verb }))
+        (PathResource::Entities(table), "GET") => request.query(table),
+        (PathResource::Entities(table), "POST") => {
+            request.check_format()?;
+            let verb =
+                Verb::Insert { level: request.level()?, prefer: Prefer::of(request.headers) };
+            Ok(TableOperation::Change(EntityChange { table, verb }))
         }
-        (Resource::Entity(table, key), "GET") => {
-            let (options, level) = (Options::read(ask.params)?, ask.level()?);
-            Ok(Operation::Get(Get { table, key, options, level }))
+        (PathResource::Entity(table, key), "GET") => {
+            let (options, level) = (Options::read(request.params)?, request.level()?);
+            Ok(TableOperation::Get(Get { table, key, options, level }))
         }
-        (Resource::Entity(table, key), _) => ask.change(table, key, method),
+        (PathResource::Entity(table, key), _) => request.change(table, key, method),
         _ => Err(unsupported(method)),
     }
 }
@@ -212,14 +219,14 @@ fn is_metrics(table: &str) -> bool {
 }
 
 fn unsupported(method: &str) -> Fault {
-    let message = format!("the resource does not know this verb: method=`{}`", quoted(method));
+    let message = format!("the resource does not support this verb: method=`{}`", quoted(method));
     Fault::new(Reason::UnsupportedHttpVerb, message)
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RouteRequest<'a> {
     /// Parses the head of a request.
-    pub(crate) fn of(head: &'a Head) -> Self {
-        let Head { method, path, params, headers, .. } = head;
+    pub(crate) fn of(head: &'a RequestHead) -> Self {
+        let RequestHead { method, path, params, headers, .. } = head;
         Self { method: method.as_str(), path, params, headers }
     }
 
@@ -234,11 +241,11 @@ impl<'a> Ask<'a> {
             return Ok(self.method);
         };
         if self.method != "POST" {
-            let message = "X-HTTP-Method stands on a request that is not a POST";
+            let message = "X-HTTP-Method is only valid on a POST";
             return Err(Fault::new(Reason::XMethodNotUsingPost, message));
         }
         if values.next().is_some() {
-            let message = "X-HTTP-Method stands on the request more than once";
+            let message = "X-HTTP-Method must not be repeated";
             return Err(Fault::new(Reason::XMethodIncorrectCount, message));
         }
         let value = value.to_str().unwrap_or_default();
@@ -257,16 +264,16 @@ impl<'a> Ask<'a> {
 
     /// Rejects a body in the discontinued format. A body without a content type is parsed as JSON.
     fn check_format(&self) -> Result<(), Fault> {
-        let said = self.header(header::CONTENT_TYPE).unwrap_or_default();
-        let kind = said.split(';').next().unwrap_or_default().trim();
+        let value = self.header(header::CONTENT_TYPE).unwrap_or_default();
+        let kind = value.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case(ATOM) {
             return Ok(());
         }
-        let rule = format!("must be application/json: value=`{}`", quoted(said));
+        let rule = format!("must be application/json: value=`{}`", quoted(value));
         Err(Fault::violation(Reason::AtomFormatNotSupported, "Content-Type", rule))
     }
 
-    fn on_service(&self, method: &str) -> Result<Operation, Fault> {
+    fn on_service(&self, method: &str) -> Result<TableOperation, Fault> {
         if !self.params.is("restype", "service") {
             let rule = "nothing is at the address of the account itself";
             return Err(Fault::violation(Reason::InvalidUri, "path", rule));
@@ -283,25 +290,25 @@ impl<'a> Ask<'a> {
                 return Err(Fault::violation(reason, "comp", rule));
             }
         };
-        Ok(Operation::Settings(operation))
+        Ok(TableOperation::Settings(operation))
     }
 
-    fn on_policies(&self, table: String, method: &str) -> Result<Operation, Fault> {
+    fn on_policies(&self, table: String, method: &str) -> Result<TableOperation, Fault> {
         match method {
-            "GET" => Ok(Operation::Settings(OnSettings::GetPolicies { table })),
-            "PUT" => Ok(Operation::Settings(OnSettings::SetPolicies { table })),
+            "GET" => Ok(TableOperation::Settings(OnSettings::GetPolicies { table })),
+            "PUT" => Ok(TableOperation::Settings(OnSettings::SetPolicies { table })),
             _ => Err(unsupported(method)),
         }
     }
 
-    fn list_tables(&self) -> Result<Operation, Fault> {
+    fn list_tables(&self) -> Result<TableOperation, Fault> {
         let options = Options::read(self.params)?;
         let page_token = page_token_of(self.params, "NextTableName")?;
         let level = self.level()?;
-        Ok(Operation::Tables(OnTables::List { options, page_token, level }))
+        Ok(TableOperation::Tables(OnTables::List { options, page_token, level }))
     }
 
-    fn query(&self, table: String) -> Result<Operation, Fault> {
+    fn query(&self, table: String) -> Result<TableOperation, Fault> {
         let options = Options::read(self.params)?;
         let page_token = page_token_of(self.params, "NextPartitionKey")?;
         let is_half =
@@ -311,10 +318,10 @@ impl<'a> Ask<'a> {
             let reason = Reason::InvalidQueryParameterValue;
             return Err(Fault::violation(reason, "NextRowKey", rule));
         }
-        Ok(Operation::Query(Query { table, options, page_token, level: self.level()? }))
+        Ok(TableOperation::Query(Query { table, options, page_token, level: self.level()? }))
     }
 
-    fn change(&self, table: String, key: Key, method: &str) -> Result<Operation, Fault> {
+    fn change(&self, table: String, key: Key, method: &str) -> Result<TableOperation, Fault> {
         let if_match = self.if_match()?;
         let mode = match method {
             "PUT" => WriteMode::Replace,
@@ -324,7 +331,7 @@ impl<'a> Ask<'a> {
                     Fault::violation(Reason::MissingRequiredHeader, "If-Match", "required")
                 })?;
                 let verb = Verb::Delete { key, if_match };
-                return Ok(Operation::Change(Change { table, verb }));
+                return Ok(TableOperation::Change(EntityChange { table, verb }));
             }
             _ => return Err(unsupported(method)),
         };
@@ -333,7 +340,7 @@ impl<'a> Ask<'a> {
             Some(if_match) => Verb::Update { key, mode, if_match },
             None => Verb::Upsert { key, mode },
         };
-        Ok(Operation::Change(Change { table, verb }))
+        Ok(TableOperation::Change(EntityChange { table, verb }))
     }
 
     /// The condition of a change. The service validates the etag.

@@ -1,4 +1,4 @@
-//! Settings of the service and access policies of tables, which are XML.
+//! SettingsRequest of the service and access policies of tables, which are XML.
 
 use http::{Response, StatusCode};
 use tonic::body::Body;
@@ -14,16 +14,16 @@ use trestle_service::{
 };
 
 use super::route::OnSettings;
-use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply, xml};
+use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// The settings operations of a request.
-pub(super) struct Settings<'a> {
-    pub(super) head: &'a Head,
+pub(super) struct SettingsRequest<'a> {
+    pub(super) head: &'a RequestHead,
     /// The time of the replication statistics: the copy is always current.
     pub(super) now: Ticks,
 }
 
-impl Settings<'_> {
+impl SettingsRequest<'_> {
     /// Executes an operation.
     ///
     /// # Errors

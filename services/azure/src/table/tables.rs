@@ -9,13 +9,13 @@ use trestle_proto::table::v1::{
 use trestle_service::fault::{Fault, Reason};
 
 use super::{
-    entities::{DATA_SERVICE_ID, applied, insert, place},
-    json::{Place, table_json, table_name_of, tables_json},
-    options::mark_of,
+    entities::{DATA_SERVICE_ID, applied, insert, origin},
+    json::{ResponseOrigin, table_json, table_name_of, tables_json},
+    options::continuation_token,
     prefer::Prefer,
     route::OnTables,
 };
-use crate::{error::RestError, grpc_call::GrpcCall, head::Head, reply};
+use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply};
 
 /// The continuation token of the list of tables.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
@@ -27,7 +27,7 @@ const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablenam
 pub(super) async fn perform(
     path: &'static str,
     operation: OnTables,
-    head: &Head,
+    head: &RequestHead,
     body: &[u8],
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
@@ -37,26 +37,26 @@ pub(super) async fn perform(
                 ListTablesRequest { filter: options.filter, page_size: options.top, page_token };
             let page: ListTablesResponse = call.unary(path, &request).await?;
             let names = page.tables.iter().map(|table| table.name.as_str());
-            let body = tables_json(names, &place(head, ""), level);
+            let body = tables_json(names, &origin(head, ""), level);
             let mut answer = reply::whole(StatusCode::OK, level.content_type(), body);
             if !page.next_page_token.is_empty() {
-                insert(&mut answer, NEXT, &mark_of(&page.next_page_token));
+                insert(&mut answer, NEXT, &continuation_token(&page.next_page_token));
             }
             Ok(answer)
         }
         OnTables::Get { table, level } => {
             let answer: GetTableResponse = call.unary(path, &GetTableRequest { table }).await?;
-            let place = place(head, &answer.table.unwrap_or_default().name);
-            Ok(reply::whole(StatusCode::OK, level.content_type(), table_json(&place, level)))
+            let origin = origin(head, &answer.table.unwrap_or_default().name);
+            Ok(reply::whole(StatusCode::OK, level.content_type(), table_json(&origin, level)))
         }
         OnTables::Create { level, prefer } => {
             let request = CreateTableRequest {
                 table: Some(Table { name: table_name_of(body)?, ..Table::default() }),
             };
             let answer: CreateTableResponse = call.unary(path, &request).await?;
-            let place = place(head, &answer.table.unwrap_or_default().name);
-            let mut answer = created(&place, prefer, || {
-                reply::whole(StatusCode::CREATED, level.content_type(), table_json(&place, level))
+            let origin = origin(head, &answer.table.unwrap_or_default().name);
+            let mut answer = created(&origin, prefer, || {
+                reply::whole(StatusCode::CREATED, level.content_type(), table_json(&origin, level))
             });
             applied(&mut answer, prefer);
             Ok(answer)
@@ -73,11 +73,11 @@ pub(super) async fn perform(
 }
 
 fn created(
-    place: &Place,
+    origin: &ResponseOrigin,
     prefer: Prefer,
     with_body: impl FnOnce() -> Response<Body>,
 ) -> Response<Body> {
-    let location = format!("{}/Tables('{}')", place.base, place.table);
+    let location = format!("{}/Tables('{}')", origin.base, origin.table);
     let mut answer = if prefer == Prefer::NoContent {
         let mut answer = reply::empty(StatusCode::NO_CONTENT);
         insert(&mut answer, DATA_SERVICE_ID, &location);

@@ -45,8 +45,8 @@ impl<'a> Element<'a> {
 
     /// Removes the child of this name.
     pub(super) fn optional(&mut self, name: &str) -> Option<Self> {
-        let place = self.children.iter().position(|child| child.name == name)?;
-        Some(self.children.remove(place))
+        let index = self.children.iter().position(|child| child.name == name)?;
+        Some(self.children.remove(index))
     }
 
     /// Removes the child of this name.
@@ -117,7 +117,7 @@ fn unreadable(rule: impl Into<String>) -> Fault {
 
 /// The state of the parser.
 #[derive(Default)]
-struct Reading<'a> {
+struct XmlReading<'a> {
     /// The open elements, the outermost first.
     open: Vec<Element<'a>>,
     root: Option<Element<'a>>,
@@ -127,10 +127,10 @@ struct Reading<'a> {
 fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
     let text = std::str::from_utf8(document).map_err(|_| unreadable("must be UTF-8"))?;
     check_characters(text)?;
-    // Skips one byte order mark; another one is text.
+    // Skips one byte order mark; a second one is text.
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_comments = true;
-    let mut reading = Reading::default();
+    let mut reading = XmlReading::default();
     let mut is_first = true;
     loop {
         let event = reader.read_event();
@@ -209,7 +209,7 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
     match declaration.encoding() {
         None => Ok(()),
         Some(Ok(name)) if ENCODINGS.iter().any(|known| name.eq_ignore_ascii_case(known)) => Ok(()),
-        Some(_) => Err(unreadable("must be UTF-8, and say so if it says anything")),
+        Some(_) => Err(unreadable("must be UTF-8, also where an encoding is declared")),
     }
 }
 
@@ -233,7 +233,7 @@ fn check_attributes(start: &BytesStart<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-impl<'a> Reading<'a> {
+impl<'a> XmlReading<'a> {
     fn open(&mut self, start: &BytesStart<'_>) -> Result<(), Fault> {
         if self.open.is_empty() && self.root.is_some() {
             return Err(unreadable("must have one outermost element"));

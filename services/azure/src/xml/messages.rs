@@ -6,7 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_proto::queue::v1::{Delivery, Message, SentMessage, message::Body};
 use trestle_service::fault::Fault;
 
-use super::{element::Element, http_date, write::Writer};
+use super::{element::Element, write::XmlWriter};
+use crate::date::http_date;
 
 const LIST: &str = "QueueMessagesList";
 const MESSAGE: &str = "QueueMessage";
@@ -27,7 +28,7 @@ pub fn read_message(body: &[u8]) -> Result<Option<String>, Fault> {
 /// The response to a send.
 #[must_use]
 pub fn write_sent(sent: &SentMessage) -> String {
-    Writer::document(LIST, |writer| {
+    XmlWriter::document(LIST, |writer| {
         writer.element(MESSAGE, |writer| {
             writer.text("MessageId", &sent.message_id);
             writer.text("InsertionTime", &http_date(sent.insertion_time.as_ref()));
@@ -41,7 +42,7 @@ pub fn write_sent(sent: &SentMessage) -> String {
 /// The response to a receive.
 #[must_use]
 pub fn write_deliveries(deliveries: &[Delivery]) -> String {
-    Writer::document(LIST, |writer| {
+    XmlWriter::document(LIST, |writer| {
         for delivery in deliveries {
             let Some(message) = &delivery.message else { continue };
             writer.element(MESSAGE, |writer| write_message(writer, message, Some(delivery)));
@@ -52,14 +53,14 @@ pub fn write_deliveries(deliveries: &[Delivery]) -> String {
 /// The response to a peek.
 #[must_use]
 pub fn write_peeked(messages: &[Message]) -> String {
-    Writer::document(LIST, |writer| {
+    XmlWriter::document(LIST, |writer| {
         for message in messages {
             writer.element(MESSAGE, |writer| write_message(writer, message, None));
         }
     })
 }
 
-fn write_message(writer: &mut Writer, message: &Message, delivery: Option<&Delivery>) {
+fn write_message(writer: &mut XmlWriter, message: &Message, delivery: Option<&Delivery>) {
     writer.text("MessageId", &message.message_id);
     writer.text("InsertionTime", &http_date(message.insertion_time.as_ref()));
     writer.text("ExpirationTime", &http_date(message.expiration_time.as_ref()));

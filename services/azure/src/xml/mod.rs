@@ -5,7 +5,6 @@
 //! entity is expanded but the five of XML itself, and a document type is rejected. Values are
 //! parsed here; the service validates them.
 
-mod date;
 mod element;
 mod messages;
 mod policies;
@@ -15,7 +14,6 @@ mod stats;
 mod write;
 
 pub use self::{
-    date::{http_date, precise_date},
     messages::{read_message, write_deliveries, write_peeked, write_sent},
     policies::{read_policies, write_policies},
     properties::{read_properties, write_properties},

@@ -4,11 +4,8 @@ use prost_types::Timestamp;
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::fault::Fault;
 
-use super::{
-    date::{DATE_RULE, precise_date, read_date},
-    element::Element,
-    write::Writer,
-};
+use super::{element::Element, write::XmlWriter};
+use crate::date::{DATE_RULE, precise_date, read_date};
 
 /// Parses the policies of a resource; an empty body has none.
 ///
@@ -54,7 +51,7 @@ fn time_of(element: Option<Element<'_>>) -> Result<Option<Timestamp>, Fault> {
 /// The policies of a resource. Absent fields of a policy are omitted.
 #[must_use]
 pub fn write_policies(policies: &[AccessPolicy]) -> String {
-    Writer::document("SignedIdentifiers", |writer| {
+    XmlWriter::document("SignedIdentifiers", |writer| {
         for policy in policies {
             writer.element("SignedIdentifier", |writer| {
                 writer.text("Id", &policy.id);
@@ -64,7 +61,7 @@ pub fn write_policies(policies: &[AccessPolicy]) -> String {
     })
 }
 
-fn write_terms(writer: &mut Writer, policy: &AccessPolicy) {
+fn write_terms(writer: &mut XmlWriter, policy: &AccessPolicy) {
     let date = |time: &Option<Timestamp>| time.as_ref().and_then(precise_date);
     let (start, expiry) = (date(&policy.start_time), date(&policy.expiry_time));
     let terms = [("Start", start), ("Expiry", expiry), ("Permission", policy.permissions.clone())];

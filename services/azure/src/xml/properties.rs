@@ -6,7 +6,7 @@ use trestle_service::{
     service_properties::{Cors, CorsRule, Logging, Metrics, ServiceProperties},
 };
 
-use super::{element::Element, write::Writer};
+use super::{element::Element, write::XmlWriter};
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -118,7 +118,7 @@ fn filled_list(element: Element<'_>) -> Result<Vec<String>, Fault> {
 /// The settings of a service; absent parts are omitted.
 #[must_use]
 pub fn write_properties(properties: &ServiceProperties) -> String {
-    Writer::document("StorageServiceProperties", |writer| {
+    XmlWriter::document("StorageServiceProperties", |writer| {
         if let Some(logging) = &properties.logging {
             writer.element("Logging", |writer| write_logging(writer, logging));
         }
@@ -141,7 +141,7 @@ pub fn write_properties(properties: &ServiceProperties) -> String {
     })
 }
 
-fn write_logging(writer: &mut Writer, logging: &Logging) {
+fn write_logging(writer: &mut XmlWriter, logging: &Logging) {
     writer.text("Version", &logging.version);
     writer.value("Delete", &logging.delete);
     writer.value("Read", &logging.read);
@@ -149,7 +149,7 @@ fn write_logging(writer: &mut Writer, logging: &Logging) {
     write_retention(writer, logging.retention.as_ref());
 }
 
-fn write_metrics(writer: &mut Writer, metrics: &Metrics) {
+fn write_metrics(writer: &mut XmlWriter, metrics: &Metrics) {
     writer.text("Version", &metrics.version);
     writer.value("Enabled", &metrics.enabled);
     if metrics.enabled {
@@ -158,7 +158,7 @@ fn write_metrics(writer: &mut Writer, metrics: &Metrics) {
     write_retention(writer, metrics.retention.as_ref());
 }
 
-fn write_retention(writer: &mut Writer, retention: Option<&Duration>) {
+fn write_retention(writer: &mut XmlWriter, retention: Option<&Duration>) {
     writer.element("RetentionPolicy", |writer| {
         writer.value("Enabled", &retention.is_some());
         if let Some(retention) = retention {
@@ -167,7 +167,7 @@ fn write_retention(writer: &mut Writer, retention: Option<&Duration>) {
     });
 }
 
-fn write_rule(writer: &mut Writer, rule: &CorsRule) {
+fn write_rule(writer: &mut XmlWriter, rule: &CorsRule) {
     writer.text("AllowedOrigins", &rule.allowed_origins.join(","));
     writer.text("AllowedMethods", &rule.allowed_methods.join(","));
     writer.value("MaxAgeInSeconds", &rule.max_age.as_ref().map_or(0, |age| age.seconds));

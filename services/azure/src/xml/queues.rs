@@ -2,12 +2,12 @@
 
 use trestle_proto::queue::v1::Queue;
 
-use super::write::Writer;
+use super::write::XmlWriter;
 
 /// The content of a listing response.
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'a> {
-    /// The address of the account, as the client reached it.
+    /// The address of the account, as the client addressed it.
     pub endpoint: &'a str,
     /// The prefix of the request, if it has one.
     pub prefix: Option<&'a str>,
@@ -27,7 +27,7 @@ pub struct Listing<'a> {
 #[must_use]
 pub fn write_queues(listing: &Listing<'_>) -> String {
     let root = ("EnumerationResults", "ServiceEndpoint", listing.endpoint);
-    Writer::document_with(root, |writer| {
+    XmlWriter::document_with(root, |writer| {
         for (name, echoed) in [("Prefix", listing.prefix), ("Marker", listing.marker)] {
             if let Some(echoed) = echoed {
                 writer.text(name, echoed);
@@ -45,7 +45,7 @@ pub fn write_queues(listing: &Listing<'_>) -> String {
     })
 }
 
-fn write_queue(writer: &mut Writer, queue: &Queue, has_metadata: bool) {
+fn write_queue(writer: &mut XmlWriter, queue: &Queue, has_metadata: bool) {
     writer.text("Name", &queue.name);
     if !has_metadata {
         return;

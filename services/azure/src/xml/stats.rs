@@ -2,12 +2,13 @@
 
 use prost_types::Timestamp;
 
-use super::{http_date, write::Writer};
+use super::write::XmlWriter;
+use crate::date::http_date;
 
 /// The statistics of a service: its copy is current up to `last_sync`.
 #[must_use]
 pub fn write_stats(last_sync: &Timestamp) -> String {
-    Writer::document("StorageServiceStats", |writer| {
+    XmlWriter::document("StorageServiceStats", |writer| {
         writer.element("GeoReplication", |writer| {
             writer.text("Status", "live");
             writer.text("LastSyncTime", &http_date(Some(last_sync)));

@@ -6,9 +6,9 @@ use trestle_service::xml::is_allowed;
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
 /// A document that is being written. The same function opens and closes an element.
-pub(super) struct Writer(String);
+pub(super) struct XmlWriter(String);
 
-impl Writer {
+impl XmlWriter {
     /// A document with one root element, whose content `inside` writes.
     pub(super) fn document(root: &str, inside: impl FnOnce(&mut Self)) -> String {
         let mut writer = Self(String::with_capacity(512));
@@ -105,7 +105,7 @@ pub struct ErrorBody<'a> {
 /// The body of an error of queues and blobs.
 #[must_use]
 pub fn write_error(error: &ErrorBody<'_>) -> String {
-    Writer::document("Error", |writer| {
+    XmlWriter::document("Error", |writer| {
         writer.text("Code", error.code);
         writer.text("Message", error.message);
         for (name, value) in error.details {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_empty_element_closes_itself_and_others_nest() {
-        let text = Writer::document("A", |writer| {
+        let text = XmlWriter::document("A", |writer| {
             writer.text("B", "");
             writer.element("C", |writer| writer.value("D", &7));
             writer.element("E", |_| {});
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_keeps_every_line_break() {
-        let text = Writer::document_with(("A", "b", "\"<&"), |writer| {
+        let text = XmlWriter::document_with(("A", "b", "\"<&"), |writer| {
             writer.text("C", "<&>\"'\r\n\té\u{1f600}\u{1}\u{ffff}");
         });
 

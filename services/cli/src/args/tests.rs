@@ -5,21 +5,21 @@ use clap::Parser;
 use super::*;
 
 #[derive(Debug, Parser)]
-struct Cli {
+struct TestCli {
     #[command(flatten)]
     client: ClientArgs,
     #[command(subcommand)]
     command: TableCommand,
 }
 
-fn parse(line: &[&str]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from([&["table"], line].concat())
+fn parse(line: &[&str]) -> Result<TestCli, clap::Error> {
+    TestCli::try_parse_from([&["table"], line].concat())
 }
 
 #[test]
 fn the_command_line_is_consistent_and_global_flags_are_accepted_anywhere() {
     use clap::CommandFactory as _;
-    Cli::command().debug_assert();
+    TestCli::command().debug_assert();
 
     let cli = parse(&["get", "t", "", "-", "--json", "--timeout", "1500ms"]).unwrap();
 

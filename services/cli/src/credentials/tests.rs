@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn secret(text: &str) -> Option<Secret> {
-    Some(Secret(text.to_owned()))
+fn secret(text: &str) -> Option<SecretText> {
+    Some(SecretText(text.to_owned()))
 }
 
 fn acme() -> CredentialArgs {

@@ -1,4 +1,4 @@
-//! The JSON form: fixed texts, refusals, and round trips of arbitrary entities.
+//! The JSON form: fixed texts, errors, and round trips of arbitrary entities.
 
 use proptest::prelude::*;
 

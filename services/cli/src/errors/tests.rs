@@ -113,20 +113,20 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
     let at = || Halt {
         endpoint: "http://here".to_owned(),
         progress: "94,800 rows written".to_owned(),
-        next: "go on with --resume".to_owned(),
+        next: "continue with --resume".to_owned(),
     };
 
     let halted = failed.halted(true, at);
 
     let text = halted.render(false, None);
     let expected = "\n  endpoint: http://here\n  progress: 94,800 rows written\n  \
-                hint: go on with --resume";
+                hint: continue with --resume";
     assert!(text.ends_with(expected) && !text.contains("nothing was sent"), "{text}");
     assert_eq!(halted.code(), 5);
     let object: Value = serde_json::from_str(&halted.render(true, None)).expect("an object");
     let error = &object["error"];
     assert_eq!(error["progress"], "94,800 rows written");
-    assert_eq!(error["hint"], "go on with --resume");
+    assert_eq!(error["hint"], "continue with --resume");
     let text = CliError::Interrupted.halted(false, at).render(false, None);
     assert_eq!(text, format!("error: interrupted{expected}"));
     let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);

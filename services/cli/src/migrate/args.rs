@@ -4,23 +4,26 @@ use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::{credentials::Secret, errors::EXIT_CODES};
+use crate::{
+    credentials::SecretText,
+    errors::{EXIT_CODES, with_help},
+};
 
 /// Where tables and queues are copied from.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
 pub enum ImportCommand {
     /// Copy the tables and queues of an Azurite workspace, which must not be in use
-    #[command(after_help = EXIT_CODES, after_long_help = format!("{AZURITE_HELP}\n\n{EXIT_CODES}"))]
-    Azurite(AzuriteArgs),
+    #[command(after_long_help = AZURITE_HELP)]
+    Azurite(ImportAzuriteArgs),
     /// Copy the tables and queues of an Azure storage account, or of an emulator
-    #[command(after_help = EXIT_CODES, after_long_help = format!("{AZURE_HELP}\n\n{EXIT_CODES}"))]
-    Azure(AzureArgs),
+    #[command(after_long_help = AZURE_HELP)]
+    Azure(ImportAzureArgs),
 }
 
 /// Arguments of `import azurite`.
 #[derive(Debug, Args)]
-pub struct AzuriteArgs {
+pub struct ImportAzuriteArgs {
     /// The directory that Azurite was given with --location; where it was started without one
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
@@ -34,14 +37,14 @@ pub struct AzuriteArgs {
 
 /// Arguments of `import azure`.
 #[derive(Debug, Args)]
-pub struct AzureArgs {
+pub struct ImportAzureArgs {
     /// The connection string of the account; for the variable, since others can see a command line
     #[arg(
         value_name = "CONNECTION_STRING",
         env = "AZURE_STORAGE_CONNECTION_STRING",
         hide_env_values = true
     )]
-    pub(crate) source: Option<Secret>,
+    pub(crate) source: Option<SecretText>,
     /// File with the connection string of the account
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub(crate) source_file: Option<PathBuf>,
@@ -49,8 +52,8 @@ pub struct AzureArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) source_ca_file: Option<PathBuf>,
     /// What becomes of queues
-    #[arg(long, value_enum, default_value_t = Messages::Peek)]
-    pub(crate) queues: Messages,
+    #[arg(long, value_enum, default_value_t = QueueMode::Peek)]
+    pub(crate) queues: QueueMode,
     /// How to copy
     #[command(flatten)]
     pub(crate) copy: CopyArgs,
@@ -59,7 +62,7 @@ pub struct AzureArgs {
 /// How queues of an account are copied: without receiving them, only the first
 /// messages of a queue can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Messages {
+pub enum QueueMode {
     /// Copy queues and up to 32 messages of each, and change nothing in the account
     Peek,
     /// Move every message that can be received: it is deleted in the account once it is here
@@ -77,9 +80,9 @@ pub struct CopyArgs {
     /// Continue an interrupted import
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Where the progress of the import is kept until it ends
+    /// The file of the checkpoint, which is removed when the import ends
     #[arg(long, value_name = "FILE")]
-    pub(crate) notes: Option<PathBuf>,
+    pub(crate) checkpoint: Option<PathBuf>,
     /// Most tables, or key ranges of large ones, that are copied at the same time
     #[arg(long, default_value = "8", value_name = "N")]
     pub(crate) parallel: NonZeroUsize,
@@ -98,7 +101,7 @@ nothing is duplicated. At the end both sides are compared: exit code 1 means tha
 copied, or differs.";
 
 const AZURE_HELP: &str = "\
-The connection string is the one that Azure gives out, with AccountKey or SharedAccessSignature;
+The connection string has the format of Azure, with AccountKey or SharedAccessSignature;
 UseDevelopmentStorage=true means an emulator on this machine.
 
 Copied: tables with the types of their properties, queues with their metadata, and stored access

@@ -1,13 +1,13 @@
 //! `import azure`: a live account, or an emulator, over its REST protocol.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
     Source,
-    args::{AzureArgs, Messages},
+    args::{ImportAzureArgs, QueueMode},
     plan::ImportPlan,
     progress::Tracker,
     queues::TargetQueues,
@@ -25,22 +25,23 @@ mod xml;
 use connection::AzureConnection;
 use http::Http;
 
+/// Largest file with a connection string, in bytes.
+const CONNECTION_BYTES_MAX: u64 = 64 * 1024;
+
 /// An account.
 pub(super) struct Azure {
     http: Http,
-    messages: Messages,
+    messages: QueueMode,
     parallel: usize,
 }
 
 impl Azure {
     /// Lists what an account holds.
-    pub(super) async fn open(args: &AzureArgs) -> Result<(Self, ImportPlan), CliError> {
+    pub(super) async fn open(args: &ImportAzureArgs) -> Result<(Self, ImportPlan), CliError> {
         let usage = |rule: String| CliError::Usage(format!("connection string: {rule}"));
         let text = match (&args.source, &args.source_file) {
             (Some(text), None) => text.reveal().to_owned(),
-            (None, Some(file)) => {
-                fs::read_to_string(file).map_err(CliError::input(files::cannot("read", file)))?
-            }
+            (None, Some(file)) => files::read_small(file, CONNECTION_BYTES_MAX)?,
             _ => {
                 let rule = "give it as an argument, in AZURE_STORAGE_CONNECTION_STRING, or in a \
                             file with --source-file";
@@ -53,7 +54,7 @@ impl Azure {
         if http.connection.tables.is_some() {
             tables::list(&http, &mut plan).await?;
         }
-        if http.connection.queues.is_some() && args.queues != Messages::Skip {
+        if http.connection.queues.is_some() && args.queues != QueueMode::Skip {
             queues::list(&http, &mut plan).await?;
         }
         let parallel = args.copy.parallel.into();
@@ -91,7 +92,7 @@ impl Source for Azure {
             .map_ok(|part| tables::copy(http, session, tracker, part))
             .try_buffer_unordered(self.parallel);
         let moves = plan.queues.iter().map(|queue| {
-            queues::copy(http, TargetQueues::new(session), tracker, queue.name.clone(), messages)
+            queues::copy(http, TargetQueues(session), tracker, queue.name.clone(), messages)
         });
         let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
         tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>())?;

@@ -1,10 +1,9 @@
 //! The comparison of source and target: read, stored and skipped items.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    digest::Digest,
     plan::ImportPlan,
     progress::{QueueProgress, Skipped, TableProgress, Tracker},
     queues::TargetQueues,
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::{
     client::Session,
+    digest::Digest,
     errors::CliError,
     output::{Output, thousands},
 };
@@ -39,6 +39,15 @@ impl ComparedTable {
     fn matches(&self) -> bool {
         self.progress.complete && self.progress.refused == 0 && self.target == self.progress.written
     }
+
+    fn record(&self) -> Value {
+        let progress = &self.progress;
+        json!({
+            "table": self.name, "read": progress.read, "written": progress.written.count,
+            "refused": progress.refused, "target": self.target.count, "match": self.matches(),
+            "digest_written": progress.written.text(), "digest_target": self.target.text(),
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -60,6 +69,17 @@ impl ComparedQueue {
         let counts = most.saturating_sub(repeated)..=most;
         let is_all_copied = progress.refused == 0 && progress.remaining == 0;
         progress.complete && is_all_copied && counts.contains(&self.target) && self.begins_alike
+    }
+
+    fn record(&self) -> Value {
+        let progress = &self.progress;
+        json!({
+            "queue": self.name, "read": progress.read, "sent": progress.sent.count,
+            "expired": progress.expired, "refused": progress.refused, "remaining": progress.remaining,
+            "repeated": progress.repeated, "received_before": progress.received_before,
+            "before": progress.before, "target": self.target, "match": self.matches(),
+            "digest_sent": progress.sent.text(),
+        })
     }
 }
 
@@ -89,7 +109,7 @@ async fn compare_queue(
     name: &str,
     progress: &QueueProgress,
 ) -> Result<ComparedQueue, CliError> {
-    let mut queues = TargetQueues::new(session);
+    let queues = TargetQueues(session);
     let target = queues.count(name).await?;
     // Messages from before the import come first.
     let begins_alike = progress.before > 0 || queues.begins_with(name, &progress.first).await?;
@@ -99,17 +119,22 @@ async fn compare_queue(
 impl Report {
     /// Prints both sides, and the items that were not copied.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), CliError> {
+        let counts = ["read", "written", "refused", "target", "match"];
+        let tables: Vec<_> = self.tables.iter().map(ComparedTable::record).collect();
+        output.records(&tables, &[&["table"], &counts[..]].concat())?;
+        let counts = ["read", "sent", "expired", "refused", "remaining", "target", "match"];
+        let queues: Vec<_> = self.queues.iter().map(ComparedQueue::record).collect();
+        output.records(&queues, &[&["queue"], &counts[..]].concat())?;
         if output.is_json() {
-            return self.print_json(output);
-        }
-        if !self.tables.is_empty() {
-            let header = ["Table", "Read", "Written", "Refused", "Target", "Match"];
-            output.table(&header, &self.tables.iter().map(table_row).collect::<Vec<_>>())?;
-        }
-        if !self.queues.is_empty() {
-            let header =
-                ["Queue", "Read", "Sent", "Expired", "Refused", "Remaining", "Target", "Match"];
-            output.table(&header, &self.queues.iter().map(queue_row).collect::<Vec<_>>())?;
+            for Skipped { whose, which, why } in &self.skipped {
+                let object = json!({ "not_copied": whose, "which": which, "why": why });
+                output.line(&object.to_string())?;
+            }
+            let summary = json!({
+                "tables": self.tables.len(), "queues": self.queues.len(),
+                "not_copied": self.skipped_count(), "match": self.differing() == 0,
+            });
+            return output.line(&summary.to_string());
         }
         let received: u64 = self.queues.iter().map(|queue| queue.progress.received_before).sum();
         if received > 0 {
@@ -122,43 +147,11 @@ impl Report {
             let which = if which.is_empty() { String::new() } else { format!(", {which}") };
             output.line(&format!("not copied: {whose}{which}: {}", why.escape_debug()))?;
         }
-        let more = u64::try_from(self.skipped.len().saturating_sub(SHOWN_MAX)).unwrap_or(u64::MAX);
-        match more.saturating_add(self.skipped_more) {
+        let shown = u64::try_from(self.skipped.len().min(SHOWN_MAX)).unwrap_or(u64::MAX);
+        match self.skipped_count() - shown {
             0 => Ok(()),
             more => output.line(&format!("not copied: {} more, see --json", thousands(more))),
         }
-    }
-
-    fn print_json(&self, output: &mut Output) -> Result<(), CliError> {
-        for table in &self.tables {
-            let progress = &table.progress;
-            let object = json!({
-                "table": table.name, "read": progress.read, "written": progress.written.count,
-                "refused": progress.refused, "target": table.target.count, "match": table.matches(),
-                "digest_written": progress.written.text(), "digest_target": table.target.text(),
-            });
-            output.line(&object.to_string())?;
-        }
-        for queue in &self.queues {
-            let progress = &queue.progress;
-            let object = json!({
-                "queue": queue.name, "read": progress.read, "sent": progress.sent.count,
-                "expired": progress.expired, "refused": progress.refused, "remaining": progress.remaining,
-                "repeated": progress.repeated, "received_before": progress.received_before,
-                "before": progress.before, "target": queue.target, "match": queue.matches(),
-                "digest_sent": progress.sent.text(),
-            });
-            output.line(&object.to_string())?;
-        }
-        for Skipped { whose, which, why } in &self.skipped {
-            let object = json!({ "not_copied": whose, "which": which, "why": why });
-            output.line(&object.to_string())?;
-        }
-        let summary = json!({
-            "tables": self.tables.len(), "queues": self.queues.len(),
-            "not_copied": self.skipped_count(), "match": self.differing() == 0,
-        });
-        output.line(&summary.to_string())
     }
 
     fn skipped_count(&self) -> u64 {
@@ -167,7 +160,7 @@ impl Report {
 
     fn differing(&self) -> usize {
         let tables = self.tables.iter().filter(|table| !table.matches()).count();
-        tables.saturating_add(self.queues.iter().filter(|queue| !queue.matches()).count())
+        tables + self.queues.iter().filter(|queue| !queue.matches()).count()
     }
 
     /// Success where everything was copied and both sides match.
@@ -175,36 +168,10 @@ impl Report {
         match (self.differing(), self.skipped_count()) {
             (0, 0) => Ok(()),
             (differing, skipped) => Err(CliError::Rows(format!(
-                "the target does not match the source: {differing} tables and queues differ, {} things \
+                "the target does not match the source: {differing} tables and queues differ, {} items \
                  were not copied",
                 thousands(skipped)
             ))),
         }
     }
-}
-
-fn yes(matches: bool) -> String {
-    if matches { "yes" } else { "NO" }.to_owned()
-}
-
-fn table_row(table: &ComparedTable) -> Vec<String> {
-    let progress = &table.progress;
-    let counts = [progress.read, progress.written.count, progress.refused, table.target.count]
-        .map(thousands);
-    let name = std::iter::once(table.name.clone());
-    name.chain(counts).chain([yes(table.matches())]).collect()
-}
-
-fn queue_row(queue: &ComparedQueue) -> Vec<String> {
-    let progress = &queue.progress;
-    let counts = [
-        progress.read,
-        progress.sent.count,
-        progress.expired,
-        progress.refused,
-        progress.remaining,
-        queue.target,
-    ];
-    let name = std::iter::once(queue.name.clone());
-    name.chain(counts.map(thousands)).chain([yes(queue.matches())]).collect()
 }

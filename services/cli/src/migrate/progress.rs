@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tonic::{Code, Status};
 
-use super::digest::{Digest, Hash};
 use crate::{
-    checkpoint::{Checkpoint, State},
+    checkpoint::{Checkpoint, CheckpointState},
+    digest::{Digest, Hash},
     errors::CliError,
     output::thousands,
 };
@@ -178,7 +178,7 @@ pub(super) struct MigrationProgress {
     pub(super) skipped_more: u64,
 }
 
-impl State for MigrationProgress {
+impl CheckpointState for MigrationProgress {
     const COMMAND: &'static str = "import";
 }
 

@@ -11,7 +11,6 @@ use trestle_proto::queue::v1::{
     CreateQueueRequest, GetQueueRequest, NoExpiry, OutgoingMessage, PeekMessagesRequest, Queue,
     SendMessagesRequest, SetQueueAccessPoliciesRequest, UpdateQueueRequest, message,
     outgoing_message::{Body, Expiration},
-    queue_service_client::QueueServiceClient,
     send_result::Outcome,
 };
 use trestle_service::{
@@ -20,15 +19,16 @@ use trestle_service::{
 };
 
 use super::{
-    digest::{self, Hash},
     plan::PlannedQueue,
     progress::{QueueProgress, Skipped, Tracker},
     proto_duration,
 };
 use crate::{
-    client::{Link, Session},
-    errors::CliError,
-    retry::{Retries, Temporary as _, repeated},
+    client::Session,
+    digest::{self, Hash},
+    errors::{CliError, status_of},
+    queue::send_messages,
+    retry::{Temporary, repeated},
     upload::describe,
 };
 
@@ -78,19 +78,11 @@ pub(super) fn whose(name: &str) -> String {
 }
 
 /// Queues of the target.
-#[derive(Clone)]
-pub(super) struct TargetQueues {
-    session: Session,
-    client: QueueServiceClient<Link>,
-}
+pub(super) struct TargetQueues<'a>(pub(super) &'a Session);
 
-impl TargetQueues {
-    pub(super) fn new(session: &Session) -> Self {
-        Self { session: session.clone(), client: QueueServiceClient::new(session.link()) }
-    }
-
+impl TargetQueues<'_> {
     /// The statistics of a queue before the import; empty if it does not exist.
-    pub(super) async fn inspect(&mut self, name: &str) -> Result<QueueProgress, CliError> {
+    pub(super) async fn inspect(&self, name: &str) -> Result<QueueProgress, CliError> {
         let Some((queue, before)) = self.get(name).await? else {
             return Ok(QueueProgress::default());
         };
@@ -100,10 +92,10 @@ impl TargetQueues {
     }
 
     /// A queue, and how many messages it holds; none if it does not exist.
-    async fn get(&mut self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
-        let Self { session, client } = self;
+    async fn get(&self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
+        let session = self.0;
         let request = GetQueueRequest { queue: name.to_owned() };
-        match repeated(async || client.get_queue(session.request(request.clone())).await).await {
+        match repeated(async || session.queues().get_queue(request.clone()).await).await {
             Ok(answer) => {
                 let answer = answer.into_inner();
                 let messages = answer.stats.unwrap_or_default().approximate_message_count;
@@ -117,13 +109,13 @@ impl TargetQueues {
     }
 
     /// How many messages a queue holds.
-    pub(super) async fn count(&mut self, name: &str) -> Result<u64, CliError> {
+    pub(super) async fn count(&self, name: &str) -> Result<u64, CliError> {
         Ok(self.get(name).await?.map_or(0, |(_, messages)| messages))
     }
 
     /// Creates a queue with metadata, policies and the longest deduplication window; returns what the server
     /// rejects.
-    pub(super) async fn open(&mut self, queue: &PlannedQueue) -> Result<Option<Skipped>, CliError> {
+    pub(super) async fn open(&self, queue: &PlannedQueue) -> Result<Option<Skipped>, CliError> {
         let (name, metadata) = (queue.name.clone(), queue.metadata.clone());
         let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
         let wanted = Queue { name, metadata, deduplication_window, ..Queue::default() };
@@ -132,33 +124,27 @@ impl TargetQueues {
         if refused.is_some() || queue.policies.is_empty() {
             return Ok(refused);
         }
-        let Self { session, client } = self;
+        let session = self.0;
         let (name, policies) = (queue.name.clone(), queue.policies.clone());
         let request = SetQueueAccessPoliciesRequest { queue: name, policies };
-        let set = repeated(async || {
-            client.set_queue_access_policies(session.request(request.clone())).await
-        });
+        let set =
+            repeated(async || session.queues().set_queue_access_policies(request.clone()).await);
         let codes = [Code::InvalidArgument, Code::PermissionDenied];
         Skipped::refused(set.await, &codes, whose(&queue.name), "access policies")
     }
 
     /// Restores the deduplication window that a queue had before the import.
-    pub(super) async fn restore(
-        &mut self,
-        name: &str,
-        window_ms: Option<u64>,
-    ) -> Result<(), CliError> {
+    pub(super) async fn restore(&self, name: &str, window_ms: Option<u64>) -> Result<(), CliError> {
         let deduplication_window = window_ms.map(|ms| proto_duration(Duration::from_millis(ms)));
         let queue = Queue { name: name.to_owned(), deduplication_window, ..Queue::default() };
         Ok(self.update(queue, &["deduplication_window"]).await?)
     }
 
     /// Creates a queue; an existing one with other settings is updated.
-    async fn create(&mut self, wanted: Queue) -> Result<(), Status> {
-        let Self { session, client } = self;
+    async fn create(&self, wanted: Queue) -> Result<(), Status> {
+        let session = self.0;
         let request = CreateQueueRequest { queue: Some(wanted.clone()) };
-        let created =
-            repeated(async || client.create_queue(session.request(request.clone())).await);
+        let created = repeated(async || session.queues().create_queue(request.clone()).await);
         match created.await {
             Ok(_) => Ok(()),
             Err(status) if status.code() == Code::AlreadyExists => {
@@ -168,24 +154,20 @@ impl TargetQueues {
         }
     }
 
-    async fn update(&mut self, queue: Queue, mask: &[&str]) -> Result<(), Status> {
-        let Self { session, client } = self;
+    async fn update(&self, queue: Queue, mask: &[&str]) -> Result<(), Status> {
+        let session = self.0;
         let paths = mask.iter().map(|path| (*path).to_owned()).collect();
         let update_mask = Some(FieldMask { paths });
         let request = UpdateQueueRequest { queue: Some(queue), update_mask };
-        repeated(async || client.update_queue(session.request(request.clone())).await).await?;
+        repeated(async || session.queues().update_queue(request.clone()).await).await?;
         Ok(())
     }
 
     /// Whether the first messages of a queue match those that were sent first.
-    pub(super) async fn begins_with(
-        &mut self,
-        name: &str,
-        first: &[Hash],
-    ) -> Result<bool, CliError> {
-        let Self { session, client } = self;
+    pub(super) async fn begins_with(&self, name: &str, first: &[Hash]) -> Result<bool, CliError> {
+        let session = self.0;
         let request = PeekMessagesRequest { queue: name.to_owned(), max_messages: Some(PEEK_MAX) };
-        let peek = repeated(async || client.peek_messages(session.request(request.clone())).await);
+        let peek = repeated(async || session.queues().peek_messages(request.clone()).await);
         let peeked = peek.await?.into_inner().messages;
         let first: HashSet<_> = first.iter().copied().collect();
         Ok(peeked.into_iter().all(|peeked| {
@@ -203,7 +185,7 @@ impl TargetQueues {
     ///
     /// If the source may return a message `again` after it was sent and recorded, its id is stored.
     pub(super) async fn send(
-        &mut self,
+        &self,
         tracker: &Arc<Tracker>,
         queue: &str,
         batch: Vec<SourceMessage>,
@@ -240,7 +222,7 @@ impl TargetQueues {
                 ordering_group: String::new(),
             });
         }
-        let outcomes = self.deliver(queue, &messages).await?;
+        let outcomes = self.deliver(queue, messages).await?;
         let mut accepted = HashSet::new();
         for ((id, hash, at_once, was_received), outcome) in sent.into_iter().zip(outcomes) {
             let message = match outcome {
@@ -275,48 +257,29 @@ impl TargetQueues {
         Ok(accepted)
     }
 
-    /// Not with `repeated`, whose future is not `Send`, as that of a task must be.
     async fn deliver(
-        &mut self,
+        &self,
         queue: &str,
-        messages: &[OutgoingMessage],
-    ) -> Result<Vec<Outcome>, CliError> {
-        let mut retries = Retries::new();
-        loop {
-            match self.deliver_once(queue, messages).await {
-                Ok(outcomes) => return Ok(outcomes),
-                Err(failure) => retries.wait(failure).await?,
-            }
-        }
-    }
-
-    async fn deliver_once(
-        &mut self,
-        queue: &str,
-        messages: &[OutgoingMessage],
+        messages: Vec<OutgoingMessage>,
     ) -> Result<Vec<Outcome>, CliError> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let (queue, messages) = (queue.to_owned(), messages.to_vec());
-        let request_id = String::new();
+        let session = self.0;
+        let (queue, request_id) = (queue.to_owned(), String::new());
         let request = SendMessagesRequest { queue, messages, request_id };
-        let answer = self.client.send_messages(self.session.request(request)).await?.into_inner();
-        let outcomes: Option<Vec<_>> =
-            answer.results.into_iter().map(|result| result.outcome).collect();
-        let outcomes = outcomes
-            .ok_or_else(|| CliError::Protocol("a message without an outcome".to_owned()))?;
-        temporary(&outcomes).map_or(Ok(outcomes), |status| Err(status.into()))
+        repeated(async || {
+            let outcomes = send_messages(session, request.clone()).await?;
+            temporary(&outcomes).map_or(Ok(outcomes), |status| Err(status.into()))
+        })
+        .await
     }
 }
 
 /// The temporary error of a message, for which all are sent again.
 fn temporary(outcomes: &[Outcome]) -> Option<Status> {
     outcomes.iter().find_map(|outcome| match outcome {
-        Outcome::Error(error) => {
-            let status = Status::new(Code::from_i32(error.code), error.message.clone());
-            status.is_temporary().then_some(status)
-        }
+        Outcome::Error(error) => Some(status_of(error)).filter(Temporary::is_temporary),
         Outcome::Sent(_) => None,
     })
 }
@@ -351,8 +314,8 @@ mod tests {
             times(visible.map(at), expires.map(at), at(100))
         };
 
-        let hidden = Some(seconds(30));
-        assert_eq!(of(Some(130), Some(200)), Some((Expiration::TimeToLive(seconds(100)), hidden)));
+        let delay = Some(seconds(30));
+        assert_eq!(of(Some(130), Some(200)), Some((Expiration::TimeToLive(seconds(100)), delay)));
         let never = Expiration::NeverExpires(NoExpiry {});
         assert_eq!(of(Some(90), None), Some((never, None)), "it can be received already");
         assert_eq!(of(None, Some(100)), None, "it has expired");

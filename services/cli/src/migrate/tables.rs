@@ -11,16 +11,16 @@ use trestle_proto::table::v1::{
 };
 
 use super::{
-    digest::{self, Digest, Hash},
     plan::PlannedTable,
     progress::{Skipped, SourcePosition, Tracker},
 };
 use crate::{
     client::Session,
+    digest::{self, Digest, Hash},
     errors::CliError,
     retry::repeated,
     scan::{TableScan, decoded},
-    upload::{self, EntityOutcome, Upload},
+    upload::{self, AHEAD_MAX, EntityOutcome, EntityUpload},
 };
 
 /// Entities with a larger encoding, in bytes, exceed the limit of 1 MiB as Azure counts, whatever
@@ -28,9 +28,7 @@ use crate::{
 const ENTITY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Entities to send together, each with its hash; the source continues at the end.
-pub(super) type Chunk = upload::Chunk<Hash, String, SourcePosition>;
-/// The chunks of a table; one that fails to be read is an error.
-pub(super) type Chunks = mpsc::Receiver<Result<Chunk, CliError>>;
+pub(super) type TableChunk = upload::UploadChunk<Hash, String, SourcePosition>;
 
 /// A chunk builder.
 #[derive(Default)]
@@ -43,7 +41,7 @@ impl TableBatch {
         &mut self,
         entity: Result<Entity, (String, String)>,
         before: Option<SourcePosition>,
-    ) -> Option<Chunk> {
+    ) -> Option<TableChunk> {
         let (which, why) = match entity {
             Ok(entity) if entity.encoded_len() <= ENTITY_BYTES_MAX => {
                 return self.0.add(digest::of_entity(&entity), entity, before);
@@ -55,7 +53,7 @@ impl TableBatch {
     }
 
     /// The last chunk before a position, even if it is empty.
-    pub(super) fn finish(&mut self, end: SourcePosition) -> Chunk {
+    pub(super) fn finish(&mut self, end: SourcePosition) -> TableChunk {
         self.0.finish(Some(end))
     }
 }
@@ -83,7 +81,7 @@ pub(super) async fn is_filled(session: &Session, name: &str) -> Result<bool, Cli
         ..QueryEntitiesRequest::default()
     };
     let mut client = session.table();
-    match repeated(async || client.query_entities(session.request(request.clone())).await).await {
+    match repeated(async || client.query_entities(request.clone()).await).await {
         Ok(answer) => {
             let answer = answer.into_inner();
             // A page may end early, before it contains an entity.
@@ -103,8 +101,7 @@ pub(super) async fn open(
     let name = table.name.clone();
     let request =
         CreateTableRequest { table: Some(proto::Table { name, ..proto::Table::default() }) };
-    let created =
-        repeated(async || client.create_table(session.request(request.clone())).await).await;
+    let created = repeated(async || client.create_table(request.clone()).await).await;
     let created = match created {
         Err(status) if status.code() == Code::AlreadyExists => Ok(()),
         created => created.map(drop),
@@ -115,24 +112,48 @@ pub(super) async fn open(
     }
     let (name, policies) = (table.name.clone(), table.policies.clone());
     let request = SetTableAccessPoliciesRequest { table: name, policies };
-    let set =
-        repeated(async || client.set_table_access_policies(session.request(request.clone())).await);
+    let set = repeated(async || client.set_table_access_policies(request.clone()).await);
     let codes = [Code::InvalidArgument, Code::PermissionDenied];
     Skipped::refused(set.await, &codes, whose(&table.name), "access policies")
 }
 
-/// Writes every chunk of a table, or of a range of it, over existing entities, and records its progress.
+/// Passes chunks from the source to the upload.
+pub(super) struct ChunkSender(mpsc::Sender<Result<TableChunk, CliError>>);
+
+impl ChunkSender {
+    /// Fails if the upload has failed, which reports its own error.
+    pub(super) async fn send(&self, chunk: TableChunk) -> Result<(), CliError> {
+        self.0.send(Ok(chunk)).await.map_err(|_| CliError::Protocol("the import ended".to_owned()))
+    }
+}
+
+/// Writes every chunk of a table, or of a range of it, that is read over existing entities, and records the progress.
 pub(super) async fn fill(
     session: &Session,
     tracker: &Arc<Tracker>,
-    name: String,
+    name: &str,
     range: Option<usize>,
-    chunks: Chunks,
+    read: impl AsyncFnOnce(ChunkSender) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
+    let (sender, chunks) = mpsc::channel(AHEAD_MAX);
+    let reading = async {
+        // Dropping the senders ends the upload.
+        let errors = sender.clone();
+        if let Err(error) = read(ChunkSender(sender)).await {
+            let _ = errors.send(Err(error)).await;
+        }
+    };
     let (tracker, pending) = (Arc::clone(tracker), PendingRows::default());
-    let mut recorder = TableRecorder { tracker, name: name.clone(), range, pending };
-    let mut upload = Upload::new(session, name, Some(WriteMode::Replace), chunks);
-    upload.run(&mut recorder).await?.map_or(Ok(()), Err)
+    let mut recorder = TableRecorder { tracker, name: name.to_owned(), range, pending };
+    let mut upload = EntityUpload::new(session, name.to_owned(), Some(WriteMode::Replace), chunks);
+    let uploading = async {
+        let uploaded = upload.run(&mut recorder).await;
+        // Ends the reading of a failed upload.
+        drop(upload);
+        uploaded
+    };
+    let (uploaded, ()) = tokio::join!(uploading, reading);
+    uploaded?.map_or(Ok(()), Err)
 }
 
 /// Records the outcomes of the chunks of one table, or of a range of it.
@@ -151,8 +172,8 @@ struct PendingRows {
     refused: Vec<(String, String)>,
 }
 
-impl upload::Recorder<Chunk> for TableRecorder {
-    fn record(&mut self, chunk: Chunk, outcomes: Vec<EntityOutcome>) {
+impl upload::Recorder<TableChunk> for TableRecorder {
+    fn record(&mut self, chunk: TableChunk, outcomes: Vec<EntityOutcome>) {
         let pending = &mut self.pending;
         let seen = outcomes.len().saturating_add(chunk.rejected.len());
         pending.read += u64::try_from(seen).unwrap_or(u64::MAX);

@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use crate::{args::duration, errors::QUEUE_EXIT_CODES as EXIT_CODES};
+use crate::{
+    args::duration,
+    errors::{QUEUE_EXIT_CODES as EXIT_CODES, with_help},
+};
 
 const PROPERTIES_HELP: &str = "\
 Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_days\":7},
@@ -14,10 +17,9 @@ Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_d
 
 /// Commands on queues and messages.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
 pub enum QueueCommand {
     /// Create a queue; an existing one with the same settings is unchanged
-    #[command(after_help = EXIT_CODES)]
     Create {
         /// Name: 3 to 63 lower-case letters, digits and single dashes
         queue: String,
@@ -27,7 +29,7 @@ pub enum QueueCommand {
         /// Queue for messages that were received too often
         #[arg(long, value_name = "QUEUE", requires = "max_dequeue_count")]
         dead_letter: Option<String>,
-        /// How often a message is delivered before it goes there
+        /// How often a message is delivered before it is dead-lettered
         #[arg(long, value_name = "N", requires = "dead_letter")]
         max_dequeue_count: Option<u32>,
         /// How long deduplication ids are remembered, such as 5m
@@ -35,26 +37,23 @@ pub enum QueueCommand {
         window: Option<Duration>,
     },
     /// List queues, ordered by name
-    #[command(after_help = EXIT_CODES)]
     List {
         /// Only queues whose name begins so
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
         prefix: String,
     },
     /// Send messages
-    #[command(after_help = EXIT_CODES)]
     Send(MessageArgs),
-    /// Receive messages, which makes them invisible to others for a time
-    #[command(after_help = EXIT_CODES)]
+    /// Receive messages, which makes them invisible to others for the visibility timeout
     Receive {
         /// Name of the queue
         queue: String,
         /// At most this many
         #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
         max: u32,
-        /// Visibility timeout, 1s to 7 days
+        /// How long the messages are invisible to others, 1s to 7 days
         #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
-        hidden: Duration,
+        visibility_timeout: Duration,
         /// How long to wait for a message, up to 20s
         #[arg(long, value_parser = duration, value_name = "TIME")]
         wait: Option<Duration>,
@@ -63,7 +62,6 @@ pub enum QueueCommand {
         delete: bool,
     },
     /// Show messages without receiving them
-    #[command(after_help = EXIT_CODES)]
     Peek {
         /// Name of the queue
         queue: String,
@@ -75,7 +73,6 @@ pub enum QueueCommand {
     ///
     /// Deleting a queue takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without
     /// `--yes` nothing is deleted and the exit code is 2.
-    #[command(after_help = EXIT_CODES)]
     Delete {
         /// Name of the queue
         queue: String,
@@ -89,7 +86,6 @@ pub enum QueueCommand {
         yes: bool,
     },
     /// Delete every message of a queue; takes `--yes`, or its name typed at the prompt on a terminal
-    #[command(after_help = EXIT_CODES)]
     Clear {
         /// Name of the queue
         queue: String,
@@ -98,17 +94,15 @@ pub enum QueueCommand {
         yes: bool,
     },
     /// Show the statistics of a queue, or of the service
-    #[command(after_help = EXIT_CODES)]
     Stats {
         /// Name of the queue
         queue: Option<String>,
     },
-    /// Move messages of a dead-letter queue back to where they came from
-    #[command(after_help = EXIT_CODES)]
+    /// Redrive messages of a dead-letter queue to their source queues
     Redrive {
         /// Name of the dead-letter queue
         queue: String,
-        /// Move them there instead
+        /// Redrive them to this queue instead
         #[arg(long, value_name = "QUEUE", default_value = "", hide_default_value = true)]
         to: String,
     },
@@ -120,7 +114,6 @@ pub enum QueueCommand {
     /// A message is deleted once its line is on stable storage, so one may be in the file twice
     /// after a failure, but none is lost. Lines are appended. Invisible messages remain in the queue, and their number
     /// is reported at the end; Ctrl-C makes visible again what was received and not written.
-    #[command(after_help = EXIT_CODES)]
     Drain(DrainArgs),
     /// Send every line of a file as a message
     ///
@@ -129,7 +122,6 @@ pub enum QueueCommand {
     /// messages. As many may be sent twice, never left out, where the lines of an unfinished batch have changed, which
     /// is reported. Progress is kept in FILE.trestle-load until the load is complete: while that exists, a load
     /// without --resume is refused, and with it one of a file that changed before the place where it stopped.
-    #[command(after_help = EXIT_CODES)]
     Load(LoadArgs),
 }
 
@@ -154,13 +146,12 @@ impl QueueCommand {
 
 /// Commands on the settings of the service.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
 pub enum PropertiesCommand {
     /// Print them as a JSON object
-    #[command(after_help = EXIT_CODES)]
     Get,
     /// Change them to a JSON object such as `get` prints; parts that it does not have are kept
-    #[command(after_help = format!("{PROPERTIES_HELP}\n\n{EXIT_CODES}"))]
+    #[command(after_help = PROPERTIES_HELP)]
     Set {
         /// The file; `-` reads standard input
         file: PathBuf,
@@ -180,7 +171,7 @@ pub struct MessageArgs {
     pub(crate) delay: Option<Duration>,
     /// Time to live, 1s or more [default: 7 days]
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "never_expires")]
-    pub(crate) life: Option<Duration>,
+    pub(crate) ttl: Option<Duration>,
     /// No expiry
     #[arg(long)]
     pub(crate) never_expires: bool,

@@ -14,7 +14,7 @@ use serde_json::json;
 use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
 
 use super::{
-    DrainArgs, QueueContext,
+    Context, DrainArgs,
     messages::{ReceiveOptions, delete_all, release, take, to_json},
 };
 use crate::{
@@ -32,7 +32,7 @@ const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Drains a queue.
 pub(super) async fn run(
-    context: &mut QueueContext,
+    context: &mut Context,
     args: DrainArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -40,11 +40,11 @@ pub(super) async fn run(
     let options = ReceiveOptions {
         queue: args.queue,
         max: RECEIVE_MAX,
-        hidden: VISIBILITY_TIMEOUT,
+        visibility_timeout: VISIBILITY_TIMEOUT,
         wait: None,
     };
     let progress = context.output.progress(None);
-    let mut drain = Drain { options, sink, progress, drained: 0, hidden: false };
+    let mut drain = QueueDrain { options, sink, progress, drained: 0, is_holding: false };
     let mut interrupts = Interrupts::listen()?;
     let outcome = match drain.all(context, &mut interrupts).await {
         Ok(()) => {
@@ -56,11 +56,11 @@ pub(super) async fn run(
     drain.progress.finish_and_clear();
     let drained = counted(drain.drained, "message");
     let left = outcome.map_err(|error| {
-        let next = match drain.hidden {
+        let next = match drain.is_holding {
             true => "repeat it later: some may be invisible for 5 minutes",
             false => "repeat it: what was not written can be received again",
         };
-        error.halted(drain.drained > 0 || drain.hidden, || Halt {
+        error.halted(drain.drained > 0 || drain.is_holding, || Halt {
             endpoint: client.endpoint.clone(),
             progress: format!("{drained} drained"),
             next: next.to_owned(),
@@ -75,35 +75,35 @@ pub(super) async fn run(
     }
     let (queue, drained) = (&drain.options.queue, drain.drained);
     let object = json!({ "queue": queue, "drained": drained, "file": name, "left": left });
-    match (&drain.sink.to, context.output.is_json()) {
-        (DrainTarget::Standard, true) => report_line(&object.to_string()),
-        (DrainTarget::Standard, false) => report_line(&text),
+    match (&drain.sink.file, context.output.is_json()) {
+        (None, true) => report_line(&object.to_string()),
+        (None, false) => report_line(&text),
         _ => context.output.either(&text, &object)?,
     }
     Ok(())
 }
 
 /// The number of messages in the queue; none without the permission to read it.
-async fn left(context: &mut QueueContext, queue: &str) -> Option<u64> {
-    let request = context.session.request(GetQueueRequest { queue: queue.to_owned() });
-    let answer = context.queues.get_queue(request).await.ok()?;
+async fn left(context: &mut Context, queue: &str) -> Option<u64> {
+    let request = GetQueueRequest { queue: queue.to_owned() };
+    let answer = context.session.queues().get_queue(request).await.ok()?;
     Some(answer.into_inner().stats?.approximate_message_count)
 }
 
 /// A drain in progress.
-struct Drain {
+struct QueueDrain {
     options: ReceiveOptions,
     sink: Sink,
     progress: ProgressBar,
     drained: u64,
     /// Whether messages were received that are neither deleted nor released.
-    hidden: bool,
+    is_holding: bool,
 }
 
-impl Drain {
+impl QueueDrain {
     async fn all(
         &mut self,
-        context: &mut QueueContext,
+        context: &mut Context,
         interrupts: &mut Interrupts,
     ) -> Result<(), CliError> {
         loop {
@@ -114,21 +114,21 @@ impl Drain {
                 Err(error) => {
                     self.sink.withdraw(self.drained)?;
                     // The response may have arrived all the same.
-                    self.hidden = error.is_unavailable();
+                    self.is_holding = error.is_unavailable();
                     return Err(error);
                 }
             };
             if deliveries.is_empty() {
                 return Ok(());
             }
-            self.hidden = true;
+            self.is_holding = true;
             if let Err(error) = interrupts.unless_pressed(self.sink.write(&deliveries)).await {
                 let queue = &self.options.queue;
-                self.hidden = release(context, queue, &deliveries).await.is_err();
+                self.is_holding = release(context, queue, &deliveries).await.is_err();
                 return Err(error);
             }
             delete_all(context, &self.options.queue, &deliveries).await?;
-            self.hidden = false;
+            self.is_holding = false;
             self.drained = self.drained.saturating_add(deliveries.len().try_into().unwrap_or(0));
             self.progress.set_message(format!("{} drained", counted(self.drained, "message")));
         }
@@ -137,40 +137,31 @@ impl Drain {
 
 /// The destination of messages.
 struct Sink {
-    to: DrainTarget,
+    /// None for standard output.
+    file: Option<Arc<File>>,
+    /// Whether it is on stable storage: not a pipe or a device.
+    is_stored: bool,
+    /// Its path, if the file did not exist before.
+    made: Option<PathBuf>,
     name: String,
-}
-
-enum DrainTarget {
-    Standard,
-    /// A pipe or a device, without stable storage.
-    Stream(Arc<File>),
-    File {
-        file: Arc<File>,
-        /// Its path, if the file did not exist before.
-        made: Option<PathBuf>,
-    },
 }
 
 impl Sink {
     fn open(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
-        let open = |path: &Path, made: bool| {
-            let file = OpenOptions::new().create(made).append(true).open(path);
-            file.map(Arc::new).map_err(CliError::input(format!("cannot write `{name}`")))
-        };
-        let to = match files::target(path)? {
+        let (path, is_stored) = match files::target(path)? {
             OutputTarget::Standard => {
-                return Ok(Self { to: DrainTarget::Standard, name: "standard output".to_owned() });
+                let name = "standard output".to_owned();
+                return Ok(Self { file: None, is_stored: false, made: None, name });
             }
-            OutputTarget::Stream => DrainTarget::Stream(open(path, false)?),
-            OutputTarget::File(path) => {
-                let was_there = path.exists();
-                let file = open(&path, true)?;
-                DrainTarget::File { file, made: (!was_there).then_some(path) }
-            }
+            OutputTarget::Stream => (path.to_owned(), false),
+            OutputTarget::File(path) => (path, true),
         };
-        Ok(Self { to, name })
+        let existed = path.exists();
+        let file = OpenOptions::new().create(is_stored).append(true).open(&path);
+        let file = file.map_err(CliError::input(format!("cannot write `{name}`")))?;
+        let made = (!existed).then_some(path);
+        Ok(Self { file: Some(Arc::new(file)), is_stored, made, name })
     }
 
     /// Writes messages to stable storage, if the destination has it, before they are deleted: a crash duplicates
@@ -180,37 +171,26 @@ impl Sink {
         for message in deliveries.iter().filter_map(|delivery| delivery.message.as_ref()) {
             let _ = writeln!(lines, "{}", to_json(message));
         }
-        let what = format!("cannot write `{}`", self.name);
-        let write: Box<dyn FnOnce() -> io::Result<()> + Send> = match &self.to {
-            DrainTarget::Standard => Box::new(move || {
-                let mut out = io::stdout().lock();
-                out.write_all(lines.as_bytes()).and_then(|()| out.flush())
-            }),
-            DrainTarget::Stream(file) => {
-                let file = Arc::clone(file);
-                Box::new(move || (&*file).write_all(lines.as_bytes()))
-            }
-            DrainTarget::File { file, .. } => {
-                let file = Arc::clone(file);
-                Box::new(move || {
-                    (&*file).write_all(lines.as_bytes()).and_then(|()| file.sync_data())
-                })
-            }
-        };
+        let (file, is_stored) = (self.file.clone(), self.is_stored);
         // On another thread: a pipe without a reader blocks, and Ctrl-C is received meanwhile.
-        let written = tokio::task::spawn_blocking(write).await;
+        let written = tokio::task::spawn_blocking(move || {
+            let Some(file) = file else {
+                let mut out = io::stdout().lock();
+                return out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+            };
+            (&*file).write_all(lines.as_bytes())?;
+            if is_stored { file.sync_data() } else { Ok(()) }
+        });
         written
+            .await
             .map_err(|error| CliError::Protocol(format!("writer failed: {error}")))?
             // Messages have been deleted.
             .map_err(files::unread)
-            .map_err(CliError::file(what))
+            .map_err(CliError::file(format!("cannot write `{}`", self.name)))
     }
 
     /// Removes the file of a drain that received nothing, unless it existed before.
     fn withdraw(&self, drained: u64) -> Result<(), CliError> {
-        match &self.to {
-            DrainTarget::File { made: Some(path), .. } if drained == 0 => files::remove(path),
-            _ => Ok(()),
-        }
+        self.made.as_ref().filter(|_| drained == 0).map_or(Ok(()), |path| files::remove(path))
     }
 }

@@ -18,7 +18,7 @@ use self::{
     lines::{LINE_BYTES_MAX, MessageLines},
 };
 use super::{
-    LoadArgs, QueueContext,
+    Context, LoadArgs,
     messages::{BATCH_MAX, send_batch},
 };
 use crate::{
@@ -26,9 +26,9 @@ use crate::{
     checkpoint::Checkpoint,
     datetime,
     errors::CliError,
-    files::{self, Input},
+    files::{self, InputFile},
     interrupt::Interrupts,
-    lines::{Lines, Position},
+    lines::{FilePosition, Lines},
     output::{counted, thousands},
     retry::repeated,
 };
@@ -38,11 +38,11 @@ const BATCH_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Loads a file.
 pub(super) async fn run(
-    context: &mut QueueContext,
+    context: &mut Context,
     args: LoadArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let input = Input::find(&args.file, args.resume)?;
+    let input = InputFile::find(&args.file, args.resume)?;
     let mut checkpoint = Checkpoint::new(job(context, &args, client).await?, Batches::new());
     if let Some(file) = input.file() {
         checkpoint.keep(files::with_suffix(file, ".trestle-load"), Some(file))?;
@@ -79,12 +79,12 @@ pub(super) async fn run(
 
 /// The source and the target of a load; fails early if the queue does not exist.
 async fn job(
-    context: &mut QueueContext,
+    context: &mut Context,
     args: &LoadArgs,
     client: &ClientArgs,
 ) -> Result<Value, CliError> {
-    let request = context.session.request(GetQueueRequest { queue: args.queue.clone() });
-    let queue_created = match context.queues.get_queue(request).await {
+    let request = GetQueueRequest { queue: args.queue.clone() };
+    let queue_created = match context.session.queues().get_queue(request).await {
         Ok(found) => {
             let queue = found.into_inner().queue;
             queue.and_then(|queue| queue.create_time).as_ref().and_then(datetime::format)
@@ -102,7 +102,7 @@ async fn job(
 
 /// A load in progress.
 struct QueueLoad<'a> {
-    context: &'a mut QueueContext,
+    context: &'a mut Context,
     checkpoint: Checkpoint<Batches>,
     progress: ProgressBar,
     queue: &'a str,
@@ -141,7 +141,7 @@ impl QueueLoad<'_> {
     async fn send(
         &mut self,
         batch: &mut Vec<OutgoingMessage>,
-        end: Position,
+        end: FilePosition,
     ) -> Result<(), CliError> {
         if batch.is_empty() {
             return Ok(());

@@ -1,10 +1,10 @@
 //! `send`, `receive`, `peek`, `delete` of a message, `redrive`.
 
-use std::{io::Read as _, time::Duration};
+use std::{path::Path, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use tonic::{Code, Status};
+use tonic::Request;
 use trestle_proto::queue::v1::{
     DeleteMessagesRequest, Delivery, Message, NoExpiry, OutgoingMessage, PeekMessagesRequest,
     ReceiptRef, ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SendResult,
@@ -14,15 +14,19 @@ use trestle_proto::queue::v1::{
     send_result::Outcome,
 };
 
-use super::{MessageArgs, QueueContext, duration};
+use super::{Context, MessageArgs, duration};
 use crate::{
+    client::Session,
     datetime,
-    errors::CliError,
-    output::{counted, thousands},
+    errors::{CliError, status_of},
+    files,
+    output::{counted, thousands, with_fields},
 };
 
 /// Most messages of one call. The server's limit.
 pub(super) const BATCH_MAX: usize = 100;
+/// Longest text that is read from standard input; the server's limit is lower.
+const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 /// Most messages of one redrive. The server's limit.
 const REDRIVE_MAX: u32 = 1000;
 /// The extra time of a receive beyond its wait.
@@ -32,25 +36,29 @@ const WAIT_EXTRA: Duration = Duration::from_secs(10);
 pub(super) struct ReceiveOptions {
     pub(super) queue: String,
     pub(super) max: u32,
-    pub(super) hidden: Duration,
+    pub(super) visibility_timeout: Duration,
     pub(super) wait: Option<Duration>,
 }
 
 /// Sends messages.
-pub(super) async fn send(context: &mut QueueContext, args: MessageArgs) -> Result<(), CliError> {
+pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(), CliError> {
     if !args.id.is_empty() && args.texts.len() > 1 {
         return Err(CliError::Usage("--id is for one message".to_owned()));
     }
-    let life = match (args.life, args.never_expires) {
+    let expiration = match (args.ttl, args.never_expires) {
         (_, true) => Some(Expiration::NeverExpires(NoExpiry {})),
-        (life, false) => life.map(|life| Expiration::TimeToLive(duration(life))),
+        (ttl, false) => ttl.map(|ttl| Expiration::TimeToLive(duration(ttl))),
     };
     let mut messages = Vec::with_capacity(args.texts.len());
     for text in args.texts {
+        let text = match text.as_str() {
+            "-" => files::read_small(Path::new("-"), INPUT_BYTES_MAX)?,
+            _ => text,
+        };
         messages.push(OutgoingMessage {
-            body: Some(OutgoingBody::Text(text_or_input(text)?)),
+            body: Some(OutgoingBody::Text(text)),
             visibility_delay: args.delay.map(duration),
-            expiration: life,
+            expiration,
             deduplication_id: args.id.clone(),
             ordering_group: args.group.clone(),
         });
@@ -72,102 +80,76 @@ pub(super) async fn send(context: &mut QueueContext, args: MessageArgs) -> Resul
     Ok(())
 }
 
-fn text_or_input(text: String) -> Result<String, CliError> {
-    if text != "-" {
-        return Ok(text);
-    }
-    let mut input = String::new();
-    let read = std::io::stdin().read_to_string(&mut input);
-    read.map_err(CliError::file("cannot read standard input"))?;
-    Ok(input)
-}
-
 /// Sends up to a hundred messages; the first that is refused fails the command.
 pub(super) async fn send_batch(
-    context: &mut QueueContext,
+    context: &mut Context,
     queue: &str,
     messages: Vec<OutgoingMessage>,
     request_id: &str,
 ) -> Result<Vec<SentMessage>, CliError> {
     let (queue, request_id) = (queue.to_owned(), request_id.to_owned());
-    let count = messages.len();
     let request = SendMessagesRequest { queue, messages, request_id };
-    let request = context.session.request(request);
-    outcomes(context.queues.send_messages(request).await?.into_inner().results, count)
+    let outcomes = send_messages(&context.session, request).await?;
+    let sent = outcomes.into_iter().map(|outcome| match outcome {
+        Outcome::Sent(sent) => Ok(sent),
+        Outcome::Error(error) => Err(status_of(&error).into()),
+    });
+    sent.collect()
 }
 
-/// The outcomes of a batch of messages.
-fn outcomes(results: Vec<SendResult>, count: usize) -> Result<Vec<SentMessage>, CliError> {
-    if results.len() != count {
-        // Fewer results must not pass for all of them.
-        return Err(CliError::Protocol(format!(
-            "{count} messages were answered with {} results",
-            results.len()
-        )));
+/// Sends messages; the outcome of each.
+pub(crate) async fn send_messages(
+    session: &Session,
+    request: SendMessagesRequest,
+) -> Result<Vec<Outcome>, CliError> {
+    let count = request.messages.len();
+    let answer = session.queues().send_messages(request).await?;
+    outcomes(answer.into_inner().results, count)
+}
+
+fn outcomes(results: Vec<SendResult>, count: usize) -> Result<Vec<Outcome>, CliError> {
+    // Fewer outcomes must not pass for all of them.
+    let answered = results.len();
+    let outcomes: Vec<_> = results.into_iter().filter_map(|result| result.outcome).collect();
+    match outcomes.len() == count && answered == count {
+        true => Ok(outcomes),
+        false => Err(CliError::Protocol(format!(
+            "{count} messages were answered with {} outcomes in {answered} results",
+            outcomes.len()
+        ))),
     }
-    let outcome = |outcome| match outcome {
-        Some(Outcome::Sent(sent)) => Ok(sent),
-        Some(Outcome::Error(error)) => Err(status(&error).into()),
-        None => Err(CliError::Protocol("a message without an outcome".to_owned())),
-    };
-    results.into_iter().map(|result| outcome(result.outcome)).collect()
-}
-
-/// The error of one element of a batch as the error of a call.
-fn status(error: &tonic_types::Status) -> Status {
-    use prost::Message as _;
-    let details = error.encode_to_vec().into();
-    Status::with_details(Code::from_i32(error.code), error.message.clone(), details)
 }
 
 /// Receives messages; the call itself may take as long as its wait.
 pub(super) async fn take(
-    context: &mut QueueContext,
+    context: &mut Context,
     options: &ReceiveOptions,
 ) -> Result<Vec<Delivery>, CliError> {
-    let mut request = context.session.request(ReceiveMessagesRequest {
+    let mut request = Request::new(ReceiveMessagesRequest {
         queue: options.queue.clone(),
         max_messages: Some(options.max),
-        visibility_timeout: Some(duration(options.hidden)),
+        visibility_timeout: Some(duration(options.visibility_timeout)),
         wait: options.wait.map(duration),
     });
     if let Some(wait) = options.wait {
         request.set_timeout(wait.saturating_add(WAIT_EXTRA));
     }
-    Ok(context.queues.receive_messages(request).await?.into_inner().deliveries)
+    Ok(context.session.queues().receive_messages(request).await?.into_inner().deliveries)
 }
 
 /// Receives messages and prints them, and deletes them if that is requested.
 pub(super) async fn receive(
-    context: &mut QueueContext,
+    context: &mut Context,
     options: ReceiveOptions,
     delete: bool,
 ) -> Result<(), CliError> {
     let deliveries = take(context, &options).await?;
-    if deliveries.is_empty() && !context.output.is_json() {
-        return context.output.line("no messages");
-    }
-    let mut rows = Vec::new();
-    for delivery in &deliveries {
-        let Some(message) = &delivery.message else { continue };
+    let records = deliveries.iter().filter_map(|delivery| {
         let visible = delivery.next_visible_time.as_ref().and_then(datetime::format);
-        if context.output.is_json() {
-            let mut object = to_json(message);
-            if let Some(fields) = object.as_object_mut() {
-                fields.insert("pop_receipt".to_owned(), json!(delivery.pop_receipt));
-                fields.insert("next_visible_time".to_owned(), json!(visible));
-            }
-            context.output.line(&object.to_string())?;
-        } else {
-            let mut row = row(message);
-            row.push(delivery.pop_receipt.clone());
-            rows.push(row);
-        }
-    }
-    if !context.output.is_json() {
-        let header = ["Message", "Inserted", "Received", "Body", "Receipt"];
-        context.output.table(&header, &rows)?;
-    }
+        let receipt = json!({ "pop_receipt": delivery.pop_receipt, "next_visible_time": visible });
+        Some(with_fields(to_json(delivery.message.as_ref()?), receipt))
+    });
+    print(context, &records.collect::<Vec<_>>())?;
     // Printed first: a deleted message cannot be received again.
     context.output.flush()?;
     if delete {
@@ -178,7 +160,7 @@ pub(super) async fn receive(
 
 /// Deletes deliveries; the first error fails the command.
 pub(super) async fn delete_all(
-    context: &mut QueueContext,
+    context: &mut Context,
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
@@ -197,32 +179,32 @@ fn receipt(delivery: &Delivery) -> ReceiptRef {
 }
 
 async fn delete_receipts(
-    context: &mut QueueContext,
+    context: &mut Context,
     queue: String,
     receipts: Vec<ReceiptRef>,
 ) -> Result<(), CliError> {
-    let request = context.session.request(DeleteMessagesRequest { queue, receipts });
-    let results = context.queues.delete_messages(request).await?.into_inner().results;
+    let request = DeleteMessagesRequest { queue, receipts };
+    let results = context.session.queues().delete_messages(request).await?.into_inner().results;
     match results.into_iter().find_map(|result| result.error) {
-        Some(error) => Err(status(&error).into()),
+        Some(error) => Err(status_of(&error).into()),
         None => Ok(()),
     }
 }
 
 /// Makes deliveries visible again, as many as possible; the first error fails the command.
 pub(super) async fn release(
-    context: &mut QueueContext,
+    context: &mut Context,
     queue: &str,
     deliveries: &[Delivery],
 ) -> Result<(), CliError> {
     let given = deliveries.iter().map(|delivery| {
-        let request = context.session.request(UpdateMessageRequest {
+        let request = UpdateMessageRequest {
             queue: queue.to_owned(),
             receipt: Some(receipt(delivery)),
             visibility_timeout: Some(duration(Duration::ZERO)),
             body: None,
-        });
-        let mut queues = context.queues.clone();
+        };
+        let mut queues = context.session.queues();
         async move { queues.update_message(request).await }
     });
     let given = futures::future::join_all(given).await;
@@ -231,7 +213,7 @@ pub(super) async fn release(
 
 /// Deletes one message.
 pub(super) async fn delete(
-    context: &mut QueueContext,
+    context: &mut Context,
     queue: String,
     (message_id, pop_receipt): (String, String),
 ) -> Result<(), CliError> {
@@ -242,47 +224,43 @@ pub(super) async fn delete(
 }
 
 /// Prints messages without receiving them.
-pub(super) async fn peek(
-    context: &mut QueueContext,
-    queue: String,
-    max: u32,
-) -> Result<(), CliError> {
-    let request = context.session.request(PeekMessagesRequest { queue, max_messages: Some(max) });
-    let messages = context.queues.peek_messages(request).await?.into_inner().messages;
-    if context.output.is_json() {
-        return messages.iter().try_for_each(|m| context.output.line(&to_json(m).to_string()));
-    }
-    if messages.is_empty() {
-        return context.output.line("no messages");
-    }
-    let mut header = vec!["Message", "Inserted", "Received", "Body"];
-    let mut rows: Vec<_> = messages.iter().map(row).collect();
-    if messages.iter().any(|message| message.dead_letter_origin.is_some()) {
-        header.extend(["From", "Tried"]);
-        for (row, message) in rows.iter_mut().zip(&messages) {
-            let origin = message.dead_letter_origin.as_ref();
-            row.push(origin.map(|origin| origin.queue.clone()).unwrap_or_default());
-            row.push(origin.map(|o| o.dequeue_count.to_string()).unwrap_or_default());
-        }
-    }
-    context.output.table(&header, &rows)
+pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Result<(), CliError> {
+    let request = PeekMessagesRequest { queue, max_messages: Some(max) };
+    let messages = context.session.queues().peek_messages(request).await?.into_inner().messages;
+    print(context, &messages.iter().map(to_json).collect::<Vec<_>>())
+}
+
+fn print(context: &mut Context, records: &[Value]) -> Result<(), CliError> {
+    context.output.records(
+        records,
+        &[
+            "message_id",
+            "insertion_time",
+            "dequeue_count",
+            "dead_letter_origin",
+            "text",
+            "data_base64",
+            "pop_receipt",
+        ],
+    )?;
+    context.output.unless_empty(!records.is_empty(), "no messages")
 }
 
 /// Redrives messages to their source queue or another one.
 pub(super) async fn redrive(
-    context: &mut QueueContext,
+    context: &mut Context,
     queue: String,
     destination: String,
 ) -> Result<(), CliError> {
     let mut moved = 0_u64;
     let progress = context.output.progress(None);
     loop {
-        let request = context.session.request(RedriveMessagesRequest {
+        let request = RedriveMessagesRequest {
             queue: queue.clone(),
             destination: destination.clone(),
             max_messages: Some(REDRIVE_MAX),
-        });
-        let step = context.queues.redrive_messages(request).await?.into_inner().moved;
+        };
+        let step = context.session.queues().redrive_messages(request).await?.into_inner().moved;
         moved = moved.saturating_add(step.into());
         progress.set_message(format!("{} moved", thousands(moved)));
         if step < REDRIVE_MAX {
@@ -300,39 +278,19 @@ pub(super) fn to_json(message: &Message) -> Value {
         .dead_letter_origin
         .as_ref()
         .map(|origin| json!({ "queue": origin.queue, "dequeue_count": origin.dequeue_count }));
-    let mut object = json!({
+    let object = json!({
         "message_id": message.message_id,
         "insertion_time": message.insertion_time.as_ref().and_then(datetime::format),
         "expiration_time": message.expiration_time.as_ref().and_then(datetime::format),
         "dequeue_count": message.dequeue_count,
         "dead_letter_origin": origin,
     });
-    if let Some(fields) = object.as_object_mut() {
-        match &message.body {
-            Some(Body::Data(data)) => {
-                fields.insert("data_base64".to_owned(), json!(STANDARD.encode(data)));
-            }
-            Some(Body::Text(text)) => {
-                fields.insert("text".to_owned(), json!(text));
-            }
-            None => {}
-        }
-    }
-    object
-}
-
-fn row(message: &Message) -> Vec<String> {
     let body = match &message.body {
-        Some(Body::Text(text)) => text.clone(),
-        Some(Body::Data(data)) => format!("{} bytes", data.len()),
-        None => String::new(),
+        Some(Body::Data(data)) => json!({ "data_base64": STANDARD.encode(data) }),
+        Some(Body::Text(text)) => json!({ "text": text }),
+        None => Value::Null,
     };
-    vec![
-        message.message_id.clone(),
-        message.insertion_time.as_ref().and_then(datetime::format).unwrap_or_default(),
-        message.dequeue_count.to_string(),
-        body,
-    ]
+    with_fields(object, body)
 }
 
 #[cfg(test)]
@@ -340,12 +298,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_with_another_number_of_results_is_an_error() {
+    fn a_response_with_another_number_of_outcomes_is_an_error() {
         let sent = SendResult { outcome: Some(Outcome::Sent(SentMessage::default())) };
         assert_eq!(outcomes(vec![sent.clone()], 1).map(|sent| sent.len()).ok(), Some(1));
-        for count in [0, 2] {
-            let error = outcomes(vec![sent.clone()], count).map(drop).map_err(|e| e.to_string());
-            let text = format!("{count} messages were answered with 1 results");
+        for (results, count) in [
+            (vec![sent.clone()], 0),
+            (vec![sent.clone()], 2),
+            (vec![sent.clone(), SendResult { outcome: None }], 2),
+            (vec![sent, SendResult { outcome: None }], 1),
+        ] {
+            let error = outcomes(results, count).map(drop).map_err(|error| error.to_string());
+            let text = format!("{count} messages were answered with 1 outcomes");
             assert!(error.as_ref().is_err_and(|error| error.contains(&text)), "{error:?}");
         }
     }

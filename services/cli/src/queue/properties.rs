@@ -1,10 +1,6 @@
 //! `properties`: the settings of the queue service for the account, as one JSON object both ways.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::path::Path;
 
 use prost_types::Duration;
 use serde::{Deserialize, Serialize};
@@ -12,8 +8,8 @@ use serde_json::json;
 use trestle_proto::queue::v1::{GetServicePropertiesRequest, SetServicePropertiesRequest};
 use trestle_proto::service::v1 as service;
 
-use super::QueueContext;
-use crate::errors::CliError;
+use super::Context;
+use crate::{errors::CliError, files};
 
 /// Largest file of settings, in bytes: many times the limit of the server.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -70,9 +66,9 @@ struct CorsRule {
 }
 
 /// Prints the settings.
-pub(super) async fn get(context: &mut QueueContext) -> Result<(), CliError> {
-    let request = context.session.request(GetServicePropertiesRequest {});
-    let answer = context.queues.get_service_properties(request).await?.into_inner();
+pub(super) async fn get(context: &mut Context) -> Result<(), CliError> {
+    let request = GetServicePropertiesRequest {};
+    let answer = context.session.queues().get_service_properties(request).await?.into_inner();
     let properties = Properties::from(answer.properties.unwrap_or_default());
     let object = serde_json::to_value(&properties);
     let object = object.map_err(|error| CliError::Protocol(error.to_string()))?;
@@ -80,34 +76,18 @@ pub(super) async fn get(context: &mut QueueContext) -> Result<(), CliError> {
 }
 
 /// Changes the settings that the file contains.
-pub(super) async fn set(context: &mut QueueContext, file: &Path) -> Result<(), CliError> {
+pub(super) async fn set(context: &mut Context, file: &Path) -> Result<(), CliError> {
     let properties = Some(read(file)?.into());
-    let request = context.session.request(SetServicePropertiesRequest { properties });
-    context.queues.set_service_properties(request).await?;
+    let request = SetServicePropertiesRequest { properties };
+    context.session.queues().set_service_properties(request).await?;
     context.output.either("changed the properties of the queue service", &json!({ "set": true }))
 }
 
 /// Reads a file; `-` is standard input.
 fn read(file: &Path) -> Result<Properties, CliError> {
-    let name = file.display();
-    let read = || -> io::Result<Vec<u8>> {
-        let input: Box<dyn Read> = match file.to_str() {
-            Some("-") => Box::new(io::stdin()),
-            _ => Box::new(File::open(file)?),
-        };
-        let mut text = Vec::new();
-        input.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(CliError::input(format!("cannot read `{name}`")))?;
-    if u64::try_from(text.len()).is_ok_and(|bytes| bytes > FILE_BYTES_MAX) {
-        let rule = format!("must have at most {FILE_BYTES_MAX} bytes");
-        return Err(CliError::Usage(format!("properties {rule}: `{name}`")));
-    }
-    serde_json::from_slice(&text).map_err(|error| {
-        CliError::Usage(format!(
-            "properties must be an object as `get` prints it: `{name}`: {error}"
-        ))
+    serde_json::from_str(&files::read_small(file, FILE_BYTES_MAX)?).map_err(|error| {
+        let rule = "properties must be an object as `get` prints it";
+        CliError::Usage(format!("{rule}: `{}`: {error}", file.display()))
     })
 }
 

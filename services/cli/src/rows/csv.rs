@@ -14,13 +14,13 @@ use std::{
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use trestle_proto::table::v1::{Entity, Property, Value};
 
-use super::{ColumnTypes, Position, Row, budget::RowBudget};
+use super::{ColumnTypes, FilePosition, Row, budget::RowBudget};
 use crate::{datetime, edm, edm::EdmType, field_error::FieldError};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 const TYPE_SUFFIX: &str = "@type";
 
-type Input = RowBudget<Box<dyn Read + Send>>;
+type CsvInput = RowBudget<Box<dyn Read + Send>>;
 
 /// The content of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +42,11 @@ enum Column {
 
 /// Reads entities record by record.
 pub(crate) struct CsvReader {
-    input: csv::Reader<Input>,
+    input: csv::Reader<CsvInput>,
     columns: Vec<Column>,
     record: ByteRecord,
     /// The offset at which `input` starts.
-    base: Position,
+    base: FilePosition,
     rows: u64,
     /// Whether the lines of the part that was read before end in `\r\n`.
     crlf: bool,
@@ -60,17 +60,17 @@ impl CsvReader {
         input.read_byte_record(&mut header).map_err(broken)?;
         let columns = columns(&header, types)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let base = Position::default();
+        let base = FilePosition::default();
         Ok(Self { input, columns, record: header, base, rows: 0, crlf: false })
     }
 
     /// Continues at `at` in `rest`, which must start there, with the header that was read before.
-    pub(crate) fn resume(self, rest: Box<dyn Read + Send>, at: Position) -> Self {
+    pub(crate) fn resume(self, rest: Box<dyn Read + Send>, at: FilePosition) -> Self {
         // The parser drops a byte order mark at its very start. Here one would be content, so a
         // blank line, which the parser skips, goes before it.
         let crlf = self.input.get_ref().crlf;
         let input = open(Box::new(Cursor::new(b"\n").chain(rest)));
-        let base = Position {
+        let base = FilePosition {
             byte: at.byte.saturating_sub(1),
             line: at.line.saturating_sub(1),
             row: at.row,
@@ -78,9 +78,9 @@ impl CsvReader {
         Self { input, base, rows: at.row, crlf, ..self }
     }
 
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> FilePosition {
         let at = self.input.position();
-        Position {
+        FilePosition {
             byte: self.base.byte.saturating_add(at.byte()),
             line: self.base.line.saturating_add(at.line().saturating_sub(1)),
             row: self.rows,
@@ -149,7 +149,7 @@ impl CsvReader {
     }
 }
 
-fn open(input: Box<dyn Read + Send>) -> csv::Reader<Input> {
+fn open(input: Box<dyn Read + Send>) -> csv::Reader<CsvInput> {
     ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -297,11 +297,6 @@ impl<W: Write> CsvWriter<W> {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-
-    /// The output; what was not flushed is missing from it.
-    pub(crate) fn get_ref(&self) -> &W {
-        self.out.get_ref()
     }
 }
 

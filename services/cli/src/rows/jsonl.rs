@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use super::{Position, ROW_BYTES_MAX, Row};
+use super::{FilePosition, ROW_BYTES_MAX, Row};
 use crate::{entity_json, lines::Lines};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -13,11 +13,11 @@ pub(crate) struct JsonlReader(Lines);
 
 impl JsonlReader {
     /// Continues at `at`, where `input` must start.
-    pub(crate) fn new(input: Box<dyn Read + Send>, at: Position) -> Self {
+    pub(crate) fn new(input: Box<dyn Read + Send>, at: FilePosition) -> Self {
         Self(Lines::new(input, at, ROW_BYTES_MAX))
     }
 
-    pub(crate) fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> FilePosition {
         self.0.at
     }
 

@@ -110,12 +110,12 @@ fn write(format: Format, entities: &[Entity]) -> Vec<u8> {
 fn open(format: Format, bytes: &[u8]) -> RowReader {
     let input = Box::new(Cursor::new(bytes.to_vec()));
     match format {
-        Format::Jsonl => RowReader::Jsonl(jsonl::JsonlReader::new(input, Position::default())),
+        Format::Jsonl => RowReader::Jsonl(jsonl::JsonlReader::new(input, FilePosition::default())),
         Format::Csv => RowReader::Csv(csv::CsvReader::new(input, &Vec::new()).unwrap()),
     }
 }
 
-fn reopen(format: Format, bytes: &[u8], at: Position) -> RowReader {
+fn reopen(format: Format, bytes: &[u8], at: FilePosition) -> RowReader {
     let rest = bytes[usize::try_from(at.byte).unwrap()..].to_vec();
     match format {
         Format::Jsonl => RowReader::Jsonl(jsonl::JsonlReader::new(Box::new(Cursor::new(rest)), at)),
@@ -127,7 +127,7 @@ fn reopen(format: Format, bytes: &[u8], at: Position) -> RowReader {
     }
 }
 
-fn rest_of(reader: &mut RowReader) -> Vec<(Entity, u64, Position)> {
+fn rest_of(reader: &mut RowReader) -> Vec<(Entity, u64, FilePosition)> {
     std::iter::from_fn(|| {
         let row = reader.next().unwrap()?;
         Some((row.entity.unwrap(), row.line, reader.position()))
@@ -267,7 +267,7 @@ fn invalid_utf8_is_an_error_of_its_field() {
 #[test]
 fn rejects_an_endless_row_before_it_fills_the_memory() {
     let endless = || io::repeat(b'x').take(u64::MAX);
-    let mut jsonl = jsonl::JsonlReader::new(Box::new(endless()), Position::default());
+    let mut jsonl = jsonl::JsonlReader::new(Box::new(endless()), FilePosition::default());
     let header = Cursor::new(b"PartitionKey,RowKey\n".to_vec());
     let mut csv = csv::CsvReader::new(Box::new(header.chain(endless())), &Vec::new()).unwrap();
 

@@ -4,10 +4,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use trestle_identity::{
     account::Account,
-    sas::{Explanation, Outcome, Resource, Time, explain},
+    sas::{Explanation, NamedResource, Outcome, Time, explain},
+    spec::{BLOB, QUEUE},
 };
 use trestle_service::{
     clock::{Clock as _, SystemClock},
@@ -59,8 +60,8 @@ pub(super) fn run(
 ) -> Result<(), CliError> {
     let token = token_of(&args.token, credentials.sas_file.as_ref())?;
     let resource = match (args.queue, args.container) {
-        (Some(queue), _) => Some(Resource::Queue(queue)),
-        (_, Some(container)) => Some(Resource::Blob(container)),
+        (Some(queue), _) => Some(NamedResource::new(&QUEUE, queue)),
+        (_, Some(container)) => Some(NamedResource::new(&BLOB, container)),
         _ => None,
     };
     let account = CredentialArgs { sas_file: None, sas: None, ..credentials.clone() }.account()?;
@@ -78,60 +79,30 @@ pub(super) fn run(
         None => SystemClock.now(),
     };
     let explanation = explain(&token, resource, account.as_ref(), now, peer.as_ref());
-    output.either(&text(&explanation), &object(&explanation))?;
+    output.record(["Signature", ""], &record(&explanation))?;
     output.flush()?;
-    match explanation.refusal() {
+    match explanation.first_failed() {
         None => Ok(()),
         Some(_) => Err(CliError::Refused),
     }
 }
 
-/// The outcome as a word, and the reason of a refusal.
-fn outcome(outcome: Outcome) -> (&'static str, Option<&'static str>) {
-    match outcome {
-        Outcome::Passed => ("passed", None),
-        Outcome::Refused(reason) => ("refused", Some(reason_name(reason))),
-        Outcome::Open => ("open", None),
-    }
-}
-
-fn text(explanation: &Explanation) -> String {
-    let mut lines = Vec::new();
-    for (name, value) in &explanation.terms {
-        lines.push(format!("{name:<15} {value}"));
-    }
-    if let Some(signed) = &explanation.string_to_sign {
-        lines.push(format!("{:<15} {}", "string to sign", signed.replace('\n', "\\n")));
-    }
-    if !lines.is_empty() {
-        lines.push(String::new());
-    }
-    for finding in &explanation.findings {
-        let (word, reason) = outcome(finding.outcome);
-        let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        lines.push(format!("{word:<8} {:<10} {}{reason}", finding.check.as_str(), finding.text));
-    }
-    lines.push(String::new());
-    lines.push(match explanation.refusal() {
-        Some(finding) => format!("refused: {}", finding.text),
-        None => "not refused by the checks that were possible".to_owned(),
-    });
-    lines.join("\n")
-}
-
-fn object(explanation: &Explanation) -> serde_json::Value {
+fn record(explanation: &Explanation) -> Value {
     let checks = explanation.findings.iter().map(|finding| {
-        let (word, reason) = outcome(finding.outcome);
+        let (outcome, reason) = match finding.outcome {
+            Outcome::Passed => ("passed", None),
+            Outcome::Refused(reason) => ("refused", Some(reason_name(reason))),
+            Outcome::Open => ("open", None),
+        };
         let check = finding.check.as_str();
-        json!({ "check": check, "outcome": word, "reason": reason, "text": finding.text })
+        json!({ "check": check, "outcome": outcome, "reason": reason, "text": finding.text })
     });
-    let checks: Vec<_> = checks.collect();
-    let terms: serde_json::Map<_, _> =
+    let terms: Map<_, _> =
         explanation.terms.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     json!({
         "terms": terms,
         "string_to_sign": explanation.string_to_sign,
-        "checks": checks,
-        "refused_by": explanation.refusal().map(|finding| finding.check.as_str()),
+        "checks": checks.collect::<Vec<_>>(),
+        "refused_by": explanation.first_failed().map(|finding| finding.check.as_str()),
     })
 }

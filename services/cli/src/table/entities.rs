@@ -1,6 +1,6 @@
 //! `insert`, `upsert`, `get` and `delete` of one entity.
 
-use std::io::Read as _;
+use std::path::Path;
 
 use prost::Message as _;
 use prost_types::Timestamp;
@@ -10,13 +10,14 @@ use trestle_proto::table::v1::{
     UpsertEntityRequest, Value, WriteMode,
 };
 
-use super::TableContext;
+use super::Context;
 use crate::{
     args::{EntityArgs, UpsertMode},
     datetime,
     edm::{self, EdmType},
     entity_json,
     errors::CliError,
+    files,
 };
 
 /// Largest entity that is read from standard input, in bytes of JSON.
@@ -31,19 +32,19 @@ pub(super) struct EntityAddress {
 
 /// Inserts an entity.
 pub(super) async fn insert(
-    context: &mut TableContext,
+    context: &mut Context,
     table: String,
     args: EntityArgs,
 ) -> Result<(), CliError> {
     let entity = Some(entity(args)?);
-    let request = context.session.request(InsertEntityRequest { table, entity });
+    let request = InsertEntityRequest { table, entity };
     let answer = context.session.table().insert_entity(request).await?.into_inner();
     written(context, "inserted", &answer.etag, answer.timestamp.as_ref())
 }
 
 /// Inserts an entity, or changes the existing one.
 pub(super) async fn upsert(
-    context: &mut TableContext,
+    context: &mut Context,
     table: String,
     mode: UpsertMode,
     args: EntityArgs,
@@ -54,13 +55,13 @@ pub(super) async fn upsert(
     };
     let entity = Some(entity(args)?);
     let message = UpsertEntityRequest { table, entity, mode: mode.into() };
-    let request = context.session.request(message);
+    let request = message;
     let answer = context.session.table().upsert_entity(request).await?.into_inner();
     written(context, "written", &answer.etag, answer.timestamp.as_ref())
 }
 
 fn written(
-    context: &mut TableContext,
+    context: &mut Context,
     verb: &str,
     etag: &str,
     at: Option<&Timestamp>,
@@ -73,17 +74,17 @@ fn written(
 
 /// Prints an entity.
 pub(super) async fn get(
-    context: &mut TableContext,
+    context: &mut Context,
     key: EntityAddress,
     select: Vec<String>,
     cost: bool,
 ) -> Result<(), CliError> {
-    let request = context.session.request(GetEntityRequest {
+    let request = GetEntityRequest {
         table: key.table,
         partition_key: key.partition_key,
         row_key: key.row_key,
         select: mask(select),
-    });
+    };
     let answer = context.session.table().get_entity(request).await?.into_inner();
     let entity =
         Entity::decode(answer.entity).map_err(|error| CliError::Protocol(error.to_string()))?;
@@ -99,10 +100,8 @@ pub(super) async fn get(
 }
 
 /// One entity is printed vertically: a row for each property.
-fn show(context: &mut TableContext, entity: &Entity) -> Result<(), CliError> {
-    let row = |name: &str, edm: &str, value: &str| {
-        vec![name.to_owned(), edm.to_owned(), value.to_owned()]
-    };
+fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
+    let row = |name: &str, edm: &str, value: &str| json!({ "property": name, "type": edm, "value": value });
     let at = entity.timestamp.as_ref().and_then(datetime::format).unwrap_or_default();
     let mut rows = vec![
         row("PartitionKey", "Edm.String", &entity.partition_key),
@@ -116,21 +115,21 @@ fn show(context: &mut TableContext, entity: &Entity) -> Result<(), CliError> {
             rows.push(row(&property.name, EdmType::of(kind).name(), &value));
         }
     }
-    context.output.table(&["Property", "Type", "Value"], &rows)
+    context.output.records(&rows, &[])
 }
 
 /// Deletes an entity.
 pub(super) async fn delete(
-    context: &mut TableContext,
+    context: &mut Context,
     key: EntityAddress,
     if_match: Option<String>,
 ) -> Result<(), CliError> {
-    let request = context.session.request(DeleteEntityRequest {
+    let request = DeleteEntityRequest {
         table: key.table,
         partition_key: key.partition_key,
         row_key: key.row_key,
         if_match,
-    });
+    };
     context.session.table().delete_entity(request).await?;
     context.output.either("deleted", &json!({ "deleted": true }))
 }
@@ -142,8 +141,11 @@ pub(super) fn mask(select: Vec<String>) -> Option<PropertyMask> {
 
 fn entity(args: EntityArgs) -> Result<Entity, CliError> {
     if let Some(json) = args.json_entity {
-        let text = if json == "-" { standard_input()? } else { json.into_bytes() };
-        return entity_json::parse(&text)
+        let text = match json.as_str() {
+            "-" => files::read_small(Path::new("-"), INPUT_BYTES_MAX)?,
+            _ => json,
+        };
+        return entity_json::parse(text.trim().as_bytes())
             .map_err(|error| CliError::Usage(format!("entity is malformed: {error}")));
     }
     let (Some(partition_key), Some(row_key)) = (args.partition_key, args.row_key) else {
@@ -151,16 +153,6 @@ fn entity(args: EntityArgs) -> Result<Entity, CliError> {
     };
     let properties = args.set.iter().map(|text| property(text)).collect::<Result<_, _>>()?;
     Ok(Entity { partition_key, row_key, properties, ..Entity::default() })
-}
-
-fn standard_input() -> Result<Vec<u8>, CliError> {
-    let mut text = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(INPUT_BYTES_MAX)
-        .read_to_end(&mut text)
-        .map_err(CliError::file("cannot read standard input"))?;
-    Ok(text.trim_ascii().to_vec())
 }
 
 /// Reads `name=text` and `name:Type=value`.

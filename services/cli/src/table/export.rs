@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
 
-use super::{TableContext, entities::mask};
+use super::{Context, entities::mask};
 use crate::{
     args::{ClientArgs, ExportArgs},
-    checkpoint::{Checkpoint, State},
+    checkpoint::{Checkpoint, CheckpointState},
     entity_json::Meta,
     errors::{CliError, Halt},
     files::{self, OutputTarget},
@@ -34,7 +34,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// The progress of an export.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Written {
+struct ExportProgress {
     /// The columns of a CSV file, found or given.
     columns: Vec<String>,
     /// Bytes of the part file that belong to `entities`.
@@ -44,26 +44,13 @@ struct Written {
     resume_token: String,
 }
 
-impl State for Written {
+impl CheckpointState for ExportProgress {
     const COMMAND: &'static str = "export";
-}
-
-/// A pipe or a device that was named, to which every write must succeed.
-struct NamedPipe(File);
-
-impl Write for NamedPipe {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.0.write(buffer).map_err(files::unread)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(files::unread)
-    }
 }
 
 /// Exports a table.
 pub(super) async fn run(
-    context: &mut TableContext,
+    context: &mut Context,
     args: ExportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
@@ -78,9 +65,10 @@ pub(super) async fn run(
     });
     let mut export = Export {
         progress: context.output.progress(None),
-        checkpoint: Checkpoint::new(job, Written::default()),
+        checkpoint: Checkpoint::new(job, ExportProgress::default()),
         format,
         saved_entities: 0,
+        is_named_pipe: false,
         endpoint: client.endpoint.clone(),
         args,
     };
@@ -90,7 +78,8 @@ pub(super) async fn run(
             let file = &export.args.file;
             let opened = OpenOptions::new().write(true).open(file);
             let opened = opened.map_err(CliError::input(files::cannot("write", file)))?;
-            export.write_through(context, NamedPipe(opened)).await?;
+            export.is_named_pipe = true;
+            export.write_through(context, opened).await?;
         }
         OutputTarget::File(path) => export.write_file(context, path).await?,
     }
@@ -107,10 +96,12 @@ pub(super) async fn run(
 
 struct Export {
     progress: ProgressBar,
-    checkpoint: Checkpoint<Written>,
+    checkpoint: Checkpoint<ExportProgress>,
     format: Format,
     /// Entities in the last checkpoint.
     saved_entities: u64,
+    /// Whether every write must succeed, because the pipe or device was named.
+    is_named_pipe: bool,
     endpoint: String,
     args: ExportArgs,
 }
@@ -119,7 +110,7 @@ impl Export {
     /// Ctrl-C ends the process here as usual: a write that blocks could not be interrupted.
     async fn write_through(
         &mut self,
-        context: &TableContext,
+        context: &Context,
         out: impl Write + 'static,
     ) -> Result<(), CliError> {
         self.begin(context).await?;
@@ -129,7 +120,7 @@ impl Export {
         copied.map_err(|error| error.halted(begun, || self.halt()))
     }
 
-    async fn write_file(&mut self, context: &TableContext, path: &Path) -> Result<(), CliError> {
+    async fn write_file(&mut self, context: &Context, path: &Path) -> Result<(), CliError> {
         let part = files::with_suffix(path, ".trestle-part");
         self.checkpoint.keep(files::with_suffix(path, ".trestle-export"), None)?;
         if self.args.resume {
@@ -158,7 +149,7 @@ impl Export {
 
     /// The columns at the start of an export; for CSV without explicit columns this reads the table
     /// once.
-    async fn begin(&mut self, context: &TableContext) -> Result<(), CliError> {
+    async fn begin(&mut self, context: &Context) -> Result<(), CliError> {
         self.checkpoint.state.columns = self.args.columns.clone();
         if self.format == Format::Csv && self.args.columns.is_empty() {
             self.checkpoint.state.columns = self.find_columns(context).await?;
@@ -166,7 +157,7 @@ impl Export {
         Ok(())
     }
 
-    async fn find_columns(&self, context: &TableContext) -> Result<Vec<String>, CliError> {
+    async fn find_columns(&self, context: &Context) -> Result<Vec<String>, CliError> {
         let mut scan = self.scan(context);
         let mut columns = BTreeSet::new();
         let mut read = 0;
@@ -190,29 +181,34 @@ impl Export {
     /// Copies entities from the checkpoint to the end.
     async fn copy(
         &mut self,
-        context: &TableContext,
+        context: &Context,
         out: impl Write,
         part: Option<&File>,
     ) -> Result<(), CliError> {
-        let failed = |error| CliError::file("cannot write the export")(error);
         let mut scan = self.scan(context);
-        let mut writer = self.writer(out).map_err(failed)?;
-        let start = self.checkpoint.state.byte;
+        let mut writer = self.writer(out).map_err(|error| self.failed(error))?;
         while let Some(message) = scan.next().await? {
             self.write(&mut writer, &message)?;
             if message.resume_token.is_empty() {
                 break;
             }
-            if let Some(part) = part.filter(|_| self.checkpoint.is_due()) {
-                writer.flush().and_then(|()| part.sync_data()).map_err(failed)?;
+            if let Some(mut part) = part.filter(|_| self.checkpoint.is_due()) {
+                let stored = writer.flush().and_then(|()| part.sync_data());
+                let byte = stored.and_then(|()| part.stream_position());
+                let byte = byte.map_err(|error| self.failed(error))?;
                 let state = &mut self.checkpoint.state;
                 state.resume_token = message.resume_token;
-                state.byte = start + writer.written();
+                state.byte = byte;
                 self.saved_entities = state.entities;
                 self.checkpoint.save()?;
             }
         }
-        writer.flush().map_err(failed)
+        writer.flush().map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: io::Error) -> CliError {
+        let error = if self.is_named_pipe { files::unread(error) } else { error };
+        CliError::file("cannot write the export")(error)
     }
 
     fn write<W: Write>(
@@ -220,17 +216,16 @@ impl Export {
         writer: &mut RowWriter<W>,
         message: &StreamEntitiesResponse,
     ) -> Result<(), CliError> {
-        let entities = &mut self.checkpoint.state.entities;
         for entity in decoded(message)? {
-            writer.write(&entity).map_err(CliError::file("cannot write the export"))?;
-            *entities += 1;
+            writer.write(&entity).map_err(|error| self.failed(error))?;
+            self.checkpoint.state.entities += 1;
         }
         self.progress.tick();
-        self.progress.set_message(format!("{} entities", thousands(*entities)));
+        self.progress.set_message(counted(self.checkpoint.state.entities, "entity"));
         Ok(())
     }
 
-    fn scan(&self, context: &TableContext) -> TableScan {
+    fn scan(&self, context: &Context) -> TableScan {
         let request = StreamEntitiesRequest {
             table: self.args.table.clone(),
             filter: self.args.filter.clone(),
@@ -254,7 +249,7 @@ impl Export {
     fn halt(&self) -> Halt {
         let (entities, next) = match (self.checkpoint.written(), self.checkpoint.is_kept()) {
             (Some(_), _) if !self.checkpoint.state.resume_token.is_empty() => {
-                (self.saved_entities, "go on with --resume")
+                (self.saved_entities, "continue with --resume")
             }
             (_, true) => (0, "repeat it: nothing of it is kept"),
             _ => (self.checkpoint.state.entities, "repeat it: it cannot be resumed"),

@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 use trestle_proto::table::v1::{GetTableRequest, WriteMode};
 
-use super::TableContext;
+use super::Context;
 use crate::{
     args::{ClientArgs, ImportArgs, ImportMode},
     checkpoint::Checkpoint,
     datetime,
     errors::CliError,
-    files::{self, Input},
+    files::{self, InputFile},
     interrupt::Interrupts,
-    lines::Position,
+    lines::FilePosition,
     output::{counted, report_line, thousands},
     rows::{Format, RowReader},
-    upload::{self, Recorder as _, Upload},
+    upload::{self, EntityUpload, Recorder as _},
 };
 
 mod chunk;
@@ -31,11 +31,11 @@ use recorder::{ImportRecorder, Rows};
 
 /// Imports a file.
 pub(super) async fn run(
-    context: &mut TableContext,
+    context: &mut Context,
     args: ImportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let input = Input::find(&args.file, args.resume)?;
+    let input = InputFile::find(&args.file, args.resume)?;
     let format = Format::of(&args.file, args.format)?;
     if format == Format::Jsonl && !args.types.is_empty() {
         return Err(CliError::Usage("--types is for CSV; JSONL has its own".to_owned()));
@@ -68,8 +68,8 @@ pub(super) async fn run(
     let producer = tokio::task::spawn_blocking(move || chunk::produce(reader, keep_going, &sender));
 
     let started = Instant::now();
-    let mut upload = Upload::new(&context.session, args.table, write_mode(args.mode), chunks);
-    upload.verify = (args.mode == ImportMode::Insert).then_some(start != Position::default());
+    let mut upload = EntityUpload::new(&context.session, args.table, write_mode(args.mode), chunks);
+    upload.verify = (args.mode == ImportMode::Insert).then_some(start != FilePosition::default());
     let result = Interrupts::listen()?.unless_pressed(upload.run(&mut recorder)).await;
     drop(upload);
     if result.is_ok() && !recorder.is_halted() {
@@ -89,12 +89,12 @@ pub(super) async fn run(
 
 /// The source and the options of an import; fails early if the table does not exist.
 async fn job(
-    context: &TableContext,
+    context: &Context,
     args: &ImportArgs,
     format: Format,
     client: &ClientArgs,
 ) -> Result<Value, CliError> {
-    let request = context.session.request(GetTableRequest { table: args.table.clone() });
+    let request = GetTableRequest { table: args.table.clone() };
     let table = context.session.table().get_table(request).await?.into_inner().table;
     // A table that was created again is another table.
     let created = table.and_then(|table| table.create_time).as_ref().and_then(datetime::format);
@@ -129,9 +129,9 @@ fn stopped(stop: ImportStop, recorder: &mut ImportRecorder) -> Result<(), CliErr
 }
 
 fn report(
-    context: &mut TableContext,
+    context: &mut Context,
     recorder: &ImportRecorder,
-    start: Position,
+    start: FilePosition,
     seconds: f64,
 ) -> Result<(), CliError> {
     let (rows, failed) = (&recorder.checkpoint.state, recorder.failed());

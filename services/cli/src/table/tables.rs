@@ -4,18 +4,17 @@ use serde_json::json;
 use tonic::Code;
 use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, ListTablesRequest, Table};
 
-use super::TableContext;
+use super::Context;
 use crate::{confirm::confirm, datetime, errors::CliError};
 
 /// Creates a table.
 pub(super) async fn create(
-    context: &mut TableContext,
+    context: &mut Context,
     table: String,
     if_not_exists: bool,
 ) -> Result<(), CliError> {
-    let request = context.session.request(CreateTableRequest {
-        table: Some(Table { name: table.clone(), ..Table::default() }),
-    });
+    let request =
+        CreateTableRequest { table: Some(Table { name: table.clone(), ..Table::default() }) };
     match context.session.table().create_table(request).await {
         Ok(_) => context
             .output
@@ -31,47 +30,25 @@ pub(super) async fn create(
 }
 
 /// Prints the tables whose names begin with `prefix`, in any case.
-pub(super) async fn list(context: &mut TableContext, prefix: Option<&str>) -> Result<(), CliError> {
+pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<(), CliError> {
     let filter = prefix.map(prefix_filter).transpose()?.unwrap_or_default();
     let mut page_token = String::new();
-    let mut printed = 0_u64;
+    let mut printed = false;
     loop {
-        let request = context.session.request(ListTablesRequest {
-            filter: filter.clone(),
-            page_size: None,
-            page_token,
-        });
+        let request = ListTablesRequest { filter: filter.clone(), page_size: None, page_token };
         let page = context.session.table().list_tables(request).await?.into_inner();
-        print(context, &page.tables, printed == 0)?;
-        printed = printed.saturating_add(u64::try_from(page.tables.len()).unwrap_or_default());
+        let record = |table: &Table| {
+            let created = table.create_time.as_ref().and_then(datetime::format);
+            json!({ "table": table.name, "create_time": created })
+        };
+        context.output.records(&page.tables.iter().map(record).collect::<Vec<_>>(), &[])?;
+        printed |= !page.tables.is_empty();
         page_token = page.next_page_token;
         if page_token.is_empty() {
             break;
         }
     }
-    if printed == 0 && !context.output.is_json() {
-        context.output.line("no tables")?;
-    }
-    Ok(())
-}
-
-fn print(context: &mut TableContext, tables: &[Table], first: bool) -> Result<(), CliError> {
-    let created = |table: &Table| table.create_time.as_ref().and_then(datetime::format);
-    if context.output.is_json() {
-        for table in tables {
-            let object = json!({ "table": table.name, "create_time": created(table) });
-            context.output.line(&object.to_string())?;
-        }
-        return Ok(());
-    }
-    if tables.is_empty() && first {
-        return Ok(());
-    }
-    let rows: Vec<_> = tables
-        .iter()
-        .map(|table| vec![table.name.clone(), created(table).unwrap_or_default()])
-        .collect();
-    context.output.table(&["Table", "Created"], &rows)
+    context.output.unless_empty(printed, "no tables")
 }
 
 /// The names from the prefix up to the prefix with its last character raised by one.
@@ -90,15 +67,12 @@ fn prefix_filter(prefix: &str) -> Result<String, CliError> {
 
 /// Deletes a table; prompts on a terminal unless `yes`.
 pub(super) async fn delete(
-    context: &mut TableContext,
+    context: &mut Context,
     table: String,
     yes: bool,
 ) -> Result<(), CliError> {
-    if !yes {
-        let question = format!("Delete table {table} and everything in it");
-        confirm("deleting a table", &question, "table", &table)?;
-    }
-    let request = context.session.request(DeleteTableRequest { table: table.clone() });
+    confirm(yes, "deleting a table", "table", &table)?;
+    let request = DeleteTableRequest { table: table.clone() };
     context.session.table().delete_table(request).await?;
     context
         .output

@@ -16,7 +16,7 @@ pub(crate) const AHEAD_MAX: usize = 2;
 /// Entities to send together, with what the sender needs when they are answered: a label of each entity, what was
 /// rejected between them, and the position in the source after the chunk.
 #[derive(Debug)]
-pub(crate) struct Chunk<L, R, P> {
+pub(crate) struct UploadChunk<L, R, P> {
     /// The encoded request.
     pub(super) message: Bytes,
     /// Whether it may have been written before.
@@ -28,7 +28,7 @@ pub(crate) struct Chunk<L, R, P> {
     pub(crate) end: Option<P>,
 }
 
-impl<L, R, P> Chunk<L, R, P> {
+impl<L, R, P> UploadChunk<L, R, P> {
     /// The entities, decoded again: needed for few chunks only.
     pub(crate) fn entities(&self) -> Vec<Entity> {
         match ImportEntitiesRequest::decode(self.message.clone()) {
@@ -59,7 +59,7 @@ impl<L, R> ChunkBuilder<L, R> {
         label: L,
         entity: Entity,
         before: Option<P>,
-    ) -> Option<Chunk<L, R, P>> {
+    ) -> Option<UploadChunk<L, R, P>> {
         let size = entity.encoded_len();
         let is_full = self.bytes.saturating_add(size) > BYTES_MAX || self.len() >= ENTITIES_MAX;
         let chunk = if is_full { self.take(before) } else { None };
@@ -75,7 +75,7 @@ impl<L, R> ChunkBuilder<L, R> {
         which: R,
         why: String,
         before: Option<P>,
-    ) -> Option<Chunk<L, R, P>> {
+    ) -> Option<UploadChunk<L, R, P>> {
         let chunk = if self.len() >= ENTITIES_MAX { self.take(before) } else { None };
         self.rejected.push((which, why));
         chunk
@@ -86,15 +86,15 @@ impl<L, R> ChunkBuilder<L, R> {
     }
 
     /// The entities collected so far, if any.
-    pub(crate) fn take<P>(&mut self, end: Option<P>) -> Option<Chunk<L, R, P>> {
+    pub(crate) fn take<P>(&mut self, end: Option<P>) -> Option<UploadChunk<L, R, P>> {
         (self.len() > 0).then(|| self.finish(end))
     }
 
     /// The last chunk before a position, which may be empty.
-    pub(crate) fn finish<P>(&mut self, end: Option<P>) -> Chunk<L, R, P> {
+    pub(crate) fn finish<P>(&mut self, end: Option<P>) -> UploadChunk<L, R, P> {
         let Self { entities, labels, rejected, .. } = std::mem::take(self);
         let message = Some(Message::Chunk(ImportChunk { entities }));
         let message = ImportEntitiesRequest { message }.encode_to_vec().into();
-        Chunk { message, replayed: false, labels, rejected, end }
+        UploadChunk { message, replayed: false, labels, rejected, end }
     }
 }

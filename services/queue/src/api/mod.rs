@@ -1,7 +1,7 @@
 //! The gRPC interface of the service: parse the request, call the domain, render the response. It contains no
 //! decisions.
 
-mod facts;
+mod access_log;
 mod parse;
 mod render;
 mod settings;
@@ -14,14 +14,16 @@ use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
-use trestle_service::{clock::Ticks, facts::Facts, fault::Fault, name::AccountName};
+use trestle_service::{
+    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, name::AccountName,
+};
 
-use self::facts::{NamedRequest, record_returned};
+use self::access_log::{NamedRequest, record_returned};
 use crate::{
     QUEUE_SERVICE, QueueDeps,
-    authorize::{self, Access, Need},
+    authorize::{self, Need, QueueAccess},
     error::QueueError,
-    messages::Messages,
+    messages::MessageOperations,
     sweep::Sweeper,
 };
 
@@ -32,7 +34,7 @@ type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[derive(Clone)]
 pub struct QueueApi {
     engine: Arc<dyn Engine>,
-    messages: Messages,
+    messages: MessageOperations,
     sweeper: Arc<Sweeper>,
     started_at: Ticks,
 }
@@ -41,7 +43,7 @@ impl QueueApi {
     /// Serves the queues in the engine.
     pub(crate) fn new(deps: QueueDeps) -> Self {
         let started_at = deps.clock.now();
-        let messages = Messages::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        let messages = MessageOperations::new(Arc::clone(&deps.engine), deps.clock, deps.random);
         let sweeper = Arc::new(Sweeper::new(messages.clone()));
         Self { engine: deps.engine, messages, sweeper, started_at }
     }
@@ -76,17 +78,18 @@ impl QueueApi {
         &self,
         request: Request<T>,
         need: Need,
-    ) -> Result<(Access, T), Status> {
+    ) -> Result<(QueueAccess, T), Status> {
         let caller = caller_of(&request).map_err(refused)?;
         self.messages.queues.admit(&caller).await.map_err(refused)?;
-        let access = Access::new(caller, need).map_err(refused)?;
+        let access = QueueAccess::new(caller, need).map_err(refused)?;
         Ok((access, request.into_inner()))
     }
 }
 
 /// The caller of a request, whose names are recorded before anything is checked.
 fn caller_of<T: NamedRequest>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().record_names(work));
+    StatisticsRecorder::of(request.extensions())
+        .record(|statistics| request.get_ref().record_names(statistics));
     Caller::of(request)
 }
 
@@ -190,12 +193,12 @@ impl QueueService for QueueApi {
         &self,
         request: Request<proto::ReceiveMessagesRequest>,
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.enter(request, Need::Process).await?;
         let (queue, receive) = parse::receive(message).map_err(refused)?;
         let delivered = self.messages.receive(&access, &queue, receive).await.map_err(refused)?;
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
-        record_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
+        record_returned(&recorder, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
     }
 
@@ -203,22 +206,22 @@ impl QueueService for QueueApi {
         &self,
         request: Request<Streaming<proto::StreamMessagesRequest>>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, requests) = self.enter(request, Need::Process).await?;
-        answer(Ok(stream::deliveries(self.messages.clone(), access, requests, facts)))
+        answer(Ok(stream::deliveries(self.messages.clone(), access, requests, recorder)))
     }
 
     async fn peek_messages(
         &self,
         request: Request<proto::PeekMessagesRequest>,
     ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.enter(request, Need::Peek).await?;
         let (queue, max) = parse::peek(message).map_err(refused)?;
         let found = self.messages.peek(&access, &queue, max).await.map_err(refused)?;
         let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
         let messages: Vec<_> = messages.collect();
-        record_returned(&facts, messages.iter().map(Some));
+        record_returned(&recorder, messages.iter().map(Some));
         answer(Ok(proto::PeekMessagesResponse { messages }))
     }
 

@@ -7,7 +7,7 @@ use trestle_proto::queue::v1 as proto;
 use trestle_service::{fault::Fault, name::AccountName, service_properties};
 
 use super::{QueueApi, parse, render};
-use crate::{authorize::Access, error::QueueError, keys, policies, queues::ListQueues};
+use crate::{authorize::QueueAccess, error::QueueError, keys, policies, queues::ListQueues};
 
 impl QueueApi {
     /// Creates a queue.
@@ -26,7 +26,7 @@ impl QueueApi {
     /// A queue, and its statistics.
     pub(super) async fn get(
         &self,
-        access: &Access,
+        access: &QueueAccess,
         request: proto::GetQueueRequest,
     ) -> Result<proto::GetQueueResponse, Fault> {
         let name = parse::queue(request.queue)?;

@@ -13,14 +13,14 @@ use trestle_proto::queue::v1::{
     StreamMessagesRequest, StreamMessagesResponse, StreamOpen, stream_messages_request::Message,
 };
 use trestle_service::{
-    facts::Facts,
+    call_statistics::StatisticsRecorder,
     fault::{Fault, Reason, Violations},
     limits::{RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX},
     name::QueueName,
 };
 
-use super::{Responses, facts::record_returned, parse, refused, render};
-use crate::{authorize::Access, messages::Messages, receive::Receive};
+use super::{Responses, access_log::record_returned, parse, refused, render};
+use crate::{authorize::QueueAccess, messages::MessageOperations, receive::Receive};
 
 /// Responses that wait for the client.
 const WAITING_MAX: usize = 1;
@@ -34,13 +34,13 @@ struct Opened {
 
 /// The stream of deliveries for a stream of grants.
 pub(super) fn deliveries(
-    messages: Messages,
-    access: Access,
+    messages: MessageOperations,
+    access: QueueAccess,
     requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static,
-    facts: Facts,
+    recorder: StatisticsRecorder,
 ) -> Responses<StreamMessagesResponse> {
     let (answers, receiver) = mpsc::channel(WAITING_MAX);
-    let work = run(messages, access, requests, answers, facts);
+    let work = run(messages, access, requests, answers, recorder);
     let task = tokio::spawn(tracing::Instrument::in_current_span(work));
     // The task ends before or with the last response, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
@@ -55,18 +55,18 @@ async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
 }
 
 async fn run(
-    messages: Messages,
-    access: Access,
+    messages: MessageOperations,
+    access: QueueAccess,
     mut requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Unpin,
     answers: mpsc::Sender<StreamMessagesResponse>,
-    facts: Facts,
+    recorder: StatisticsRecorder,
 ) -> Result<(), Status> {
     // A silent client also uses one of the allowed streams.
     let first = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
     let first = first.map_err(|_| silent("no first message came"))?;
     let first = first?.and_then(|request| request.message);
     if let Some(Message::Open(open)) = &first {
-        facts.note(|work| work.names_queue(&open.queue));
+        recorder.record(|statistics| statistics.set_queue(&open.queue));
     }
     let Opened { queue, visibility_timeout, mut credit } = open(first).map_err(refused)?;
     // A missing queue is reported at once, also without credit.
@@ -112,7 +112,7 @@ async fn run(
         }
         credit = credit.saturating_sub(u32::try_from(delivered.len()).unwrap_or(u32::MAX));
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
-        record_returned(&facts, deliveries.iter().map(|delivery| delivery.message.as_ref()));
+        record_returned(&recorder, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         let answer = StreamMessagesResponse { deliveries };
         if answers.send_timeout(answer, STREAM_IDLE_MAX).await.is_err() {
             return Err(silent("no delivery was read"));

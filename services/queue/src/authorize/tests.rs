@@ -1,8 +1,11 @@
 //! Tests of authorization.
 
 use prost_types::Timestamp;
-use trestle_identity::caller::{PolicyRef, QueueGrant, TableGrant};
-use trestle_service::fault::Violations;
+use trestle_identity::{
+    caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
+    spec::TABLE,
+};
+use trestle_service::fault::{Reason, Violations};
 
 use super::*;
 
@@ -32,7 +35,7 @@ fn outcome(services: &str, resource_types: &str, permissions: &str, need: Need) 
         resource_types: letters(resource_types),
         permissions: letters(permissions),
     };
-    check_grant(&grant, need).err().map(|fault| fault.reason)
+    AccountNeed::check(need.of_account_grant(), &grant, &QUEUE).err().map(|fault| fault.reason)
 }
 
 #[test]
@@ -92,13 +95,14 @@ fn caller(authority: Authority) -> Arc<Caller> {
 
 fn over_queue(permissions: Option<&str>, policy: Option<PolicyRef>) -> Arc<Caller> {
     let permissions = permissions.map(|text| Letters::parse(text).expect("letters"));
-    caller(Authority::Queue(QueueGrant { queue: "jobs".to_owned(), permissions, policy }))
+    let grant = ResourceGrant::new(&QUEUE, "", "jobs");
+    caller(Authority::Resource(ResourceGrant { permissions, policy, ..grant }))
 }
 
 /// The result of the authorization of a caller on the queue `name`, with these policies.
 fn on(caller: &Arc<Caller>, need: Need, name: &str, policies: &[AccessPolicy]) -> Option<Reason> {
     let now = Ticks::from_unix(NOW, 0).expect("in range");
-    let check = || Access::new(Arc::clone(caller), need)?.check(&queue(name), policies, now);
+    let check = || QueueAccess::new(Arc::clone(caller), need)?.check(&queue(name), policies, now);
     check().err().map(|fault| fault.reason)
 }
 
@@ -170,13 +174,9 @@ fn a_stored_policy_supplies_the_terms_that_its_signature_omits() {
 
 #[test]
 fn an_owner_has_every_permission_and_a_table_signature_has_none() {
-    let table = TableGrant {
-        table: "jobs".to_owned(),
-        permissions: Letters::parse("raud"),
-        policy: None,
-        range: trestle_identity::caller::KeyRange::default(),
-    };
-    let table = caller(Authority::Table(table));
+    let permissions = Letters::parse("raud");
+    let table = ResourceGrant { permissions, ..ResourceGrant::new(&TABLE, "", "jobs") };
+    let table = caller(Authority::Resource(table));
     for need in NEEDS {
         assert_eq!(on(&caller(Authority::Owner), need, "jobs", &[]), None, "{need:?}");
         let mismatch = Some(Reason::AuthorizationServiceMismatch);

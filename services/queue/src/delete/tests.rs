@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    head::{Head, OwnerId},
+    head::{OwnerId, QueueHead},
     receipt::Receipt,
     slot::Slot,
     stored::MessageState,
@@ -38,9 +38,9 @@ fn claimed(id: u128, generation: u32) -> Claimed {
 fn decided(
     claimed: &[Claimed],
     now: u64,
-    head: Option<Head>,
+    head: Option<QueueHead>,
 ) -> Result<(usize, Vec<bool>), AttemptError> {
-    let owned = Head::empty(Some(OwnerId(1)), 1);
+    let owned = QueueHead::empty(Some(OwnerId(1)), 1);
     let fence = crate::fixture::fence(ID, &owned);
     let (mut spec, fenced) = fence.begin();
     let messages = claimed.iter().map(|claimed| DeletedMessage::read(ID, claimed, &mut spec));
@@ -55,7 +55,7 @@ fn decided(
 }
 
 fn deleted(claimed: &[Claimed], now: u64) -> (usize, Vec<bool>) {
-    let head = Head::empty(Some(OwnerId(1)), 1).with_added(9);
+    let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(9);
     decided(claimed, now, Some(head)).expect("the queue is owned")
 }
 
@@ -72,7 +72,7 @@ fn only_the_valid_receipt_of_a_message_deletes_it_and_only_once() {
 
 #[test]
 fn rejects_a_delete_by_a_former_owner_of_the_queue() {
-    let head = Head::empty(Some(OwnerId(1)), 1).with_added(9);
+    let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(9);
     let taken_over = head.taken_over(OwnerId(2)).expect("a token is left");
     for head in [None, Some(taken_over)] {
         let refused = decided(&[claimed(1, 7)], 20, head);

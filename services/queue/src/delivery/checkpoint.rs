@@ -11,11 +11,11 @@ use trestle_kv::{Writes, transact};
 use crate::{
     delivery::{AttemptError, Scheduler},
     keys,
-    messages::Messages,
+    messages::MessageOperations,
     slot::Cursor,
 };
 
-impl Messages {
+impl MessageOperations {
     /// Stores the cursor of a queue in the background, if many messages were removed since the last checkpoint.
     pub(crate) fn checkpoint_if_due(&self, scheduler: &Arc<Scheduler>) {
         let Some(guard) = scheduler.begin_checkpoint() else { return };

@@ -67,7 +67,7 @@ const DUE: Ticks = Slot::FIRST.visible_at;
 
 impl ExpiryBuckets {
     /// A commit wrote a message.
-    pub(crate) fn note(&mut self, entry: &IndexEntry) {
+    pub(crate) fn record(&mut self, entry: &IndexEntry) {
         if let Some(expires_at) = entry.expires_at {
             self.lower(entry.slot, expires_at);
         }
@@ -113,12 +113,12 @@ impl ExpiryBuckets {
     /// The scan went from the beginning of a bucket to `next`, and no message between them expires before `earliest`:
     /// the scan continues there in a bucket of its own.
     pub(crate) fn cut(&mut self, first: Slot, next: Slot, earliest: Ticks) {
-        let Some(known) = self.buckets.get_mut(&first) else { return };
+        let Some(current) = self.buckets.get_mut(&first) else { return };
         // A message written during the scan may be on either side.
-        let written = *known;
-        *known = written.min(earliest);
+        let written = *current;
+        *current = written.min(earliest);
         let later = self.buckets.entry(next);
-        later.and_modify(|known| *known = written.min(*known)).or_insert(written);
+        later.and_modify(|current| *current = written.min(*current)).or_insert(written);
     }
 
     /// The scan found no message in the bucket: it is merged with the one before.

@@ -6,7 +6,7 @@ use trestle_kv::{ChangeSpec, CommitError, EngineError, Lock, ReadId, Reads};
 
 use crate::{
     error::QueueError,
-    head::{Head, Token},
+    head::{FencingToken, QueueHead},
     keys::{self, QueueId},
 };
 
@@ -16,7 +16,7 @@ pub(crate) struct Fence {
     /// The queue.
     pub(crate) id: QueueId,
     /// The token under which this process owns it.
-    pub(crate) token: Token,
+    pub(crate) token: FencingToken,
     /// The version of the record with which the change was prepared; none where the change does not depend on it.
     pub(crate) record_version: Option<u64>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Fenced {
     /// The queue.
     pub(crate) id: QueueId,
     /// The token under which the change was prepared.
-    pub(crate) token: Token,
+    pub(crate) token: FencingToken,
     /// Which precondition the head does not match.
     pub(crate) cause: FenceCause,
 }
@@ -84,11 +84,11 @@ impl Fence {
     ///
     /// # Errors
     /// [`AttemptError::Fenced`], or an unreadable head.
-    pub(crate) fn check(self, stored: Option<&[u8]>) -> Result<Head, AttemptError> {
+    pub(crate) fn check(self, stored: Option<&[u8]>) -> Result<QueueHead, AttemptError> {
         let Some(stored) = stored else {
             return Err(self.refuse(FenceCause::QueueReplaced).into());
         };
-        let head = Head::decode(stored)?;
+        let head = QueueHead::decode(stored)?;
         if head.token != self.token {
             return Err(self.refuse(FenceCause::NotOwner).into());
         }
@@ -109,7 +109,7 @@ impl FencedHead {
     ///
     /// # Errors
     /// As [`Fence::check`].
-    pub(crate) fn check(&self, reads: &Reads<'_>) -> Result<Head, AttemptError> {
+    pub(crate) fn check(&self, reads: &Reads<'_>) -> Result<QueueHead, AttemptError> {
         self.fence.check(self.stored(reads))
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Index {
     /// Slots that can be claimed.
     free: BTreeSet<Slot>,
     /// Slots claimed by a consumer that reads the store.
-    taken: BTreeSet<Slot>,
+    claimed: BTreeSet<Slot>,
     /// The index is complete before it; complete as a whole where none.
     frontier: Option<Slot>,
     /// Whether the store is being read behind the frontier.
@@ -42,7 +42,7 @@ impl Index {
     pub(crate) fn new(cursor: Cursor) -> Self {
         Self {
             free: BTreeSet::new(),
-            taken: BTreeSet::new(),
+            claimed: BTreeSet::new(),
             frontier: Some(cursor.slot),
             is_loading: false,
             writing: BTreeMap::new(),
@@ -67,14 +67,14 @@ impl Index {
     }
 
     /// Claims up to `max` slots that are due, in order.
-    pub(crate) fn take(&mut self, max: usize, now: Ticks) -> Vec<Slot> {
+    pub(crate) fn claim(&mut self, max: usize, now: Ticks) -> Vec<Slot> {
         let mut slots = Vec::new();
         while slots.len() < max {
             let Some(first) = self.free.first().copied().filter(|p| p.visible_at <= now) else {
                 break;
             };
             self.free.remove(&first);
-            self.taken.insert(first);
+            self.claimed.insert(first);
             slots.push(first);
         }
         slots
@@ -83,17 +83,17 @@ impl Index {
     /// Releases claimed slots.
     pub(crate) fn give_back(&mut self, slots: &[Slot]) {
         for slot in slots {
-            if self.taken.remove(slot) {
+            if self.claimed.remove(slot) {
                 self.insert(*slot);
             }
         }
     }
 
     /// Removes claimed slots that are empty.
-    pub(crate) fn drop_taken(&mut self, slots: &[Slot]) {
+    pub(crate) fn drop_claimed(&mut self, slots: &[Slot]) {
         self.removed += slots.len();
         for slot in slots {
-            self.taken.remove(slot);
+            self.claimed.remove(slot);
         }
     }
 
@@ -135,7 +135,7 @@ impl Index {
         } else if frontier.is_some() {
             self.frontier = frontier;
         }
-        self.free.extend(slots.iter().filter(|slot| !self.taken.contains(slot)));
+        self.free.extend(slots.iter().filter(|slot| !self.claimed.contains(slot)));
         if let Some(frontier) = self.frontier {
             self.free.split_off(&frontier);
         }
@@ -166,7 +166,7 @@ impl Index {
     /// The cursor of the queue: no message is stored before it, now or later.
     pub(crate) fn cursor(&self, now: Ticks) -> Cursor {
         let writing = self.writing.values().min().copied();
-        let firsts = [self.free.first().copied(), self.taken.first().copied(), self.frontier];
+        let firsts = [self.free.first().copied(), self.claimed.first().copied(), self.frontier];
         let latest = Slot { visible_at: now, sequence: 0 };
         let slot = firsts.into_iter().flatten().chain(writing).min();
         Cursor {

@@ -4,14 +4,13 @@
 //! ([`ownership`]), and reads from the cursor on. The [`scheduler`] is the handle of the owner: it holds the [`index`]
 //! of slots and the waiting consumers, allocates sequence numbers ([`sequences`]), and makes the [`fence`] with which
 //! each change of the queue checks that it is still owned. [`expiry_buckets`] stores when messages expire,
-//! [`checkpoint`] stores the cursor from which reading starts after a restart, [`monotonic_clock`] supplies the time to
-//! all of them, and [`record_cache`] holds the records of queues in use.
+//! [`checkpoint`] stores the cursor from which reading starts after a restart, and [`record_cache`] holds the records
+//! of queues in use.
 
 mod checkpoint;
 mod expiry_buckets;
 mod fence;
 mod index;
-mod monotonic_clock;
 mod ownership;
 mod record_cache;
 mod retained;
@@ -26,7 +25,6 @@ pub(crate) use self::scheduler::{CHECKPOINT_AFTER, LOAD};
 pub(crate) use self::{
     expiry_buckets::{BUCKET_MESSAGES, IndexEntry, SharedExpiryBuckets},
     fence::{AttemptError, FenceCause, Fenced, FencedHead},
-    monotonic_clock::MonotonicClock,
     ownership::{OwnershipPolicy, TakeOverAlways},
     record_cache::RecordCache,
     scheduler::{Claim, ClaimOutcome, Scheduler},

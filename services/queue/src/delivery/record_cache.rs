@@ -18,10 +18,10 @@ const RECORDS_MAX: usize = 1024;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct RecordCache(Mutex<Inner>);
+pub(crate) struct RecordCache(Mutex<RecordCacheState>);
 
 #[derive(Default)]
-struct Inner {
+struct RecordCacheState {
     records: HashMap<AccountName, HashMap<QueueName, Arc<QueueRecord>>>,
     count: usize,
     /// Changes in flight.
@@ -39,7 +39,7 @@ pub(crate) struct CacheMiss {
 pub(crate) struct ChangeGuard(Arc<RecordCache>);
 
 impl RecordCache {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, RecordCacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{expiry_buckets::SharedExpiryBuckets, sequences::Sequences};
-use crate::head::Token;
+use crate::head::FencingToken;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Retained {
     }
 
     /// This process owns the queue, under a token of which no sequence is allocated.
-    pub(super) fn own(&self, token: Token) -> Arc<Sequences> {
+    pub(super) fn own(&self, token: FencingToken) -> Arc<Sequences> {
         let sequences = Arc::new(Sequences::new(token));
         *self.owned.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&sequences));
         // The writes of another owner are not in the expiry buckets.
@@ -33,7 +33,7 @@ impl Retained {
     }
 
     /// This process does not own the queue any more, if it did so under this token.
-    pub(super) fn disown(&self, token: Token) {
+    pub(super) fn disown(&self, token: FencingToken) {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         if owned.as_ref().is_some_and(|sequences| sequences.token() == token) {
             *owned = None;

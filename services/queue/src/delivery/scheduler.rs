@@ -29,10 +29,9 @@ use super::{
     expiry_buckets::SharedExpiryBuckets,
     fence::{Fence, FenceCause},
     index::Index,
-    monotonic_clock::MonotonicClock,
     sequences::Sequences,
 };
-use crate::{head::Token, keys::QueueId, slot::Cursor};
+use crate::{head::FencingToken, keys::QueueId, slot::Cursor};
 
 /// Removed messages after which the cursor is stored: a restart scans as many tombstones in a millisecond.
 pub(crate) const CHECKPOINT_AFTER: usize = 2048;
@@ -41,17 +40,16 @@ pub(crate) const CHECKPOINT_AFTER: usize = 2048;
 pub(crate) struct Scheduler {
     id: QueueId,
     engine: Arc<dyn Engine>,
-    clock: Arc<MonotonicClock>,
     expiry_buckets: Arc<SharedExpiryBuckets>,
     sequences: Arc<Sequences>,
-    inner: Mutex<Inner>,
+    inner: Mutex<SchedulerState>,
     /// One reader of the store at a time.
     loading: tokio::sync::Mutex<()>,
     /// Wakes the timer.
     timer: Notify,
 }
 
-struct Inner {
+struct SchedulerState {
     index: Index,
     /// The waiting consumers, in the order of arrival.
     waiters: BTreeMap<u64, Waiter>,
@@ -76,11 +74,10 @@ impl Scheduler {
     pub(super) fn new(
         id: QueueId,
         engine: Arc<dyn Engine>,
-        clock: Arc<MonotonicClock>,
         (expiry_buckets, sequences): (Arc<SharedExpiryBuckets>, Arc<Sequences>),
         cursor: Cursor,
     ) -> Self {
-        let inner = Inner {
+        let inner = SchedulerState {
             index: Index::new(cursor),
             waiters: BTreeMap::new(),
             next_waiter: 0,
@@ -91,10 +88,10 @@ impl Scheduler {
         };
         let (inner, loading, timer) =
             (Mutex::new(inner), tokio::sync::Mutex::default(), Notify::new());
-        Self { id, engine, clock, expiry_buckets, sequences, inner, loading, timer }
+        Self { id, engine, expiry_buckets, sequences, inner, loading, timer }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, SchedulerState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +101,7 @@ impl Scheduler {
     }
 
     /// The token under which this process owns the queue.
-    pub(crate) fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> FencingToken {
         self.sequences.token()
     }
 
@@ -115,7 +112,7 @@ impl Scheduler {
 
     /// The lowest slot and sequence that a message has, now or later.
     pub(crate) fn cursor(&self) -> Cursor {
-        let now = self.clock.now();
+        let now = self.engine.now();
         self.lock().index.cursor(now)
     }
 
@@ -163,7 +160,7 @@ impl Scheduler {
 }
 
 /// How long until a message may become due, at most [`timer::TIMER_MAX`].
-fn until_next(inner: &Inner, now: Ticks) -> Duration {
+fn until_next(inner: &SchedulerState, now: Ticks) -> Duration {
     let next = inner.index.next_event().map(|next| next.since(now));
     next.unwrap_or(timer::TIMER_MAX).min(timer::TIMER_MAX)
 }

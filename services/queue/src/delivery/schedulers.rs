@@ -7,12 +7,10 @@ use std::{
 
 use foldhash::HashMap;
 use trestle_kv::{Engine, transact};
-use trestle_service::clock::Ticks;
 
 use super::{
     expiry_buckets::SharedExpiryBuckets,
     fence::{AttemptError, Fence, FenceCause, Fenced},
-    monotonic_clock::MonotonicClock,
     ownership::OwnershipPolicy,
     retained::Retained,
     scheduler::Scheduler,
@@ -20,9 +18,9 @@ use super::{
 };
 use crate::{
     error::QueueError,
-    head::{Head, OwnerId, Token},
+    head::{FencingToken, OwnerId, QueueHead},
     keys::{self, QueueId},
-    queues::Queue,
+    queues::FoundQueue,
     slot::Cursor,
 };
 
@@ -32,7 +30,6 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// One scheduler for each queue in use.
 pub(crate) struct Schedulers {
     engine: Arc<dyn Engine>,
-    clock: Arc<MonotonicClock>,
     owner: OwnerId,
     policy: Arc<dyn OwnershipPolicy>,
     open: Mutex<HashMap<QueueId, Arc<Scheduler>>>,
@@ -43,11 +40,10 @@ impl Schedulers {
     /// No scheduler is open. `owner` is the id of this process.
     pub(crate) fn new(
         engine: Arc<dyn Engine>,
-        clock: Arc<MonotonicClock>,
         owner: OwnerId,
         policy: Arc<dyn OwnershipPolicy>,
     ) -> Self {
-        Self { engine, clock, owner, policy, open: Mutex::default(), retained: Mutex::default() }
+        Self { engine, owner, policy, open: Mutex::default(), retained: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<QueueId, Arc<Scheduler>>> {
@@ -58,7 +54,7 @@ impl Schedulers {
     ///
     /// # Errors
     /// [`FenceCause::NotOwner`] where the policy forbids it, [`FenceCause::QueueReplaced`], or a failed read or commit.
-    pub(crate) async fn open(&self, queue: &Queue) -> Result<Arc<Scheduler>, AttemptError> {
+    pub(crate) async fn open(&self, queue: &FoundQueue) -> Result<Arc<Scheduler>, AttemptError> {
         let id = queue.record.id;
         if let Some(scheduler) = self.find(id) {
             return Ok(scheduler);
@@ -73,8 +69,8 @@ impl Schedulers {
         // A former owner is fenced by now: it writes no cursor and no message after these reads.
         let cursor = self.read_cursor(id).await?;
         let buckets = Arc::clone(&retained.expiry_buckets);
-        let (engine, clock) = (Arc::clone(&self.engine), Arc::clone(&self.clock));
-        let scheduler = Arc::new(Scheduler::new(id, engine, clock, (buckets, sequences), cursor));
+        let engine = Arc::clone(&self.engine);
+        let scheduler = Arc::new(Scheduler::new(id, engine, (buckets, sequences), cursor));
         self.lock().insert(id, Arc::clone(&scheduler));
         // A call that deletes or clears a queue closes its scheduler afterwards. If this scheduler was not stored yet
         // at that time, nothing else would close it.
@@ -90,7 +86,7 @@ impl Schedulers {
     /// Owns the queue: under the previous token, if that is still the one of its head.
     async fn own(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         retained: &Retained,
     ) -> Result<Arc<Sequences>, AttemptError> {
         let id = queue.record.id;
@@ -104,15 +100,15 @@ impl Schedulers {
                 Err(error) => return Err(error),
             }
         }
-        let nobody = Fence { id, token: Token::NONE, record_version: None };
+        let unowned = Fence { id, token: FencingToken::NONE, record_version: None };
         if !self.policy.may_own(&queue.account, &queue.name) {
-            return Err(nobody.refuse(FenceCause::NotOwner).into());
+            return Err(unowned.refuse(FenceCause::NotOwner).into());
         }
-        let (spec, owner) = (nobody.begin(), self.owner);
+        let (spec, owner) = (unowned.begin(), self.owner);
         let (spec, head) = spec;
         let token = transact(&*self.engine, spec, move |reads, _version| {
-            let stored = head.stored(reads).ok_or(nobody.refuse(FenceCause::QueueReplaced))?;
-            let head = Head::decode(stored)?;
+            let stored = head.stored(reads).ok_or(unowned.refuse(FenceCause::QueueReplaced))?;
+            let head = QueueHead::decode(stored)?;
             let head = head.taken_over(owner).ok_or(QueueError::TokensExhausted)?;
             let mut writes = trestle_kv::Writes::new();
             head.put(id, &mut writes);
@@ -121,27 +117,19 @@ impl Schedulers {
         Ok(retained.own(token.await??))
     }
 
-    /// Reads where the queue begins, and raises the clock to the newest time that its former owners wrote.
+    /// Reads where the queue begins. It is not after the time at which messages are written from now on, because the
+    /// time of the engine never goes back.
     async fn read_cursor(&self, id: QueueId) -> Result<Cursor, QueueError> {
         let stored = self.engine.get(&keys::cursor(id)).await?;
         let cursor = stored.map(|value| Cursor::decode(&value)).transpose()?;
-        let cursor = cursor.unwrap_or(Cursor::START);
-        // Before the first write into the queue: no message may be written before the cursor.
-        self.clock.raise(cursor.slot.visible_at);
-        self.clock.raise(self.engine.now());
-        // Messages that were visible to a former owner stay visible, even if the system clock went back meanwhile.
-        if let Some(time) = self.engine.get(&keys::time()).await? {
-            let time = keys::decode_number(&time, "checkpointed time")?;
-            self.clock.raise(Ticks::new(time).unwrap_or(Ticks::MAX));
-        }
-        Ok(cursor)
+        Ok(cursor.unwrap_or(Cursor::START))
     }
 
     /// The head of a queue, if this process owns it under the token of the fence.
     ///
     /// # Errors
     /// As [`Fence::check`]; or a failed read.
-    pub(crate) async fn check(&self, fence: Fence) -> Result<Head, AttemptError> {
+    pub(crate) async fn check(&self, fence: Fence) -> Result<QueueHead, AttemptError> {
         let stored = self.engine.get(&keys::head(fence.id)).await?;
         fence.check(stored.as_deref())
     }
@@ -156,14 +144,14 @@ impl Schedulers {
     }
 
     /// A queue was created with this head: if this process is its owner, no take-over is needed to open it.
-    pub(crate) fn created(&self, id: QueueId, head: &Head) {
+    pub(crate) fn created(&self, id: QueueId, head: &QueueHead) {
         if head.owner == Some(self.owner) {
             self.retained(id).own(head.token);
         }
     }
 
     /// Whether this process may own a queue.
-    pub(crate) fn may_own(&self, queue: &Queue) -> bool {
+    pub(crate) fn may_own(&self, queue: &FoundQueue) -> bool {
         self.policy.may_own(&queue.account, &queue.name)
     }
 
@@ -211,7 +199,7 @@ impl Schedulers {
         if let Some(scheduler) = scheduler {
             scheduler.close(cause);
         }
-        if cause == FenceCause::NotOwner && token > Token::NONE {
+        if cause == FenceCause::NotOwner && token > FencingToken::NONE {
             self.retained(id).disown(token);
         }
     }

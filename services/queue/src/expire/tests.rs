@@ -4,7 +4,7 @@ use trestle_kv::Write;
 use uuid::Uuid;
 
 use super::*;
-use crate::head::{Head, OwnerId};
+use crate::head::{OwnerId, QueueHead};
 
 const ID: QueueId = QueueId(3);
 
@@ -29,7 +29,7 @@ fn state(expires_at: u64) -> MessageState {
 
 #[test]
 fn removes_only_expired_messages_and_subtracts_them_from_the_count() {
-    let head = Head::empty(Some(OwnerId(1)), 1).with_added(5);
+    let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(5);
     let (mut spec, fenced) = crate::fixture::fence(ID, &head).begin();
     let slots = [1, 2, 3].map(|number| ExpiredSlot::read(ID, slot(number), &mut spec));
     let plan = ExpirePlan { id: ID, now: at(20), head: fenced, slots: slots.into() };

@@ -102,7 +102,6 @@ fn each_kind_belongs_to_one_keyspace_and_none_is_used_twice() {
         STATE,
         NEXT_IN_GROUP,
         GROUP,
-        TIME,
         SERVICE_PROPERTIES,
     ];
     for (index, kind) in kinds.iter().enumerate() {
@@ -132,7 +131,7 @@ fn every_key_of_a_queue_has_the_domain_of_the_queue_and_every_other_key_its_own(
     }
     let account = AccountName::development();
     let name = crate::model::queue_name("jobs");
-    let others = [queue(&account, &name), next_queue_id(), time(), service_properties(&account)];
+    let others = [queue(&account, &name), next_queue_id(), service_properties(&account)];
     for (index, key) in others.iter().enumerate() {
         assert_ne!(own_domain(key), queue_domain(id), "{key:?}");
         assert!(others.iter().skip(index + 1).all(|other| own_domain(other) != own_domain(key)));

@@ -18,21 +18,21 @@ use trestle_service::{
 
 use self::plain::{DEQUEUES_MAX, Message, Plain, WINDOW};
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     error::QueueError,
     keys::KEYSPACES,
-    messages::Messages,
+    messages::MessageOperations,
     receipt::Claimed,
     receive::Receive,
     record::{DeadLetter, QueueSettings},
-    send::Outgoing,
+    send::NewMessage,
     stored::{Body, MessageState, Payload},
     sweep::Sweeper,
     update::Update,
 };
 
 #[derive(Debug, Clone)]
-enum Command {
+enum ModelCommand {
     Send { delay: u64, time_to_live: Option<u64>, id: Option<u8>, group: Option<u8> },
     Receive { max: usize, timeout: u64 },
     Delete(usize),
@@ -45,23 +45,23 @@ enum Command {
     Reopen,
 }
 
-fn command() -> impl Strategy<Value = Command> {
+fn command() -> impl Strategy<Value = ModelCommand> {
     let time_to_live = proptest::option::of(10..60_u64);
     let id = proptest::option::weighted(0.3, 0..3_u8);
     let group = proptest::option::weighted(0.6, 0..3_u8);
     prop_oneof![
         6 => (0..9_u64, time_to_live, id, group)
-            .prop_map(|(delay, time_to_live, id, group)| Command::Send { delay, time_to_live, id, group }),
-        6 => (1..4_usize, 1..9_u64).prop_map(|(max, timeout)| Command::Receive { max, timeout }),
-        4 => (0..1000_usize).prop_map(Command::Delete),
+            .prop_map(|(delay, time_to_live, id, group)| ModelCommand::Send { delay, time_to_live, id, group }),
+        6 => (1..4_usize, 1..9_u64).prop_map(|(max, timeout)| ModelCommand::Receive { max, timeout }),
+        4 => (0..1000_usize).prop_map(ModelCommand::Delete),
         2 => (0..1000_usize, 0..9_u64, any::<bool>())
-            .prop_map(|(receipt, timeout, replace)| Command::Update { receipt, timeout, replace }),
-        1 => Just(Command::Redrive),
-        1 => (0..10_u8).prop_map(|n| if n == 0 { Command::Clear } else { Command::Advance(3) }),
-        4 => (0..12_u64).prop_map(Command::Advance),
-        1 => (0..40_u64).prop_map(Command::StepBack),
-        2 => Just(Command::Sweep),
-        1 => Just(Command::Reopen),
+            .prop_map(|(receipt, timeout, replace)| ModelCommand::Update { receipt, timeout, replace }),
+        1 => Just(ModelCommand::Redrive),
+        1 => (0..10_u8).prop_map(|n| if n == 0 { ModelCommand::Clear } else { ModelCommand::Advance(3) }),
+        4 => (0..12_u64).prop_map(ModelCommand::Advance),
+        1 => (0..40_u64).prop_map(ModelCommand::StepBack),
+        2 => Just(ModelCommand::Sweep),
+        1 => Just(ModelCommand::Reopen),
     ]
 }
 
@@ -100,17 +100,17 @@ fn in_memory(clock: &Arc<ManualClock>) -> Store {
 struct Real {
     store: Store,
     clock: Arc<ManualClock>,
-    messages: Messages,
+    messages: MessageOperations,
     sweeper: Sweeper,
-    access: Access,
+    access: QueueAccess,
     work: QueueName,
     dead: QueueName,
     receipts: Vec<Claimed>,
 }
 
-fn service(engine: Arc<dyn Engine>, clock: &Arc<ManualClock>) -> (Messages, Sweeper) {
+fn service(engine: Arc<dyn Engine>, clock: &Arc<ManualClock>) -> (MessageOperations, Sweeper) {
     let random = || uuid::Uuid::now_v7().as_u128();
-    let messages = Messages::new(engine, clock.clone(), random);
+    let messages = MessageOperations::new(engine, clock.clone(), random);
     let sweeper = Sweeper::new(messages.clone());
     (messages, sweeper)
 }
@@ -123,7 +123,7 @@ impl Real {
         let (messages, sweeper) = service(store.open(&clock), &clock);
         let (work, dead) = (queue_name("work"), queue_name("dead"));
         let account = AccountName::development();
-        let access = Access::owner(account.clone());
+        let access = QueueAccess::owner(account.clone());
         let settings = QueueSettings {
             dead_letter: Some(DeadLetter { queue: dead.clone(), dequeue_count_max: DEQUEUES_MAX }),
             deduplication_window: Some(WINDOW),
@@ -152,7 +152,7 @@ impl Real {
     }
 
     fn now(&self) -> Ticks {
-        self.messages.clock.now()
+        self.messages.engine.now()
     }
 
     async fn count(&self, name: &QueueName) -> u64 {
@@ -165,7 +165,7 @@ impl Real {
     }
 
     /// Sends a message; returns false for a duplicate.
-    async fn send(&mut self, message: Outgoing) -> bool {
+    async fn send(&mut self, message: NewMessage) -> bool {
         let sent = self.messages.send(&self.access, &self.work, vec![Ok(message)], None).await;
         let sent = sent.expect("decided").remove(0).expect("sent");
         if let Some(receipt) = sent.receipt().filter(|_| !sent.is_duplicate) {
@@ -232,56 +232,56 @@ async fn run(
     real: &mut Real,
     plain: &mut Plain,
     number: usize,
-    command: &Command,
+    command: &ModelCommand,
 ) -> Result<(), TestCaseError> {
     let now = real.now();
     match command {
-        Command::Send { delay, time_to_live, id, group } => {
+        ModelCommand::Send { delay, time_to_live, id, group } => {
             let (delay, time_to_live) = (seconds(*delay), time_to_live.map(seconds));
             let (text, id) = (format!("m{number}"), id.map(|id| format!("id{id}")));
             let expected =
                 plain.send(text.clone(), (delay, time_to_live), (id.as_deref(), *group), now);
             let group = group.map(|group| format!("group {group}"));
             let payload = Payload::Text(Bytes::from(text));
-            let message = Outgoing { payload, delay, time_to_live, deduplication_id: id, group };
+            let message = NewMessage { payload, delay, time_to_live, deduplication_id: id, group };
             prop_assert_eq!(real.send(message).await, expected);
         }
-        Command::Receive { max, timeout } => {
+        ModelCommand::Receive { max, timeout } => {
             let expected = plain.receive(*max, seconds(*timeout), now).into_iter();
             let expected: Vec<_> =
                 expected.map(|m| (m.text, m.dequeue_count, m.visible_at)).collect();
             prop_assert_eq!(real.receive(*max, seconds(*timeout)).await, expected);
         }
-        Command::Delete(receipt) if plain.receipts > 0 => {
+        ModelCommand::Delete(receipt) if plain.receipts > 0 => {
             let receipt = receipt % plain.receipts;
             prop_assert_eq!(real.delete(receipt).await, plain.delete(receipt, now));
         }
-        Command::Update { receipt, timeout, replace } if plain.receipts > 0 => {
+        ModelCommand::Update { receipt, timeout, replace } if plain.receipts > 0 => {
             let (receipt, timeout) = (receipt % plain.receipts, seconds(*timeout));
             let text = replace.then(|| format!("u{number}"));
             let expected = plain.update(receipt, timeout, text.clone(), now);
             prop_assert_eq!(real.update(receipt, timeout, text).await, expected);
         }
-        Command::Delete(_) | Command::Update { .. } => {}
-        Command::Redrive => {
+        ModelCommand::Delete(_) | ModelCommand::Update { .. } => {}
+        ModelCommand::Redrive => {
             let moved = real.messages.redrive(&real.access, &real.dead, None, 1000).await;
             prop_assert_eq!(moved.expect("moved"), plain.redrive(now));
         }
-        Command::Clear => {
+        ModelCommand::Clear => {
             let cleared =
                 real.messages.queues.clear(real.access.account(), real.work.clone()).await;
             cleared.expect("cleared");
             plain.clear();
         }
-        Command::Advance(by) => real.clock.advance(seconds(*by)),
-        Command::StepBack(by) => {
+        ModelCommand::Advance(by) => real.clock.advance(seconds(*by)),
+        ModelCommand::StepBack(by) => {
             real.clock.set(trestle_service::clock::Clock::now(&*real.clock).before(seconds(*by)));
         }
-        Command::Sweep => {
+        ModelCommand::Sweep => {
             while real.sweeper.tick().await.expect("swept") {}
             plain.sweep(now);
         }
-        Command::Reopen => real.reopen().await,
+        ModelCommand::Reopen => real.reopen().await,
     }
     Ok(())
 }
@@ -305,7 +305,7 @@ fn seen(message: &Message) -> (String, u32) {
 
 async fn follow(
     store: impl FnOnce(&Arc<ManualClock>) -> Store,
-    commands: &[Command],
+    commands: &[ModelCommand],
 ) -> Result<(), TestCaseError> {
     let (mut real, mut plain) = (Real::new(store).await, Plain::default());
     for (number, command) in commands.iter().enumerate() {
@@ -324,19 +324,19 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 /// first one is dead-lettered.
 #[tokio::test]
 async fn a_dead_letter_leaves_an_expired_message_of_its_group_for_the_next_consumer() {
-    let send = |time_to_live, group| Command::Send { delay: 0, time_to_live, id: None, group };
+    let send = |time_to_live, group| ModelCommand::Send { delay: 0, time_to_live, id: None, group };
     let commands = [
         send(None, Some(1)),
         send(Some(10), Some(1)),
-        Command::Receive { max: 1, timeout: 1 },
-        Command::Advance(3),
-        Command::Receive { max: 1, timeout: 1 },
+        ModelCommand::Receive { max: 1, timeout: 1 },
+        ModelCommand::Advance(3),
+        ModelCommand::Receive { max: 1, timeout: 1 },
         send(Some(10), None),
         send(None, None),
-        Command::Advance(12),
-        Command::Receive { max: 3, timeout: 1 },
-        Command::Advance(3),
-        Command::Receive { max: 3, timeout: 1 },
+        ModelCommand::Advance(12),
+        ModelCommand::Receive { max: 3, timeout: 1 },
+        ModelCommand::Advance(3),
+        ModelCommand::Receive { max: 3, timeout: 1 },
     ];
 
     follow(in_memory, &commands).await.expect("the same");

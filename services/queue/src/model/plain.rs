@@ -98,22 +98,23 @@ impl Plain {
     pub(super) fn send(
         &mut self,
         text: String,
-        (delay, life): (Duration, Option<Duration>),
+        (delay, time_to_live): (Duration, Option<Duration>),
         (id, group): (Option<&str>, Option<u8>),
         now: Ticks,
     ) -> bool {
         let order = self.next_order();
         if let Some(id) = id {
             // Stored until it is swept: a restart may set the time back slightly.
-            if self.deduplication_ids.iter().any(|(known, until)| known == id && *until > now) {
+            if self.deduplication_ids.iter().any(|(recorded, until)| recorded == id && *until > now)
+            {
                 return false;
             }
-            self.deduplication_ids.retain(|(known, _)| known != id);
+            self.deduplication_ids.retain(|(recorded, _)| recorded != id);
             self.deduplication_ids.push((id.to_owned(), now.after(WINDOW)));
         }
         let waits = group.is_some() && self.work.iter().any(|message| message.group == group);
         let receipt = if waits { None } else { Some(self.next_receipt()) };
-        let expires_at = life.map(|life| now.after(life));
+        let expires_at = time_to_live.map(|time_to_live| now.after(time_to_live));
         let visible_at = now.after(delay);
         let dequeue_count = 0;
         let message =
@@ -173,7 +174,7 @@ impl Plain {
         due.filter(|message| !message.has_expired(now)).collect()
     }
 
-    fn held(&self, receipt: usize, now: Ticks) -> Option<usize> {
+    fn index_of_valid(&self, receipt: usize, now: Ticks) -> Option<usize> {
         let is_held =
             |message: &Message| message.receipt == Some(receipt) && !message.has_expired(now);
         self.work.iter().position(is_held)
@@ -181,8 +182,8 @@ impl Plain {
 
     /// Deletes by receipt; returns whether the receipt was valid.
     pub(super) fn delete(&mut self, receipt: usize, now: Ticks) -> bool {
-        let held = self.held(receipt, now);
-        held.map(|index| remove(&mut self.work, index, now)).is_some()
+        let found = self.index_of_valid(receipt, now);
+        found.map(|index| remove(&mut self.work, index, now)).is_some()
     }
 
     /// Updates by receipt; returns whether the receipt was valid.
@@ -193,7 +194,7 @@ impl Plain {
         text: Option<String>,
         now: Ticks,
     ) -> bool {
-        let Some(index) = self.held(receipt, now) else { return false };
+        let Some(index) = self.index_of_valid(receipt, now) else { return false };
         let receipt = Some(self.next_receipt());
         let message = &mut self.work[index];
         message.visible_at = now.after(timeout);

@@ -6,15 +6,15 @@ use trestle_service::clock::SystemClock;
 
 use super::*;
 
-/// Far less than any wait here, far more than any operation takes.
+/// Far less than any wait of these tests, far more than any operation takes.
 const SOON: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(20);
 
-fn start(engine: Arc<dyn Engine>) -> Messages {
-    Messages::new(engine, Arc::new(SystemClock), || uuid::Uuid::now_v7().as_u128())
+fn start(engine: Arc<dyn Engine>) -> MessageOperations {
+    MessageOperations::new(engine, Arc::new(SystemClock), || uuid::Uuid::now_v7().as_u128())
 }
 
-async fn queue() -> Messages {
+async fn queue() -> MessageOperations {
     let messages = start(Arc::new(MemoryEngine::new(KEYSPACES)));
     let settings = QueueSettings::default();
     let created = messages.queues.create(&account(), queue_name("work"), settings).await;
@@ -26,21 +26,21 @@ fn account() -> AccountName {
     AccountName::development()
 }
 
-fn access() -> Access {
-    Access::owner(account())
+fn access() -> QueueAccess {
+    QueueAccess::owner(account())
 }
 
-async fn send(messages: &Messages, text: &str, delay: Duration) {
+async fn send(messages: &MessageOperations, text: &str, delay: Duration) {
     let payload = Payload::Text(Bytes::from(text.to_owned()));
     let outgoing =
-        Outgoing { payload, delay, time_to_live: None, deduplication_id: None, group: None };
+        NewMessage { payload, delay, time_to_live: None, deduplication_id: None, group: None };
     let sent = messages.send(&access(), &queue_name("work"), vec![Ok(outgoing)], None).await;
     sent.expect("sent");
 }
 
 /// A waiting consumer; returns what it receives.
 fn consumer(
-    messages: &Messages,
+    messages: &MessageOperations,
     max: usize,
     wait: Duration,
 ) -> tokio::task::JoinHandle<Result<Vec<String>, QueueError>> {
@@ -72,7 +72,7 @@ async fn a_shutdown_ends_the_waits_of_present_and_later_consumers() {
     waiting(&messages, 0).await;
 }
 
-async fn waiting(messages: &Messages, count: usize) {
+async fn waiting(messages: &MessageOperations, count: usize) {
     let queue = messages.queues.open(&access(), &queue_name("work")).await.expect("exists");
     let scheduler = messages.schedulers.open(&queue).await.expect("readable");
     let deadline = Instant::now() + SOON;
@@ -161,7 +161,7 @@ async fn many_consumers_share_many_messages_without_loss_or_duplicates() {
     const CONSUMERS: usize = 24;
     const MESSAGES: usize = 600;
     let messages = queue().await;
-    let steady: Vec<_> = (0..CONSUMERS)
+    let consumers: Vec<_> = (0..CONSUMERS)
         .map(|number| {
             let messages = messages.clone();
             tokio::spawn(async move {
@@ -199,7 +199,7 @@ async fn many_consumers_share_many_messages_without_loss_or_duplicates() {
         consumer.abort();
     }
     let mut seen = Vec::new();
-    for consumer in steady {
+    for consumer in consumers {
         seen.extend(tokio::time::timeout(LONG, consumer).await.expect("ends").expect("ran"));
     }
     let received = seen.len();

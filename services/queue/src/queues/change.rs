@@ -14,7 +14,7 @@ use crate::{
     deleted_range::{DeletedRange, QueuePart},
     detached::detached,
     error::QueueError,
-    head::Head,
+    head::QueueHead,
     keys::{self, QueueId},
     record::{FIRST_VERSION, QueueRecord, QueueSettings},
 };
@@ -22,11 +22,19 @@ use crate::{
 /// Most attempts of one change, when the queue is cleared repeatedly meanwhile.
 const ATTEMPTS_MAX: usize = 8;
 
+/// A queue to change, by its name. Clones share the queues.
+#[derive(Clone)]
+struct ChangeTarget {
+    queues: Queues,
+    account: AccountName,
+    name: QueueName,
+}
+
 /// The stored state of a queue that a change reads.
-struct Stored {
+struct StoredQueue {
     id: QueueId,
     record: QueueRecord,
-    head: Head,
+    head: QueueHead,
 }
 
 /// The rows of a queue among the reads of a change.
@@ -59,7 +67,7 @@ impl Queues {
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         spec.also(keys::queue_domain(id), Lock::Exclusive);
         let existing = spec.read(key.clone());
-        let created_at = self.clock.now();
+        let created_at = self.engine.now();
         let created = transact(&*self.engine, spec, move |reads, _version| {
             if let Some(existing) = reads.get(existing) {
                 let record = QueueRecord::decode(existing)?;
@@ -83,8 +91,8 @@ impl Queues {
     }
 
     /// The head of a queue that this process creates.
-    fn new_head(&self, account: &AccountName, name: &QueueName, record_version: u64) -> Head {
-        Head::empty(self.schedulers.owner_of_new(account, name), record_version)
+    fn new_head(&self, account: &AccountName, name: &QueueName, record_version: u64) -> QueueHead {
+        QueueHead::empty(self.schedulers.owner_of_new(account, name), record_version)
     }
 
     /// Changes the record of a queue.
@@ -97,30 +105,7 @@ impl Queues {
         name: QueueName,
         change: impl Fn(&mut QueueRecord) -> Result<(), Fault> + Clone + Send + Sync + 'static,
     ) -> Result<QueueRecord, QueueError> {
-        let (queues, account) = (self.clone(), account.clone());
-        detached(async move {
-            let _changing = queues.cache.changing(&account, &name);
-            for _ in 0..ATTEMPTS_MAX {
-                let (spec, rows) = queues.begin_change(&account, &name).await?;
-                let change = change.clone();
-                let updated = transact(&*queues.engine, spec, move |reads, _version| {
-                    let Some(Stored { id, mut record, head }) = rows.get(reads)? else {
-                        return Ok((Writes::new(), None));
-                    };
-                    change(&mut record)?;
-                    record.version = head.record_version.saturating_add(1);
-                    let mut writes = Writes::new();
-                    writes.put(rows.key.clone(), record.encode());
-                    Head { record_version: record.version, ..head }.put(id, &mut writes);
-                    Ok::<_, QueueError>((writes, Some(record)))
-                });
-                if let Some(record) = updated.await?? {
-                    return Ok(record);
-                }
-            }
-            Err(QueueError::KeepsChanging(name))
-        })
-        .await
+        self.change(account, name, move |target| target.update(change.clone())).await
     }
 
     /// Deletes a queue: its name is free at once, its messages are removed by the sweeper.
@@ -132,28 +117,8 @@ impl Queues {
         account: &AccountName,
         name: QueueName,
     ) -> Result<(), QueueError> {
-        let (queues, account, deleted_at) = (self.clone(), account.clone(), self.clock.now());
-        detached(async move {
-            let _changing = queues.cache.changing(&account, &name);
-            for _ in 0..ATTEMPTS_MAX {
-                let (spec, rows) = queues.begin_change(&account, &name).await?;
-                let deleted = transact(&*queues.engine, spec, move |reads, _version| {
-                    let Some(Stored { id, .. }) = rows.get(reads)? else {
-                        return Ok((Writes::new(), None));
-                    };
-                    let mut writes = Writes::new();
-                    delete_id(id, deleted_at, &mut writes);
-                    writes.delete(rows.key.clone());
-                    Ok::<_, QueueError>((writes, Some(id)))
-                });
-                if let Some(id) = deleted.await?? {
-                    queues.schedulers.close(id);
-                    return Ok(());
-                }
-            }
-            Err(QueueError::KeepsChanging(name))
-        })
-        .await
+        let deleted_at = self.engine.now();
+        self.change(account, name, move |target| target.delete(deleted_at)).await
     }
 
     /// Deletes every message of a queue: the queue continues under another id.
@@ -165,57 +130,99 @@ impl Queues {
         account: &AccountName,
         name: QueueName,
     ) -> Result<(), QueueError> {
-        let (queues, account, deleted_at) = (self.clone(), account.clone(), self.clock.now());
+        let deleted_at = self.engine.now();
+        self.change(account, name, move |target| target.clear(deleted_at)).await
+    }
+
+    /// Runs a change to its end, even if its caller is cancelled; repeats it while the queue has another id than the
+    /// one that the change was prepared for.
+    async fn change<T, F>(
+        &self,
+        account: &AccountName,
+        name: QueueName,
+        attempt: impl Fn(ChangeTarget) -> F + Send + 'static,
+    ) -> Result<T, QueueError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Attempted<T>, QueueError>> + Send,
+    {
+        let target = ChangeTarget { queues: self.clone(), account: account.clone(), name };
         detached(async move {
-            let _changing = queues.cache.changing(&account, &name);
+            let _changing = target.queues.cache.changing(&target.account, &target.name);
             for _ in 0..ATTEMPTS_MAX {
-                if let Some(old) = queues.clear_once(&account, &name, deleted_at).await? {
-                    queues.schedulers.close(old);
-                    return Ok(());
+                if let Some(done) = attempt(target.clone()).await? {
+                    return Ok(done);
                 }
             }
-            Err(QueueError::KeepsChanging(name))
+            Err(QueueError::KeepsChanging(target.name.clone()))
         })
         .await
     }
+}
 
-    async fn clear_once(
-        &self,
-        account: &AccountName,
-        name: &QueueName,
-        deleted_at: Ticks,
-    ) -> Result<Attempted<QueueId>, QueueError> {
-        let (mut spec, rows) = self.begin_change(account, name).await?;
-        let id = self.ids.next().await?;
+impl ChangeTarget {
+    async fn update(
+        self,
+        change: impl Fn(&mut QueueRecord) -> Result<(), Fault> + Send + 'static,
+    ) -> Result<Attempted<QueueRecord>, QueueError> {
+        let (spec, rows) = self.begin().await?;
+        let updated = transact(&*self.queues.engine, spec, move |reads, _version| {
+            let Some(StoredQueue { id, mut record, head }) = rows.get(reads)? else {
+                return Ok((Writes::new(), None));
+            };
+            change(&mut record)?;
+            record.version = head.record_version.saturating_add(1);
+            let mut writes = Writes::new();
+            writes.put(rows.key.clone(), record.encode());
+            QueueHead { record_version: record.version, ..head }.put(id, &mut writes);
+            Ok::<_, QueueError>((writes, Some(record)))
+        });
+        updated.await?
+    }
+
+    async fn delete(self, deleted_at: Ticks) -> Result<Attempted<()>, QueueError> {
+        let (spec, rows) = self.begin().await?;
+        let deleted = transact(&*self.queues.engine, spec, move |reads, _version| {
+            let Some(StoredQueue { id, .. }) = rows.get(reads)? else {
+                return Ok((Writes::new(), None));
+            };
+            let mut writes = Writes::new();
+            delete_id(id, deleted_at, &mut writes);
+            writes.delete(rows.key.clone());
+            Ok::<_, QueueError>((writes, Some(id)))
+        });
+        Ok(deleted.await??.map(|id| self.queues.schedulers.close(id)))
+    }
+
+    async fn clear(self, deleted_at: Ticks) -> Result<Attempted<()>, QueueError> {
+        let (mut spec, rows) = self.begin().await?;
+        let Self { queues, account, name } = self;
+        let id = queues.ids.next().await?;
         spec.also(keys::queue_domain(id), Lock::Exclusive);
-        let empty = self.new_head(account, name, FIRST_VERSION);
-        let cleared = transact(&*self.engine, spec, move |reads, _version| {
-            let Some(Stored { id: old, mut record, head }) = rows.get(reads)? else {
+        let empty = queues.new_head(&account, &name, FIRST_VERSION);
+        let cleared = transact(&*queues.engine, spec, move |reads, _version| {
+            let Some(StoredQueue { id: old, mut record, head }) = rows.get(reads)? else {
                 return Ok((Writes::new(), None));
             };
             record.id = id;
             record.version = head.record_version.saturating_add(1);
-            let empty = Head { record_version: record.version, ..empty };
+            let empty = QueueHead { record_version: record.version, ..empty };
             let mut writes = Writes::new();
             delete_id(old, deleted_at, &mut writes);
             empty.put(id, &mut writes);
             writes.put(rows.key.clone(), record.encode());
             Ok::<_, QueueError>((writes, Some((old, empty))))
         });
-        let cleared = cleared.await??;
-        if let Some((_, empty)) = &cleared {
-            self.schedulers.created(id, empty);
-        }
-        Ok(cleared.map(|(old, _)| old))
+        Ok(cleared.await??.map(|(old, empty)| {
+            queues.schedulers.created(id, &empty);
+            queues.schedulers.close(old);
+        }))
     }
 
     /// The start of a change of the record of a queue and of its head.
-    async fn begin_change(
-        &self,
-        account: &AccountName,
-        name: &QueueName,
-    ) -> Result<(ChangeSpec, QueueRows), QueueError> {
-        let stored = self.stored(account, name).await?;
+    async fn begin(&self) -> Result<(ChangeSpec, QueueRows), QueueError> {
+        let Self { queues, account, name } = self;
+        let stored = queues.stored(account, name).await?;
         let id = stored.ok_or_else(|| QueueError::QueueNotFound(name.clone()))?.id;
         let (name, key) = (name.clone(), keys::queue(account, name));
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
@@ -227,7 +234,7 @@ impl Queues {
 
 impl QueueRows {
     /// The queue; none where it has another id by now.
-    fn get(&self, reads: &Reads<'_>) -> Result<Option<Stored>, QueueError> {
+    fn get(&self, reads: &Reads<'_>) -> Result<Option<StoredQueue>, QueueError> {
         let record = reads.get(self.record);
         let record = record.ok_or_else(|| QueueError::QueueNotFound(self.name.clone()))?;
         let record = QueueRecord::decode(record)?;
@@ -235,11 +242,11 @@ impl QueueRows {
             return Ok(None);
         }
         let head = reads.get(self.head).ok_or_else(|| QueueError::corrupt("head of a queue"))?;
-        Ok(Some(Stored { id: self.id, record, head: Head::decode(head)? }))
+        Ok(Some(StoredQueue { id: self.id, record, head: QueueHead::decode(head)? }))
     }
 }
 
-/// Leaves the rows of an id to the sweeper.
+/// Registers the rows of an id for removal by the sweeper.
 fn delete_id(id: QueueId, deleted_at: Ticks, writes: &mut Writes) {
     for part in QueuePart::ALL {
         let resume = keys::part_span(id, part).start;

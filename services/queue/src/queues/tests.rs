@@ -114,21 +114,17 @@ impl Snapshot for GatedSnapshot {
 /// Two services on one store: the one under test, and a new one for each lookup.
 struct Fixture {
     engine: Arc<Gated>,
-    clock: Arc<MonotonicClock>,
+    clock: Arc<ManualClock>,
     queues: Queues,
     account: AccountName,
     name: QueueName,
 }
 
-fn queues(engine: &Arc<Gated>, clock: &Arc<MonotonicClock>) -> Queues {
+fn queues(engine: &Arc<Gated>, clock: &Arc<ManualClock>) -> Queues {
     let engine: Arc<dyn Engine> = Arc::clone(engine) as _;
-    let schedulers = Arc::new(Schedulers::new(
-        Arc::clone(&engine),
-        Arc::clone(clock),
-        OwnerId(1),
-        Arc::new(TakeOverAlways),
-    ));
-    Queues::new(engine, Arc::clone(clock), schedulers)
+    let schedulers =
+        Arc::new(Schedulers::new(Arc::clone(&engine), OwnerId(1), Arc::new(TakeOverAlways)));
+    Queues::new(engine, Arc::clone(clock) as _, schedulers)
 }
 
 fn settings(value: u32) -> QueueSettings {
@@ -147,17 +143,16 @@ impl Fixture {
             commit: Arc::new(Gate::new()),
             is_unknown: AtomicBool::new(false),
         });
-        let clock = Arc::new(MonotonicClock::new(clock));
         let queues = queues(&engine, &clock);
         let (account, name) = (AccountName::development(), queue_name("jobs"));
         let fixture = Self { engine, clock, queues, account, name };
         fixture.change(1).await;
-        assert!(fixture.known().await.is_some());
+        assert!(fixture.found().await.is_some());
         fixture
     }
 
     /// The record that the service returns; for an operation that does not wait at the gate, the cached one.
-    async fn known(&self) -> Option<QueueRecord> {
+    async fn found(&self) -> Option<QueueRecord> {
         let found = self.queues.find(&self.account, &self.name).await.expect("readable");
         found.map(|queue| Arc::unwrap_or_clone(queue.record))
     }
@@ -213,8 +208,8 @@ async fn the_cached_record_matches_the_stored_one_after_every_change() {
         fixture.change(number).await;
 
         let stored = fixture.stored().await;
-        assert_eq!(fixture.known().await, stored, "after change {number}");
-        assert_eq!(fixture.known().await, stored, "and when it was kept, after change {number}");
+        assert_eq!(fixture.found().await, stored, "after change {number}");
+        assert_eq!(fixture.found().await, stored, "and when it was cached, after change {number}");
         assert!(!seen.contains(&stored) || stored.is_none(), "change {number} changed something");
         seen.push(stored);
     }
@@ -226,12 +221,12 @@ async fn a_change_of_unknown_outcome_leaves_no_outdated_record() {
     fixture.engine.is_unknown.store(true, SeqCst);
 
     for number in 2..=13 {
-        let before = fixture.known().await;
+        let before = fixture.found().await;
         fixture.change(number).await;
 
         let stored = fixture.stored().await;
         assert_ne!(stored, before, "change {number} was made");
-        assert_eq!(fixture.known().await, stored, "after change {number}");
+        assert_eq!(fixture.found().await, stored, "after change {number}");
     }
 }
 
@@ -244,7 +239,7 @@ async fn a_read_that_ends_after_a_change_leaves_no_outdated_record() {
         fixture.engine.read.close();
         let looking = tokio::spawn({
             let fixture = Arc::clone(&fixture);
-            async move { fixture.known().await }
+            async move { fixture.found().await }
         });
         fixture.engine.read.blocked().await;
 
@@ -254,7 +249,7 @@ async fn a_read_that_ends_after_a_change_leaves_no_outdated_record() {
 
         let stored = fixture.stored().await;
         assert_ne!(before, stored, "it was read before change {number}");
-        assert_eq!(fixture.known().await, stored, "after change {number}");
+        assert_eq!(fixture.found().await, stored, "after change {number}");
     }
 }
 
@@ -298,14 +293,14 @@ async fn a_read_during_a_change_leaves_no_outdated_record_even_when_the_change_i
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
 
-        let during = fixture.known().await;
+        let during = fixture.found().await;
         fixture.engine.commit.open();
         tokio::time::sleep(Duration::from_secs(1)).await;
 
         let stored = fixture.stored().await;
         assert_ne!(during, stored, "it was read before change {number} was made");
         assert_eq!(
-            fixture.known().await,
+            fixture.found().await,
             stored,
             "after change {number}, cancelled: {is_cancelled}"
         );

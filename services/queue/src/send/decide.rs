@@ -11,7 +11,7 @@ use crate::{
     delivery::{AttemptError, FencedHead, IndexEntry},
     error::QueueError,
     keys::{self, GroupId, QueueId},
-    message_rows::{MessageChange, Position, write_message},
+    message_rows::{MessageChange, MessagePosition, write_message},
 };
 
 /// The sent messages, none where one was rejected, and the slots that were filled.
@@ -122,8 +122,8 @@ impl SendPlan {
         writes: &mut Writes,
     ) {
         let position = match before {
-            None => Position::Scheduled(slot),
-            Some(before) => Position::BehindInGroup { before, slot },
+            None => MessagePosition::Scheduled(slot),
+            Some(before) => MessagePosition::BehindInGroup { before, slot },
         };
         let change = MessageChange::insert(position, &state, message.body.clone());
         write_message(self.id, change, writes);

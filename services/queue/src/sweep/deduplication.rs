@@ -23,7 +23,7 @@ pub(super) struct ScheduledRemoval {
 impl Sweeper {
     /// Removes deduplication records that have expired.
     pub(super) async fn sweep_deduplication(&self) -> Result<bool, QueueError> {
-        let now = self.messages.clock.now();
+        let now = self.messages.engine.now();
         let start = self.with(|state| state.deduplicated_to.clone());
         // Some time after they are due: no write in flight adds a row before the position of this scan.
         let span = keys::expired_deduplications(&start, now.before(GRACE));

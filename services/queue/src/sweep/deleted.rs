@@ -52,11 +52,15 @@ impl Sweeper {
     async fn sweep_range(&self, entry: &Entry) -> Result<bool, QueueError> {
         let (id, part) = keys::deleted_range_of(&entry.key)?;
         let range = DeletedRange::decode(&entry.value)?;
-        let is_over = self.messages.clock.now().since(range.deleted_at) >= GRACE;
+        let is_over = self.messages.engine.now().since(range.deleted_at) >= GRACE;
         let whole = keys::part_span(id, part);
         let rest = Span::new(range.resume.clone(), whole.end.clone());
         let snapshot = self.messages.engine.snapshot().await?;
         let mut scan = snapshot.scan(&rest, STEP).await?;
+        if range.resume == whole.start && !scan.entries.is_empty() {
+            // Most of a big part goes with its files; the steps remove the rest.
+            self.messages.engine.discard(&whole).await?;
+        }
         if scan.entries.is_empty() && is_over && range.resume != whole.start {
             // The second pass: rows of writes in flight in ranges that were already swept.
             scan = snapshot.scan(&whole, STEP).await?;

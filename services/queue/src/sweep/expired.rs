@@ -14,7 +14,7 @@ use crate::{
     delivery::{AttemptError, BUCKET_MESSAGES, SharedExpiryBuckets},
     error::QueueError,
     keys::{self, QueueId},
-    queues::Queue,
+    queues::FoundQueue,
     record::QueueRecord,
     slot::{Cursor, Slot},
     stored::MessageState,
@@ -51,10 +51,10 @@ impl Sweeper {
     }
 
     /// Scans the expiry buckets of a queue that may contain expired messages, if this process may own the queue.
-    async fn examine(&self, queue: &Queue) -> Result<(), AttemptError> {
+    async fn examine(&self, queue: &FoundQueue) -> Result<(), AttemptError> {
         let id = queue.record.id;
         let buckets = self.messages.schedulers.expiry_buckets(id);
-        let now = self.messages.clock.now();
+        let now = self.messages.engine.now();
         if buckets.with(|buckets| buckets.due(now).is_empty())
             || !self.messages.schedulers.may_own(queue)
         {
@@ -80,7 +80,7 @@ impl Sweeper {
     /// Scans a bucket, about `max` messages of it; returns how many it read.
     async fn scan_bucket(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         mut bucket: BucketScan<'_>,
         now: Ticks,
         max: usize,
@@ -119,7 +119,7 @@ impl Sweeper {
     /// Removes expired messages; returns when the next of the others expires, [`Ticks::MAX`] if never.
     async fn remove(
         &self,
-        queue: &Queue,
+        queue: &FoundQueue,
         entries: &[Entry],
         now: Ticks,
     ) -> Result<Ticks, AttemptError> {
@@ -144,13 +144,13 @@ impl Sweeper {
 }
 
 /// The queue of an entry of the listing.
-fn queue(entry: &Entry) -> Result<Queue, QueueError> {
+fn queue(entry: &Entry) -> Result<FoundQueue, QueueError> {
     let record = Arc::new(QueueRecord::decode(&entry.value)?);
     let (account, name) = keys::queue_of(&entry.key)?;
     let corrupt = || QueueError::corrupt("key of a queue");
     let account = AccountName::parse(&account).ok_or_else(corrupt)?;
     let name = QueueName::parse(name, "queue", &mut Violations::default()).ok_or_else(corrupt)?;
-    Ok(Queue { account, name, record })
+    Ok(FoundQueue { account, name, record })
 }
 
 /// A scan of an expiry bucket of a queue. The rest of the bucket is due when the scan is dropped.

@@ -5,7 +5,7 @@ use trestle_kv::Engine as _;
 use super::*;
 use crate::{
     fixture::{Fixture, outgoing},
-    head::Head,
+    head::QueueHead,
     model::queue_name,
 };
 
@@ -28,5 +28,5 @@ async fn an_unreadable_message_remains_and_does_not_block_the_others() {
     let other = Fixture { name: queue_name("other"), ..fixture.clone() };
     assert_eq!(other.count().await, 2);
     let head = fixture.engine.get(&keys::head(id)).await.expect("readable").expect("there");
-    assert_eq!(Head::decode(&head).expect("readable").count, 2);
+    assert_eq!(QueueHead::decode(&head).expect("readable").count, 2);
 }

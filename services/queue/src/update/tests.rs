@@ -4,7 +4,7 @@ use trestle_kv::Write;
 use uuid::Uuid;
 
 use super::*;
-use crate::head::{Head, OwnerId};
+use crate::head::{OwnerId, QueueHead};
 
 const ID: QueueId = QueueId(3);
 
@@ -25,7 +25,7 @@ fn an_update_gives_a_new_receipt_and_keeps_the_count_of_deliveries() {
     let slot = Slot { visible_at: at(30), sequence: 5 };
     let receipt = Receipt { slot, generation: 7, is_in_group: false };
     let claimed = Claimed { message_id: state.id.to_string(), receipt };
-    let head = Head::empty(Some(OwnerId(1)), 1).with_added(9);
+    let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(9);
     let (mut spec, fenced) = crate::fixture::fence(ID, &head).begin();
     let (stored, body) = (spec.read(keys::state(ID, slot)), spec.read(keys::body(ID, 5)));
     let update = Update { claimed, visibility_timeout: Duration::ZERO, payload: None };

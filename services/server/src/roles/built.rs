@@ -4,22 +4,22 @@ use std::{convert::Infallible, sync::Arc};
 
 use tower::{Layer as _, Service};
 use trestle_kv::Engine;
-use trestle_runtime::{admin::Page, config::ConfigError, health::Health, task::Task};
+use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
-    layer::{Answer, CallService, Request, Response, message_size::MessageSizeLayer},
+    layer::{CallService, Request, Response, ResponseFuture, message_size::MessageSizeLayer},
     limits::MESSAGE_BYTES_MAX,
     upstream::Upstream,
 };
 
 use super::RoleSpec;
-use crate::{compose::Deps, failure::Failure, settings::Settings};
+use crate::{compose::NodeDeps, process_error::ProcessError, settings::Settings};
 
 /// What roles are built from.
 pub struct BuildContext<'a> {
     /// The settings of the process.
     pub settings: &'a Settings,
     /// Its live parts.
-    pub deps: &'a Deps,
+    pub deps: &'a NodeDeps,
     /// Its health.
     pub health: &'a Health,
 }
@@ -29,7 +29,7 @@ impl BuildContext<'_> {
     ///
     /// # Errors
     /// A process without one.
-    pub fn engine(&self) -> Result<Arc<dyn Engine>, Failure> {
+    pub fn engine(&self) -> Result<Arc<dyn Engine>, ProcessError> {
         self.deps.engine.clone().ok_or_else(|| {
             let problems = vec!["storage: a role that owns data needs a store".to_owned()];
             ConfigError::Invalid { problems }.into()
@@ -39,7 +39,7 @@ impl BuildContext<'_> {
 
 /// Ends what would keep a shutdown waiting. Called once, after health reported NOT_SERVING and
 /// before calls are drained.
-pub type Drain = Box<dyn FnOnce() + Send>;
+pub type DrainAction = Box<dyn FnOnce() + Send>;
 
 /// A role in this process.
 pub struct BuiltRole {
@@ -50,16 +50,16 @@ pub struct BuiltRole {
     /// Tasks that watch files, and look at them at once when the process reloads.
     pub watches: Vec<Task>,
     /// What it shows to operators.
-    pub pages: Vec<Page>,
+    pub pages: Vec<AdminPage>,
     /// Ends its calls that wait.
-    pub drain: Option<Drain>,
+    pub drain: Option<DrainAction>,
 }
 
 impl BuiltRole {
     /// A role that has only this service.
     pub fn new<S>(service: S) -> Self
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
         S: Clone + Send + Sync + 'static,
     {
         Self {
@@ -72,8 +72,8 @@ impl BuiltRole {
     }
 }
 
-/// A role as the process reaches it: built here, or behind a network.
-pub struct ReachedRole {
+/// A role as the process calls it: built in it, or over the network.
+pub struct UpstreamRole {
     /// Which.
     pub spec: RoleSpec,
     /// Where its calls go.

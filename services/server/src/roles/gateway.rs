@@ -7,11 +7,11 @@ use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
 use trestle_identity::{account::Accounts, credentials::Identity};
 use trestle_service::cors::Lookup;
 
-use super::{Build, BuildContext, ReachedRole, RoleSpec};
+use super::{Build, BuildContext, RoleSpec, UpstreamRole};
 use crate::{
-    failure::Failure,
     identity,
     ingress::{self, AzureIngress, Ingress},
+    process_error::ProcessError,
     settings::DevelopmentAccount,
 };
 
@@ -26,7 +26,7 @@ pub const GATEWAY: RoleSpec = RoleSpec {
     azure: None,
 };
 
-fn build(context: &BuildContext<'_>, roles: &[ReachedRole]) -> Result<Ingress, Failure> {
+fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, ProcessError> {
     let BuildContext { settings, deps, health } = context;
     let accounts = Accounts::default();
     accounts.replace(identity::read(settings)?);
@@ -37,7 +37,7 @@ fn build(context: &BuildContext<'_>, roles: &[ReachedRole]) -> Result<Ingress, F
 
     let calls = gateway(&stack, ingress::routes(roles), identity.clone());
     let calls = ingress::beside_health(health, calls)?;
-    let store = |role: &ReachedRole| {
+    let store = |role: &UpstreamRole| {
         let service = role.spec.cors?;
         Some(CorsStore { service, lookup: Lookup::new(service, role.upstream.clone()) })
     };
@@ -45,10 +45,11 @@ fn build(context: &BuildContext<'_>, roles: &[ReachedRole]) -> Result<Ingress, F
     let calls = cors(&stack, calls, stores, &names(&accounts));
 
     let compresses = settings.server.azure_gzip;
-    let front = |role: &ReachedRole| {
+    let front = |role: &UpstreamRole| {
         let front = role.spec.azure?;
         let (identity, upstream) = (identity.clone(), role.upstream.clone());
-        let calls = (front.build)(trestle_azure::Deps { upstream, identity, compresses }, &stack);
+        let calls =
+            (front.build)(trestle_azure::EdgeDeps { upstream, identity, compresses }, &stack);
         Some(AzureIngress { role: role.spec.name, headers_max: front.headers_max, calls })
     };
     let azure = roles.iter().filter_map(front).collect();

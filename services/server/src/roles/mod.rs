@@ -14,10 +14,10 @@ use trestle_gateway::IngressStack;
 use trestle_kv::Keyspace;
 use trestle_service::layer::CallService;
 
-use crate::{failure::Failure, ingress::Ingress};
+use crate::{ingress::Ingress, process_error::ProcessError};
 
 pub use self::{
-    built::{BuildContext, BuiltRole, Drain, ReachedRole},
+    built::{BuildContext, BuiltRole, DrainAction, UpstreamRole},
     gateway::GATEWAY,
     queue::QUEUE,
     selection::Roles,
@@ -27,7 +27,7 @@ pub use self::{
 /// The roles of the product.
 pub const ROLES: &[RoleSpec] = &[GATEWAY, TABLE, QUEUE];
 
-/// A role: a part that a process has, or reaches over the network.
+/// A role: a part that a process has, or calls over the network.
 #[derive(Clone, Copy)]
 pub struct RoleSpec {
     /// Its name in `server.roles`, and in keys such as `gateway.table_endpoint`.
@@ -40,7 +40,7 @@ pub struct RoleSpec {
     pub cors: Option<&'static str>,
     /// How it is built.
     pub build: Build,
-    /// Whether a gateway refuses to start without it, here or at an endpoint.
+    /// Whether a gateway refuses to start without it, in process or at an endpoint.
     pub is_required: bool,
     /// Its protocol of Azure Storage, behind a listener of its own in the gateway.
     pub azure: Option<AzureFront>,
@@ -50,9 +50,9 @@ pub struct RoleSpec {
 #[derive(Clone, Copy)]
 pub enum Build {
     /// It handles the calls of its services.
-    Service(fn(&BuildContext<'_>) -> Result<BuiltRole, Failure>),
+    Service(fn(&BuildContext<'_>) -> Result<BuiltRole, ProcessError>),
     /// It takes calls from outside and passes them to the other roles, which are built first.
-    Ingress(fn(&BuildContext<'_>, &[ReachedRole]) -> Result<Ingress, Failure>),
+    Ingress(fn(&BuildContext<'_>, &[UpstreamRole]) -> Result<Ingress, ProcessError>),
 }
 
 /// The protocol of Azure Storage in front of a role.
@@ -67,7 +67,7 @@ pub struct AzureFront {
     /// Most headers of a request; none: as many as fit into its head.
     pub headers_max: Option<usize>,
     /// Puts the front before the service, with the layers of the gateway between.
-    pub build: fn(trestle_azure::Deps, &IngressStack) -> CallService,
+    pub build: fn(trestle_azure::EdgeDeps, &IngressStack) -> CallService,
 }
 
 impl RoleSpec {

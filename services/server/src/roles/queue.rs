@@ -6,7 +6,7 @@ use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
 use trestle_runtime::task::Task;
 
 use super::{AzureFront, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::failure::Failure;
+use crate::process_error::ProcessError;
 
 /// How often it removes what deleted queues left, and what expired.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
     }),
 };
 
-fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
+fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
     let queue =
         QueueRole::new(trestle_queue::QueueDeps { engine: context.engine()?, clock, random });

@@ -1,13 +1,13 @@
 //! The role `table`: owns tables and entities.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use trestle_runtime::task::Task;
 use trestle_service::quota::LiveQuotas;
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureFront, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{failure::Failure, hot_partitions, quotas};
+use crate::{hot_partitions, process_error::ProcessError, quotas};
 
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
@@ -32,11 +32,12 @@ pub const TABLE: RoleSpec = RoleSpec {
     }),
 };
 
-fn build(context: &BuildContext<'_>) -> Result<BuiltRole, Failure> {
+fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let BuildContext { settings, deps, .. } = context;
     let quotas = LiveQuotas::new(settings.quotas.quotas());
     let table = TableRole::new(trestle_table::TableDeps {
         engine: context.engine()?,
+        clock: Arc::clone(&deps.clock),
         quotas: quotas.clone(),
         meter: deps.meter.clone(),
     });

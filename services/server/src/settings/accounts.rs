@@ -18,19 +18,19 @@ const ACCOUNTS_MAX: usize = 1024;
 #[serde(transparent)]
 pub struct AccountsSettings(pub BTreeMap<String, AccountSettings>);
 
-/// A section `accounts.NAME`: one key or two, each given here or in a file.
+/// A section `accounts.NAME`: one key or two, each given in the settings or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountSettings {
     /// A key, in base64. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub key1: Option<Secret>,
+    pub key1: Option<SecretSetting>,
     /// A file with a key, in base64. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key1_file: Option<PathBuf>,
     /// A second key, as good as the first. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub key2: Option<Secret>,
+    pub key2: Option<SecretSetting>,
     /// A file with a second key. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key2_file: Option<PathBuf>,
@@ -41,18 +41,18 @@ pub struct AccountSettings {
 /// A text that never shows: not in logs, and not when settings are printed.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(pub String);
+pub struct SecretSetting(pub String);
 
 /// Printed instead of a secret. Not base64, so that it is never a valid key.
 const REDACTED: &str = "(redacted)";
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(REDACTED)
     }
 }
 
-impl Serialize for Secret {
+impl Serialize for SecretSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(REDACTED)
     }
@@ -60,7 +60,9 @@ impl Serialize for Secret {
 
 impl AccountSettings {
     /// The keys: their names, and where they are.
-    pub fn keys(&self) -> impl Iterator<Item = (&'static str, Option<&Secret>, Option<&PathBuf>)> {
+    pub fn keys(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, Option<&SecretSetting>, Option<&PathBuf>)> {
         let keys = [
             ("key1", self.key1.as_ref(), self.key1_file.as_ref()),
             ("key2", self.key2.as_ref(), self.key2_file.as_ref()),
@@ -138,7 +140,7 @@ pub(crate) fn has_development(server: &ServerSettings, development: DevelopmentA
     }
 }
 
-/// The listeners for calls that others can reach: key and address. One is enough to expose a public
+/// The listeners for calls that are not on loopback: key and address. One is enough to expose a public
 /// key.
 fn reachable(server: &ServerSettings) -> Vec<String> {
     let calls = server.calls().into_iter();

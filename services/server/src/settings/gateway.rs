@@ -1,4 +1,4 @@
-//! Upstream configuration: where the gateway reaches roles that are not in its process, and how.
+//! Upstream configuration: the endpoints of roles that are not in the process of the gateway, and their TLS.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct GatewaySettings {
     #[serde(flatten)]
     pub endpoints: PerRole<EndpointText>,
     /// Where the development account exists, whose key is public: `loopback`, `off` or
-    /// `anywhere`. Default: `loopback`, which is `off` where others can reach the listener.
+    /// `anywhere`. Default: `loopback`, which is `off` where the listener is not on loopback.
     #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
     /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
@@ -112,11 +112,11 @@ text!(ServerName);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DevelopmentAccount {
-    /// On a listener that only this machine reaches.
+    /// On a loopback listener.
     Loopback,
     /// Nowhere.
     Off,
-    /// On every listener. Calls without credentials are still taken from this machine only.
+    /// On every listener. Calls without credentials are still accepted from this machine only.
     Anywhere,
 }
 
@@ -135,22 +135,22 @@ impl Default for GatewaySettings {
 
 impl GatewaySettings {
     /// What is wrong with the section for a process with these of the roles, each with its key.
-    pub(super) fn problems(&self, here: &Roles, roles: &[RoleSpec]) -> Vec<String> {
+    pub(super) fn problems(&self, local: &Roles, roles: &[RoleSpec]) -> Vec<String> {
         let rules = [
             ("connections", wide(self.connections), 1..=CONNECTIONS_MAX),
             ("waiting_calls_max", wide(self.waiting_calls_max), 1..=WAITING_CALLS_MAX),
             ("wait_ms", self.wait_ms, 0..=WAIT_MS_MAX),
         ];
         let mut problems = outside("gateway", rules);
-        if here.has(GATEWAY.name) {
+        if local.has(GATEWAY.name) {
             let is_missing = |role: &&RoleSpec| {
-                let is_reached = here.has(role.name) || self.endpoints.get(role.name).is_some();
-                role.is_required && !is_reached
+                let has_upstream = local.has(role.name) || self.endpoints.get(role.name).is_some();
+                role.is_required && !has_upstream
             };
             let missing = roles.iter().filter(is_missing).map(|role| {
                 let (key, name) = (EndpointText::full_key(role.name), role.name);
                 format!(
-                    "{key}: required, since the role {name} is not in this process: roles=`{here}`"
+                    "{key}: required, since the role {name} is not in this process: roles=`{local}`"
                 )
             });
             problems.extend(missing);

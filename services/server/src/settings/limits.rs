@@ -7,7 +7,7 @@ use super::{outside, wide};
 
 /// Most calls, and most connections, at a time: about as many sockets as Linux gives a process, and
 /// far more than its memory holds.
-const PLACES_MAX: u64 = 1_000_000;
+const SLOTS_MAX: u64 = 1_000_000;
 /// Most bytes of bodies at a time: a tebibyte.
 const BODY_BYTES_MAX: u64 = 1 << 40;
 /// Longest setting for the time in which a request, or a piece of a response, has to be transferred:
@@ -26,13 +26,16 @@ const SILENCE_SECONDS_MAX: u64 = 3600;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
     /// Most calls at a time; more are refused at once. Streams may be half of them; calls that may
-    /// wait for a message have as many places of their own. 1 to 1000000. Default: 1024.
+    /// wait for a message have as many slots of their own. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
     /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message, and
     /// at most 1 TiB. Default: 256 MiB.
     pub body_bytes_max: usize,
-    /// Most connections at a time; more are closed at once. 1 to 1000000. Default: 4096.
+    /// Most connections of callers at a time, on all listeners; fewer where the process may have few
+    /// descriptors. At the limit the peer with the most connections gives way: a peer is an IPv4
+    /// address or an IPv6 network of 64 bits. An eighth may be in a TLS handshake. 1 to 1000000.
+    /// Default: 4096.
     pub connections_max: usize,
     /// Most calls at a time on one connection; more wait at the client. 1 to 1000000. Default: 256.
     pub calls_per_connection_max: u32,
@@ -48,9 +51,9 @@ pub struct LimitSettings {
     /// How long a client of HTTP/1 may take for the head of a request, from the end of the answer
     /// before it on, in seconds, 1 to 3600. Default: 60.
     pub head_within_seconds: u64,
-    /// Longest time until a request that is one message is here, in seconds, 1 to 3600. Default: 20.
+    /// Longest time until a request that is one message has arrived, in seconds, 1 to 3600. Default: 20.
     pub request_within_seconds: u64,
-    /// How long a client may take nothing of an answer that is there for it, and the time in which
+    /// How long a client may read nothing of a response that is ready for it, and the time in which
     /// it has to take 64 KiB of it, in seconds, 1 to 3600. Default: 60.
     pub reader_within_seconds: u64,
     /// Longest time until an answer begins, in seconds, 1 to 110. Default: 60.
@@ -78,15 +81,15 @@ impl Default for LimitSettings {
 impl LimitSettings {
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        let (places, transfer) = (1..=PLACES_MAX, 1..=TRANSFER_SECONDS_MAX);
+        let (slots, transfer) = (1..=SLOTS_MAX, 1..=TRANSFER_SECONDS_MAX);
         let per_connection = u64::from(self.calls_per_connection_max);
         let (age, silence) = (CONNECTION_AGE_SECONDS_MAX, 1..=SILENCE_SECONDS_MAX);
         let bytes = wide(2 * MESSAGE_BYTES_MAX)..=BODY_BYTES_MAX;
         let rules = [
-            ("calls_max", wide(self.calls_max), places.clone()),
+            ("calls_max", wide(self.calls_max), slots.clone()),
             ("body_bytes_max", wide(self.body_bytes_max), bytes),
-            ("connections_max", wide(self.connections_max), places.clone()),
-            ("calls_per_connection_max", per_connection, places),
+            ("connections_max", wide(self.connections_max), slots.clone()),
+            ("calls_per_connection_max", per_connection, slots),
             ("connection_age_seconds", self.connection_age_seconds, 1..=age),
             ("connection_grace_seconds", self.connection_grace_seconds, 0..=age),
             ("keepalive_seconds", self.keepalive_seconds, silence.clone()),

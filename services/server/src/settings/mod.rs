@@ -1,4 +1,4 @@
-//! Settings: one file for each section. Everything here is plain data; live parts are passed beside
+//! Settings: one file for each section. Everything in it is plain data; live parts are passed beside
 //! it.
 
 mod accounts;
@@ -21,13 +21,13 @@ use trestle_runtime::{
 use crate::roles::{ROLES, RoleSpec};
 
 pub use self::{
-    accounts::{AccountSettings, AccountsSettings, Secret},
+    accounts::{AccountSettings, AccountsSettings, SecretSetting},
     gateway::{DevelopmentAccount, EndpointText, GatewaySettings, RoleTlsSettings, ServerName},
     limits::LimitSettings,
     per_role::{PerRole, RoleKey},
     quotas::{QuotaNumbers, QuotaSettings},
     server::{Listen, ServerSettings},
-    storage::{Durability, StorageSettings},
+    storage::{DurabilitySetting, StorageSettings},
     tls::{ClientAuth, TlsSettings},
 };
 
@@ -51,7 +51,7 @@ pub struct Settings {
     /// The accounts.
     #[serde(default)]
     pub accounts: AccountsSettings,
-    /// Where the gateway reaches roles that are not in this process.
+    /// The endpoints of roles that are not in this process.
     pub gateway: GatewaySettings,
     /// The bounds of load.
     pub limits: LimitSettings,
@@ -141,11 +141,11 @@ impl Settings {
 }
 
 /// A number of a section: its key, what it is, and its range.
-type Rule = (&'static str, u64, RangeInclusive<u64>);
+type NumberRule = (&'static str, u64, RangeInclusive<u64>);
 
 /// The problems of the numbers of a section that are not in their ranges.
-fn outside(section: &str, rules: impl IntoIterator<Item = Rule>) -> Vec<String> {
-    let problem = |(key, value, range): Rule| {
+fn outside(section: &str, rules: impl IntoIterator<Item = NumberRule>) -> Vec<String> {
+    let problem = |(key, value, range): NumberRule| {
         let rule = format!("must be {} to {}", range.start(), range.end());
         (!range.contains(&value)).then(|| format!("{section}.{key}: {rule}: value=`{value}`"))
     };

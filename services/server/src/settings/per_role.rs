@@ -1,5 +1,5 @@
 //! Keys that a section has once for each role, such as `azure_table` and `azure_queue`: flattened
-//! into the section, so that a role adds its keys without a field here.
+//! into the section, so that a role adds its keys without a field of its own.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData, str::FromStr};
 
@@ -88,13 +88,13 @@ where
     T: RoleKey + FromStr<Err: fmt::Display>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Keys(PhantomData))
+        deserializer.deserialize_map(PerRoleVisitor(PhantomData))
     }
 }
 
-struct Keys<T>(PhantomData<T>);
+struct PerRoleVisitor<T>(PhantomData<T>);
 
-impl<'de, T> Visitor<'de> for Keys<T>
+impl<'de, T> Visitor<'de> for PerRoleVisitor<T>
 where
     T: RoleKey + FromStr<Err: fmt::Display>,
 {
@@ -106,7 +106,7 @@ where
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PerRole<T>, A::Error> {
         let mut read = PerRole::default();
-        while let Some((key, Text(text))) = map.next_entry::<String, Text>()? {
+        while let Some((key, ScalarText(text))) = map.next_entry::<String, ScalarText>()? {
             let role = key.strip_prefix(T::PREFIX).and_then(|role| role.strip_suffix(T::SUFFIX));
             match role.map(|role| (role, text.parse())) {
                 Some((role, Ok(value))) => read.set(role, value),
@@ -121,9 +121,9 @@ where
 }
 
 /// Any value, as text: numbers as they are written, and a section as nothing that could be parsed.
-struct Text(String);
+struct ScalarText(String);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for ScalarText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]

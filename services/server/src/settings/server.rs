@@ -80,7 +80,7 @@ pub struct ServerSettings {
     /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
     #[serde(deserialize_with = "address")]
     pub admin: SocketAddr,
-    /// Listen without encryption where others can reach it. Default: no, and such an address is
+    /// Listen without encryption on addresses that are not loopback. Default: no, and such an address is
     /// refused.
     pub allow_plaintext: bool,
     /// Let another process of the same user listen at the same addresses, if it has this setting too:
@@ -146,7 +146,7 @@ impl ServerSettings {
         std::iter::once(("server.listen".to_owned(), self.listen)).chain(azure).collect()
     }
 
-    /// The listeners that others can reach and that are not encrypted: key and address.
+    /// The listeners that are neither on loopback nor encrypted: key and address.
     #[must_use]
     pub fn exposed(&self, tls: &TlsSettings) -> Vec<(String, SocketAddr)> {
         let of_calls = |(key, address)| (key, address, tls.grpc().is_some());
@@ -177,7 +177,7 @@ impl ServerSettings {
                 _ => "tls.cert_file and tls.key_file",
             };
             problems.push(format!(
-                "{key}: others can reach this address and nothing is encrypted; set {encrypt}, or \
+                "{key}: this address is not loopback and nothing is encrypted; set {encrypt}, or \
                  ask for plain text with --allow-plaintext or server.allow_plaintext = true: \
                  value=`{address}`"
             ));

@@ -1,8 +1,9 @@
 //! The store.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+use trestle_kv::MIN_FREE_BYTES_MIN;
 use trestle_runtime::config::choice;
 
 use super::outside;
@@ -10,29 +11,35 @@ use super::outside;
 /// Longest setting for the time between syncs: an hour.
 const SYNC_EVERY_MS_MAX: u64 = 3_600_000;
 
+/// Two memtables at least, and no more than what a recovery after a crash reads in seconds.
+const WRITE_BUFFER_BYTES: RangeInclusive<u64> = 32 * 1024 * 1024..=4 * 1024 * 1024 * 1024;
+
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StorageSettings {
     /// Data directory; created if it does not exist. Default: `./data`.
     pub data_dir: PathBuf,
-    /// Store everything in memory; all data is lost when the process ends. Default: no.
+    /// Store everything in memory; no data survives the process. Default: no.
     pub ephemeral: bool,
     /// When a write is answered. Default: `always`.
     #[serde(deserialize_with = "choice")]
-    pub durability: Durability,
+    pub durability: DurabilitySetting,
     /// With durability `interval`: time between syncs, in milliseconds, 1 to 3600000. Default:
     /// 1000.
     pub sync_every_ms: u64,
     /// Memory for the block cache, in bytes. Default: 128 MiB.
     pub cache_bytes: u64,
-    /// Free disk space under which only deletes are accepted, in bytes. Default: 512 MiB.
+    /// Most bytes of writes in memory that wait to be flushed, over all tables and queues, 32 MiB to 4 GiB. Default:
+    /// 96 MiB.
+    pub write_buffer_bytes: u64,
+    /// Free disk space under which only deletes are accepted, in bytes, at least 64 MiB. Default: 512 MiB.
     pub min_free_bytes: u64,
 }
 
 /// When a write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Durability {
+pub enum DurabilitySetting {
     /// When it is on stable storage.
     Always,
     /// At once; it is on stable storage after the interval.
@@ -46,9 +53,10 @@ impl Default for StorageSettings {
         Self {
             data_dir: "./data".into(),
             ephemeral: false,
-            durability: Durability::Always,
+            durability: DurabilitySetting::Always,
             sync_every_ms: 1000,
             cache_bytes: 128 * 1024 * 1024,
+            write_buffer_bytes: 96 * 1024 * 1024,
             min_free_bytes: 512 * 1024 * 1024,
         }
     }
@@ -57,6 +65,19 @@ impl Default for StorageSettings {
 impl StorageSettings {
     /// What is wrong with the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        outside("storage", [("sync_every_ms", self.sync_every_ms, 1..=SYNC_EVERY_MS_MAX)])
+        let mut problems = outside(
+            "storage",
+            [
+                ("sync_every_ms", self.sync_every_ms, 1..=SYNC_EVERY_MS_MAX),
+                ("write_buffer_bytes", self.write_buffer_bytes, WRITE_BUFFER_BYTES),
+            ],
+        );
+        if self.min_free_bytes < MIN_FREE_BYTES_MIN {
+            let found = self.min_free_bytes;
+            problems.push(format!(
+                "storage.min_free_bytes: must be at least {MIN_FREE_BYTES_MIN}, so that a flush fits: value=`{found}`"
+            ));
+        }
+        problems
     }
 }

@@ -38,8 +38,8 @@ impl World {
     fn in_two_processes(variables: &[(&str, &str)]) -> Self {
         let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);
         let endpoint = table.endpoint();
-        let reached = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
-        let gateway = Serving::start(&["--roles", "gateway"], &[variables, &reached].concat());
+        let endpoints = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+        let gateway = Serving::start(&["--roles", "gateway"], &[variables, &endpoints].concat());
         Self { gateway, table: Some(table) }
     }
 
@@ -264,7 +264,7 @@ fn signed<T>(id: &str, scope: Scope, permissions: &str, message: T) -> (Request<
 async fn a_line_contains_the_kind_of_credential_and_never_the_credential() {
     let world = World::in_two_processes(&JSON);
     let mut client = world.client().await;
-    let table = Scope::Table { name: "Orders".to_owned(), range: KeyRange::default() };
+    let table = Scope::of_table("Orders", &KeyRange::default());
     let account = Scope::Account {
         services: "t".to_owned(),
         resource_types: "o".to_owned(),
@@ -422,11 +422,11 @@ async fn logs_no_line_without_the_setting() {
 async fn a_client_of_the_gateway_receives_no_call_statistics() {
     let world = World::in_two_processes(&JSON);
     let mut client = world.client().await;
-    let mut asking = request("asking", get("1"));
-    asking.metadata_mut().insert("trestle-facts", "1".parse().unwrap());
-    let refused = client.get_entity(asking).await.unwrap_err();
+    let mut forged = request("forged", get("1"));
+    forged.metadata_mut().insert("trestle-statistics", "1".parse().unwrap());
+    let refused = client.get_entity(forged).await.unwrap_err();
     drop(client);
     world.end().await;
 
-    assert!(refused.metadata().get_bin("trestle-facts-bin").is_none(), "{refused:?}");
+    assert!(refused.metadata().get_bin("trestle-statistics-bin").is_none(), "{refused:?}");
 }

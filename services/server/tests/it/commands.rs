@@ -47,20 +47,20 @@ fn printed_settings_and_errors_never_contain_a_key() {
 
 #[test]
 fn a_public_address_needs_an_account() {
-    let reached_at = |listener: &str, more: &[(&str, &str)]| {
+    let config_on = |listener: &str, more: &[(&str, &str)]| {
         let mut command = trestle(&["config", "print", listener, "0.0.0.0:0"]);
         output(command.env("TRESTLE__SERVER__ALLOW_PLAINTEXT", "true").envs(more.iter().copied()))
     };
-    let reached = |more: &[(&str, &str)]| reached_at("--listen", more);
+    let config_on_grpc = |more: &[(&str, &str)]| config_on("--listen", more);
 
-    let alone = reached(&[]);
-    let by_tables = reached_at("--azure-table", &[]);
-    let by_queues = reached_at("--azure-queue", &[]);
+    let alone = config_on_grpc(&[]);
+    let by_tables = config_on("--azure-table", &[]);
+    let by_queues = config_on("--azure-queue", &[]);
     let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
     let without = output(trestle(&["config", "print"]).envs(off));
-    let anywhere = reached(&[("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere")]);
+    let anywhere = config_on_grpc(&[("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere")]);
     let key = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
-    let named = reached(&[("TRESTLE__ACCOUNTS__ACME__KEY1", key)]);
+    let named = config_on_grpc(&[("TRESTLE__ACCOUNTS__ACME__KEY1", key)]);
 
     for refused in [alone, by_tables, by_queues, without] {
         assert_eq!(code(&refused), Some(2));
@@ -75,7 +75,7 @@ fn rejects_each_kind_of_invalid_configuration_with_its_exit_code() {
     let plaintext = output(&mut trestle(&["serve", "--listen", "0.0.0.0:0"]));
     let alone = output(&mut trestle(&["serve", "--roles", "gateway"]));
     let first = Serving::start(&["--ephemeral"], &[]);
-    let taken = output(&mut trestle(&["serve", "--ephemeral", "--listen", &first.grpc]));
+    let occupied = output(&mut trestle(&["serve", "--ephemeral", "--listen", &first.grpc]));
 
     assert_eq!(code(&unknown), Some(2));
     assert!(errors(&unknown).contains("server.listn"), "{}", errors(&unknown));
@@ -83,9 +83,9 @@ fn rejects_each_kind_of_invalid_configuration_with_its_exit_code() {
     assert!(errors(&plaintext).contains("--allow-plaintext"), "{}", errors(&plaintext));
     assert_eq!(code(&alone), Some(2));
     assert!(errors(&alone).contains("gateway.table_endpoint"), "{}", errors(&alone));
-    assert_eq!(code(&taken), Some(5));
-    assert!(errors(&taken).contains(&first.grpc), "{}", errors(&taken));
-    for refused in [unknown, plaintext, alone, taken] {
+    assert_eq!(code(&occupied), Some(5));
+    assert!(errors(&occupied).contains(&first.grpc), "{}", errors(&occupied));
+    for refused in [unknown, plaintext, alone, occupied] {
         assert!(refused.stdout.is_empty(), "reported that it is ready");
     }
 }
@@ -95,24 +95,27 @@ fn a_public_address_needs_tls_or_permission_for_plaintext() {
     let pair = [("TRESTLE__TLS__CERT_FILE", "c.pem"), ("TRESTLE__TLS__KEY_FILE", "k.pem")];
     let admin = ("TRESTLE__TLS__ADMIN", "true");
     let (listen, other) = (["--listen", "0.0.0.0:0"], ["--admin", "[::]:0"]);
-    let asked = |arguments: &[&str], variables: &[(&str, &str)]| {
+    let config_print = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = trestle(&[&["config", "print"], arguments].concat());
         command.env("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere");
         output(command.envs(variables.iter().copied()))
     };
 
     let allowed = [
-        asked(&listen, &pair),
-        asked(&[listen, other].concat(), &[pair[0], pair[1], admin]),
-        asked(&[&listen[..], &other, &["--allow-plaintext"]].concat(), &[]),
+        config_print(&listen, &pair),
+        config_print(&[listen, other].concat(), &[pair[0], pair[1], admin]),
+        config_print(&[&listen[..], &other, &["--allow-plaintext"]].concat(), &[]),
     ];
     let refused = [
-        (asked(&listen, &[]), "server.listen"),
-        (asked(&other, &pair), "server.admin"),
-        (asked(&listen, &pair[..1]), "tls.key_file"),
-        (asked(&[], &[("TRESTLE__TLS__CLIENT_CERTIFICATES", "required")]), "tls.client_ca_file"),
-        (asked(&[], &[admin]), "tls.admin"),
-        (asked(&[], &[("TRESTLE__LIMITS__BODY_BYTES_MAX", "1")]), "limits.body_bytes_max"),
+        (config_print(&listen, &[]), "server.listen"),
+        (config_print(&other, &pair), "server.admin"),
+        (config_print(&listen, &pair[..1]), "tls.key_file"),
+        (
+            config_print(&[], &[("TRESTLE__TLS__CLIENT_CERTIFICATES", "required")]),
+            "tls.client_ca_file",
+        ),
+        (config_print(&[], &[admin]), "tls.admin"),
+        (config_print(&[], &[("TRESTLE__LIMITS__BODY_BYTES_MAX", "1")]), "limits.body_bytes_max"),
     ];
 
     for allowed in allowed {
@@ -145,7 +148,7 @@ fn a_data_directory_is_locked_by_one_process_until_it_ends() {
 }
 
 #[test]
-fn rejects_a_store_that_lost_a_file_since_a_clean_shutdown_and_names_it() {
+fn rejects_a_store_with_a_missing_file_after_a_clean_shutdown_and_names_it() {
     let directory = tempfile::tempdir().unwrap();
     let arguments = ["--data-dir", directory.path().to_str().unwrap()];
     let server = Serving::start(&arguments, &[]);
@@ -172,21 +175,21 @@ fn rejects_a_store_that_lost_a_file_since_a_clean_shutdown_and_names_it() {
 #[test]
 fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
     let server = Serving::start(&["--ephemeral"], &[]);
-    let ask = |endpoint: &str, service: &str| {
+    let check = |endpoint: &str, service: &str| {
         let arguments = ["healthcheck", "--endpoint", endpoint, "--service", service];
         output(&mut trestle(&arguments))
     };
     let endpoint = server.endpoint();
 
-    let whole = ask(&endpoint, "");
-    let table = ask(&endpoint, "trestle.table.v1.TableService");
-    let nobody = ask(&endpoint, "nobody");
+    let whole = check(&endpoint, "");
+    let table = check(&endpoint, "trestle.table.v1.TableService");
+    let unknown_service = check(&endpoint, "nobody");
     let configured = output(trestle(&["healthcheck"]).env("TRESTLE__SERVER__LISTEN", &server.grpc));
     server.terminate();
     server.wait();
-    let gone = ask(&endpoint, "");
+    let stopped = check(&endpoint, "");
 
     assert_eq!([code(&whole), code(&table), code(&configured)], [Some(0); 3]);
-    assert_eq!([code(&nobody), code(&gone)], [Some(1); 2]);
-    assert!(errors(&gone).contains(&endpoint), "{}", errors(&gone));
+    assert_eq!([code(&unknown_service), code(&stopped)], [Some(1); 2]);
+    assert!(errors(&stopped).contains(&endpoint), "{}", errors(&stopped));
 }

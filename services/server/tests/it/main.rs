@@ -4,8 +4,9 @@
 
 mod access;
 mod commands;
+mod descriptors;
+mod invalid_settings;
 mod process;
-mod refusals;
 mod roles;
 mod serving;
 mod upstream;

@@ -12,9 +12,20 @@ pub(crate) fn trestle(arguments: &[&str]) -> Command {
     command
 }
 
+/// The same, in a process that may have this many descriptors at most.
+pub(crate) fn limited(descriptors: usize, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_trestle")]).env_clear().args(arguments);
+    command
+}
+
 pub(crate) fn output(command: &mut Command) -> Output {
     command.output().unwrap()
 }
+
+/// Serves on free ports.
+pub(crate) const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
 
 /// A serving process. Killed when dropped.
 pub(crate) struct Serving {
@@ -27,8 +38,11 @@ impl Serving {
     /// Starts `trestle serve` on free ports, with more arguments and variables, and waits until it
     /// is ready.
     pub(crate) fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-        let mut command = trestle(&[&ports, arguments].concat());
+        Self::launch(trestle(&[&SERVE, arguments].concat()), variables)
+    }
+
+    /// The same for a command with [`SERVE`].
+    pub(crate) fn launch(mut command: Command, variables: &[(&str, &str)]) -> Self {
         command.env("TRESTLE__SERVER__AZURE_TABLE", "off");
         command.env("TRESTLE__SERVER__AZURE_QUEUE", "off");
         command.envs(variables.iter().copied());
@@ -49,6 +63,18 @@ impl Serving {
 
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.grpc)
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_running(&self) -> bool {
+        // A process that ended and was not waited for has no memory.
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        status.contains("VmRSS:")
+    }
+
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
     /// Sends SIGTERM, as an orchestrator does.

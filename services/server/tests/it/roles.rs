@@ -8,7 +8,7 @@ use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tonic::{Request, body::Body, client::Grpc};
 use tower::service_fn;
 use trestle::{
-    compose::{Deps, Node, compose},
+    compose::{Node, NodeDeps, compose},
     roles::{Build, BuiltRole, GATEWAY, QUEUE, RoleSpec, TABLE},
     running::{Listeners, Running},
     settings::Settings,
@@ -24,7 +24,7 @@ const ECHO: RoleSpec = RoleSpec {
     keyspaces: &[],
     cors: None,
     build: Build::Service(|_| {
-        let echo = |call: layer::Request| -> layer::Answer {
+        let echo = |call: layer::Request| -> layer::ResponseFuture {
             Box::pin(async move {
                 let body = http_body_util::BodyExt::with_trailers(call.into_body(), async {
                     let ok = ("grpc-status".parse().unwrap(), "0".parse().unwrap());
@@ -48,7 +48,7 @@ async fn node(roles: &[RoleSpec], variables: &[(&str, &str)]) -> (Node, Settings
     let variable = |(name, value): (String, &str)| (format!("TRESTLE__{name}"), value.to_owned());
     let environment = free.into_iter().chain(given).map(variable).collect();
     let settings = Settings::load(roles, Sources { environment, ..Sources::default() }).unwrap();
-    let deps = Deps {
+    let deps = NodeDeps {
         engine: Some(Arc::new(trestle_kv::MemoryEngine::new(trestle_table::KEYSPACES))),
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("test"),
@@ -82,8 +82,8 @@ async fn serves_a_new_role_alone_and_behind_a_gateway() {
     let endpoint = format!("http://{}", listeners.grpc().unwrap());
     let running = Running::start(alone, listeners, &settings, Exposition::default());
 
-    let reached = [("SERVER__ROLES", "gateway"), ("GATEWAY__ECHO_ENDPOINT", &endpoint)];
-    let (gateway, _) = node(ROLES, &reached).await;
+    let endpoints = [("SERVER__ROLES", "gateway"), ("GATEWAY__ECHO_ENDPOINT", &endpoint)];
+    let (gateway, _) = node(ROLES, &endpoints).await;
 
     assert_eq!(echoed(&gateway).await, "hello");
     drop(gateway);

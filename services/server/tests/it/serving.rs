@@ -1,9 +1,12 @@
 //! A node in process: its health when its store stops, and its shutdown.
 
 use std::{
+    convert::Infallible,
+    future::{Ready, ready},
     io::{Read as _, Write as _},
     net::TcpStream,
     sync::{Arc, Mutex},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -14,7 +17,7 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use trestle::{
-    compose::{Deps, Node, compose},
+    compose::{Node, NodeDeps, compose},
     roles::ROLES,
     running::{Listeners, Running},
     settings::Settings,
@@ -32,7 +35,10 @@ use trestle_proto::table::v1::{
 };
 use trestle_runtime::{config::Sources, openmetrics::Exposition};
 use trestle_service::{
-    access::AccessLog, clock::SystemClock, layer::CallService, propagation::Traces,
+    access::AccessLog,
+    clock::SystemClock,
+    layer::{CallService, Request, Response},
+    propagation::Traces,
 };
 
 use crate::process::Serving;
@@ -41,6 +47,7 @@ use crate::process::Serving;
 struct Stoppable {
     inner: MemoryEngine,
     stopped: Mutex<Option<Arc<str>>>,
+    is_space_short: std::sync::atomic::AtomicBool,
 }
 
 #[async_trait]
@@ -62,7 +69,11 @@ impl Engine for Stoppable {
     }
 
     fn status(&self) -> EngineStatus {
-        EngineStatus { stopped: self.stopped.lock().unwrap().clone(), ..self.inner.status() }
+        EngineStatus {
+            stopped: self.stopped.lock().unwrap().clone(),
+            is_space_short: self.is_space_short.load(std::sync::atomic::Ordering::SeqCst),
+            ..self.inner.status()
+        }
     }
 }
 
@@ -75,7 +86,7 @@ fn settings(variables: &[(&str, &str)]) -> Settings {
 }
 
 async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
-    let deps = Deps {
+    let deps = NodeDeps {
         engine: Some(engine),
         clock: Arc::new(SystemClock),
         meter: SdkMeterProvider::builder().build().meter("test"),
@@ -130,6 +141,7 @@ async fn a_stopped_store_sets_the_node_to_not_serving() {
     let engine = Arc::new(Stoppable {
         inner: MemoryEngine::new(trestle::storage::keyspaces()),
         stopped: Mutex::default(),
+        is_space_short: Default::default(),
     });
     let node = node_on(engine.clone(), &[]).await;
     let (health, routes) = (node.health.clone(), node.routes.clone());
@@ -152,14 +164,68 @@ async fn a_stopped_store_sets_the_node_to_not_serving() {
     running.stop().await;
 }
 
+/// A service that a listener cannot use: the copy for the first connection panics.
+struct Brittle;
+
+impl Clone for Brittle {
+    fn clone(&self) -> Self {
+        panic!("a defect");
+    }
+}
+
+impl tower::Service<Request> for Brittle {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Ready<Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request) -> Self::Future {
+        ready(Ok(tonic::Status::ok("").into_http()))
+    }
+}
+
+#[tokio::test]
+async fn a_store_short_of_disk_space_stays_ready_and_says_that_it_is_read_only() {
+    let engine = Arc::new(Stoppable {
+        inner: MemoryEngine::new(trestle::storage::keyspaces()),
+        stopped: Mutex::default(),
+        is_space_short: Default::default(),
+    });
+    let node = node_on(engine.clone(), &[]).await;
+    let health = node.health.clone();
+    let settings = settings(&[]);
+    let listeners = Listeners::bind(&settings).await.unwrap();
+    let endpoint = format!("http://{}", listeners.grpc().unwrap());
+    let running = Running::start(node, listeners, &settings, Exposition::default());
+    let tls = trestle_cli::TlsArgs::default();
+    let checked = || trestle::healthcheck::check(&endpoint, &tls, String::new());
+    let before = checked().await;
+
+    engine.is_space_short.store(true, std::sync::atomic::Ordering::SeqCst);
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    while health.limitations().is_empty() && std::time::Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    assert_eq!(before, Ok(None));
+    assert_eq!(checked().await, Ok(Some("read-only: disk")));
+    assert_eq!(health.problems(), [""; 0]);
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn reports_a_listener_that_fails() {
-    // More than a semaphore supports, which the settings would reject: the listener panics.
-    let mut settings = settings(&[]);
-    settings.limits.connections_max = usize::MAX;
+    let settings = settings(&[]);
     let listeners = Listeners::bind(&settings).await.unwrap();
-    let running = Running::start(node(&[]).await, listeners, &settings, Exposition::default());
+    let address = listeners.grpc().unwrap();
+    let mut node = node(&[]).await;
+    node.routes = CallService::new(Brittle);
+    let running = Running::start(node, listeners, &settings, Exposition::default());
     let watchdog = running.watchdog();
+    let _client = TcpStream::connect(address).unwrap();
 
     let failure = tokio::time::timeout(Duration::from_secs(10), watchdog.failure()).await;
     running.stop().await;
@@ -251,15 +317,33 @@ async fn a_second_signal_does_not_wait_for_calls() {
 #[tokio::test]
 async fn a_second_signal_without_calls_in_flight_is_a_clean_shutdown() {
     let server = Serving::start(&["--ephemeral"], &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", "5000")]);
+    let mut client = TcpStream::connect(&server.grpc).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    // It counts once it is accepted.
+    client.read_exact(&mut [0; 8]).unwrap();
     let began = std::time::Instant::now();
 
     server.terminate();
     tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(server.is_running(), "a connected client has to see the notice");
+    drop(client);
     server.terminate();
     let (status, log) = server.wait();
 
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_server_without_connections_stops_at_once() {
+    let server = Serving::start(&["--ephemeral"], &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", "5000")]);
+    let began = std::time::Instant::now();
+
+    server.terminate();
+    let (status, log) = server.wait();
+
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
 
 fn admin_page(server: &Serving, path: &str) -> String {
@@ -299,8 +383,8 @@ fn counts_every_failed_handshake_and_logs_them_at_a_bounded_rate() {
             && line.contains("error_type=\"protocol\"")
     });
     assert!(counted.is_some_and(|line| line.ends_with(" 3")), "{counted:?}: {metrics}");
-    let told: Vec<_> = log.lines().filter(|line| line.contains("handshake failed")).collect();
-    assert!(told.len() == 1 && told[0].contains("peer=127.0.0.1:"), "{told:?}");
+    let logged: Vec<_> = log.lines().filter(|line| line.contains("handshake failed")).collect();
+    assert!(logged.len() == 1 && logged[0].contains("peer=127.0.0.1:"), "{logged:?}");
 }
 
 #[test]
@@ -327,4 +411,32 @@ fn metrics_and_probes_are_on_the_admin_port() {
     ] {
         assert!(metrics.contains(name), "{name}: {metrics}");
     }
+}
+
+#[test]
+fn the_data_directory_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    let server = Serving::start(&["--data-dir", data.to_str().unwrap()], &[]);
+    server.terminate();
+    assert!(server.wait().0.success());
+
+    let mut directories = vec![data];
+    let mut files = 0;
+    while let Some(directory) = directories.pop() {
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700, "{}", directory.display());
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                files += 1;
+                assert_eq!(mode(&path), 0o600, "{}", path.display());
+            }
+        }
+    }
+    assert!(files > 10, "{files}");
 }

@@ -36,8 +36,8 @@ async fn seen(mut client: Client, table: &str) -> Result<String, (Code, String, 
     let table = answer.map(|answer| answer.into_inner().table.unwrap().name);
     table.map_err(|e| {
         let details = e.get_error_details();
-        let told = (details.error_info().unwrap().reason.clone(), details.bad_request());
-        (e.code(), e.message().to_owned(), format!("{told:?}"))
+        let detail = (details.error_info().unwrap().reason.clone(), details.bad_request());
+        (e.code(), e.message().to_owned(), format!("{detail:?}"))
     })
 }
 
@@ -137,8 +137,8 @@ async fn a_gateway_is_ready_when_its_upstream_service_is() {
     let serves = async |wanted: bool| {
         for _ in 0..100 {
             let (endpoint, tls) = (gateway.endpoint(), TlsArgs::default());
-            let asked = trestle::healthcheck::check(&endpoint, &tls, String::new()).await;
-            if asked.is_ok() == wanted {
+            let checked = trestle::healthcheck::check(&endpoint, &tls, String::new()).await;
+            if checked.is_ok() == wanted {
                 return true;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -8,7 +8,7 @@ use trestle_proto::table::v1::{
     self as proto, import_entities_request::Message, table_service_server::SERVICE_NAME,
 };
 use trestle_service::{
-    facts::Facts,
+    call_statistics::StatisticsRecorder,
     fault::{Fault, Reason, Violations},
     limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
     name::TableName,
@@ -52,7 +52,7 @@ pub(super) struct Import {
     access: EntityAccess,
     /// Position of the next entity in the stream.
     next_index: u64,
-    facts: Facts,
+    recorder: StatisticsRecorder,
 }
 
 impl Import {
@@ -60,9 +60,9 @@ impl Import {
         tables: Tables,
         writer: EntityWriter,
         access: EntityAccess,
-        facts: Facts,
+        recorder: StatisticsRecorder,
     ) -> Self {
-        Self { tables, writer, access, next_index: 0, facts }
+        Self { tables, writer, access, next_index: 0, recorder }
     }
 
     /// Responds to each chunk; ends with the stream, or at the first error of the whole call.
@@ -72,7 +72,7 @@ impl Import {
     ) -> ResponseStream<proto::ImportEntitiesResponse> {
         response_stream::spawn(|sender| async move {
             let spec = first_message(&mut messages).await?;
-            self.facts.note(|work| work.names(spec.table.as_str()));
+            self.recorder.record(|statistics| statistics.set_table(spec.table.as_str()));
             // A caller without the permission is denied before it sends entities.
             let table = self.tables.authorized(&self.access, &spec.table).await;
             table.and_then(|table| table.check_action(spec.action())).map_err(Fault::from)?;
@@ -95,7 +95,7 @@ impl Import {
         };
         let first_index = self.next_index;
         self.next_index += chunk.entities.len() as u64;
-        self.facts.note(|work| work.written = self.next_index);
+        self.recorder.record(|statistics| statistics.written = self.next_index);
         let (operations, mut results) = parse_chunk(spec, chunk, first_index)?;
         let (indexes, operations): (Vec<_>, Vec<_>) = operations.into_iter().unzip();
         let outcomes = self.write(spec, operations, sender).await?;

@@ -15,8 +15,8 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
 use trestle_service::{
-    clock::Ticks,
-    facts::Facts,
+    call_statistics::StatisticsRecorder,
+    clock::{Clock, Ticks},
     fault::{Fault, Violations},
     name::{AccountName, TableName},
     service_properties,
@@ -56,15 +56,20 @@ pub struct TableApi {
 }
 
 impl TableApi {
-    /// Serves the tables in `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>, throttle: Arc<Throttle>) -> Self {
+    /// Serves the tables in `engine`; `clock` is the wall clock.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        throttle: Arc<Throttle>,
+    ) -> Self {
+        let started_at = clock.now();
         Self {
-            tables: Tables::new(Arc::clone(&engine)),
+            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
             writer: EntityWriter::new(Arc::clone(&engine), Arc::clone(&throttle)),
-            reader: EntityReader::new(Arc::clone(&engine), Arc::clone(&throttle)),
+            reader: EntityReader::new(Arc::clone(&engine), clock, Arc::clone(&throttle)),
             settings: TableSettings::new(Arc::clone(&engine)),
             sweeper: DeletedTableSweeper::new(Arc::clone(&engine)),
-            started_at: engine.now(),
+            started_at,
             engine,
             throttle,
         }
@@ -117,7 +122,8 @@ impl TableApi {
 
 /// The caller of a request, whose names are recorded before anything is checked.
 fn caller_of<T: AccessLogFields>(request: &Request<T>) -> Result<Arc<Caller>, Fault> {
-    Facts::of(request.extensions()).note(|work| request.get_ref().record(work));
+    StatisticsRecorder::of(request.extensions())
+        .record(|statistics| request.get_ref().record(statistics));
     Caller::of(request)
 }
 
@@ -214,10 +220,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::GetEntityRequest>,
     ) -> Result<Response<proto::GetEntityResponse>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.authorize_entities(request).await?;
         let response = query::get(&self.reader, &access, message).await?;
-        record_cost(&facts, response.cost.as_ref());
+        record_cost(&recorder, response.cost.as_ref());
         Ok(Response::new(response))
     }
 
@@ -270,10 +276,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::QueryEntitiesRequest>,
     ) -> Result<Response<proto::QueryEntitiesResponse>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.authorize_entities(request).await?;
         let response = query::page(&self.reader, access, message).await?;
-        record_cost(&facts, response.cost.as_ref());
+        record_cost(&recorder, response.cost.as_ref());
         Ok(Response::new(response))
     }
 
@@ -281,9 +287,9 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::StreamEntitiesRequest>,
     ) -> Result<Response<Self::StreamEntitiesStream>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.authorize_entities(request).await?;
-        let stream = query::stream(&self.reader, access, message, facts).await?;
+        let stream = query::stream(&self.reader, access, message, recorder).await?;
         Ok(Response::new(stream))
     }
 
@@ -291,9 +297,10 @@ impl TableService for TableApi {
         &self,
         request: Request<Streaming<proto::ImportEntitiesRequest>>,
     ) -> Result<Response<Self::ImportEntitiesStream>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, messages) = self.authorize_entities(request).await?;
-        let import = import::Import::new(self.tables.clone(), self.writer.clone(), access, facts);
+        let import =
+            import::Import::new(self.tables.clone(), self.writer.clone(), access, recorder);
         Ok(Response::new(import.run(messages)))
     }
 
@@ -301,10 +308,10 @@ impl TableService for TableApi {
         &self,
         request: Request<proto::ExplainQueryRequest>,
     ) -> Result<Response<proto::ExplainQueryResponse>, Status> {
-        let facts = Facts::of(request.extensions());
+        let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.authorize_entities(request).await?;
         let response = query::explain(&self.reader, access, message).await?;
-        record_cost(&facts, response.cost.as_ref());
+        record_cost(&recorder, response.cost.as_ref());
         Ok(Response::new(response))
     }
 

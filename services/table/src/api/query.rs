@@ -3,7 +3,7 @@
 use tonic::Status;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
-    facts::Facts,
+    call_statistics::StatisticsRecorder,
     fault::{Fault, Reason, Violations},
     limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX, QUOTA_WAIT_MAX},
     name::TableName,
@@ -66,7 +66,7 @@ pub(super) async fn stream(
     reader: &EntityReader,
     access: EntityAccess,
     request: proto::StreamEntitiesRequest,
-    facts: Facts,
+    recorder: StatisticsRecorder,
 ) -> Result<ResponseStream<proto::StreamEntitiesResponse>, Fault> {
     let mut violations = Violations::default();
     let query = parse_query(request.table, request.filter, request.select, &mut violations);
@@ -77,7 +77,7 @@ pub(super) async fn stream(
         query: PlannedQuery::new(access, query),
         remaining: limit,
         token: request.resume_token,
-        facts,
+        recorder,
     };
     // The first message is read here, so that an error of the request fails the call itself.
     let first = stream.next().await?;
@@ -101,7 +101,7 @@ struct EntityStream {
     /// Entities that may still be sent.
     remaining: u64,
     token: String,
-    facts: Facts,
+    recorder: StatisticsRecorder,
 }
 
 impl EntityStream {
@@ -131,7 +131,7 @@ impl EntityStream {
         self.remaining = self.remaining.saturating_sub(cost.returned);
         self.token = next.filter(|_| self.remaining > 0).unwrap_or_default();
         let cost = Some(render_cost(self.query.plan().scope, cost));
-        record_cost(&self.facts, cost.as_ref());
+        record_cost(&self.recorder, cost.as_ref());
         Ok(proto::StreamEntitiesResponse { entities, resume_token: self.token.clone(), cost })
     }
 }

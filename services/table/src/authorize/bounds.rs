@@ -2,7 +2,15 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use trestle_identity::caller::{Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant};
+use trestle_identity::{
+    access_policy,
+    authorize::{
+        check_all_of, check_resource, check_resource_type, check_service, not_authorized,
+        wrong_service,
+    },
+    caller::{Authority, Caller, KeyRange, Letters, PolicyRef},
+    spec::TABLE,
+};
 use trestle_kv::order::compare_text;
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
@@ -11,7 +19,6 @@ use trestle_service::{
     name::{AccountName, TableName},
 };
 
-use super::{check_permissions, check_resource_type, check_service, denied, policy, wrong_service};
 use crate::entity::EntityKey;
 
 /// The resource type of entities.
@@ -49,6 +56,8 @@ impl EntityAction {
 #[derive(Debug, Clone)]
 pub(crate) struct EntityAccess {
     caller: Arc<Caller>,
+    /// None: every key.
+    range: Option<KeyRange>,
 }
 
 impl EntityAccess {
@@ -57,15 +66,20 @@ impl EntityAccess {
     /// # Errors
     /// When the caller has no permission on entities of any table.
     pub(crate) fn new(caller: Arc<Caller>) -> Result<Self, Fault> {
-        match &caller.authority {
-            Authority::Owner | Authority::Table(_) => {}
+        let range = match &caller.authority {
+            Authority::Owner => None,
             Authority::Account(grant) => {
-                check_service(grant)?;
+                check_service(grant, &TABLE)?;
                 check_resource_type(grant, OBJECT)?;
+                None
             }
-            Authority::Queue(_) => return Err(wrong_service()),
-        }
-        Ok(Self { caller })
+            Authority::Resource(grant) if grant.is_of(&TABLE) => {
+                let unknown = || not_authorized("the signature has bounds that are not supported");
+                Some(KeyRange::of_bounds(&grant.bounds).ok_or_else(unknown)?)
+            }
+            Authority::Resource(_) => return Err(wrong_service(&TABLE)),
+        };
+        Ok(Self { caller, range })
     }
 
     /// The account that the call works in.
@@ -75,19 +89,12 @@ impl EntityAccess {
 
     /// The key range of the caller, if it has one.
     pub(crate) fn range(&self) -> Option<&KeyRange> {
-        self.table_grant().map(|grant| &grant.range)
+        self.range.as_ref()
     }
 
     /// The stored access policy that [`EntityAccess::permissions`] needs, if any.
     pub(crate) fn policy(&self) -> Option<&PolicyRef> {
-        self.table_grant().and_then(|grant| grant.policy.as_ref())
-    }
-
-    fn table_grant(&self) -> Option<&TableGrant> {
-        match &self.caller.authority {
-            Authority::Table(grant) => Some(grant),
-            Authority::Owner | Authority::Account(_) | Authority::Queue(_) => None,
-        }
+        self.caller.authority.policy()
     }
 
     /// What the caller may do to the entities of `table`, which has these stored access policies.
@@ -100,20 +107,15 @@ impl EntityAccess {
         policies: &[AccessPolicy],
         now: Ticks,
     ) -> Result<EntityPermissions<'_>, Fault> {
-        match &self.caller.authority {
-            Authority::Owner => Ok(EntityPermissions { permissions: None, range: None }),
-            Authority::Account(grant) => {
-                Ok(EntityPermissions { permissions: Some(grant.permissions), range: None })
+        let permissions = match &self.caller.authority {
+            Authority::Owner => None,
+            Authority::Account(grant) => Some(grant.permissions),
+            Authority::Resource(grant) => {
+                check_resource(grant, &TABLE, &table.folded())?;
+                Some(access_policy::permissions(grant, policies, now)?)
             }
-            Authority::Table(grant) => {
-                if grant.table != table.folded() {
-                    return Err(denied("the signature is for another table"));
-                }
-                let permissions = policy::permissions(grant, policies, now)?;
-                Ok(EntityPermissions { permissions: Some(permissions), range: Some(&grant.range) })
-            }
-            Authority::Queue(_) => Err(wrong_service()),
-        }
+        };
+        Ok(EntityPermissions { permissions, range: self.range() })
     }
 }
 
@@ -132,7 +134,7 @@ impl EntityPermissions<'_> {
     /// # Errors
     /// The missing permission.
     pub(crate) fn check(&self, action: EntityAction) -> Result<(), Fault> {
-        self.permissions.map_or(Ok(()), |letters| check_permissions(letters, action.permissions()))
+        self.permissions.map_or(Ok(()), |letters| check_all_of(letters, action.permissions()))
     }
 
     /// Whether the caller may do this to this entity.
@@ -144,7 +146,7 @@ impl EntityPermissions<'_> {
         if self.range.is_none_or(|range| contains(range, key)) {
             return Ok(());
         }
-        Err(denied("the entity is outside of the key range of the signature"))
+        Err(not_authorized("the entity is outside of the key range of the signature"))
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use prost_types::Timestamp;
 use trestle_identity::{
-    caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, TableGrant},
+    caller::{AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, ResourceGrant},
     sas::START_SKEW,
+    spec::TABLE,
 };
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{
@@ -57,13 +58,9 @@ fn account(services: &str, resource_types: &str, permissions: &str) -> Arc<Calle
     }))
 }
 
-fn grant(permissions: &str) -> TableGrant {
-    TableGrant {
-        table: "orders".into(),
-        permissions: Some(letters(permissions)),
-        policy: None,
-        range: KeyRange::default(),
-    }
+fn grant(permissions: &str) -> ResourceGrant {
+    let permissions = Some(letters(permissions));
+    ResourceGrant { permissions, ..ResourceGrant::new(&TABLE, "", "orders") }
 }
 
 fn key(partition: &str, row: &str) -> EntityKey {
@@ -116,7 +113,7 @@ fn an_account_signature_permits_table_actions_by_its_letters() {
 #[test]
 fn only_owners_access_policies_and_table_signatures_only_entities() {
     let widest = account("bqtf", "sco", "rwdlacup");
-    let over_table = caller(Authority::Table(grant("raud")));
+    let over_table = caller(Authority::Resource(grant("raud")));
     let owner = caller(Authority::Owner);
 
     for action in TABLE_ACTIONS {
@@ -145,7 +142,7 @@ fn each_entity_action_requires_its_permissions() {
         for action in ACTIONS {
             let covers = required(action).chars().all(|letter| granted.contains(letter));
             let expected = (!covers).then_some(Reason::AuthorizationPermissionMismatch);
-            let over_table = caller(Authority::Table(grant(&granted)));
+            let over_table = caller(Authority::Resource(grant(&granted)));
             assert_eq!(outcome(over_table, &[], action), expected, "{granted} {action:?}");
             let over_account = account("t", "o", &granted);
             assert_eq!(outcome(over_account, &[], action), expected, "{granted} {action:?}");
@@ -186,14 +183,14 @@ fn reports_the_first_failed_check() {
         ("r", elsewhere, Some(Failure)),
         ("r", KeyRange::default(), None),
     ] {
-        let grant = TableGrant { range, ..grant(permissions) };
-        assert_eq!(outcome(caller(Authority::Table(grant)), &[], EntityAction::Read), expected);
+        let grant = ResourceGrant { bounds: range.to_fields(), ..grant(permissions) };
+        assert_eq!(outcome(caller(Authority::Resource(grant)), &[], EntityAction::Read), expected);
     }
 }
 
 #[test]
 fn a_table_signature_covers_only_its_table_in_any_case() {
-    let access = EntityAccess::new(caller(Authority::Table(grant("raud")))).expect("entities");
+    let access = EntityAccess::new(caller(Authority::Resource(grant("raud")))).expect("entities");
 
     for (name, expected) in [
         ("orders", None),
@@ -220,10 +217,10 @@ fn policy() -> AccessPolicy {
     }
 }
 
-/// A signature that leaves everything to the policy `id`.
-fn by_policy(id: &str) -> TableGrant {
+/// A signature that takes everything from the policy `id`.
+fn by_policy(id: &str) -> ResourceGrant {
     let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false, denied: None };
-    TableGrant { permissions: None, policy: Some(policy), ..grant("") }
+    ResourceGrant { permissions: None, policy: Some(policy), ..grant("") }
 }
 
 #[test]
@@ -236,7 +233,7 @@ fn requires_expiry_and_permissions_exactly_once_and_start_at_most_once() {
             permissions: policy().permissions.filter(|_| bit(2)),
             ..policy()
         };
-        let grant = TableGrant {
+        let grant = ResourceGrant {
             permissions: bit(5).then(|| letters("r")),
             policy: Some(PolicyRef {
                 id: "p".to_owned(),
@@ -248,7 +245,7 @@ fn requires_expiry_and_permissions_exactly_once_and_start_at_most_once() {
         };
         let once = !(bit(0) && bit(3)) && bit(1) != bit(4) && bit(2) != bit(5);
 
-        let outcome = outcome(caller(Authority::Table(grant)), &[stored], EntityAction::Read);
+        let outcome = outcome(caller(Authority::Resource(grant)), &[stored], EntityAction::Read);
 
         let expected = (!once).then_some(Reason::AuthenticationFailed);
         assert_eq!(outcome, expected, "{bits:06b}");
@@ -258,9 +255,9 @@ fn requires_expiry_and_permissions_exactly_once_and_start_at_most_once() {
 #[test]
 fn empty_permissions_count_as_absent() {
     let empty = AccessPolicy { permissions: Some(String::new()), ..policy() };
-    let stated = TableGrant { permissions: Some(letters("r")), ..by_policy("p") };
-    let stated_empty = TableGrant { permissions: Some(letters("")), ..by_policy("p") };
-    let nothing = TableGrant { policy: None, ..by_policy("p") };
+    let stated = ResourceGrant { permissions: Some(letters("r")), ..by_policy("p") };
+    let stated_empty = ResourceGrant { permissions: Some(letters("")), ..by_policy("p") };
+    let nothing = ResourceGrant { policy: None, ..by_policy("p") };
 
     let failed = Some(Reason::AuthenticationFailed);
     for (grant, stored, expected) in [
@@ -270,7 +267,10 @@ fn empty_permissions_count_as_absent() {
         (nothing, policy(), Some(Reason::AuthorizationPermissionMismatch)),
     ] {
         let stored = [stored];
-        assert_eq!(outcome(caller(Authority::Table(grant)), &stored, EntityAction::Read), expected);
+        assert_eq!(
+            outcome(caller(Authority::Resource(grant)), &stored, EntityAction::Read),
+            expected
+        );
     }
 }
 
@@ -278,7 +278,7 @@ fn empty_permissions_count_as_absent() {
 fn a_policy_is_found_by_id_and_grants_its_permissions() {
     let other = AccessPolicy { id: "P".to_owned(), permissions: Some("d".to_owned()), ..policy() };
     let policies = [other, policy()];
-    let act = |id, action| outcome(caller(Authority::Table(by_policy(id))), &policies, action);
+    let act = |id, action| outcome(caller(Authority::Resource(by_policy(id))), &policies, action);
 
     assert_eq!(act("p", EntityAction::Read), None);
     assert_eq!(act("p", EntityAction::Delete), Some(Reason::AuthorizationPermissionMismatch));
@@ -305,7 +305,7 @@ fn a_policy_is_valid_from_its_start_less_skew_until_its_expiry() {
         (NOW + skew + 1, NOW - 1, failed),
     ] {
         let stored = [AccessPolicy { start_time: at(start), expiry_time: at(expiry), ..policy() }];
-        let caller = caller(Authority::Table(by_policy("p")));
+        let caller = caller(Authority::Resource(by_policy("p")));
         assert_eq!(outcome(caller, &stored, EntityAction::Read), expected, "{start} {expiry}");
     }
 }

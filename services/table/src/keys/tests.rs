@@ -1,4 +1,4 @@
-//! Order, round trips and refusal of damaged records.
+//! Order, round trips, and errors of damaged records.
 
 use bytes::Bytes;
 use proptest::prelude::*;

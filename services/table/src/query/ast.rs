@@ -9,7 +9,7 @@ use bytes::Bytes;
 use trestle_service::{clock::Ticks, etag::format_time};
 use uuid::Uuid;
 
-use crate::stored::ValueRef;
+use crate::stored::StoredValueRef;
 
 /// A condition on an entity.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,16 +174,16 @@ impl Operator {
 impl Literal {
     /// As a value to compare with.
     #[must_use]
-    pub fn as_value(&self) -> ValueRef<'_> {
+    pub fn as_value(&self) -> StoredValueRef<'_> {
         match self {
-            Self::String(text) => ValueRef::String(text),
-            Self::Int32(number) => ValueRef::Int32(*number),
-            Self::Int64(number) => ValueRef::Int64(*number),
-            Self::Double(number) => ValueRef::Double(*number),
-            Self::Boolean(truth) => ValueRef::Boolean(*truth),
-            Self::DateTime(ticks) => ValueRef::DateTime(*ticks),
-            Self::Guid(guid) => ValueRef::Guid(*guid),
-            Self::Binary(bytes) => ValueRef::Binary(bytes),
+            Self::String(text) => StoredValueRef::String(text),
+            Self::Int32(number) => StoredValueRef::Int32(*number),
+            Self::Int64(number) => StoredValueRef::Int64(*number),
+            Self::Double(number) => StoredValueRef::Double(*number),
+            Self::Boolean(truth) => StoredValueRef::Boolean(*truth),
+            Self::DateTime(ticks) => StoredValueRef::DateTime(*ticks),
+            Self::Guid(guid) => StoredValueRef::Guid(*guid),
+            Self::Binary(bytes) => StoredValueRef::Binary(bytes),
         }
     }
 }

@@ -9,15 +9,21 @@ use std::cmp::Ordering;
 use trestle_kv::order::compare_text;
 
 use super::ast::Operator;
-use crate::stored::ValueRef;
+use crate::stored::StoredValueRef;
 
 /// Whether `value operator literal` is true.
 #[inline]
-pub(super) fn holds(value: ValueRef<'_>, operator: Operator, literal: ValueRef<'_>) -> bool {
+pub(super) fn holds(
+    value: StoredValueRef<'_>,
+    operator: Operator,
+    literal: StoredValueRef<'_>,
+) -> bool {
     let ordering = match (value, literal, operator) {
         // Equality of texts needs no order: length and memory are compared at full speed.
-        (ValueRef::String(a), ValueRef::String(b), Operator::Equal) => return a == b,
-        (ValueRef::String(a), ValueRef::String(b), Operator::NotEqual) => return a != b,
+        (StoredValueRef::String(a), StoredValueRef::String(b), Operator::Equal) => return a == b,
+        (StoredValueRef::String(a), StoredValueRef::String(b), Operator::NotEqual) => {
+            return a != b;
+        }
         _ => compare(value, literal),
     };
     match operator {
@@ -31,8 +37,8 @@ pub(super) fn holds(value: ValueRef<'_>, operator: Operator, literal: ValueRef<'
 }
 
 /// Compares two values; none when a NaN is compared with a number.
-pub(super) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
-    use ValueRef as V;
+pub(super) fn compare(a: StoredValueRef<'_>, b: StoredValueRef<'_>) -> Option<Ordering> {
+    use StoredValueRef as V;
     match (a, b) {
         (V::String(a), V::String(b)) => Some(compare_text(a, b)),
         (V::Boolean(a), V::Boolean(b)) => Some(a.cmp(&b)),
@@ -56,10 +62,10 @@ pub(super) fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
     }
 }
 
-fn whole(value: ValueRef<'_>) -> Option<i64> {
+fn whole(value: StoredValueRef<'_>) -> Option<i64> {
     match value {
-        ValueRef::Int32(number) => Some(i64::from(number)),
-        ValueRef::Int64(number) => Some(number),
+        StoredValueRef::Int32(number) => Some(i64::from(number)),
+        StoredValueRef::Int64(number) => Some(number),
         _ => None,
     }
 }
@@ -84,13 +90,13 @@ fn compare_mixed(whole: i64, double: f64) -> Option<Ordering> {
 }
 
 /// The rank of a type among the others; the numbers share one.
-pub(super) fn rank(value: ValueRef<'_>) -> u8 {
+pub(super) fn rank(value: StoredValueRef<'_>) -> u8 {
     match value {
-        ValueRef::Boolean(_) => 0,
-        ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => 1,
-        ValueRef::DateTime(_) => 2,
-        ValueRef::Guid(_) => 3,
-        ValueRef::Binary(_) => 4,
-        ValueRef::String(_) => 5,
+        StoredValueRef::Boolean(_) => 0,
+        StoredValueRef::Int32(_) | StoredValueRef::Int64(_) | StoredValueRef::Double(_) => 1,
+        StoredValueRef::DateTime(_) => 2,
+        StoredValueRef::Guid(_) => 3,
+        StoredValueRef::Binary(_) => 4,
+        StoredValueRef::String(_) => 5,
     }
 }

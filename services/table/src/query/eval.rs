@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     corrupt::CorruptRecord,
-    stored::{EntityView, ValueRef, text},
+    stored::{EntityView, StoredValueRef, text},
 };
 
 /// Values that fit on the stack; filters that read more properties allocate for each entity.
@@ -102,17 +102,17 @@ impl Filter {
     fn run<'a>(
         &self,
         wire: &'a [u8],
-        values: &mut [Option<ValueRef<'a>>],
+        values: &mut [Option<StoredValueRef<'a>>],
     ) -> Result<bool, CorruptRecord> {
-        let mut set = |slot: usize, value: ValueRef<'a>| {
+        let mut set = |slot: usize, value: StoredValueRef<'a>| {
             if let Some(entry) = values.get_mut(slot) {
                 *entry = Some(value);
             }
         };
         let (partition_key, row_key, mut properties) = EntityView::new(wire).open()?;
         if self.reads_key {
-            set(PARTITION_KEY, ValueRef::String(text(partition_key)?));
-            set(ROW_KEY, ValueRef::String(text(row_key)?));
+            set(PARTITION_KEY, StoredValueRef::String(text(partition_key)?));
+            set(ROW_KEY, StoredValueRef::String(text(row_key)?));
         }
         let mut missing = self.names.len();
         while missing > 0 {
@@ -126,7 +126,7 @@ impl Filter {
         }
         if self.reads_timestamp {
             while properties.next_raw()?.is_some() {}
-            set(TIMESTAMP, ValueRef::DateTime(properties.timestamp()?));
+            set(TIMESTAMP, StoredValueRef::DateTime(properties.timestamp()?));
         }
         Ok(self.program.eval(values))
     }
@@ -170,7 +170,7 @@ fn compile(expr: &Expr, names: &[String]) -> FilterNode {
 }
 
 impl FilterNode {
-    fn eval(&self, values: &[Option<ValueRef<'_>>]) -> bool {
+    fn eval(&self, values: &[Option<StoredValueRef<'_>>]) -> bool {
         match self {
             Self::Constant(truth) => *truth,
             // A comparison with a property that the entity lacks is false, whatever the operator.

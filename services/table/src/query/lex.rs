@@ -105,10 +105,10 @@ impl<'a> Lexer<'a> {
     }
 
     fn skip(&mut self, bytes: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        let (lexeme, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.rest = rest;
-        self.position += taken.len();
-        taken
+        self.position += lexeme.len();
+        lexeme
     }
 
     fn symbol(&mut self, kind: TokenKind<'a>) -> TokenKind<'a> {

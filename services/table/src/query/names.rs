@@ -11,7 +11,7 @@ use super::{
     lex::{Lexer, TokenKind},
     parse,
 };
-use crate::stored::ValueRef;
+use crate::stored::StoredValueRef;
 
 const NAME: &str = "TableName";
 
@@ -111,7 +111,7 @@ fn lower_case(expr: Expr) -> Expr {
 fn eval(expr: &Expr, name: &str) -> bool {
     match expr {
         Expr::Constant(truth) => *truth,
-        Expr::Compare(c) => holds(ValueRef::String(name), c.operator, c.literal.as_value()),
+        Expr::Compare(c) => holds(StoredValueRef::String(name), c.operator, c.literal.as_value()),
         Expr::Not(inner) => !eval(inner, name),
         Expr::And(parts) => parts.iter().all(|part| eval(part, name)),
         Expr::Or(parts) => parts.iter().any(|part| eval(part, name)),

@@ -13,7 +13,7 @@ use super::{
     compare::{holds, rank},
     eval::{TIMESTAMP, system_slot},
 };
-use crate::stored::ValueRef;
+use crate::stored::StoredValueRef;
 
 /// The normal form of a condition.
 pub(super) fn normalize(expr: &Expr) -> Expr {
@@ -40,8 +40,8 @@ fn push_into(comparison: &Comparison, negated: bool) -> Expr {
         return if negated { Expr::Not(Box::new(same)) } else { same };
     };
     let example = match slot {
-        TIMESTAMP => ValueRef::DateTime(Ticks::MAX),
-        _ => ValueRef::String(""),
+        TIMESTAMP => StoredValueRef::DateTime(Ticks::MAX),
+        _ => StoredValueRef::String(""),
     };
     if rank(example) != rank(literal.as_value()) {
         return Expr::Constant(holds(example, *operator, literal.as_value()) != negated);

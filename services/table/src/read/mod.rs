@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use trestle_kv::Engine;
-use trestle_service::{name::TableName, quota};
+use trestle_service::{clock::Clock, name::TableName, quota};
 
 pub(crate) use self::page::{EntityPage, PageLimit};
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct EntityReader {
     engine: Arc<dyn Engine>,
+    clock: Arc<dyn Clock>,
     throttle: Arc<Throttle>,
 }
 
@@ -85,9 +86,13 @@ pub(crate) struct ReadCost {
 }
 
 impl EntityReader {
-    /// Reads `engine`, within the limits of `throttle`.
-    pub(crate) fn new(engine: Arc<dyn Engine>, throttle: Arc<Throttle>) -> Self {
-        Self { engine, throttle }
+    /// Reads `engine`, within the limits of `throttle`; `clock` is the wall clock, by which access policies are valid.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        clock: Arc<dyn Clock>,
+        throttle: Arc<Throttle>,
+    ) -> Self {
+        Self { engine, clock, throttle }
     }
 
     /// One encoded entity, and the cost of the read.
@@ -104,7 +109,7 @@ impl EntityReader {
     ) -> Result<(Bytes, ReadCost), TableError> {
         let snapshot = self.engine.snapshot().await?;
         let reads = PointReads::At(&*snapshot);
-        let table = AuthorizedTable::find(reads, access, table, self.engine.now()).await?;
+        let table = AuthorizedTable::find(reads, access, table, self.clock.now()).await?;
         let id = table.id_for(EntityAction::Read, &key)?;
         let stored = keys::entity(id, &key);
         let mut tokens = TokenReservation::for_points(&self.throttle, table.table_ref());

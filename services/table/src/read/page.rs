@@ -55,7 +55,7 @@ impl EntityReader {
     ) -> Result<EntityPage, TableError> {
         let snapshot = self.engine.snapshot().await?;
         let PlannedQuery { access, request, plan } = query;
-        let (reads, now) = (PointReads::At(&*snapshot), self.engine.now());
+        let (reads, now) = (PointReads::At(&*snapshot), self.clock.now());
         let table = AuthorizedTable::find(reads, access, &request.table, now).await?;
         // For every entity of the plan, which contains only keys in the range of the caller.
         let id = table.id_for_any(EntityAction::Read)?;

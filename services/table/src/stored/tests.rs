@@ -142,8 +142,8 @@ fn single_properties_are_read_in_place() {
 
     assert_eq!(view.key(), Ok(("p", "")));
     assert_eq!(view.timestamp(), Ok(written_at));
-    assert_eq!(view.property("a"), Ok(Some(ValueRef::Int32(-1))));
-    assert_eq!(view.property("b"), Ok(Some(ValueRef::String("x"))));
+    assert_eq!(view.property("a"), Ok(Some(StoredValueRef::Int32(-1))));
+    assert_eq!(view.property("b"), Ok(Some(StoredValueRef::String("x"))));
     assert_eq!(view.property("c"), Ok(None));
 }
 

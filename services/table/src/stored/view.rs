@@ -55,7 +55,7 @@ impl<'a> EntityView<'a> {
     ///
     /// # Errors
     /// When the entity cannot be read up to there.
-    pub fn property(&self, name: &str) -> Result<Option<ValueRef<'a>>, CorruptRecord> {
+    pub fn property(&self, name: &str) -> Result<Option<StoredValueRef<'a>>, CorruptRecord> {
         let mut properties = self.properties();
         while let Some(property) = properties.next_raw()? {
             if property.name == name.as_bytes() {
@@ -88,7 +88,7 @@ pub(crate) struct RawProperty<'a> {
 
 impl<'a> RawProperty<'a> {
     #[inline]
-    pub(crate) fn value(mut self) -> Result<ValueRef<'a>, CorruptRecord> {
+    pub(crate) fn value(mut self) -> Result<StoredValueRef<'a>, CorruptRecord> {
         if !self.rest.take_tag(property::VALUE) {
             return Err(CorruptRecord("property has no value"));
         }
@@ -96,7 +96,7 @@ impl<'a> RawProperty<'a> {
         if !self.rest.is_empty() {
             return Err(CorruptRecord("property has unknown fields"));
         }
-        ValueRef::read(value)
+        StoredValueRef::read(value)
     }
 }
 
@@ -154,7 +154,7 @@ impl<'a> PropertyReader<'a> {
 }
 
 impl<'a> Iterator for PropertyReader<'a> {
-    type Item = Result<(&'a str, ValueRef<'a>), CorruptRecord>;
+    type Item = Result<(&'a str, StoredValueRef<'a>), CorruptRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.next_raw().and_then(|raw| match raw {
@@ -171,7 +171,7 @@ impl<'a> Iterator for PropertyReader<'a> {
 
 /// The value of a property, in place.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ValueRef<'a> {
+pub enum StoredValueRef<'a> {
     /// Edm.String.
     String(&'a str),
     /// Edm.Int32.
@@ -190,7 +190,7 @@ pub enum ValueRef<'a> {
     Binary(&'a [u8]),
 }
 
-impl<'a> ValueRef<'a> {
+impl<'a> StoredValueRef<'a> {
     /// Reads an encoded value.
     ///
     /// # Errors

@@ -5,16 +5,17 @@ mod list;
 
 use std::sync::Arc;
 
-use trestle_identity::caller::{Authority, Caller, QueueGrant};
+use trestle_identity::{access_policy, caller::Caller, spec::TABLE};
 use trestle_kv::{ChangeSpec, Engine, Lock, Writes, transact};
 use trestle_service::{
+    clock::Clock,
     fault::Violations,
     name::{AccountName, TableName},
 };
 
 pub(crate) use self::list::ListTables;
 use crate::{
-    authorize::{self, EntityAccess},
+    authorize::EntityAccess,
     authorized_table::AuthorizedTable,
     error::TableError,
     keys::{self, TableId, TableRecord},
@@ -25,12 +26,15 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Tables {
     engine: Arc<dyn Engine>,
+    /// The wall clock. Stored access policies name times by it, as SAS tokens do, so both are checked by it: a caller
+    /// must not lose or keep a permission because service time slews.
+    clock: Arc<dyn Clock>,
 }
 
 impl Tables {
-    /// The tables in `engine`.
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine }
+    /// The tables in `engine`; `clock` is the wall clock.
+    pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
+        Self { engine, clock }
     }
 
     /// Creates a table.
@@ -80,15 +84,14 @@ impl Tables {
     /// # Errors
     /// The error of the policy or of the check after it; or a failed read.
     pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), TableError> {
-        let grant = match &caller.authority {
-            Authority::Table(grant) if grant.policy.is_some() => grant,
-            // The policy itself is stored in the queue service.
-            Authority::Queue(QueueGrant { policy: Some(policy), .. }) => {
-                return Ok(policy.passed()?);
-            }
-            _ => return Ok(()),
+        let Some((grant, policy)) = caller.authority.by_policy() else {
+            return Ok(());
         };
-        let name = TableName::parse(grant.table.clone(), "", &mut Violations::default());
+        // The service of the grant stores the policy itself.
+        if !grant.is_of(&TABLE) {
+            return Ok(policy.passed()?);
+        }
+        let name = TableName::parse(grant.resource.name.clone(), "", &mut Violations::default());
         let snapshot = self.engine.snapshot().await?;
         let reads = PointReads::At(&*snapshot);
         let table = match &name {
@@ -99,7 +102,7 @@ impl Tables {
             Some(table) => lookup::access_policies(reads, table.id).await?,
             None => Vec::new(),
         };
-        authorize::permissions(grant, &policies, self.engine.now())?;
+        access_policy::permissions(grant, &policies, self.clock.now())?;
         Ok(())
     }
 
@@ -112,7 +115,7 @@ impl Tables {
         access: &'a EntityAccess,
         name: &'a TableName,
     ) -> Result<AuthorizedTable<'a>, TableError> {
-        AuthorizedTable::find(self.newest(), access, name, self.engine.now()).await
+        AuthorizedTable::find(self.newest(), access, name, self.clock.now()).await
     }
 
     fn newest(&self) -> PointReads<'_> {

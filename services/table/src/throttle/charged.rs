@@ -17,7 +17,7 @@ pub(super) struct ChargedBuckets {
 pub(super) struct LimitExceeded {
     pub(super) scope: LimitScope,
     pub(super) rate: Rate,
-    /// How long until there is room, if nobody else reserves it.
+    /// How long until there is room, if no other caller reserves it.
     pub(super) wait: Duration,
 }
 
@@ -90,7 +90,7 @@ impl ChargedBuckets {
         Ok(())
     }
 
-    /// Charges tokens that were used already, whether they are there or not.
+    /// Charges tokens that were used already, whether they are available or not.
     pub(super) fn debit(&self, buckets: &KeyedBuckets, tokens: u64, now: Duration) {
         if let Some(rate) = self.quota.partition {
             buckets.debit(self.partition, rate, tokens, now);

@@ -35,8 +35,8 @@ pub(crate) struct Throttle {
     /// Keyed by the process, so that no client can aim at the bucket of another.
     hasher: RandomState,
     started: Instant,
-    /// Counts refusals.
-    refusals: Counter<u64>,
+    /// Counts operations over a quota.
+    throttled: Counter<u64>,
 }
 
 /// A table of an account.
@@ -77,7 +77,7 @@ impl Throttle {
             heavy_hitters: HeavyHitters::default(),
             hasher: RandomState::new(),
             started: Instant::now(),
-            refusals: semconv::throttled(meter),
+            throttled: semconv::throttled(meter),
         }
     }
 

@@ -88,7 +88,7 @@ impl<'a> TokenReservation<'a> {
         Ok(())
     }
 
-    /// Charges tokens for work that was done on the entity with this key, whether they are there or not.
+    /// Charges tokens for work that was done on the entity with this key, whether they are available or not.
     pub(crate) fn debit(&mut self, key: &[u8], tokens: u64) {
         self.enter_partition_of(key);
         if self.is_limited() && tokens > 0 {
@@ -176,7 +176,7 @@ impl<'a> TokenReservation<'a> {
 
     fn refuse(&self, exceeded: &LimitExceeded) -> QuotaExceeded {
         let labels = [KeyValue::new(semconv::THROTTLE_SCOPE, exceeded.scope.label())];
-        self.throttle.refusals.add(1, &labels);
+        self.throttle.throttled.add(1, &labels);
         if !self.partition.is_empty() {
             self.count(Usage::Refused, self.throttle.now());
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use trestle_identity::caller::{Authority, Caller};
-use trestle_kv::{FjallEngine, FjallOptions, ManualClock, Ticks};
+use trestle_kv::{FjallEngine, FjallOptions, ManualClock, SystemClock, Ticks};
 use trestle_service::{
     etag::Condition,
     fault::Violations,
@@ -36,7 +36,7 @@ impl Owner {
     }
 
     async fn create_table(&self, engine: &Arc<dyn Engine>) {
-        let tables = Tables::new(Arc::clone(engine));
+        let tables = Tables::new(Arc::clone(engine), Arc::new(SystemClock));
         tables.create(self.access.account(), self.table.clone()).await.expect("created");
     }
 
@@ -45,7 +45,7 @@ impl Owner {
         engine: &Arc<dyn Engine>,
         operation: EntityOperation,
     ) -> Result<NewVersion, TableError> {
-        let tables = Tables::new(Arc::clone(engine));
+        let tables = Tables::new(Arc::clone(engine), Arc::new(SystemClock));
         let table = tables.authorized(&self.access, &self.table).await.expect("the table");
         let writer = EntityWriter::new(Arc::clone(engine), Arc::new(Throttle::unlimited()));
         writer.one(&table, operation).await

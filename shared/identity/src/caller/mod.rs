@@ -5,18 +5,23 @@
 //! data evaluates the grant.
 
 mod grant;
+mod key_range;
+mod letters;
 mod wire;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use http::{Extensions, HeaderMap, HeaderName};
 
-pub use self::grant::{
-    AccountGrant, Authority, Denied, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
+pub use self::{
+    grant::{AccountGrant, Authority, GrantedResource, PolicyRef, ResourceGrant},
+    key_range::KeyRange,
+    letters::Letters,
 };
+use crate::spec::SERVICES;
 pub use trestle_service::name::ACCOUNT_HEADER;
 use trestle_service::{
-    facts::{Facts, LoggedCaller},
+    call_statistics::{LoggedCaller, StatisticsRecorder},
     fault::Fault,
     forwarded::{self, Forwarded},
     layer::Request,
@@ -33,7 +38,6 @@ pub const QUEUE_HEADER: &str = "trestle-queue";
 /// The same as parsed names: every call looks them up.
 pub(crate) const ACCOUNT: HeaderName = HeaderName::from_static(ACCOUNT_HEADER);
 const GRANT: HeaderName = HeaderName::from_static(GRANT_HEADER);
-pub(crate) const QUEUE: HeaderName = HeaderName::from_static(QUEUE_HEADER);
 
 /// The caller of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,7 @@ impl Caller {
     /// Puts the caller on a request, in place of any value from the client.
     pub fn insert(self: Arc<Self>, request: &mut Request) {
         remove(request.headers_mut());
-        Facts::of(request.extensions()).caller(|| self.logged());
+        StatisticsRecorder::of(request.extensions()).record_caller(|| self.logged());
         forwarded::insert(self, request.extensions_mut());
     }
 
@@ -77,10 +81,9 @@ impl Caller {
 
     fn logged(&self) -> LoggedCaller {
         let credential = match &self.authority {
-            Authority::Owner => "owner",
-            Authority::Account(_) => "account_sas",
-            Authority::Table(_) => "table_sas",
-            Authority::Queue(_) => "queue_sas",
+            Authority::Owner => Cow::Borrowed("owner"),
+            Authority::Account(_) => Cow::Borrowed("account_sas"),
+            Authority::Resource(grant) => Cow::Owned(format!("{}_sas", grant.resource.service)),
         };
         let policy = self.authority.policy().map(|policy| policy.id.clone());
         LoggedCaller { account: self.account.clone(), credential, policy }
@@ -98,5 +101,7 @@ impl Forwarded for Caller {
 fn remove(headers: &mut HeaderMap) {
     headers.remove(ACCOUNT);
     headers.remove(GRANT);
-    headers.remove(QUEUE);
+    for header in SERVICES.iter().filter_map(|service| service.name_header) {
+        headers.remove(header);
+    }
 }

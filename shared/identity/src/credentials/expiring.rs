@@ -13,18 +13,18 @@ use tonic::body::Body;
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{
-        Answer,
-        passage::{Next, Passage, passing},
+        ResponseFuture,
+        body_wrapper::{BodyWrapper, Next, wrap_body},
         trailers,
     },
 };
 
 /// A response whose stream ends after `within` at the latest.
-pub(super) fn answer(answer: Answer, within: Duration) -> Answer {
+pub(super) fn answer(answer: ResponseFuture, within: Duration) -> ResponseFuture {
     let clock = Box::pin(sleep(within));
     Box::pin(async move {
         let answer = answer.await?;
-        Ok(answer.map(|body| passing(body, Expiring { clock })))
+        Ok(answer.map(|body| wrap_body(body, Expiring { clock })))
     })
 }
 
@@ -33,12 +33,12 @@ struct Expiring {
     clock: Pin<Box<Sleep>>,
 }
 
-impl Passage for Expiring {
+impl BodyWrapper for Expiring {
     const SHORTENS: bool = true;
 
     fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
         if self.clock.as_mut().poll(cx).is_pending() {
-            return Poll::Ready(self.pass(std::task::ready!(body.poll_frame(cx))));
+            return Poll::Ready(self.map_part(std::task::ready!(body.poll_frame(cx))));
         }
         let message = "the signature has expired while the stream went on";
         let fault = Fault::new(Reason::AuthenticationFailed, message);

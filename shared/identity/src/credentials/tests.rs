@@ -2,17 +2,24 @@
 
 use std::net::SocketAddr;
 
-use http::HeaderValue;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue};
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
-use super::*;
+use super::{headers::AUTHORIZATION_BYTES_MAX, *};
 use crate::{
-    account::{Account, AccountKey},
-    caller::Authority,
+    account::{Account, AccountKey, AccountSet},
+    caller::{Authority, Caller},
+    sas::Denied,
 };
-use trestle_service::{clock::SystemClock, peer::PeerTls};
+use trestle_service::{
+    clock::{SystemClock, Ticks},
+    fault::Reason,
+    name::AccountName,
+    peer::PeerTls,
+};
 
 /// 2026-01-01T12:00:00Z.
 const NOON: i64 = 1_767_268_800;
@@ -38,7 +45,7 @@ fn basic_of(account: &str, key: &str) -> String {
 }
 
 /// Credentials sent from an address.
-fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, Denial> {
+fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, Denied> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
@@ -49,12 +56,12 @@ fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, 
     call.caller(&accounts(), Ticks::from_unix(NOON, 0).expect("in range"))
 }
 
-fn sent(headers: &[(&'static str, &str)]) -> Result<Caller, Denial> {
+fn sent(headers: &[(&'static str, &str)]) -> Result<Caller, Denied> {
     sent_from("203.0.113.9:4711", headers)
 }
 
 fn reason(headers: &[(&'static str, &str)]) -> Option<Reason> {
-    sent(headers).err().map(|denial| denial.reason)
+    sent(headers).err().map(|denied| denied.reason)
 }
 
 #[test]
@@ -93,8 +100,8 @@ fn calls_without_credentials_are_the_development_account_from_loopback_only() {
         assert_eq!(sent_from(address, &[]).as_ref(), Ok(&development), "{address}");
     }
     for address in ["203.0.113.9:1", "[2001:db8::1]:1", "0.0.0.0:1", "[::]:1"] {
-        let denial = sent_from(address, &[]).expect_err(address);
-        assert_eq!(denial.reason, Reason::NoAuthenticationInformation, "{address}");
+        let denied = sent_from(address, &[]).expect_err(address);
+        assert_eq!(denied.reason, Reason::NoAuthenticationInformation, "{address}");
     }
     let local = |name: &str| sent_from("127.0.0.1:1", &[("trestle-account", name)]);
     assert_eq!(local("devstoreaccount1"), Ok(development));
@@ -141,9 +148,9 @@ fn rejects_malformed_headers_without_repeating_them() {
         &not_text,
     ] {
         // From loopback too: wrong credentials are not treated as absent ones.
-        let denial = sent_from("127.0.0.1:1", &[("authorization", value)]).expect_err(value);
-        assert_eq!(denial.reason, Reason::InvalidAuthenticationInfo, "{value}");
-        assert!(!denial.message.contains("secret"), "{}", denial.message);
+        let denied = sent_from("127.0.0.1:1", &[("authorization", value)]).expect_err(value);
+        assert_eq!(denied.reason, Reason::InvalidAuthenticationInfo, "{value}");
+        assert!(!denied.message.contains("secret"), "{}", denied.message);
     }
     let good = basic_of("acme", &key(1));
     let twice = [("authorization", good.as_str()), ("authorization", good.as_str())];
@@ -167,7 +174,7 @@ fn a_token_authenticates_a_caller_of_the_account_that_signed_it() {
     let caller = sent(&[("authorization", &value)]).expect("a caller");
 
     assert_eq!(caller.account, AccountName::development());
-    assert!(matches!(caller.authority, Authority::Table(_)), "{caller:?}");
+    assert!(matches!(caller.authority, Authority::Resource(_)), "{caller:?}");
     let named = |name| reason(&[("authorization", &value), ("trestle-account", name)]);
     assert_eq!(named("devstoreaccount1"), None);
     assert_eq!(named("acme"), Some(Reason::AuthenticationFailed));
@@ -197,7 +204,7 @@ async fn caller_headers_of_a_client_are_replaced() {
     let account = Account { name: name.clone(), keys, is_disabled: false };
     let accounts = Accounts::new([account]);
     let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
-    let service = layer(identity).layer(service_fn(|request: Request| -> Answer {
+    let service = layer(identity).layer(service_fn(|request: Request| -> ResponseFuture {
         let request = request.map(|_body| ());
         let headers = request.headers().clone();
         let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");

@@ -1,52 +1,42 @@
 //! A token as the fields of a query string: known names only, each at most once, values decoded.
 
-use std::borrow::Cow;
-
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use super::{Malformed, query::decode};
+use crate::spec::{SERVICES, ServiceSpec};
 
 /// Longest accepted token, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 8192;
 
-/// The valid field names of a token. Other names are rejected, so that no issuer relies on a
+/// The fields of every token; services declare further ones. Other names are rejected, so that no issuer relies on a
 /// restriction that is not enforced.
-const NAMES: [&str; 22] = [
-    "sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "ses", "sr", "tn", "spk", "srk",
-    "epk", "erk", "rscc", "rscd", "rsce", "rscl", "rsct", "sig",
-];
+const NAMES: [&str; 12] =
+    ["sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "ses", "sr", "sig"];
 
 /// Whether a parameter of a query string is a field of a token.
 #[must_use]
 pub fn is_field(name: &str) -> bool {
-    NAMES.contains(&name)
+    field_name(name, None).is_some()
 }
 
-/// The characters that need no escape in a query string.
-const ESCAPED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b',');
-
-/// The error of an invalid token. Quotes at most one field of it, and never the signature.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {rule}")]
-pub struct Malformed {
-    /// The field; `token` if it is not a field.
-    pub field: &'static str,
-    /// The rule that it breaks, and its value.
-    pub rule: String,
+/// The field with this name, of every token or of those of a service.
+fn field_name(name: &str, service: Option<&'static ServiceSpec>) -> Option<&'static str> {
+    let declared = SERVICES.into_iter().chain(service).flat_map(|service| {
+        let fields = service.fields.iter().filter(|field| field.of_request.is_empty());
+        service.name_field.into_iter().chain(fields.map(|field| field.name))
+    });
+    NAMES.into_iter().chain(declared).find(|known| *known == name)
 }
 
-impl Malformed {
-    pub(super) fn new(field: &'static str, rule: impl Into<String>) -> Self {
-        Self { field, rule: rule.into() }
-    }
-}
-
-/// The fields of a token, in the order of [`NAMES`].
+/// The fields of a token.
 #[derive(Default)]
-pub(super) struct Fields([Option<String>; NAMES.len()]);
+pub(super) struct Fields(Vec<(&'static str, String)>);
 
 impl Fields {
-    /// Parses a token. A leading `?`, as in tokens copied from addresses, is skipped.
-    pub(super) fn parse(text: &str) -> Result<Self, Malformed> {
+    /// Parses a token, whose resource may be of `service`. A leading `?`, as in tokens copied from addresses, is
+    /// skipped.
+    pub(super) fn parse(
+        text: &str,
+        service: Option<&'static ServiceSpec>,
+    ) -> Result<Self, Malformed> {
         let whole = |rule: String| Malformed::new("token", rule);
         if text.len() > TOKEN_BYTES_MAX {
             let rule = format!("must have at most {TOKEN_BYTES_MAX} bytes: bytes=`{}`", text.len());
@@ -62,23 +52,22 @@ impl Fields {
             let Some((name, value)) = pair.split_once('=') else {
                 return Err(whole(format!("field {number}: must be name=value")));
             };
-            let place = NAMES.iter().position(|known| *known == name);
-            let Some((place, name)) = place.and_then(|at| Some((at, *NAMES.get(at)?))) else {
+            let Some(name) = field_name(name, service) else {
                 return Err(whole(format!("field {number}: is none that a token may have")));
             };
             let value = decode(name, value)?;
-            match fields.0.get_mut(place) {
-                Some(slot) if slot.is_none() => *slot = Some(value),
-                _ => return Err(Malformed::new(name, "must not be there more than once")),
+            if fields.has(name) {
+                return Err(Malformed::new(name, "must not be there more than once"));
             }
+            fields.0.push((name, value));
         }
         Ok(fields)
     }
 
     /// Removes a field and returns it.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
-        let place = NAMES.iter().position(|known| *known == name)?;
-        self.0.get_mut(place)?.take()
+        let at = self.0.iter().position(|(known, _)| *known == name)?;
+        Some(self.0.swap_remove(at).1)
     }
 
     /// Removes a field and returns it; none if it is empty, which is signed like an absent one.
@@ -88,58 +77,16 @@ impl Fields {
 
     /// Whether a field remains.
     pub(super) fn has(&self, name: &str) -> bool {
-        let mut fields = NAMES.iter().zip(&self.0);
-        fields.any(|(known, value)| *known == name && value.is_some())
+        self.0.iter().any(|(known, _)| *known == name)
+    }
+
+    /// Whether a field remains and is empty.
+    pub(super) fn is_empty(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, value)| *known == name && value.is_empty())
     }
 
     /// A field that was not consumed.
     pub(super) fn left(&self) -> Option<&'static str> {
-        let mut fields = NAMES.iter().zip(&self.0);
-        fields.find(|(_, value)| value.is_some()).map(|(name, _)| *name)
+        self.0.first().map(|(name, _)| *name)
     }
-}
-
-/// The value of a field, as a query string writes it.
-fn decode(name: &'static str, value: &str) -> Result<String, Malformed> {
-    // Most values need no decoding, and this runs for every call with a token.
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%' && byte != b'+';
-    if value.bytes().all(is_plain) {
-        return Ok(value.to_owned());
-    }
-    let mut rest = value.split('%');
-    rest.next();
-    let escaped = |part: &str| {
-        part.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-    };
-    if !rest.all(escaped) {
-        return Err(Malformed::new(name, "must have two hexadecimal digits after each %"));
-    }
-    let spaced = match value.contains('+') {
-        true => Cow::Owned(value.replace('+', " ")),
-        false => Cow::Borrowed(value),
-    };
-    let decoded = percent_decode_str(&spaced).decode_utf8();
-    let decoded = decoded.map_err(|_| Malformed::new(name, "must be UTF-8 behind its escapes"))?;
-    // Line breaks separate the fields in the signed text: within a field they would move its end.
-    if decoded.chars().any(char::is_control) {
-        return Err(Malformed::new(name, "must not have control characters"));
-    }
-    Ok(decoded.into_owned())
-}
-
-/// Writes the present fields as a query string.
-pub(super) fn write<'a>(fields: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
-    let mut text = String::new();
-    for (name, value) in fields {
-        let Some(value) = value else {
-            continue;
-        };
-        if !text.is_empty() {
-            text.push('&');
-        }
-        text.push_str(name);
-        text.push('=');
-        text.extend(utf8_percent_encode(value, ESCAPED));
-    }
-    text
 }

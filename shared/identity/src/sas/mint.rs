@@ -1,6 +1,6 @@
 //! Creates tokens.
 
-use super::{Malformed, Resource, Scope, Terms, Token, string_to_sign};
+use super::{Malformed, Terms, Token, string_to_sign};
 use crate::account::AccountKey;
 
 /// Invalid terms of a token.
@@ -28,10 +28,6 @@ pub fn mint(terms: Terms, account: &str, key: &AccountKey) -> Result<Token, Mint
     }
     let terms = Terms { permissions, ..terms };
     let signature = key.sign(&string_to_sign(&terms, account));
-    let resource = match &terms.scope {
-        Scope::Account { .. } | Scope::Table { .. } => None,
-        Scope::Queue { name } => Some(Resource::Queue(name.clone())),
-        Scope::Blob(blob) => Some(Resource::Blob(blob.path.clone())),
-    };
+    let resource = terms.scope.named();
     Token::parse(&Token { terms, signature }.to_query(), resource)
 }

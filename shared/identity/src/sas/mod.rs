@@ -1,16 +1,23 @@
 //! Shared access signatures: tokens that grant a part of an account for a time, signed with one of
 //! its keys.
 //!
-//! A token is a query string. `fields` parses it, `token` interprets its fields, `sign` writes the
-//! text that is signed, `check` evaluates its grant now, `explain` describes it for people, `mint`
-//! creates tokens. All of it is pure.
+//! A token is a query string. `fields` parses it, `token` and `scope` interpret its fields with the declarations of its
+//! service, `sign` writes the text that is signed, `check` evaluates its grant now, `explain` describes it for people,
+//! `mint` creates tokens. All of it is pure.
 
 mod address;
 mod check;
+mod denied;
 mod explain;
 mod fields;
+mod malformed;
 mod mint;
+mod protocol;
+mod query;
+mod rules;
+mod scope;
 mod sign;
+mod terms;
 mod time;
 mod token;
 mod version;
@@ -18,14 +25,22 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+use self::token::letters;
+pub(crate) use self::version::OLDEST_VERSION;
 pub use self::{
     address::AddressRange,
-    check::{Check, Denial, Named, START_SKEW, expiry_of, verify},
+    check::{Named, expiry_of, verify},
+    denied::{Check, Denied},
     explain::{Explanation, Finding, Outcome, explain},
-    fields::{Malformed, TOKEN_BYTES_MAX, is_field},
+    fields::{TOKEN_BYTES_MAX, is_field},
+    malformed::Malformed,
     mint::{MintError, mint},
+    protocol::Protocol,
+    rules::START_SKEW,
+    scope::{NamedResource, ResourceScope, Scope},
     sign::string_to_sign,
+    terms::Terms,
     time::Time,
-    token::{BlobScope, Protocol, Resource, Scope, Terms, Token},
+    token::Token,
     version::Version,
 };

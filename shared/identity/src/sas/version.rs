@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Malformed, time::date};
 
 /// The oldest version whose signatures are known.
-const OLDEST: &str = "2012-02-12";
+pub(crate) const OLDEST_VERSION: &str = "2012-02-12";
 
 /// A version: a date of ten characters, so that the order of the texts is that of the versions.
 /// Versions newer than this server are accepted with the newest known layout: if their layouts
@@ -30,8 +30,8 @@ impl Version {
             let rule = format!("must be a version such as 2021-12-02: value=`{quoted}`");
             return Err(Malformed::new("sv", rule));
         }
-        if text.as_str() < OLDEST {
-            let rule = format!("must be {OLDEST} or newer: value=`{quoted}`");
+        if text.as_str() < OLDEST_VERSION {
+            let rule = format!("must be {OLDEST_VERSION} or newer: value=`{quoted}`");
             return Err(Malformed::new("sv", rule));
         }
         Ok(Self(text))

@@ -1,17 +1,26 @@
 //! Shared Key and Shared Key Lite: how the services of Azure sign requests of HTTP with a key of
 //! the account. What is signed differs between tables and the other services.
 
-pub mod queue;
-pub mod table;
+pub(crate) mod all_headers;
+mod header_text;
+mod query;
+pub(crate) mod table;
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
+use http::{HeaderMap, header};
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
 
+use crate::{
+    account::{AccountKey, AccountSet, Signature},
+    spec::ServiceSpec,
+};
 use trestle_service::clock::Ticks;
 
 /// The largest difference between the date of a request and the server's.
 pub const DATE_SKEW: Duration = Duration::from_secs(15 * 60);
+/// The suffix of an account name in the address of its read-only replica.
+const SECONDARY: &str = "-secondary";
 
 /// The two schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +29,69 @@ pub enum Scheme {
     Full,
     /// `SharedKeyLite`: fewer parts of it.
     Lite,
+}
+
+/// The texts that clients may sign for a request to an account, the most likely one first.
+pub type SignedTexts =
+    for<'a> fn(&'a SignedRequest<'a>, &'a str) -> Box<dyn Iterator<Item = String> + 'a>;
+
+/// A signed request, each part as it was sent.
+#[derive(Debug, Clone, Copy)]
+pub struct SignedRequest<'a> {
+    /// The service, which determines what is signed.
+    pub service: &'static ServiceSpec,
+    /// How much of it is signed.
+    pub scheme: Scheme,
+    /// The method, in upper case.
+    pub method: &'a str,
+    /// Every header.
+    pub headers: &'a HeaderMap,
+    /// The path, percent-encoded as it was sent.
+    pub path: &'a str,
+    /// The query, percent-encoded as it was sent, without `?`; may be empty.
+    pub query: &'a str,
+}
+
+impl SignedRequest<'_> {
+    /// The signed text for `account` in the form of most clients.
+    #[must_use]
+    pub fn string_to_sign(&self, account: &str) -> String {
+        (self.service.signed_texts)(self, account).next().unwrap_or_default()
+    }
+
+    /// Signs for `account` with one of its keys.
+    #[must_use]
+    pub fn sign(&self, account: &str, key: &AccountKey) -> Signature {
+        key.sign(&self.string_to_sign(account))
+    }
+
+    /// Whether a key of the account made the signature, and the date is within the allowed
+    /// difference of `now`. Takes as long for an absent account.
+    #[must_use]
+    pub fn verify(
+        &self,
+        account: &str,
+        signature: &Signature,
+        accounts: &AccountSet,
+        now: Ticks,
+    ) -> bool {
+        let is_signed = (self.service.signed_texts)(self, account)
+            .any(|text| accounts.with_signature(account, &text, signature).is_some());
+        is_signed && is_near(&self.date(), now)
+    }
+
+    /// The header x-ms-date or, if absent, Date, which is compared with the current time.
+    fn date(&self) -> Cow<'_, str> {
+        let date = self.headers.get("x-ms-date").or_else(|| self.headers.get(header::DATE));
+        date.map(|value| header_text::text_of(value.as_bytes())).unwrap_or_default()
+    }
+
+    /// The path without the suffix of a read-only replica, if it begins with such an account.
+    fn path_of_primary(&self, account: &str) -> Option<String> {
+        let rest = self.path.strip_prefix('/')?.strip_prefix(account)?.strip_prefix(SECONDARY)?;
+        let is_whole = rest.is_empty() || rest.starts_with('/');
+        is_whole.then(|| format!("/{account}{rest}"))
+    }
 }
 
 /// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is within the allowed difference of

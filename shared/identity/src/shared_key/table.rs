@@ -1,78 +1,64 @@
 //! Shared Key and Shared Key Lite as the Table service of Azure signs requests of HTTP: the method,
 //! some headers, the date and the path, with a key of the account.
 
-use super::{Scheme, is_near};
-use crate::account::{AccountKey, AccountSet, Signature};
-use trestle_service::clock::Ticks;
+use super::{Scheme, SignedRequest, header_text::text_of, query::parameters};
 
-/// The signed parts of a request, each as it was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Signed<'a> {
-    /// Which parts are signed.
-    pub scheme: Scheme,
-    /// The method, in upper case.
-    pub method: &'a str,
-    /// The header Content-MD5; empty if absent.
-    pub content_md5: &'a str,
-    /// The header Content-Type; empty if absent.
-    pub content_type: &'a str,
-    /// The header x-ms-date or, if absent, Date.
-    pub date: &'a str,
-    /// The path, percent-encoded as it was sent.
-    pub path: &'a str,
-    /// The parameter `comp` of the query, if present.
-    pub comp: Option<&'a str>,
+/// The texts that clients may sign for a request: the path of a read-only replica is signed as it was
+/// sent, or as that of the account.
+pub(crate) fn texts<'a>(
+    request: &'a SignedRequest<'a>,
+    account: &'a str,
+) -> Box<dyn Iterator<Item = String> + 'a> {
+    let sent = std::iter::once_with(|| text(request, account, request.path));
+    let primary = request.path_of_primary(account).into_iter();
+    Box::new(sent.chain(primary.map(move |path| text(request, account, &path))))
 }
 
-impl Signed<'_> {
-    /// The text that is signed for `account`.
-    #[must_use]
-    pub fn string_to_sign(&self, account: &str) -> String {
-        let comp = self.comp.map(|comp| format!("?comp={comp}")).unwrap_or_default();
-        let resource = format!("/{account}{}{comp}", self.path);
-        match self.scheme {
-            Scheme::Full => {
-                [self.method, self.content_md5, self.content_type, self.date, &resource].join("\n")
-            }
-            Scheme::Lite => [self.date, &resource].join("\n"),
+fn text(request: &SignedRequest<'_>, account: &str, path: &str) -> String {
+    let header = |name| {
+        let value = request.headers.get(name);
+        value.map(|value| text_of(value.as_bytes())).unwrap_or_default()
+    };
+    let parameters = parameters(request.query);
+    let comp = parameters.get("comp").and_then(|values| values.first());
+    let comp = comp.map(|comp| format!("?comp={comp}")).unwrap_or_default();
+    let resource = format!("/{account}{path}{comp}");
+    let date = request.date();
+    match request.scheme {
+        Scheme::Full => {
+            let (md5, content_type) = (header("content-md5"), header("content-type"));
+            [request.method, &md5, &content_type, &date, &resource].join("\n")
         }
-    }
-
-    /// Signs for `account` with one of its keys.
-    #[must_use]
-    pub fn sign(&self, account: &str, key: &AccountKey) -> Signature {
-        key.sign(&self.string_to_sign(account))
-    }
-
-    /// Whether a key of the account made the signature, and the date is within the allowed
-    /// difference of `now`. Takes as long for an absent account.
-    #[must_use]
-    pub fn verify(
-        &self,
-        account: &str,
-        signature: &Signature,
-        accounts: &AccountSet,
-        now: Ticks,
-    ) -> bool {
-        let text = |name: &str| self.string_to_sign(name);
-        let signed = accounts.with_signature(account, text, signature).is_some();
-        signed && is_near(self.date, now)
+        Scheme::Lite => [&*date, &resource].join("\n"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+    use trestle_service::clock::Ticks;
 
     use super::*;
-    use crate::account::Account;
+    use crate::{
+        account::{Account, AccountKey, AccountSet},
+        spec::TABLE,
+    };
 
     const DATE: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
     const ACCOUNT: &str = "devstoreaccount1";
 
-    fn signed<'a>(method: &'a str, content_type: &'a str, path: &'a str) -> Signed<'a> {
-        let scheme = Scheme::Full;
-        Signed { scheme, method, content_md5: "", content_type, date: DATE, path, comp: None }
+    fn headers(content_type: &'static str, date: &'static str) -> HeaderMap {
+        let values = [("content-type", content_type), ("x-ms-date", date)];
+        let present = values.into_iter().filter(|(_, value)| !value.is_empty());
+        let header =
+            |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        present.map(header).collect()
+    }
+
+    fn signed<'a>(method: &'a str, headers: &'a HeaderMap, target: &'a str) -> SignedRequest<'a> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        SignedRequest { service: &TABLE, scheme: Scheme::Full, method, headers, path, query }
     }
 
     fn now(seconds: i64) -> Ticks {
@@ -80,52 +66,73 @@ mod tests {
         Ticks::from_unix(1_795_262_400 + seconds, 0).expect("in range")
     }
 
-    /// Requests with the text that is signed and its signature.
-    fn vectors() -> Vec<(Signed<'static>, &'static str, &'static str)> {
+    /// Scheme, method, content type, target, the text that is signed and its signature.
+    type Vector = (Scheme, &'static str, &'static str, &'static str, &'static str, &'static str);
+
+    fn vectors() -> Vec<Vector> {
         let entity = "/devstoreaccount1/mytable(PartitionKey='pk1',RowKey='a%20b')";
-        let json = signed("POST", "application/json", "/devstoreaccount1/Tables");
-        let acl = Signed { comp: Some("acl"), ..signed("GET", "", "/mytable") };
-        let properties = signed("PUT", "application/xml", "/devstoreaccount1/");
-        let properties = Signed { comp: Some("properties"), ..properties };
+        let (json, xml) = ("application/json", "application/xml");
+        let (full, lite) = (Scheme::Full, Scheme::Lite);
+        let tables = "/devstoreaccount1/Tables";
         let mixed = "multipart/mixed; boundary=batch_1";
-        let batch = signed("POST", mixed, "/devstoreaccount1/$batch");
         vec![
             (
+                full,
+                "POST",
                 json,
+                tables,
                 "POST\n\napplication/json\nSat, 21 Nov 2026 12:00:00 GMT\n\
                  /devstoreaccount1/devstoreaccount1/Tables",
                 "R8W30FyLKSe5MwyqV7Ty/GicKO7NprN4tZ1cEkpT6c8=",
             ),
             (
-                signed("GET", "", entity),
+                full,
+                "GET",
+                "",
+                entity,
                 "GET\n\n\nSat, 21 Nov 2026 12:00:00 GMT\n/devstoreaccount1/devstoreaccount1\
                  /mytable(PartitionKey='pk1',RowKey='a%20b')",
                 "w1E6NktzTZaU4xDHFAhDwUrSLczDUNh6tzSa/dCkNew=",
             ),
             (
-                acl,
+                full,
+                "GET",
+                "",
+                "/mytable?comp=acl",
                 "GET\n\n\nSat, 21 Nov 2026 12:00:00 GMT\n/devstoreaccount1/mytable?comp=acl",
                 "rwF0qVXM26bae2MrWx6YLfZ875OtvPjt3EHCvGxgTWQ=",
             ),
             (
-                properties,
+                full,
+                "PUT",
+                xml,
+                "/devstoreaccount1/?comp=properties&restype=service",
                 "PUT\n\napplication/xml\nSat, 21 Nov 2026 12:00:00 GMT\n\
                  /devstoreaccount1/devstoreaccount1/?comp=properties",
                 "ZVO8P/G9ChmL9smQxDpzq+Vfdb29xz3ixtWNPQ3M1o8=",
             ),
             (
-                batch,
+                full,
+                "POST",
+                mixed,
+                "/devstoreaccount1/$batch",
                 "POST\n\nmultipart/mixed; boundary=batch_1\nSat, 21 Nov 2026 12:00:00 GMT\n\
                  /devstoreaccount1/devstoreaccount1/$batch",
                 "EDabaNTQGBvR+ico555P0Wkw62ShI1X0QazopTKIOOo=",
             ),
             (
-                Signed { scheme: Scheme::Lite, ..json },
+                lite,
+                "POST",
+                json,
+                tables,
                 "Sat, 21 Nov 2026 12:00:00 GMT\n/devstoreaccount1/devstoreaccount1/Tables",
                 "+uMLlPaZ2AR5kAkJtsKMxDVmWaNPJ/QNb+SCSdnML/w=",
             ),
             (
-                Signed { scheme: Scheme::Lite, path: "/Tables", ..json },
+                lite,
+                "POST",
+                json,
+                "/Tables",
                 "Sat, 21 Nov 2026 12:00:00 GMT\n/devstoreaccount1/Tables",
                 "W/SvROSQ+3KWiK+lb0LhZY9GhOuhKmuLoiwUX7pDAOM=",
             ),
@@ -135,12 +142,14 @@ mod tests {
     #[test]
     fn requests_are_signed_as_azure_signs_them() {
         let accounts: AccountSet = [Account::development()].into_iter().collect();
-        for (request, text, signature) in vectors() {
+        for (scheme, method, content_type, target, text, signature) in vectors() {
+            let headers = headers(content_type, DATE);
+            let request = SignedRequest { scheme, ..signed(method, &headers, target) };
             assert_eq!(request.string_to_sign(ACCOUNT), text);
             let made = request.sign(ACCOUNT, &AccountKey::development());
             assert_eq!(STANDARD.encode(made), signature, "{text}");
             assert!(request.verify(ACCOUNT, &made, &accounts, now(0)), "{text}");
-            let longer = Signed { path: "/other", ..request };
+            let longer = SignedRequest { path: "/other", ..request };
             assert!(!longer.verify(ACCOUNT, &made, &accounts, now(0)), "{text}");
             assert!(!request.verify("nobody", &made, &accounts, now(0)), "{text}");
         }
@@ -150,7 +159,8 @@ mod tests {
     fn rejects_a_date_too_far_from_now() {
         let accounts: AccountSet = [Account::development()].into_iter().collect();
         let verifies = |date, seconds| {
-            let request = Signed { date, ..signed("GET", "", "/Tables") };
+            let headers = headers("", date);
+            let request = signed("GET", &headers, "/Tables");
             let made = request.sign(ACCOUNT, &AccountKey::development());
             request.verify(ACCOUNT, &made, &accounts, now(seconds))
         };

@@ -26,19 +26,19 @@ pub async fn changes_are_atomic_across_kinds(engine: Arc<dyn Engine>) {
 
 /// Writes of a change apply in order.
 pub async fn the_last_write_of_a_key_in_a_change_counts(engine: Arc<dyn Engine>) {
-    let (kept, gone) = (key(KIND, "kept"), key(KIND, "gone"));
+    let (kept, deleted) = (key(KIND, "kept"), key(KIND, "deleted"));
 
     let writes = vec![
         Write::Delete { key: kept.clone() },
         put(kept.clone(), "1"),
         put(kept.clone(), "2"),
-        put(gone.clone(), "1"),
-        Write::Delete { key: gone.clone() },
+        put(deleted.clone(), "1"),
+        Write::Delete { key: deleted.clone() },
     ];
     store(&*engine, writes).await;
 
     assert_eq!(get(&*engine, &kept).await, Some("2".into()));
-    assert_eq!(get(&*engine, &gone).await, None);
+    assert_eq!(get(&*engine, &deleted).await, None);
 }
 
 /// A decision reads the newest values, each by what its key got when it was added.
@@ -163,7 +163,7 @@ pub async fn deletes_remove_and_need_nothing_to_be_there(engine: Arc<dyn Engine>
     assert_eq!(everything.entries, []);
 }
 
-/// A caller that goes away leaves the whole change or nothing.
+/// A change whose caller disconnects is written whole or not at all.
 pub async fn a_dropped_caller_does_not_tear_its_change(engine: Arc<dyn Engine>) {
     for round in 0..20_u8 {
         let (a, b) = (key(KIND, &format!("a{round}")), key(OTHER_KIND, &format!("b{round}")));

@@ -126,7 +126,7 @@ pub async fn a_retry_finds_what_its_first_try_committed(opened: OpenStore) {
     }
 }
 
-/// What was acknowledged is there after the store was closed and opened again.
+/// Acknowledged rows exist after the store was closed and opened again.
 pub async fn acknowledged_changes_are_there_after_reopening(mut opened: OpenStore) {
     if opened.store.handle().status().durability == crate::Durability::None {
         return;

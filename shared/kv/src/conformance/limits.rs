@@ -75,7 +75,7 @@ pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
         read_only(&*engine, reads(limits.reads)).await,
         commit(&*engine, bytes(0)).await,
     ];
-    let refusals = [
+    let errors = [
         commit(&*engine, writes(limits.writes + 1)).await,
         read_only(&*engine, reads(limits.reads + 1)).await,
         commit(&*engine, bytes(1)).await,
@@ -84,8 +84,8 @@ pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
     for outcome in outcomes {
         assert!(outcome.is_ok(), "{outcome:?}");
     }
-    for refusal in refusals {
-        assert!(matches!(refusal, Err(CommitError::Refused { .. })), "{refusal:?}");
+    for error in errors {
+        assert!(matches!(error, Err(CommitError::Refused { .. })), "{error:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Versions rise strictly, whatever the clock does.
+//! Versions rise strictly and time elapses, whatever the clock does.
 
 use std::time::Duration;
 
@@ -73,4 +73,30 @@ pub async fn a_decision_is_given_the_version_of_its_commit(opened: OpenStore) {
 
     let stored = super::number(get(&*engine, &row).await.as_ref());
     assert_eq!(Ticks::new(stored), Some(version.ticks()));
+}
+
+/// A wall clock that steps, forward or back, changes neither the time nor the next versions by more than a twentieth of
+/// what elapses; also across a reopening.
+pub async fn time_elapses_whatever_the_wall_clock_does(mut opened: OpenStore) {
+    let (row, minute) = (key(KIND, "row"), Duration::from_secs(60));
+    let start = opened.clock.now();
+    for (step, wall) in
+        [start.before(10 * minute), start.after(20 * minute)].into_iter().enumerate()
+    {
+        let engine = opened.store.handle();
+        let before = engine.now();
+        opened.clock.set(wall);
+        opened.clock.advance(minute);
+        let now = engine.now();
+        let version = commit(&*engine, vec![put(row.clone(), "")]).await.expect("committed");
+
+        let elapsed = now.since(before);
+        assert!(elapsed.abs_diff(minute) <= minute / 20, "step {step}: {elapsed:?}");
+        assert_eq!(version, Version::new(now), "step {step}");
+        drop(engine);
+        opened.store.reopen();
+        let after = opened.store.handle().now().since(now);
+        assert!(after <= Duration::from_millis(100), "step {step}: {after:?} later");
+        assert!(opened.store.handle().now() >= now, "step {step}: back");
+    }
 }

@@ -15,14 +15,15 @@
 //! costs one read of the journals at close and at open, 0.5 s for 137 MB that are not in memory.
 //!
 //! The marker is written when nothing writes any more and the journals are synced, and it is removed
-//! before the database is opened, so that a crash is never taken for damage.
+//! before the database is opened, so that a crash is never reported as damage.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use super::directory;
 use super::inventory::DATABASE;
-use super::journals;
+use super::journal;
 
 /// The name of the file, in the directory of the engine.
 pub(super) const FILE: &str = "CLOSED";
@@ -36,7 +37,7 @@ struct Journal {
     hash: u64,
 }
 
-/// What the marker means for the journals that are there.
+/// What the marker means for the journals that exist.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MarkerVerdict {
     /// There is no marker: the store was not closed.
@@ -66,13 +67,13 @@ pub(super) fn check(directory: &Path, database: &Path) -> io::Result<MarkerVerdi
 /// The journals as they are.
 fn read(database: &Path, prepare: impl Fn(&File) -> io::Result<()>) -> io::Result<Vec<Journal>> {
     let read = |number| {
-        let file = File::open(database.join(journals::file_name(number)))?;
+        let file = File::open(database.join(journal::file_name(number)))?;
         prepare(&file)?;
-        let written = journals::written(&file)?;
-        let hash = journals::hash(&file, written)?.unwrap_or_default();
+        let written = journal::written(&file)?;
+        let hash = journal::hash(&file, written)?.unwrap_or_default();
         Ok(Journal { number, written, hash })
     };
-    journals::list(database)?.into_iter().map(read).collect()
+    journal::list(database)?.into_iter().map(read).collect()
 }
 
 /// Removes the marker, for good; its text, if there was one.
@@ -90,21 +91,18 @@ pub(super) fn take(directory: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Writes a marker, whole or not at all.
 pub(super) fn put(directory: &Path, text: &[u8]) -> io::Result<()> {
-    let draft = directory.join("CLOSED.new");
-    let mut file = File::create(&draft)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&draft, directory.join(FILE))?;
-    File::open(directory)?.sync_all()
+    directory::replace(directory, FILE, text)
 }
 
 /// Every journal must be there as it was left. An older one beside them holds what was flushed: its
 /// removal was lost with the power, and it is read again.
 fn judge(left: &[Journal], found: &[Journal]) -> MarkerVerdict {
     for Journal { number, written: bytes, hash } in left {
-        let file = journals::file_name(*number);
+        let file = journal::file_name(*number);
         let reason = match found.iter().find(|found| found.number == *number) {
-            None => format!("a journal is missing: file=`{DATABASE}/{file}`"),
+            None => {
+                format!("a journal is missing: file=`{DATABASE}/{file}`, left=`{bytes}`")
+            }
             Some(found) if found.written < *bytes => format!(
                 "a journal is shorter than it was left: file=`{DATABASE}/{file}`, bytes=`{}`, \
                  left=`{bytes}`",

@@ -14,30 +14,40 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use fjall::PersistMode;
 use tokio::sync::mpsc;
 
-use super::group::{Group, GroupOutcome, PendingChange, answer};
-use super::guard::{WriteStall, wait_for_compaction};
+use super::backpressure::{self, KeyspaceSet};
+use super::delayed::{DelayedChange, DelayedChanges};
+use super::failure;
+use super::group::{self, Admission, Group, GroupOutcome, PendingChange, answer};
 use super::options::SyncPolicy;
 use super::point::CommitPoint;
 use super::read_cache::RecentWrites;
-use super::shared::{EngineState, Tree, error_text};
+use super::shared::EngineState;
 use super::stats::GroupWrite;
 use super::version_floor::FlooredVersions;
 use crate::CommitError;
 
-/// Changes that may wait for the committer; more are turned away.
+/// Changes that may wait for the committer; more are rejected.
 pub(super) const QUEUE_MAX: usize = 4_096;
 
 /// The key of the heartbeat in every keyspace. Kind 0 belongs to no keyspace, so no read or scan
 /// of a service is ever routed to it.
 pub(super) const HEARTBEAT_KEY: [u8; 1] = [0];
 
+/// What a commit does, where the database does not say more.
+const WRITE: &str = "write of a group";
+
+/// How often delayed changes are tried again while nothing else comes.
+const RETRY_EVERY: Duration = Duration::from_millis(5);
+
 pub(super) struct Committer {
     shared: Arc<EngineState>,
-    /// Waits until a group may be written, or returns why not.
-    gate: fn(&[Tree]) -> WriteStall,
+    /// The keyspaces that take no writes now.
+    gate: fn(&EngineState) -> KeyspaceSet,
+    delayed: DelayedChanges,
     heartbeats: u64,
     /// Number of the last group.
     group: u64,
@@ -52,7 +62,8 @@ impl Committer {
         Self {
             versions: FlooredVersions::after(shared.version_floor),
             shared,
-            gate: wait_for_compaction,
+            gate: backpressure::pressed,
+            delayed: DelayedChanges::default(),
             heartbeats: 0,
             group: 0,
             written: 0,
@@ -61,41 +72,52 @@ impl Committer {
     }
 
     #[cfg(test)]
-    pub(super) fn with_gate(shared: Arc<EngineState>, gate: fn(&[Tree]) -> WriteStall) -> Self {
-        Self { gate, ..Self::new(shared) }
+    pub(super) fn with_gate(
+        shared: Arc<EngineState>,
+        gate: fn(&EngineState) -> KeyspaceSet,
+    ) -> Self {
+        let delayed = DelayedChanges::waiting_at_most(Duration::from_millis(200));
+        Self { gate, delayed, ..Self::new(shared) }
     }
 
-    /// Runs until every sender of the queue was dropped.
+    /// Runs until every sender of the queue was dropped and nothing waits any more.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<PendingChange>) {
         let _stop = StopOnPanic(Arc::clone(&self.shared));
-        while let Some(change) = queue.blocking_recv() {
-            self.take_group(change, &mut queue);
+        loop {
+            let first = if self.delayed.is_empty() {
+                match queue.blocking_recv() {
+                    Some(change) => Some(change),
+                    None => break,
+                }
+            } else {
+                queue.try_recv().ok()
+            };
+            self.take_group(first, &mut queue);
         }
         self.settle_versions();
     }
 
-    fn take_group(&mut self, first: PendingChange, queue: &mut mpsc::Receiver<PendingChange>) {
+    fn take_group(
+        &mut self,
+        first: Option<PendingChange>,
+        queue: &mut mpsc::Receiver<PendingChange>,
+    ) {
         if let Err(error) = self.shared.check_running() {
-            answer(first.answer, Err(error));
+            for change in first.into_iter().chain(self.delayed.drain()) {
+                answer(change.answer, Err(error.clone()));
+            }
             return;
         }
-        let gate = (self.gate)(&self.shared.trees);
-        if !gate.waited.is_zero() {
-            self.shared.counters.stalled(gate.waited);
-        }
-        if let Err(error) = gate.outcome {
-            self.shed(first, &error, queue);
+        let mut group = self.gather(first, queue);
+        if group.is_idle() {
+            if !self.delayed.is_empty() {
+                pause();
+            }
             return;
-        }
-        let mut group = Group::with_capacity(self.written);
-        group.admit(first, &self.shared, &self.recent, &mut self.versions.versions);
-        while !group.is_full() {
-            let Ok(change) = queue.try_recv() else { break };
-            group.admit(change, &self.shared, &self.recent, &mut self.versions.versions);
         }
         self.group += 1;
         self.written = group.len();
-        self.recent.note(self.group, group.keys());
+        self.recent.note(self.group, group.writes(), &self.shared.hot_keys);
         let outcome = self.write(&mut group);
         let outcome = match (&outcome, self.shared.reach(CommitPoint::AfterSync)) {
             (GroupOutcome::Durable, Err(reason)) => GroupOutcome::Unknown(reason),
@@ -112,20 +134,47 @@ impl Committer {
         }
     }
 
-    /// Turns away the first and everyone who queued up behind it meanwhile.
-    fn shed(
-        &self,
-        first: PendingChange,
-        error: &CommitError,
+    /// Decides what waited, the first change and what is queued behind it, as far as it fits in a group.
+    fn gather(
+        &mut self,
+        first: Option<PendingChange>,
         queue: &mut mpsc::Receiver<PendingChange>,
-    ) {
-        let mut next = Some(first);
-        let mut left = queue.len();
-        while let Some(change) = next {
+    ) -> Group {
+        let pressed = (self.gate)(&self.shared);
+        let mut group = Group::new(self.written, pressed);
+        for late in self.delayed.expired() {
             self.shared.counters.shed();
-            answer(change.answer, Err(error.clone()));
-            next = if left > 0 { queue.try_recv().ok() } else { None };
-            left = left.saturating_sub(1);
+            answer(late.answer, Err(busy()));
+        }
+        let mut ready = Vec::new();
+        self.delayed.ready(pressed, |delayed| {
+            ready.push(delayed);
+            ready.len() < group::CHANGES_MAX
+        });
+        for DelayedChange { change, since, .. } in ready {
+            self.admit(change, since, &mut group);
+        }
+        if let Some(first) = first {
+            self.admit(first, Instant::now(), &mut group);
+        }
+        while !group.is_full() {
+            let Ok(change) = queue.try_recv() else { break };
+            self.admit(change, Instant::now(), &mut group);
+        }
+        if let Some(waited) = self.delayed.stall_ended() {
+            self.shared.counters.stalled(waited);
+        }
+        group
+    }
+
+    fn admit(&mut self, change: PendingChange, since: Instant, group: &mut Group) {
+        let versions = &mut self.versions.versions;
+        let admission = group.admit(change, &self.shared, &mut self.recent, versions);
+        if let Admission::Delayed(change, writes) = admission
+            && let Some(refused) = self.delayed.push(DelayedChange { change, writes, since })
+        {
+            self.shared.counters.shed();
+            answer(refused.answer, Err(busy()));
         }
     }
 
@@ -144,15 +193,21 @@ impl Committer {
             let Some(tree) = self.shared.tree(&key) else {
                 continue;
             };
-            bytes += key.len() + value.as_ref().map_or(0, bytes::Bytes::len);
+            bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
             match value {
-                Some(value) => batch.insert(&tree.handle, key, value),
-                None => batch.remove(&tree.handle, key),
+                Some(value) => {
+                    let (key, value) = exact(&key, &value);
+                    batch.insert(&tree.handle, key, value);
+                }
+                None => {
+                    tree.deletes.fetch_add(1, Relaxed);
+                    batch.remove(&tree.handle, Bytes::copy_from_slice(&key));
+                }
             }
         }
         self.add_heartbeat(&mut batch);
-        self.versions.raise(&mut batch, &self.shared.trees);
-        let clock = Clock::start();
+        self.versions.raise(&mut batch, &self.shared.trees, &self.shared.clock);
+        let clock = GroupClock::start();
         // Ahead of the write: a scan must not meet what was not counted.
         let counted = self.shared.tombstones.add(obsoletes);
         let written = catch_unwind(AssertUnwindSafe(|| batch.commit()));
@@ -169,10 +224,10 @@ impl Committer {
             Ok(Ok(())) => GroupOutcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.
             Ok(Err(fjall::Error::Poisoned)) => {
-                GroupOutcome::Refused("a flush or a compaction failed before".into())
+                GroupOutcome::Refused(failure::of_background(&self.shared.path))
             }
             Ok(Err(error)) => {
-                GroupOutcome::Unknown(format!("a write failed: {}", error_text(&error)).into())
+                GroupOutcome::Unknown(failure::of_call(WRITE, &error, &self.shared.path))
             }
             Err(_) => GroupOutcome::Unknown("the write of a group panicked".into()),
         }
@@ -185,16 +240,16 @@ impl Committer {
         }
     }
 
-    /// Stores the newest version, so that after a clean close the next one need not be far from it.
+    /// Stores the newest version and the time, so that after a clean close the next ones need not be far from them.
     fn settle_versions(&mut self) {
         let mut batch = self.shared.database.batch().durability(Some(self.persist_mode()));
-        if self.shared.stopped().is_some() || !self.versions.settle(&mut batch, &self.shared.trees)
-        {
+        let (trees, clock) = (&self.shared.trees, &self.shared.clock);
+        if self.shared.stopped().is_some() || !self.versions.settle(&mut batch, trees, clock) {
             return;
         }
         if let Err(error) = batch.commit() {
             // The floor that is stored is greater, which is as safe.
-            self.shared.stop(format!("a write failed: {}", error_text(&error)).into());
+            self.shared.stop(failure::of_call(WRITE, &error, &self.shared.path));
         }
     }
 
@@ -215,24 +270,44 @@ impl Committer {
     }
 }
 
+fn busy() -> CommitError {
+    CommitError::Busy { reason: "flushes and compaction lag behind the writes".into() }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the commit thread is no async worker")]
+fn pause() {
+    std::thread::sleep(RETRY_EVERY);
+}
+
+/// Key and value in memory of their own, and of their size. What a service made them of is often bigger, such as the
+/// buffer of a whole request, and a memtable keeps them until it is flushed.
+fn exact(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
+    let mut both = Vec::with_capacity(key.len().saturating_add(value.len()));
+    both.extend_from_slice(key);
+    both.extend_from_slice(value);
+    let mut key_of = Bytes::from(both);
+    let value = key_of.split_off(key.len());
+    (key_of, value)
+}
+
 /// Measures a write of this thread.
 ///
 /// The database writes, syncs and applies a batch in one call and reports nothing of its parts. The
 /// sync is where the thread waits; everything else is work. So the time without processor is the
 /// time of the sync, and of waiting for a processor where others have them all.
-struct Clock {
+struct GroupClock {
     started: Instant,
     worked: Duration,
 }
 
-/// What a [`Clock`] measured.
+/// What a [`GroupClock`] measured.
 struct Elapsed {
     took: Duration,
     /// Of it, without processor.
     waited: Duration,
 }
 
-impl Clock {
+impl GroupClock {
     fn start() -> Self {
         Self { started: Instant::now(), worked: thread_time() }
     }

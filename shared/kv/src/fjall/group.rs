@@ -5,12 +5,13 @@
 //! key: a batch of the database gives all its items one sequence number, so two writes of a key
 //! in it would have no order, and merging them also makes a hot key cheap.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
+use super::backpressure::KeyspaceSet;
 use super::read_cache::{CachedReads, RecentWrites};
 use super::shared::EngineState;
 use crate::decide::{ChangeRules, DecidedChange, decide};
@@ -19,7 +20,7 @@ use crate::version::Versions;
 use crate::{Change, CommitError, Version, Write, Writes};
 
 /// Most changes of a group.
-const CHANGES_MAX: usize = 1_024;
+pub(super) const CHANGES_MAX: usize = 1_024;
 
 /// A group is closed by the change that takes its pending writes to this many bytes.
 const BYTES_MAX: usize = 1024 * 1024;
@@ -50,6 +51,16 @@ pub(super) struct Group {
     bytes: usize,
     /// Entries of the database that the writes make obsolete, or add without ever being read.
     obsoletes: u64,
+    /// Keyspaces that take no writes now.
+    pressed: KeyspaceSet,
+}
+
+/// What became of a change that was to join a group.
+pub(super) enum Admission {
+    /// It joined, or was answered.
+    Taken,
+    /// It writes keyspaces some of which take no writes now, and is to be tried again later.
+    Delayed(PendingChange, KeyspaceSet),
 }
 
 /// How the write of a group ended.
@@ -62,9 +73,9 @@ pub(super) enum GroupOutcome {
 }
 
 impl Group {
-    /// An empty group with room for about so many writes.
-    pub(super) fn with_capacity(writes: usize) -> Self {
-        Self { pending: HashMap::with_capacity(writes), ..Self::default() }
+    /// An empty group with room for about so many writes, none of them to `pressed`.
+    pub(super) fn new(writes: usize, pressed: KeyspaceSet) -> Self {
+        Self { pending: HashMap::with_capacity(writes), pressed, ..Self::default() }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -74,6 +85,11 @@ impl Group {
     /// Whether there is something to write.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Whether no caller waits for it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Changes in the group that write something.
@@ -91,9 +107,9 @@ impl Group {
         self.pending.len()
     }
 
-    /// The keys that are written.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Bytes> {
-        self.pending.keys()
+    /// What is written: keys, and values unless they are removed.
+    pub(super) fn writes(&self) -> impl Iterator<Item = (&Bytes, &Option<Bytes>)> {
+        self.pending.iter()
     }
 
     /// The writes, and how many bytes they were before merging.
@@ -106,26 +122,28 @@ impl Group {
         &mut self,
         mut pending: PendingChange,
         shared: &EngineState,
-        recent: &RecentWrites,
+        recent: &mut RecentWrites,
         versions: &mut Versions,
-    ) {
+    ) -> Admission {
         let outcome = self.evaluate(&mut pending, shared, recent, versions);
         match outcome {
-            Ok(Evaluated { wrote: false, read_pending: false, version }) => {
+            Ok(Evaluated::Decided { wrote: false, read_pending: false, version }) => {
                 answer(pending.answer, Ok(version));
             }
-            Ok(Evaluated { wrote, version, .. }) => {
+            Ok(Evaluated::Decided { wrote, version, .. }) => {
                 self.waiting.push(Waiting { answer: pending.answer, version, wrote });
             }
+            Ok(Evaluated::Pressed(writes)) => return Admission::Delayed(pending, writes),
             Err(error) => answer(pending.answer, Err(error)),
         }
+        Admission::Taken
     }
 
     fn evaluate(
         &mut self,
         pending: &mut PendingChange,
         shared: &EngineState,
-        recent: &RecentWrites,
+        recent: &mut RecentWrites,
         versions: &mut Versions,
     ) -> Result<Evaluated, CommitError> {
         let PendingChange { change, cached, now, .. } = pending;
@@ -138,10 +156,7 @@ impl Group {
                     read_pending = true;
                     value.clone()
                 }
-                None => match recent.still_newest(cached, index, key) {
-                    Some(value) => value.clone(),
-                    None => shared.newest(key)?,
-                },
+                None => recent.newest(cached, (index, key), shared)?,
             });
         }
         let rules = ChangeRules { keyspaces: &shared.keyspaces, limits: &shared.limits };
@@ -149,11 +164,17 @@ impl Group {
         let DecidedChange { version, writes } = decided;
         let wrote = !writes.is_empty();
         if wrote {
-            shared.space.admit(writes.as_slice())?;
+            let keyspaces = keyspaces_of(writes.as_slice(), shared);
+            if keyspaces.intersects(self.pressed) {
+                return Ok(Evaluated::Pressed(keyspaces));
+            }
+            let in_group = u64::try_from(self.bytes).unwrap_or(u64::MAX);
+            let buffered = shared.buffered_bytes.load(Relaxed).saturating_add(in_group);
+            shared.space.admit(writes.as_slice(), buffered)?;
             self.obsoletes += obsoletes(writes.as_slice(), change.spec.reads.keys(), &current);
             self.merge(writes);
         }
-        Ok(Evaluated { version, wrote, read_pending })
+        Ok(Evaluated::Decided { version, wrote, read_pending })
     }
 
     fn merge(&mut self, writes: Writes) {
@@ -206,13 +227,17 @@ fn obsoletes(writes: &[Write], keys: &[Bytes], current: &[Option<Bytes>]) -> u64
     writes.iter().map(count).sum()
 }
 
-struct Evaluated {
-    version: Version,
-    wrote: bool,
-    read_pending: bool,
+enum Evaluated {
+    Decided { version: Version, wrote: bool, read_pending: bool },
+    Pressed(KeyspaceSet),
 }
 
-/// The caller may have dropped its future; its change stands.
+fn keyspaces_of(writes: &[Write], shared: &EngineState) -> KeyspaceSet {
+    let places = writes.iter().filter_map(|write| shared.keyspaces.index_of(write.key()));
+    places.fold(KeyspaceSet::default(), KeyspaceSet::with)
+}
+
+/// The caller may have dropped its future; its change is committed.
 pub(super) fn answer(waiter: ChangeAnswer, result: Result<Version, CommitError>) {
     let _ = waiter.send(result);
 }

@@ -1,46 +1,67 @@
-//! The two gates before a write: free disk space, and how far compaction lags behind.
+//! The gate before a write that keeps disk space free.
 //!
-//! Both answer from numbers that are cheap to read. Free space is measured by the housekeeper and
-//! only remembered here. fjall itself sleeps inside a write, without bound, when a keyspace has 30
-//! runs in level 0 or 4 sealed memtables; the one commit thread must never get there, so the gate
-//! closes earlier and gives up after a bounded time.
+//! Free space is measured once a tick, and a fast writer fills a small disk in less. So the gate also counts what will
+//! be written without a further decision: the journal since the last measurement, the memtables that are not flushed,
+//! and the output of a compaction, which exists beside its input until it is done. What is left is the headroom.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use fjall::AbstractTree as _;
-
-use super::shared::Tree;
+use super::options::MEMTABLE_BYTES;
 use crate::{CommitError, Write};
 
 /// A change that removes keys may put this much, such as a counter, and still goes on when space
 /// is short. In bytes of keys and values.
 const RECLAIM_PUT_BYTES_MAX: usize = 1024;
 
-const L0_RUNS_MAX: usize = 24;
-const SEALED_MEMTABLES_MAX: usize = 2;
-const PRESSURE_POLL: Duration = Duration::from_millis(5);
-const PRESSURE_POLLS_MAX: usize = 400;
+/// What the journal adds to a key and its value, at most, in bytes.
+const JOURNAL_ENTRY_BYTES: u64 = 64;
 
-/// Remembers how much space is free.
+/// Free bytes that deletes leave, whatever the reserve is: a flush of what they wrote must still fit, of a memtable.
+const KEPT_FROM_DELETES: u64 = MEMTABLE_BYTES;
+
+/// Writes are taken again with so much more than the reserve, as a part of it, so that the state does not flutter.
+const LEAVES_ABOVE: u64 = 16;
+
+/// Remembers how much space is free, and what of it is taken already.
 #[derive(Debug)]
 pub(super) struct SpaceGuard {
+    reserve_bytes: u64,
     free_bytes: AtomicU64,
     used_bytes: AtomicU64,
-    reserve_bytes: u64,
+    /// Bytes for the journal, admitted since free space was measured.
+    admitted_bytes: AtomicU64,
+    /// What the next compaction may write.
+    compaction_bytes: AtomicU64,
+    is_short: AtomicBool,
 }
 
 impl SpaceGuard {
+    /// A reserve of zero disables the gate.
     pub(super) fn new(reserve_bytes: u64) -> Self {
-        Self { free_bytes: AtomicU64::new(u64::MAX), used_bytes: AtomicU64::new(0), reserve_bytes }
+        Self {
+            reserve_bytes,
+            free_bytes: AtomicU64::new(u64::MAX),
+            used_bytes: AtomicU64::new(0),
+            admitted_bytes: AtomicU64::new(0),
+            compaction_bytes: AtomicU64::new(0),
+            is_short: AtomicBool::new(false),
+        }
     }
 
-    pub(super) fn measured(&self, free_bytes: u64) {
-        self.free_bytes.store(free_bytes, Relaxed);
+    /// Measures free space with `probe`. What is admitted meanwhile counts on top.
+    pub(super) fn measure<E>(&self, probe: impl FnOnce() -> Result<u64, E>) -> Result<(), E> {
+        let written = self.admitted_bytes.load(Relaxed);
+        self.free_bytes.store(probe()?, Relaxed);
+        self.admitted_bytes.fetch_sub(written, Relaxed);
+        Ok(())
     }
 
     pub(super) fn measured_used(&self, used_bytes: u64) {
         self.used_bytes.store(used_bytes, Relaxed);
+    }
+
+    pub(super) fn measured_compaction(&self, bytes: u64) {
+        self.compaction_bytes.store(bytes, Relaxed);
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
@@ -51,14 +72,97 @@ impl SpaceGuard {
         self.used_bytes.load(Relaxed)
     }
 
-    /// Whether the writes may go on with the space there is.
-    pub(super) fn admit(&self, writes: &[Write]) -> Result<(), CommitError> {
-        let free_bytes = self.free_bytes();
-        if free_bytes >= self.reserve_bytes || reclaims(writes) {
-            return Ok(());
-        }
-        Err(CommitError::Full { free_bytes, reserve_bytes: self.reserve_bytes })
+    pub(super) fn reserve_bytes(&self) -> u64 {
+        self.reserve_bytes
     }
+
+    /// Whether only changes that remove keys are taken.
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short.load(Relaxed)
+    }
+
+    /// What a compaction may write now and leave for deletes what is theirs, with so many bytes in memtables.
+    pub(super) fn spare_bytes(&self, buffered_bytes: u64) -> u64 {
+        self.unwritten(buffered_bytes).saturating_sub(KEPT_FROM_DELETES)
+    }
+
+    /// Free bytes once journal and memtables are written.
+    fn unwritten(&self, buffered_bytes: u64) -> u64 {
+        let admitted = self.admitted_bytes.load(Relaxed);
+        self.free_bytes().saturating_sub(admitted.saturating_add(buffered_bytes))
+    }
+
+    /// Free bytes once a compaction also ran.
+    fn headroom(&self, buffered_bytes: u64) -> u64 {
+        self.unwritten(buffered_bytes).saturating_sub(self.compaction_bytes.load(Relaxed))
+    }
+
+    /// Whether the writes may go on with the space there is, beside so many bytes in memtables and in the group that
+    /// is not written yet. They count as admitted from then on.
+    pub(super) fn admit(&self, writes: &[Write], buffered_bytes: u64) -> Result<(), CommitError> {
+        let bytes = journal_bytes(writes);
+        // Once in the journal, and once in a memtable that becomes a file.
+        let buffered = buffered_bytes.saturating_add(bytes.saturating_mul(2));
+        let is_enough = self.reserve_bytes == 0
+            || if reclaims(writes) {
+                self.unwritten(buffered) >= KEPT_FROM_DELETES
+            } else {
+                !self.is_short() && self.headroom(buffered) >= self.reserve_bytes
+            };
+        if !is_enough {
+            self.enter(buffered_bytes);
+            return Err(self.full(buffered_bytes));
+        }
+        self.admitted_bytes.fetch_add(bytes, Relaxed);
+        Ok(())
+    }
+
+    fn full(&self, buffered_bytes: u64) -> CommitError {
+        let free_bytes = self.free_bytes();
+        let in_flight_bytes = free_bytes.saturating_sub(self.headroom(buffered_bytes));
+        CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes: self.reserve_bytes }
+    }
+
+    /// Looks whether space became short, or is no longer; logs either once.
+    pub(super) fn check(&self, buffered_bytes: u64) {
+        let headroom = self.headroom(buffered_bytes);
+        let enough = self.reserve_bytes.saturating_add(self.reserve_bytes / LEAVES_ABOVE);
+        if headroom < self.reserve_bytes {
+            self.enter(buffered_bytes);
+        } else if headroom >= enough && self.is_short.swap(false, Relaxed) {
+            let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
+            tracing::info!(
+                free_bytes,
+                reserve_bytes,
+                "disk space is enough again, writes are taken"
+            );
+        }
+    }
+
+    fn enter(&self, buffered_bytes: u64) {
+        if !self.is_short.swap(true, Relaxed) {
+            let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
+            let in_flight_bytes = free_bytes.saturating_sub(self.headroom(buffered_bytes));
+            tracing::warn!(
+                free_bytes,
+                in_flight_bytes,
+                reserve_bytes,
+                "disk space is short, only deletes are taken"
+            );
+        }
+    }
+}
+
+fn journal_bytes(writes: &[Write]) -> u64 {
+    let bytes = |write: &Write| match write {
+        Write::Put { key, value } => key.len().saturating_add(value.len()),
+        Write::Delete { key } => key.len(),
+    };
+    let to_u64 = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+    let add = |sum: u64, write| {
+        sum.saturating_add(to_u64(bytes(write))).saturating_add(JOURNAL_ENTRY_BYTES)
+    };
+    writes.iter().fold(0, add)
 }
 
 /// Whether the writes remove something, and put no more than a note about it.
@@ -80,55 +184,15 @@ fn reclaims(writes: &[Write]) -> bool {
     deletes && put_bytes <= removed_bytes.saturating_add(RECLAIM_PUT_BYTES_MAX)
 }
 
-/// How waiting for compaction ended.
-#[derive(Debug)]
-pub(super) struct WriteStall {
-    /// Zero where there was nothing to wait for.
-    pub(super) waited: Duration,
-    pub(super) outcome: Result<(), CommitError>,
-}
-
-/// Waits, within bounds, until compaction has caught up.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the commit thread is no async worker, and has nothing else to do meanwhile"
-)]
-pub(super) fn wait_for_compaction(trees: &[Tree]) -> WriteStall {
-    wait_until_calm(
-        || {
-            trees.iter().any(|tree| {
-                let (tree, handle) = (&tree.handle.tree, &tree.handle);
-                is_pressed(tree.l0_run_count(), handle.sealed_memtable_count())
-            })
-        },
-        std::thread::sleep,
-    )
-}
-
-fn is_pressed(l0_runs: usize, sealed_memtables: usize) -> bool {
-    l0_runs > L0_RUNS_MAX || sealed_memtables > SEALED_MEMTABLES_MAX
-}
-
-fn wait_until_calm(pressed: impl Fn() -> bool, mut sleep: impl FnMut(Duration)) -> WriteStall {
-    let mut waited = Duration::ZERO;
-    for _ in 0..PRESSURE_POLLS_MAX {
-        if !pressed() {
-            return WriteStall { waited, outcome: Ok(()) };
-        }
-        sleep(PRESSURE_POLL);
-        waited += PRESSURE_POLL;
-    }
-    let outcome = Err(CommitError::Busy { reason: "compaction lags behind the writes".into() });
-    WriteStall { waited, outcome }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::convert::Infallible;
 
     use bytes::Bytes;
 
     use super::*;
+
+    const MIB: u64 = 1024 * 1024;
 
     fn put(bytes: usize) -> Write {
         Write::Put { key: Bytes::new(), value: Bytes::from(vec![0; bytes]) }
@@ -138,53 +202,85 @@ mod tests {
         Write::Delete { key: Bytes::from_static(b"k") }
     }
 
+    fn with_free(reserve_bytes: u64, free_bytes: u64) -> SpaceGuard {
+        let space = SpaceGuard::new(reserve_bytes);
+        let _ = space.measure(|| Ok::<_, Infallible>(free_bytes));
+        space
+    }
+
     #[test]
-    fn admits_every_change_at_the_reserve_and_only_reclaiming_ones_below() {
-        let space = SpaceGuard::new(1_000);
-
-        space.measured(1_000);
-        assert!(space.admit(&[put(1)]).is_ok());
-
-        space.measured(999);
-        assert!(matches!(
-            space.admit(&[put(1)]),
-            Err(CommitError::Full { free_bytes: 999, reserve_bytes: 1_000 })
-        ));
-        assert!(space.admit(&[delete()]).is_ok());
+    fn only_a_change_that_removes_and_puts_little_reclaims() {
+        assert!(reclaims(&[delete()]));
         // 1,024 bytes, and as many as the removed key has: one.
-        assert!(space.admit(&[delete(), put(1_025)]).is_ok());
-        assert!(space.admit(&[delete(), put(1_026)]).is_err());
-        assert!(space.admit(&[put(0)]).is_err(), "a put alone reclaims nothing");
+        assert!(reclaims(&[delete(), put(1_025)]));
+        assert!(!reclaims(&[delete(), put(1_026)]));
+        assert!(!reclaims(&[put(0)]), "a put alone reclaims nothing");
     }
 
     #[test]
-    fn stalls_before_the_database_blocks_on_its_own() {
-        assert!(!is_pressed(24, 2));
-        assert!(is_pressed(25, 0));
-        assert!(is_pressed(0, 3));
+    fn a_writer_cannot_pass_the_reserve_between_two_measurements() {
+        let space = with_free(64 * MIB, 100 * MIB);
+        let mut taken = 0;
+        while space.admit(&[put(1_000_000)], 0).is_ok() {
+            taken += 1;
+        }
+
+        // Every byte once in the journal; the last one is also kept free for its memtable.
+        assert_eq!(taken, 36);
+        assert!(space.is_short());
+        assert!(space.admit(&[delete()], 0).is_ok());
     }
 
     #[test]
-    fn a_write_stall_ends_with_the_pressure() {
-        let left = Cell::new(3);
-        let pressed = || left.get() > 0;
+    fn memtables_and_the_next_compaction_count_as_taken() {
+        let space = with_free(64 * MIB, 100 * MIB);
+        assert!(space.admit(&[put(1)], 35 * MIB).is_ok());
+        space.measured_compaction(MIB);
 
-        let stall = wait_until_calm(pressed, |_| left.set(left.get() - 1));
+        let refused = space.admit(&[put(1)], 35 * MIB);
 
-        assert!(stall.outcome.is_ok());
-        assert_eq!(stall.waited, 3 * PRESSURE_POLL);
-        assert_eq!(wait_until_calm(pressed, |_| {}).waited, Duration::ZERO);
-        assert_eq!(left.get(), 0);
+        let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes }) = refused else {
+            unreachable!("{refused:?}");
+        };
+        assert_eq!((free_bytes, reserve_bytes), (100 * MIB, 64 * MIB));
+        assert_eq!(in_flight_bytes / MIB, 36);
     }
 
     #[test]
-    fn a_write_stall_is_bounded_and_ends_busy() {
-        let slept = Cell::new(Duration::ZERO);
+    fn deletes_have_a_part_of_the_reserve_and_end_before_the_disk_does() {
+        let space = with_free(64 * MIB, 17 * MIB);
+        assert!(space.admit(&[put(1)], 0).is_err());
+        assert!(space.admit(&[delete()], 0).is_ok());
+        assert!(space.admit(&[delete()], MIB).is_err());
+    }
 
-        let stall = wait_until_calm(|| true, |time| slept.set(slept.get() + time));
+    #[test]
+    fn deletes_go_on_however_big_the_reserve_is() {
+        let space = with_free(u64::MAX, 100 * MIB);
 
-        assert_eq!(stall.waited, slept.get());
-        assert!(matches!(stall.outcome, Err(CommitError::Busy { .. })));
-        assert_eq!(slept.get(), Duration::from_secs(2));
+        assert!(space.admit(&[put(1)], 0).is_err());
+        assert!(space.admit(&[delete()], 0).is_ok());
+    }
+
+    #[test]
+    fn writes_are_taken_again_a_little_above_the_reserve() {
+        let space = with_free(64 * MIB, 63 * MIB);
+        space.check(0);
+        assert!(space.is_short());
+
+        let _ = space.measure(|| Ok::<_, Infallible>(65 * MIB));
+        space.check(0);
+        assert!(space.is_short(), "hardly above it");
+        assert!(space.admit(&[put(1)], 0).is_err());
+
+        let _ = space.measure(|| Ok::<_, Infallible>(68 * MIB));
+        space.check(0);
+        assert!(!space.is_short());
+        assert!(space.admit(&[put(1)], 0).is_ok());
+    }
+
+    #[test]
+    fn a_reserve_of_zero_refuses_nothing() {
+        assert!(with_free(0, 0).admit(&[put(1)], u64::MAX).is_ok());
     }
 }

@@ -6,11 +6,18 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fjall::PersistMode;
+use fjall::{AbstractTree as _, PersistMode};
 
+use super::compactions;
+use super::failure;
 use super::options::{SpaceProbe, SyncPolicy};
 use super::point::CommitPoint;
-use super::shared::{EngineState, error_text};
+use super::shared::{EngineState, Tree, error_text};
+
+/// How often memory is looked at: the fastest writers fill a memtable in about this time.
+const RELIEVES_EVERY: Duration = Duration::from_millis(100);
+/// How long snapshots are waited for, to release what they may need.
+const SNAPSHOTS_WITHIN: Duration = Duration::from_millis(50);
 
 pub(super) struct Housekeeper {
     pub(super) shared: Arc<EngineState>,
@@ -27,9 +34,14 @@ impl Housekeeper {
             SyncPolicy::Interval(interval) => interval.min(self.tick),
             SyncPolicy::Always | SyncPolicy::Os => self.tick,
         };
-        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(wait) {
-            self.persist();
-            self.look_around();
+        let mut looked = Instant::now();
+        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(wait.min(RELIEVES_EVERY)) {
+            self.relieve();
+            if looked.elapsed() >= wait {
+                looked = Instant::now();
+                self.persist();
+                self.look_around();
+            }
         }
         // What was answered before a sync must not wait for the next start.
         self.persist();
@@ -37,22 +49,73 @@ impl Housekeeper {
 
     /// Measures space and what scans have to pass, and requests heartbeats.
     pub(super) fn look_around(&mut self) {
-        match (self.probe)(&self.shared.path) {
-            Ok(free_bytes) => {
-                self.is_blind = false;
-                self.shared.space.measured(free_bytes);
-            }
+        let space = &self.shared.space;
+        match space.measure(|| (self.probe)(&self.shared.path)) {
+            Ok(()) => self.is_blind = false,
             Err(error) => {
                 if !std::mem::replace(&mut self.is_blind, true) {
                     tracing::warn!(%error, "free disk space cannot be measured");
                 }
             }
         }
+        let outputs = self.shared.trees.iter().map(compactions::next_output);
+        space.measured_compaction(outputs.max().unwrap_or(0));
+        space.check(self.shared.measure_buffered());
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);
         }
         self.shared.tombstones.measure(&self.shared.trees);
+        // A wall clock that steps is logged even where nobody asks for the time.
+        let _ = self.shared.clock.now();
         self.shared.heartbeat_due.store(true, Relaxed);
+    }
+
+    /// Keeps memory within its bounds: releases what was flushed, and flushes what is big.
+    fn relieve(&self) {
+        if self.shared.stopped().is_some() {
+            return;
+        }
+        self.shared.release_files(SNAPSHOTS_WITHIN);
+        let trees = &self.shared.trees;
+        let active = |tree: &Tree| tree.handle.tree.active_memtable().size();
+        let full = trees.iter().filter(|tree| active(tree) >= self.shared.memtable_bytes);
+        full.for_each(rotate);
+        // Many small ones together are too much as well.
+        let is_crowded = self.shared.measure_buffered() > self.shared.write_buffer_bytes / 2;
+        let sealed = || trees.iter().any(|tree| tree.handle.sealed_memtable_count() > 0);
+        if is_crowded
+            && !sealed()
+            && let Some(biggest) = trees.iter().max_by_key(|tree| active(tree))
+        {
+            rotate(biggest);
+        }
+        if is_crowded && self.shared.database.active_compactions() > 0 {
+            self.flush_sealed();
+        }
+    }
+
+    /// Flushes here, as the worker of the database first ends its compaction, which can take seconds.
+    fn flush_sealed(&self) {
+        for tree in &self.shared.trees {
+            if tree.handle.sealed_memtable_count() == 0 {
+                continue;
+            }
+            // As the worker does: a file must not have what the journal could lose.
+            let flushed = self.shared.database.persist(PersistMode::SyncAll).and_then(|()| {
+                let lock = tree.handle.tree.get_flush_lock();
+                let watermark = self.shared.database.visible_seqno();
+                let kept = self.shared.reads.pass(SNAPSHOTS_WITHIN);
+                tree.handle.tree.flush(&lock, if kept { watermark } else { 0 })?;
+                Ok(())
+            });
+            if let Err(error) = flushed {
+                self.shared.stop(failure::of_call(
+                    "flush of a memtable",
+                    &error,
+                    &self.shared.path,
+                ));
+            }
+        }
     }
 
     fn persist(&self) {
@@ -75,7 +138,19 @@ impl Housekeeper {
             (self.shared.on_sync)(started.elapsed());
         }
         if let Err(error) = persisted {
-            self.shared.stop(format!("background work failed: {}", error_text(&error)).into());
+            let path = &self.shared.path;
+            self.shared.stop(match error {
+                fjall::Error::Poisoned => failure::of_background(path),
+                error => failure::of_call("sync of a journal", &error, path),
+            });
         }
+    }
+}
+
+/// Seals the memtable of a keyspace, which a worker of the database then flushes.
+fn rotate(tree: &Tree) {
+    if let Err(error) = tree.handle.rotate_memtable() {
+        let error = error_text(&error);
+        tracing::warn!(%error, "a memtable cannot be sealed now");
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::journals;
+use super::journal;
 
 /// The folder of the database, in the directory of the engine.
 pub(super) const DATABASE: &str = "db";
@@ -28,10 +28,6 @@ pub(super) fn missing(database: &Path, keyspaces: usize) -> io::Result<Option<St
         if !database.join(part).try_exists()? {
             return Ok(Some(format!("a file is missing: file=`{DATABASE}/{}`", part.display())));
         }
-    }
-    // The one that is written is never removed.
-    if journals::list(database)?.is_empty() {
-        return Ok(Some(format!("every journal is missing: file=`{DATABASE}/*.jnl`")));
     }
     let mut found = Vec::new();
     for entry in fs::read_dir(&folders)? {
@@ -55,4 +51,9 @@ pub(super) fn missing(database: &Path, keyspaces: usize) -> io::Result<Option<St
         "folders of keyspaces are missing, such as `{DATABASE}/{KEYSPACES}/{gap}`: \
          needed=`{keyspaces}`, found=`{found}`"
     )))
+}
+
+/// Whether there is a journal. The one that is written is never removed.
+pub(super) fn has_journals(database: &Path) -> io::Result<bool> {
+    Ok(!journal::list(database)?.is_empty())
 }

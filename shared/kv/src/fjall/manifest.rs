@@ -1,4 +1,4 @@
-//! The file that says what a directory holds, so that no release reads data it does not know.
+//! The file that describes the content of a directory, so that no release reads a format it does not support.
 //!
 //! ```text
 //! trestle-kv 1
@@ -9,10 +9,11 @@
 //! It names the kinds of each keyspace because a key that moved to another keyspace would be
 //! lost without a word. It is replaced as a whole, by renaming a synced file over it.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::Path;
 
+use super::directory;
 use crate::Keyspace;
 
 const FILE: &str = "MANIFEST";
@@ -20,7 +21,7 @@ const HEADER: &str = "trestle-kv ";
 const VERSION: &str = "1";
 const SHARDS: &str = "shards 1";
 
-/// What the manifest of a directory says about opening it.
+/// What the manifest of a directory means for opening it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ManifestVerdict {
     /// There is none.
@@ -47,12 +48,7 @@ pub(super) fn write(directory: &Path, keyspaces: &[Keyspace]) -> io::Result<()> 
         text.push_str(&line(keyspace));
         text.push('\n');
     }
-    let draft = directory.join("MANIFEST.new");
-    let mut file = File::create(&draft)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&draft, directory.join(FILE))?;
-    File::open(directory)?.sync_all()
+    directory::replace(directory, FILE, text.as_bytes())
 }
 
 fn line(keyspace: &Keyspace) -> String {

@@ -8,18 +8,29 @@
 //! What this engine does not do: it never repairs. After a failed write or sync it takes no more
 //! writes in this process, and goes on reading; the operator or the supervisor starts it anew.
 
+mod backpressure;
 mod clean_shutdown;
 mod committer;
+mod compactions;
+mod delayed;
+mod directory;
+mod discard;
+mod failure;
 mod group;
 mod guard;
 mod housekeeping;
 mod inventory;
-mod journals;
+mod journal;
+mod last_durability;
 mod manifest;
 mod open;
 mod options;
 mod point;
 mod read_cache;
+mod read_epochs;
+mod reclaim;
+mod recovery;
+mod repair;
 mod shared;
 mod snapshot;
 mod stats;
@@ -32,22 +43,27 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+#[cfg(feature = "testing")]
+pub use self::journal::{encode_group, read_journal};
 pub use self::options::{
-    FjallOptions, GroupObserver, OpenError, SpaceProbe, SyncObserver, SyncPolicy,
+    FjallOptions, GroupObserver, MIN_FREE_BYTES_MIN, OpenError, SpaceProbe, SyncObserver,
+    SyncPolicy,
 };
 pub use self::point::{CommitPoint, PointHook};
+pub use self::repair::{JournalLoss, RepairDone, RepairPlan};
 pub use self::stats::{EngineStats, GroupWrite};
 
 use self::committer::{Committer, QUEUE_MAX};
 use self::group::PendingChange;
 use self::housekeeping::Housekeeper;
 use self::read_cache::CachedReads;
+use self::reclaim::Reclaimer;
 use self::shared::EngineState;
 use self::snapshot::{FjallSnapshot, LONG_SCANS_MAX};
 use crate::limits::Limits;
 use crate::time::Ticks;
 use crate::{
-    Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, Version,
+    Change, CommitError, Durability, Engine, EngineError, EngineStatus, Snapshot, Span, Version,
 };
 
 /// The engine on disk. Dropping it ends its threads, after what is queued was committed, and
@@ -55,9 +71,10 @@ use crate::{
 pub struct FjallEngine {
     shared: Arc<EngineState>,
     long_scans: Arc<Semaphore>,
-    /// `None` only while it is dropped, as is `housekeeping`.
+    /// `None` only while it is dropped, as are those of the other threads.
     jobs: Option<mpsc::Sender<PendingChange>>,
     housekeeping: Option<std::sync::mpsc::Sender<()>>,
+    reclaim: Option<std::sync::mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -68,6 +85,7 @@ impl FjallEngine {
     /// # Errors
     /// Every kind of [`OpenError`].
     pub fn open(options: FjallOptions) -> Result<Self, OpenError> {
+        failure::listen();
         let shared = Arc::new(open::open(&options)?);
         let mut housekeeper = Housekeeper {
             shared: Arc::clone(&shared),
@@ -78,22 +96,27 @@ impl FjallEngine {
         housekeeper.look_around();
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let (housekeeping, stop) = std::sync::mpsc::channel();
+        let (reclaim, stop_reclaim) = std::sync::mpsc::channel();
         let mut engine = Self {
             long_scans: Arc::new(Semaphore::new(LONG_SCANS_MAX)),
             jobs: Some(jobs),
             housekeeping: Some(housekeeping),
-            threads: Vec::with_capacity(2),
+            reclaim: Some(reclaim),
+            threads: Vec::with_capacity(3),
             shared: Arc::clone(&shared),
         };
         let io_failed = |source| OpenError::Io { path: options.path.clone(), source };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(io_failed)
         };
+        let reclaimer = Reclaimer::new(Arc::clone(&shared), options.tick);
         let committer = Committer::new(shared);
         let commits = spawn("kv-commit", Box::new(move || committer.run(queue)))?;
         engine.threads.push(commits);
         let ticks = spawn("kv-housekeeping", Box::new(move || housekeeper.run(&stop)))?;
         engine.threads.push(ticks);
+        let reclaims = spawn("kv-reclaim", Box::new(move || reclaimer.run(&stop_reclaim)))?;
+        engine.threads.push(reclaims);
         Ok(engine)
     }
 
@@ -114,6 +137,7 @@ impl FjallEngine {
             cache_bytes: database.cache_size(),
             cache_hits: to_u64(hits),
             cache_misses: to_u64(misses),
+            write_buffer_bytes: self.shared.measure_buffered(),
             flushes_waiting: to_u64(database.outstanding_flushes()),
             compactions_active: to_u64(database.active_compactions()),
             compaction_time: database.time_compacting(),
@@ -147,6 +171,23 @@ impl Engine for FjallEngine {
         })
     }
 
+    async fn discard(&self, span: &Span) -> Result<(), EngineError> {
+        if span.is_empty() {
+            return Ok(());
+        }
+        let index = self.shared.keyspaces.index_of_span(span)?;
+        let (shared, span) = (Arc::clone(&self.shared), span.clone());
+        // It waits for compactions under way.
+        let discarded = tokio::task::spawn_blocking(move || match shared.trees.get(index) {
+            Some(tree) => discard::discard(&shared, tree, &span),
+            None => Ok(()),
+        });
+        let discarded = discarded.await.map_err(|_| EngineError::Unavailable {
+            reason: "the removal of files was cut short".into(),
+        })?;
+        discarded.map_err(|error| shared::read_failed(&error))
+    }
+
     fn limits(&self) -> Limits {
         self.shared.limits
     }
@@ -166,6 +207,9 @@ impl Engine for FjallEngine {
             stopped: self.shared.stopped(),
             storage_bytes: self.shared.space.used_bytes(),
             free_bytes: Some(self.shared.space.free_bytes()),
+            reserve_bytes: Some(self.shared.space.reserve_bytes()),
+            is_space_short: self.shared.space.is_short(),
+            clock_offset_ms: self.shared.clock.offset_ms(),
         }
     }
 }
@@ -188,6 +232,7 @@ impl Drop for FjallEngine {
     fn drop(&mut self) {
         drop(self.jobs.take());
         drop(self.housekeeping.take());
+        drop(self.reclaim.take());
         for thread in self.threads.drain(..) {
             // The last owner may be a decision that just ran on the commit thread itself.
             if thread.thread().id() != std::thread::current().id() {

@@ -10,6 +10,13 @@ use super::stats::GroupWrite;
 use crate::Keyspace;
 use crate::time::{Clock, SystemClock};
 
+/// Bytes of a memtable. A few are in memory under load, for each keyspace that is written. Bigger ones flush and
+/// compact less often, at the same rate.
+pub(super) const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Smallest useful reserve of free space, in bytes: what deletes leave is a memtable, and they need room above that.
+pub const MIN_FREE_BYTES_MIN: u64 = 4 * MEMTABLE_BYTES;
+
 /// When a commit is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPolicy {
@@ -35,8 +42,8 @@ pub type SyncObserver = Arc<dyn Fn(Duration) + Send + Sync>;
 /// How to open a [`crate::FjallEngine`].
 ///
 /// Everything here may differ from one start to the next. What fjall stores with a keyspace when
-/// it is created (block size, compression, memtable size) and later ignores silently is therefore
-/// no option but a constant.
+/// it is created (block size, compression) and later ignores silently is therefore no option but a
+/// constant; the memtable size is an option for tests alone.
 #[derive(Clone)]
 pub struct FjallOptions {
     /// Directory of the engine; created if it is not there. Nothing else may live in it.
@@ -47,9 +54,19 @@ pub struct FjallOptions {
     pub durability: SyncPolicy,
     /// Memory for blocks read from disk, in bytes, shared by the keyspaces. Default: 128 MiB.
     pub cache_bytes: u64,
-    /// Free space below which only changes that remove keys are taken, in bytes. Compaction needs
-    /// room while it works, so a disk filled to the last byte is hard to free. Default: 512 MiB.
+    /// Most files of data that are kept open; scans and compactions open more for as long as they run.
+    /// Default: 900.
+    pub cached_files: usize,
+    /// Free space below which only changes that remove keys are taken, in bytes, at least [`MIN_FREE_BYTES_MIN`]; 0
+    /// disables the check. Compaction needs room while it works, so a disk filled to the last byte is hard to free.
+    /// Default: 512 MiB.
     pub min_free_bytes: u64,
+    /// Bytes of a memtable from which on it is flushed. Default: 16 MiB. Small ones make tests flush and compact
+    /// often.
+    pub memtable_bytes: u64,
+    /// Most bytes in the memtables of all keyspaces; changes wait where a keyspace has more than its part, and are
+    /// refused after ten seconds. In memory they take up to twice that. Default: 96 MiB.
+    pub write_buffer_bytes: u64,
     /// How often the engine looks after itself: heartbeats, free space. Default: one second.
     pub tick: Duration,
     /// Where versions and time come from. Default: the clock of the machine.
@@ -72,7 +89,10 @@ impl FjallOptions {
             keyspaces,
             durability: SyncPolicy::Always,
             cache_bytes: 128 * 1024 * 1024,
+            cached_files: 900,
             min_free_bytes: 512 * 1024 * 1024,
+            memtable_bytes: MEMTABLE_BYTES,
+            write_buffer_bytes: 96 * 1024 * 1024,
             tick: Duration::from_secs(1),
             clock: Arc::new(SystemClock),
             space_probe: Arc::new(file_system_space),
@@ -89,7 +109,7 @@ fn file_system_space(path: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// An engine that could not be opened. Nothing was changed on disk, unless the directory was new.
+/// An engine that could not be opened. What is refused is not changed on disk, unless the directory was new.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another engine, in this process or another, has the directory open.

@@ -1,35 +1,43 @@
 //! What the parts of one open engine share: the database, its keyspaces, and whether it stopped.
 //!
-//! Snapshots hold it too, so the directory stays locked until the last of them is gone.
+//! Snapshots hold it too, so the directory stays locked until the last of them is dropped.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
-use fjall::{Database, LsmError};
+use fjall::{Database, LsmError, SeqNo};
 
+use super::backpressure;
 use super::clean_shutdown::CleanShutdown;
+use super::compactions;
 use super::guard::SpaceGuard;
 use super::options::{GroupObserver, SyncObserver, SyncPolicy};
 use super::point::{CommitPoint, PointHook};
+use super::read_cache::HotKeys;
+use super::read_epochs::ReadEpochs;
 use super::stats::Counters;
 use super::tombstones::TombstoneEstimate;
 use crate::keyspace::{Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
-use crate::time::{Clock, Ticks};
+use crate::service_clock::ServiceClock;
+use crate::time::Ticks;
 use crate::{CommitError, EngineError};
 
 /// A keyspace that is open.
 pub(super) struct Tree {
     pub(super) handle: fjall::Keyspace,
+    /// Deletes that were written to it and may be in memory still.
+    pub(super) deletes: AtomicU64,
 }
 
 pub(super) struct EngineState {
     pub(super) keyspaces: Keyspaces,
     pub(super) limits: Limits,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: ServiceClock,
     /// The newest version that may have been given before this engine was opened.
     pub(super) version_floor: Ticks,
     /// One for each keyspace. Dropped before the database, and the database before the lock.
@@ -38,11 +46,20 @@ pub(super) struct EngineState {
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
+    /// Most bytes in memtables, over all keyspaces.
+    pub(super) write_buffer_bytes: u64,
+    /// Bytes of a memtable from which on it is flushed.
+    pub(super) memtable_bytes: u64,
+    /// Bytes in memtables when a group was gathered last, with those that are flushed and not released yet.
+    pub(super) buffered_bytes: AtomicU64,
+    pub(super) reads: Arc<ReadEpochs>,
     pub(super) counters: Counters,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
     pub(super) on_point: Option<PointHook>,
     pub(super) tombstones: TombstoneEstimate,
+    /// Set by the committer, read by requests.
+    pub(super) hot_keys: HotKeys,
     /// Set by the housekeeper, taken by the committer.
     pub(super) heartbeat_due: AtomicBool,
     /// Number of the last group whose writes can be read.
@@ -56,13 +73,15 @@ pub(super) struct EngineState {
 /// What [`EngineState`] is made of.
 pub(super) struct EngineParts {
     pub(super) keyspaces: Keyspaces,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: ServiceClock,
     pub(super) version_floor: Ticks,
     pub(super) trees: Vec<Tree>,
     pub(super) database: Database,
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
+    pub(super) write_buffer_bytes: u64,
+    pub(super) memtable_bytes: u64,
     pub(super) on_group: GroupObserver,
     pub(super) on_sync: SyncObserver,
     pub(super) on_point: Option<PointHook>,
@@ -83,10 +102,15 @@ impl EngineState {
             path: parts.path,
             durability: parts.durability,
             space: parts.space,
+            write_buffer_bytes: parts.write_buffer_bytes,
+            memtable_bytes: parts.memtable_bytes,
+            buffered_bytes: AtomicU64::new(0),
+            reads: Arc::default(),
             counters: Counters::default(),
             on_group: parts.on_group,
             on_sync: parts.on_sync,
             on_point: parts.on_point,
+            hot_keys: HotKeys::default(),
             heartbeat_due: AtomicBool::new(true),
             visible_group: AtomicU64::new(0),
             stopped: OnceLock::new(),
@@ -113,6 +137,33 @@ impl EngineState {
         let tree = self.tree(key).ok_or_else(|| unknown_keyspace(key))?;
         let value = tree.handle.get(key).map_err(|error| read_failed(&error))?;
         Ok(value.map(Bytes::from))
+    }
+
+    /// Bytes in memtables now, with those that are flushed and not released yet.
+    pub(super) fn measure_buffered(&self) -> u64 {
+        self.trees.iter().map(backpressure::buffered_bytes).sum()
+    }
+
+    /// The sequence number that every open snapshot has passed, once those of before this call are closed; none if one
+    /// is still open after `within`.
+    pub(super) fn watermark(&self, within: Duration) -> Option<SeqNo> {
+        let visible = self.database.visible_seqno();
+        self.reads.pass(within).then_some(visible)
+    }
+
+    /// Removes files and memtables that were replaced and that no snapshot needs any more. Those of snapshots that stay
+    /// open for `within` are left to the next call.
+    pub(super) fn release_files(&self, within: Duration) {
+        if self.trees.iter().all(|tree| !compactions::has_replaced(tree)) {
+            return;
+        }
+        let Some(watermark) = self.watermark(within) else { return };
+        for tree in &self.trees {
+            if let Err(error) = compactions::release_files(tree, watermark) {
+                let error = error_text(&error);
+                tracing::warn!(%error, "replaced files cannot be removed now");
+            }
+        }
     }
 
     /// The number of a group that was committed; everything it wrote can be read from here on.
@@ -147,7 +198,9 @@ impl EngineState {
 
 impl Drop for EngineState {
     fn drop(&mut self) {
-        self.closing.is_sound = self.stopped.get().is_none();
+        // The database swallows the error of its last sync.
+        let synced = || self.database.persist(fjall::PersistMode::SyncAll).is_ok();
+        self.closing.is_sound = self.stopped.get().is_none() && synced();
     }
 }
 
@@ -162,7 +215,7 @@ pub(super) fn error_text(error: &fjall::Error) -> String {
     }
 }
 
-/// A refusal of the file system may pass; a block that does not check out will not.
+/// An error of the file system may be temporary; a block that does not check out will not.
 pub(super) fn read_failed(error: &fjall::Error) -> EngineError {
     let reason: Arc<str> = error_text(error).into();
     match error {

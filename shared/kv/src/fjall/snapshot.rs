@@ -14,6 +14,7 @@ use bytes::Bytes;
 use fjall::Readable as _;
 use tokio::sync::Semaphore;
 
+use super::read_epochs::EpochGuard;
 use super::shared::{EngineState, read_failed};
 use crate::keyspace::unknown_keyspace;
 use crate::{Direction, EngineError, Entry, Scan, ScanLimit, Snapshot, Span};
@@ -27,13 +28,16 @@ pub(super) const LONG_SCANS_MAX: usize = 4;
 pub(super) struct FjallSnapshot {
     // Before `shared`: a reader is released before the database closes.
     view: fjall::Snapshot,
+    /// Dropped after the view: what it shows is kept until then.
+    reading: EpochGuard,
     shared: Arc<EngineState>,
     long_scans: Arc<Semaphore>,
 }
 
 impl FjallSnapshot {
     pub(super) fn new(shared: Arc<EngineState>, long_scans: Arc<Semaphore>) -> Self {
-        Self { view: shared.database.snapshot(), shared, long_scans }
+        let reading = shared.reads.enter();
+        Self { view: shared.database.snapshot(), reading, shared, long_scans }
     }
 
     fn open(&self, span: &Span) -> Result<ScanCursor, EngineError> {
@@ -42,6 +46,7 @@ impl FjallSnapshot {
         let range = span.start.as_ref()..span.end.as_ref();
         Ok(ScanCursor {
             rows: self.view.range(&tree.handle, range),
+            _reading: self.reading.clone(),
             direction: span.direction,
             scan: Scan { entries: Vec::new(), more: true },
             bytes: 0,
@@ -89,6 +94,8 @@ impl Snapshot for FjallSnapshot {
 /// A scan under way.
 struct ScanCursor {
     rows: fjall::Iter,
+    /// The caller may drop the snapshot while a scan goes on.
+    _reading: EpochGuard,
     direction: Direction,
     /// `more` is true until the range ends.
     scan: Scan,

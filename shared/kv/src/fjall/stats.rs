@@ -18,7 +18,7 @@ pub struct EngineStats {
     pub write_time: Duration,
     /// Longest time that one group took.
     pub write_time_max: Duration,
-    /// Changes that were turned away because of back-pressure or a full queue.
+    /// Changes that were rejected because of back-pressure or a full queue.
     pub shed: u64,
     /// Changes that wait for the committer now.
     pub queue_depth: u64,
@@ -32,6 +32,8 @@ pub struct EngineStats {
     pub cache_hits: u64,
     /// Blocks that reads had to fetch from disk.
     pub cache_misses: u64,
+    /// Bytes in memtables now.
+    pub write_buffer_bytes: u64,
     /// Memtables that wait to be written as files now.
     pub flushes_waiting: u64,
     /// Compactions under way now.

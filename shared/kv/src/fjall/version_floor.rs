@@ -1,19 +1,24 @@
-//! Keeps versions rising across restarts, whatever the clock shows then.
+//! Keeps versions rising and service time continuing across restarts, whatever the clock shows then.
 //!
 //! A row in the engine's own kind holds the floor: no stored version is greater. A group whose versions pass the floor
 //! is written with a new one, [`LEAD`] ticks further, so that the row costs at most one write a second under load and
 //! nothing in between. A clean close writes the newest version itself. So after a crash versions start at most a second
-//! past the newest one, and follow the clock again once it is there; after a clean close there is no gap.
+//! past the newest one, and follow the clock again once it is there; after a clean close there is no gap. A second row,
+//! written together with the first, notes service time.
 
 use fjall::OwnedWriteBatch;
 
 use super::shared::{Tree, error_text};
+use crate::service_clock::{ClockNote, ServiceClock};
 use crate::time::Ticks;
 use crate::version::Versions;
 
 /// Kind 0 belongs to no keyspace, so no read or scan of a service is ever routed to it. The heartbeat has the kind
 /// alone.
 const KEY: [u8; 2] = [0, 1];
+
+/// The row with the note of service time: time, elapsed time, boot.
+const NOTE_KEY: [u8; 2] = [0, 2];
 
 /// How far a new floor is past the newest version: one second.
 const LEAD: u64 = 10_000_000;
@@ -31,27 +36,46 @@ impl FlooredVersions {
     }
 
     /// Adds a new floor to a group that is about to be written, if its versions pass the stored one.
-    pub(super) fn raise(&mut self, batch: &mut OwnedWriteBatch, trees: &[Tree]) {
+    pub(super) fn raise(
+        &mut self,
+        batch: &mut OwnedWriteBatch,
+        trees: &[Tree],
+        clock: &ServiceClock,
+    ) {
         let newest = self.versions.newest();
         if newest > self.stored {
-            self.put(newest.plus(LEAD), batch, trees);
+            self.put(newest.plus(LEAD), batch, trees, clock);
         }
     }
 
-    /// Adds the exact floor to a batch; whether it was needed.
-    pub(super) fn settle(&mut self, batch: &mut OwnedWriteBatch, trees: &[Tree]) -> bool {
+    /// Adds the exact floor to a batch: the newest version, or the time, by which more may have become visible. Whether
+    /// that was needed: an engine that wrote nothing leaves its files as they are.
+    pub(super) fn settle(
+        &mut self,
+        batch: &mut OwnedWriteBatch,
+        trees: &[Tree],
+        clock: &ServiceClock,
+    ) -> bool {
         let newest = self.versions.newest();
         let is_needed = newest != self.stored;
         if is_needed {
-            self.put(newest, batch, trees);
+            self.put(newest.max(clock.now()), batch, trees, clock);
         }
         is_needed
     }
 
-    fn put(&mut self, floor: Ticks, batch: &mut OwnedWriteBatch, trees: &[Tree]) {
-        if let Some(tree) = trees.first() {
-            batch.insert(&tree.handle, KEY, floor.get().to_be_bytes());
-            self.stored = floor;
+    fn put(
+        &mut self,
+        floor: Ticks,
+        batch: &mut OwnedWriteBatch,
+        trees: &[Tree],
+        clock: &ServiceClock,
+    ) {
+        let Some(tree) = trees.first() else { return };
+        batch.insert(&tree.handle, KEY, floor.get().to_be_bytes());
+        self.stored = floor;
+        if let Some(note) = clock.note() {
+            batch.insert(&tree.handle, NOTE_KEY, encode(note));
         }
     }
 }
@@ -70,4 +94,34 @@ pub(super) fn read(trees: &[Tree]) -> Result<Ticks, String> {
         floor = floor.max(ticks);
     }
     Ok(floor)
+}
+
+fn encode(ClockNote { time, elapsed, boot_id }: ClockNote) -> Vec<u8> {
+    let numbers = [time.get().to_be_bytes(), elapsed.to_be_bytes()];
+    [numbers.as_flattened(), &boot_id.to_be_bytes()].concat()
+}
+
+fn decode(row: &[u8]) -> Option<ClockNote> {
+    let (time, rest) = row.split_first_chunk()?;
+    let (elapsed, boot_id) = rest.split_first_chunk()?;
+    Some(ClockNote {
+        time: Ticks::new(u64::from_be_bytes(*time))?,
+        elapsed: u64::from_be_bytes(*elapsed),
+        boot_id: u128::from_be_bytes(boot_id.try_into().ok()?),
+    })
+}
+
+/// The stored note of service time: the newest one, should the order of keyspaces have changed. One of another form
+/// counts as none: the floor is enough to start from.
+///
+/// # Errors
+/// A row that cannot be read, for people.
+pub(super) fn read_note(trees: &[Tree]) -> Result<Option<ClockNote>, String> {
+    let mut newest: Option<ClockNote> = None;
+    for tree in trees {
+        let stored = tree.handle.get(NOTE_KEY).map_err(|error| error_text(&error))?;
+        let note = stored.and_then(|row| decode(&row));
+        newest = newest.into_iter().chain(note).max_by_key(|note| note.time);
+    }
+    Ok(newest)
 }

@@ -47,6 +47,8 @@ enum Defect {
     VersionsWithoutClock,
     VersionsWithoutRoom,
     ReturnsAnotherVersion,
+    /// Time is that of the wall clock.
+    StepsWithTheWallClock,
 }
 
 /// A defect by which each rule is broken.
@@ -88,6 +90,7 @@ const BREAKS: &[(&str, Defect)] = &[
     ("versions_follow_the_clock", Defect::VersionsWithoutClock),
     ("versions_leave_room_for_the_writes_of_a_change", Defect::VersionsWithoutRoom),
     ("a_decision_is_given_the_version_of_its_commit", Defect::ReturnsAnotherVersion),
+    ("time_elapses_whatever_the_wall_clock_does", Defect::StepsWithTheWallClock),
 ];
 
 type Map = BTreeMap<Bytes, Bytes>;
@@ -210,6 +213,9 @@ impl Engine for Broken {
             stopped: None,
             storage_bytes: 0,
             free_bytes: None,
+            reserve_bytes: None,
+            is_space_short: false,
+            clock_offset_ms: 0,
         }
     }
 }

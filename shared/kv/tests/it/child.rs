@@ -1,7 +1,7 @@
 //! The test binary as its own child process, for what would take the test process down.
 //!
 //! A test calls [`command`] with the name of a role; the child runs the one test below, which
-//! plays that role. Roles speak through standard output, one line for each fact.
+//! plays that role. Roles report on standard output, one line for each event.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ pub(crate) fn command(role: &str, directory: &Path) -> Command {
     command
 }
 
-/// Says a fact to the parent. The test harness may have begun a line, hence the break before.
-pub(crate) fn say(fact: &str) {
-    println!("\n{fact}");
+/// Reports an event to the parent. The test harness may have begun a line, hence the break before.
+pub(crate) fn report(event: &str) {
+    println!("\n{event}");
 }
 
 /// In the test run itself there is no role, and nothing to do.
@@ -41,6 +41,7 @@ fn plays_its_role() {
         "meet-a-failing-sync" => faults::meet_a_failing_sync(&directory),
         "meet-a-full-disk" => faults::meet_a_full_disk(&directory),
         "meet-a-failing-interval-sync" => faults::meet_a_failing_interval_sync(&directory),
+        "meet-a-failing-flush" => faults::meet_a_failing_flush(&directory),
         "fail-a-sync-under-load" => faults::fail_a_sync_under_load(&directory),
         "open" => opening::try_to_open(&directory),
         other => match other.strip_prefix("abort-at-") {

@@ -1,4 +1,4 @@
-//! Kill -9 at any instant: what was acknowledged is there, and every change is whole.
+//! Kill -9 at any instant: acknowledged changes exist, and every change is whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
@@ -37,11 +37,11 @@ pub(crate) fn commit_until_killed(directory: &Path) {
             for count in 0.. {
                 let change = format!("{born}-{task}-{count}");
                 commit(&*engine, rows(&change)).await.unwrap();
-                child::say(&format!("ack {change}"));
+                child::report(&format!("ack {change}"));
             }
         });
     }
-    // Until the parent kills it, or is gone itself.
+    // Until the parent kills it, or has ended itself.
     std::thread::sleep(Duration::from_secs(20));
 }
 
@@ -73,13 +73,13 @@ async fn acknowledged_changes_survive_kill_9_and_are_whole() {
     for round in 0..ROUNDS {
         let mut process = child::command("commit-until-killed", directory.path()).spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
-        let (heard, acknowledgements) = mpsc::channel();
+        let (received, acknowledgements) = mpsc::channel();
         let reader = std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
             lines
                 .filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned()))
                 // Nobody may be waiting for it any more.
-                .inspect(|_| _ = heard.send(()))
+                .inspect(|_| _ = received.send(()))
                 .collect::<Vec<_>>()
         });
         // Even rounds hit the making of the directory, and recovery; odd ones hit commits.

@@ -67,7 +67,7 @@ async fn refuses_a_journal_damaged_after_a_clean_shutdown() {
         let reason = refused(directory.path());
 
         assert!(reason.contains("db/0.jnl"), "{reason}");
-        assert!(reason.contains("CLOSED"), "does not say what can be done: {reason}");
+        assert!(reason.contains("trestle repair"), "does not say what can be done: {reason}");
     }
 }
 

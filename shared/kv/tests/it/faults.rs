@@ -40,8 +40,8 @@ fn library() -> Option<&'static Path> {
 }
 
 /// Runs a role with the library; its directory has room for the engine and the triggers.
-/// Returns the facts it told, or nothing if there is no library.
-fn run(role: &str, directory: &Path) -> Option<Vec<String>> {
+/// Returns the events it reported, or nothing if there is no library.
+pub(crate) fn run(role: &str, directory: &Path) -> Option<Vec<String>> {
     let triggers = directory.join("triggers");
     fs::create_dir(&triggers).unwrap();
     let output = child::command(role, directory)
@@ -50,19 +50,19 @@ fn run(role: &str, directory: &Path) -> Option<Vec<String>> {
         .env("KVFAULT_SYNC_DELAY_US", "500")
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}");
-    Some(said.lines().map(str::to_owned).collect())
+    let events = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{events}");
+    Some(events.lines().map(str::to_owned).collect())
 }
 
-fn acknowledged(facts: &[String]) -> Vec<&str> {
-    facts.iter().filter_map(|fact| fact.strip_prefix("ack ")).collect()
+fn acknowledged(events: &[String]) -> Vec<&str> {
+    events.iter().filter_map(|event| event.strip_prefix("ack ")).collect()
 }
 
 async fn commit_and_say(engine: &dyn Engine, name: &str) -> Result<Version, CommitError> {
     let outcome = commit(engine, vec![put(key(name), "value")]).await;
     if outcome.is_ok() {
-        child::say(&format!("ack {name}"));
+        child::report(&format!("ack {name}"));
     }
     outcome
 }
@@ -92,10 +92,19 @@ fn meet(directory: &Path, fault: &str) {
             assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
         }
         assert_eq!(everything(&*engine).await.len(), 20);
-        // Clients are told this.
-        let said = engine.status().stopped.unwrap();
-        assert!(said.contains("os error"), "{said}");
-        assert!(!said.contains("Error:") && !said.contains("Os {"), "Rust debug text: {said}");
+        // Clients receive this.
+        let output = engine.status().stopped.unwrap();
+        let (operation, error) = match fault {
+            "sync-fails" => ("sync of a journal failed", "os error 5"),
+            _ => ("write to a journal failed", "os error 28"),
+        };
+        for part in [operation, error, "data/db/0.jnl"] {
+            assert!(output.contains(part), "{part}: {output}");
+        }
+        assert!(
+            !output.contains("Error:") && !output.contains("Os {"),
+            "Rust debug text: {output}"
+        );
     });
 }
 
@@ -107,11 +116,11 @@ pub(crate) fn meet_a_full_disk(directory: &Path) {
     meet(directory, "disk-full");
 }
 
-/// Reopens without faults: every acknowledged row is there, and what was refused is not.
-async fn check_after(directory: &Path, facts: &[String]) {
+/// Reopens without faults: every acknowledged row exists, and what was refused is not.
+async fn check_after(directory: &Path, events: &[String]) {
     assert!(!directory.join("data/CLOSED").exists(), "what the journal holds is not known");
     let engine = open(&directory.join("data"));
-    let acknowledged = acknowledged(facts);
+    let acknowledged = acknowledged(events);
     assert_eq!(acknowledged.len(), 20);
     for name in acknowledged {
         assert_eq!(get(&*engine, &key(name)).await, Some("value".into()), "{name}");
@@ -125,22 +134,22 @@ async fn check_after(directory: &Path, facts: &[String]) {
 async fn after_a_failed_sync_nothing_is_acknowledged_and_reads_go_on() {
     let directory = tempfile::tempdir().unwrap();
 
-    let Some(facts) = run("meet-a-failing-sync", directory.path()) else {
+    let Some(events) = run("meet-a-failing-sync", directory.path()) else {
         return;
     };
 
-    check_after(directory.path(), &facts).await;
+    check_after(directory.path(), &events).await;
 }
 
 #[tokio::test]
 async fn after_a_full_disk_reads_go_on_and_a_restart_shows_what_was_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
 
-    let Some(facts) = run("meet-a-full-disk", directory.path()) else {
+    let Some(events) = run("meet-a-full-disk", directory.path()) else {
         return;
     };
 
-    check_after(directory.path(), &facts).await;
+    check_after(directory.path(), &events).await;
 }
 
 /// Commits do not wait for the sync here; the engine must still notice that it failed.
@@ -166,13 +175,48 @@ pub(crate) fn meet_a_failing_interval_sync(directory: &Path) {
 async fn a_failed_sync_between_commits_stops_the_engine_too() {
     let directory = tempfile::tempdir().unwrap();
 
-    let Some(facts) = run("meet-a-failing-interval-sync", directory.path()) else {
+    let Some(events) = run("meet-a-failing-interval-sync", directory.path()) else {
         return;
     };
 
-    assert_eq!(acknowledged(&facts), ["before"]);
+    assert_eq!(acknowledged(&events), ["before"]);
     let engine = open(&directory.path().join("data"));
     assert_eq!(get(&*engine, &key("after")).await, None);
+}
+
+/// A flush fails in a thread of the database, which gives its error to nobody.
+pub(crate) fn meet_a_failing_flush(directory: &Path) {
+    block_on(async {
+        let engine = open(&directory.join("data"));
+        // From here on no table can be written, and nothing is in the way of a journal.
+        fs::write(directory.join("triggers/tables-fail"), "").unwrap();
+        for row in 0..200_u8 {
+            let value = put(key([row]), vec![row; 1_500_000]);
+            if commit(&*engine, vec![value]).await.is_err() {
+                break;
+            }
+        }
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while engine.status().stopped.is_none() && std::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let output = engine.status().stopped.expect("the flush fails");
+        for part in ["flush of a memtable failed", "os error 24", "data/db/keyspaces"] {
+            assert!(output.contains(part), "{part}: {output}");
+        }
+        child::report("named");
+    });
+}
+
+#[tokio::test]
+async fn a_failed_flush_is_named_with_its_error() {
+    let directory = tempfile::tempdir().unwrap();
+
+    let Some(events) = run("meet-a-failing-flush", directory.path()) else {
+        return;
+    };
+
+    assert!(events.iter().any(|event| event == "named"), "{events:?}");
 }
 
 /// Changes before the sync that fails.
@@ -223,12 +267,16 @@ pub(crate) fn fail_a_sync_under_load(directory: &Path) {
 async fn a_sync_that_fails_under_load_loses_nothing_that_was_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
 
-    let Some(facts) = run("fail-a-sync-under-load", directory.path()) else {
+    let Some(events) = run("fail-a-sync-under-load", directory.path()) else {
         return;
     };
 
-    let acknowledged = acknowledged(&facts);
-    assert!(acknowledged.len() >= ACKNOWLEDGED, "not all was told: {}", acknowledged.len());
+    let acknowledged = acknowledged(&events);
+    assert!(
+        acknowledged.len() >= ACKNOWLEDGED,
+        "not all events were reported: {}",
+        acknowledged.len()
+    );
     let engine = open(&directory.path().join("data"));
     for name in acknowledged {
         assert_eq!(get(&*engine, &key(name)).await, Some("value".into()), "{name}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::world::{commit, get, key, open, put};
+use crate::world::{commit, get, key, noise, open, put};
 
 const MEBIBYTE: u64 = 1024 * 1024;
 
@@ -19,19 +19,6 @@ fn journal_bytes(directory: &Path) -> u64 {
         // A journal may go while it is counted.
         .filter_map(|entry| Some(entry.metadata().ok()?.len()))
         .sum()
-}
-
-/// Bytes that do not compress.
-fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut out = Vec::with_capacity(bytes);
-    while out.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend_from_slice(&state.to_le_bytes());
-    }
-    out
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -44,8 +44,8 @@ async fn changes_that_wait_together_are_written_together() {
 async fn every_sync_is_observed_and_none_where_commits_do_not_sync() {
     for (durability, syncs) in [(SyncPolicy::Always, 3), (SyncPolicy::Os, 0)] {
         let directory = tempfile::tempdir().unwrap();
-        let told: Arc<Mutex<Vec<(&str, Duration)>>> = Arc::default();
-        let (groups, times) = (Arc::clone(&told), Arc::clone(&told));
+        let reported: Arc<Mutex<Vec<(&str, Duration)>>> = Arc::default();
+        let (groups, times) = (Arc::clone(&reported), Arc::clone(&reported));
         let options = FjallOptions {
             durability,
             on_group: Arc::new(move |group| groups.lock().unwrap().push(("group", group.took))),
@@ -58,11 +58,12 @@ async fn every_sync_is_observed_and_none_where_commits_do_not_sync() {
             commit(&engine, vec![put(key(row), "value")]).await.unwrap();
         }
 
-        let told = told.lock().unwrap();
-        let of = |what| told.iter().filter(move |(kind, _)| *kind == what).map(|(_, time)| *time);
-        assert_eq!((of("group").count(), of("sync").count()), (3, syncs), "{told:?}");
-        assert!(of("sync").zip(of("group")).all(|(sync, group)| sync < group), "{told:?}");
-        assert!(of("sync").all(|sync| !sync.is_zero()), "{told:?}");
+        let reported = reported.lock().unwrap();
+        let of =
+            |what| reported.iter().filter(move |(kind, _)| *kind == what).map(|(_, time)| *time);
+        assert_eq!((of("group").count(), of("sync").count()), (3, syncs), "{reported:?}");
+        assert!(of("sync").zip(of("group")).all(|(sync, group)| sync < group), "{reported:?}");
+        assert!(of("sync").all(|sync| !sync.is_zero()), "{reported:?}");
     }
 }
 

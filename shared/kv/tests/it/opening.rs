@@ -13,7 +13,7 @@ fn with_keyspaces(path: &Path, keyspaces: Vec<Keyspace>) -> Result<FjallEngine, 
     FjallEngine::open(FjallOptions { keyspaces, ..options(path) })
 }
 
-fn refusal(opened: Result<FjallEngine, OpenError>) -> OpenError {
+fn open_error(opened: Result<FjallEngine, OpenError>) -> OpenError {
     opened.err().expect("it must not open")
 }
 
@@ -39,12 +39,12 @@ async fn reopens_with_other_options_and_keeps_the_data() {
 }
 
 pub(crate) fn try_to_open(directory: &Path) {
-    let fact = match FjallEngine::open(options(directory)) {
+    let event = match FjallEngine::open(options(directory)) {
         Ok(_) => "opened".to_owned(),
         Err(OpenError::Locked { .. }) => "locked".to_owned(),
         Err(other) => format!("failed: {other}"),
     };
-    child::say(&fact);
+    child::report(&event);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn a_second_open_is_refused_until_the_first_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let other_process = || {
         let output = child::command("open", directory.path()).output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        said.lines().find(|line| ["opened", "locked"].contains(line)).map(str::to_owned)
+        let output = String::from_utf8(output.stdout).unwrap();
+        output.lines().find(|line| ["opened", "locked"].contains(line)).map(str::to_owned)
     };
 
     let first = open(directory.path());
@@ -61,7 +61,7 @@ fn a_second_open_is_refused_until_the_first_is_dropped() {
     let elsewhere = other_process();
     drop(first);
 
-    assert!(matches!(refusal(second), OpenError::Locked { .. }));
+    assert!(matches!(open_error(second), OpenError::Locked { .. }));
     assert_eq!(elsewhere.as_deref(), Some("locked"));
     assert_eq!(other_process().as_deref(), Some("opened"));
     drop(open(directory.path()));
@@ -79,7 +79,7 @@ async fn a_snapshot_outlives_its_engine_and_keeps_the_directory_locked() {
 
     assert_eq!(view.get(&key("a")).await.unwrap(), Some("1".into()));
     let second = FjallEngine::open(options(directory.path()));
-    assert!(matches!(refusal(second), OpenError::Locked { .. }));
+    assert!(matches!(open_error(second), OpenError::Locked { .. }));
     drop(view);
     drop(open(directory.path()));
 }
@@ -92,7 +92,7 @@ fn a_manifest_of_another_version_is_refused() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replacen("trestle-kv 1", "trestle-kv 2", 1)).unwrap();
 
-    let error = refusal(FjallEngine::open(options(directory.path())));
+    let error = open_error(FjallEngine::open(options(directory.path())));
 
     assert!(matches!(error, OpenError::Manifest { .. }));
     assert!(error.to_string().contains("found=`2`, known=`1`"), "{error}");
@@ -103,7 +103,7 @@ fn refuses_a_directory_with_foreign_files_and_keeps_them() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("letter.txt"), "dear").unwrap();
 
-    let error = refusal(FjallEngine::open(options(directory.path())));
+    let error = open_error(FjallEngine::open(options(directory.path())));
 
     assert!(error.to_string().contains("letter.txt"), "{error}");
     assert_eq!(fs::read_to_string(directory.path().join("letter.txt")).unwrap(), "dear");
@@ -116,7 +116,7 @@ fn refuses_data_without_a_manifest_and_recreates_an_unfinished_directory() {
     drop(open(directory.path()));
     fs::remove_file(directory.path().join("MANIFEST")).unwrap();
 
-    let lost = refusal(FjallEngine::open(options(directory.path())));
+    let lost = open_error(FjallEngine::open(options(directory.path())));
     assert!(matches!(lost, OpenError::Manifest { .. }), "{lost}");
 
     // As a crash leaves it that came before the manifest.
@@ -143,7 +143,7 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
 
     let moved = vec![Keyspace { name: "first", kinds: 1..=2, domain: domain_of }];
     for wrong in [vec![first.clone()], moved] {
-        assert!(matches!(refusal(with_keyspaces(path, wrong)), OpenError::Manifest { .. }));
+        assert!(matches!(open_error(with_keyspaces(path, wrong)), OpenError::Manifest { .. }));
     }
     let engine = with_keyspaces(path, vec![first, second]).unwrap();
     assert_eq!(get(&engine, &[2, 2]).await, Some("2".into()));
@@ -166,7 +166,7 @@ fn refuses_invalid_keyspaces_before_creating_files() {
     for keyspaces in wrong {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
-        let error = refusal(with_keyspaces(&path, keyspaces));
+        let error = open_error(with_keyspaces(&path, keyspaces));
         assert!(matches!(error, OpenError::Options { .. }), "{error}");
         assert!(!path.exists());
     }
@@ -213,6 +213,6 @@ async fn a_journal_with_a_flipped_bit_is_refused_rather_than_read_wrong() {
     bytes[place] ^= 1;
     fs::write(&journal, bytes).unwrap();
 
-    let error = refusal(FjallEngine::open(options(directory.path())));
-    assert!(matches!(error, OpenError::Recovery { .. }), "{error}");
+    let error = open_error(FjallEngine::open(options(directory.path())));
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
 }

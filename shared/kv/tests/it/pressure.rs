@@ -32,7 +32,7 @@ pub(crate) fn abort_at(point: &str, directory: &Path) {
     runtime.block_on(async {
         for row in 0..100 {
             commit(&engine, vec![put(key(format!("{row:03}")), "")]).await.unwrap();
-            child::say(&format!("ack {row}"));
+            child::report(&format!("ack {row}"));
         }
     });
 }

@@ -54,23 +54,26 @@ fn a_scan_leaves_the_calling_thread_when_many_deletes_lie_before_the_next_row() 
         let engine = open(directory.path());
         let last = row(u32::MAX);
         commit(&*engine, vec![put(last.clone(), "kept")]).await.unwrap();
-        let (stayed, found) = first_row(&*engine).await;
-        assert!(stayed, "nothing was deleted");
+        let (completed_inline, found) = first_row(&*engine).await;
+        assert!(completed_inline, "nothing was deleted");
         assert_eq!(found.entries[0].key, last);
 
         in_batches(&*engine, |key| put(key, "value")).await;
         in_batches(&*engine, |key| Write::Delete { key }).await;
-        let (stayed, found) = first_row(&*engine).await;
+        let (completed_inline, found) = first_row(&*engine).await;
 
-        assert!(!stayed, "{MANY} deletes were walked through on the calling thread");
+        assert!(!completed_inline, "{MANY} deletes were walked through on the calling thread");
         assert_eq!(found.entries[0].key, last);
         assert!(!found.more);
 
         // The journal brings all of it back.
         drop(engine);
         let engine = open(directory.path());
-        let (stayed, found) = first_row(&*engine).await;
-        assert!(!stayed, "deletes from the journal were walked through on the calling thread");
+        let (completed_inline, found) = first_row(&*engine).await;
+        assert!(
+            !completed_inline,
+            "deletes from the journal were walked through on the calling thread"
+        );
         assert_eq!(found.entries[0].key, last);
     });
 }
@@ -84,9 +87,12 @@ fn a_scan_leaves_the_calling_thread_when_rows_were_often_overwritten() {
             in_batches(&*engine, |key| put(key, version)).await;
         }
 
-        let (stayed, found) = first_row(&*engine).await;
+        let (completed_inline, found) = first_row(&*engine).await;
 
-        assert!(!stayed, "overwritten versions were walked through on the calling thread");
+        assert!(
+            !completed_inline,
+            "overwritten versions were walked through on the calling thread"
+        );
         assert_eq!(found.entries[0].value, "3");
     });
 }

@@ -1,48 +1,211 @@
-//! Little free space: puts are refused, removal and reads go on.
+//! Little free space: puts are refused, removal and reads go on, and what was deleted is given back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, Write};
+use bytes::Bytes;
+use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, Span, Write};
 
-use crate::world::{commit, get, key, options, put};
+use crate::small_disk::SmallDisk;
+use crate::world::{NO_LIMIT, commit, get, key, noise, options, put};
+
+const MIB: u64 = 1024 * 1024;
 
 #[tokio::test]
 async fn below_the_reserve_only_changes_that_reclaim_are_taken_until_space_is_back() {
     let directory = tempfile::tempdir().unwrap();
-    let free = Arc::new(AtomicU64::new(5_000));
+    let free = Arc::new(AtomicU64::new(500 * MIB));
     let probed = Arc::clone(&free);
     let engine = FjallEngine::open(FjallOptions {
-        min_free_bytes: 1_000,
+        min_free_bytes: 100 * MIB,
         space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
         ..options(directory.path())
     });
     let engine = engine.unwrap();
-    let settle = |bytes: u64| {
-        free.store(bytes, Ordering::SeqCst);
+    let settle = |mebibytes: u64| {
+        free.store(mebibytes * MIB, Ordering::SeqCst);
         let engine = &engine;
         async move {
-            while engine.status().free_bytes != Some(bytes) {
+            let is_settled = |status: trestle_kv::EngineStatus| {
+                status.free_bytes == Some(mebibytes * MIB)
+                    && status.is_space_short == (mebibytes < 106)
+            };
+            while !is_settled(engine.status()) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
     };
     commit(&engine, vec![put(key("a"), "1"), put(key("b"), "1")]).await.unwrap();
 
-    settle(999).await;
+    settle(99).await;
     let refused = commit(&engine, vec![put(key("c"), "1")]).await;
     let reclaimed =
         commit(&engine, vec![Write::Delete { key: key("a") }, put(key("count"), "1")]).await;
 
-    assert!(
-        matches!(refused, Err(CommitError::Full { free_bytes: 999, reserve_bytes: 1_000 })),
-        "{refused:?}"
-    );
+    let text = refused.unwrap_err().to_string();
+    let free_text = format!("free_bytes=`{}`", 99 * MIB);
+    let reserve_text = format!("storage.min_free_bytes=`{}`", 100 * MIB);
+    for part in [&*free_text, &reserve_text, "delete tables or queues"] {
+        assert!(text.contains(part), "{text}");
+    }
     assert!(reclaimed.is_ok(), "{reclaimed:?}");
     assert_eq!(get(&engine, &key("a")).await, None);
     assert_eq!(get(&engine, &key("b")).await, Some("1".into()));
 
-    settle(1_000).await;
+    settle(107).await;
     commit(&engine, vec![put(key("c"), "1")]).await.unwrap();
+}
+
+/// A row of a table, and a value that does not compress.
+fn row(table: &str, number: u32) -> (Bytes, Bytes) {
+    let value = noise(u64::from(number) + 1, 64 * 1024);
+    // Spread, so that compactions overlap.
+    (key(format!("{table}{:08x}", number.wrapping_mul(0x9E37_79B1))), value.into())
+}
+
+/// Writes rows from `first` on, each 16th one to the table that stays. Returns the number of the first refused one.
+async fn fill(engine: &FjallEngine, first: u32) -> (u32, CommitError) {
+    let mut number = first;
+    loop {
+        let table = if number.is_multiple_of(16) { "kept" } else { "big" };
+        let (key, value) = row(table, number);
+        match commit(engine, vec![put(key, value)]).await {
+            Ok(_) => number += 1,
+            Err(CommitError::Busy { .. }) => {}
+            Err(error) => return (number, error),
+        }
+    }
+}
+
+async fn keys_of(engine: &FjallEngine, table: &str) -> Vec<Bytes> {
+    let view = engine.snapshot().await.unwrap();
+    let (mut span, mut keys) = (Span::prefix(&key(table)), Vec::new());
+    loop {
+        let scan = view.scan(&span, NO_LIMIT).await.unwrap();
+        keys.extend(scan.entries.iter().map(|entry| entry.key.clone()));
+        let Some(last) = scan.entries.last().filter(|_| scan.more) else { return keys };
+        span.start = trestle_kv::after_key(&last.key).into();
+    }
+}
+
+async fn within(time: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < time, "{what}: not within {time:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn on_small_disk(disk: &SmallDisk) -> FjallOptions {
+    FjallOptions {
+        min_free_bytes: 64 * MIB,
+        memtable_bytes: 4 * MIB,
+        write_buffer_bytes: 16 * MIB,
+        // As in production: fast writers write much between two measurements.
+        tick: Duration::from_secs(1),
+        ..options(&disk.path().join("kv"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fast_writers_are_refused_before_the_disk_is_full_and_a_dropped_table_frees_it() {
+    let Some(disk) = SmallDisk::of(300) else { return };
+    let engine = Arc::new(FjallEngine::open(on_small_disk(&disk)).unwrap());
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let engine = Arc::clone(&engine);
+            tokio::spawn(async move { fill(&engine, writer * 1_000_000).await })
+        })
+        .collect();
+    let mut written = Vec::new();
+    for (writer, filled) in (0_u32..).zip(writers) {
+        let (end, error) = filled.await.unwrap();
+        assert!(matches!(error, CommitError::Full { .. }), "{error}");
+        written.push(writer * 1_000_000..end);
+    }
+    assert!(engine.status().is_space_short && engine.status().stopped.is_none());
+    let when_full = disk.free_bytes();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let at_rest = disk.free_bytes();
+    assert!(when_full.min(at_rest) >= 56 * MIB, "{when_full} {at_rest}");
+
+    let kept = keys_of(&engine, "kept").await;
+    let big = keys_of(&engine, "big").await;
+    assert_eq!(kept.len() + big.len(), written.iter().map(ExactSizeIterator::len).sum::<usize>());
+    engine.discard(&Span::prefix(&key("big"))).await.unwrap();
+    for keys in keys_of(&engine, "big").await.chunks(500) {
+        let writes = keys.iter().map(|key| Write::Delete { key: key.clone() }).collect();
+        commit(&*engine, writes).await.unwrap();
+    }
+
+    let more = row("more", 7);
+    within(Duration::from_secs(10), "writes are taken again", async || {
+        commit(&*engine, vec![put(more.0.clone(), more.1.clone())]).await.is_ok()
+    })
+    .await;
+    assert!(keys_of(&engine, "big").await.is_empty());
+    within(Duration::from_secs(20), "most space is back", async || disk.free_bytes() > 160 * MIB)
+        .await;
+    drop(engine);
+
+    let engine = FjallEngine::open(on_small_disk(&disk)).unwrap();
+    assert_eq!(keys_of(&engine, "kept").await, kept);
+    assert!(keys_of(&engine, "big").await.is_empty(), "nothing came back");
+    for range in written {
+        for number in range.filter(|number| number % 16 == 0) {
+            let (key, value) = row("kept", number);
+            assert_eq!(get(&engine, &key).await, Some(value));
+        }
+    }
+    assert_eq!(get(&engine, &more.0).await, Some(more.1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deleted_rows_free_a_short_disk_without_a_restart() {
+    let Some(disk) = SmallDisk::of(200) else { return };
+    let engine = FjallEngine::open(on_small_disk(&disk)).unwrap();
+    let (end, error) = fill(&engine, 0).await;
+    assert!(matches!(error, CommitError::Full { .. }), "{error}");
+
+    // Every row by itself: nobody says that a range is dead.
+    let kept = keys_of(&engine, "kept").await;
+    for keys in keys_of(&engine, "big").await.chunks(100) {
+        let writes = keys.iter().map(|key| Write::Delete { key: key.clone() }).collect();
+        commit(&engine, writes).await.unwrap();
+    }
+
+    within(Duration::from_secs(15), "writes are taken again", async || {
+        let (key, value) = row("kept", end);
+        commit(&engine, vec![put(key, value)]).await.is_ok()
+    })
+    .await;
+    assert!(engine.status().stopped.is_none());
+    assert_eq!(keys_of(&engine, "kept").await.len(), kept.len() + 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_engine_gives_back_the_space_of_deleted_rows_within_a_minute() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = FjallEngine::open(options(directory.path())).unwrap();
+    for number in 0..1_500 {
+        let (key, value) = row("big", number);
+        commit(&engine, vec![put(key, value)]).await.unwrap();
+    }
+    for keys in keys_of(&engine, "big").await.chunks(500) {
+        let writes = keys.iter().map(|key| Write::Delete { key: key.clone() }).collect();
+        commit(&engine, writes).await.unwrap();
+    }
+
+    // The journal that is written, of up to 64 MiB, stays.
+    within(Duration::from_secs(60), "the space is back", async || {
+        let files = std::fs::read_dir(directory.path().join("db/keyspaces")).unwrap();
+        let tables = files.map(|entry| entry.unwrap().path().join("tables"));
+        let size_of = |path| {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| entry.metadata().map_or(0, |file| file.len())).sum::<u64>()
+        };
+        tables.map(size_of).sum::<u64>() < MIB
+    })
+    .await;
 }

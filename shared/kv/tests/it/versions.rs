@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trestle_kv::{Clock as _, FjallEngine, FjallOptions, ManualClock, Ticks};
+use trestle_kv::{Clock as _, Engine as _, FjallEngine, FjallOptions, ManualClock, Ticks};
 
 use crate::world::{commit, key, options, put};
 
@@ -46,6 +46,7 @@ async fn versions_start_at_most_a_second_ahead_after_a_crash() {
     // As a crash leaves it: the engine is still open.
     copy_files(directory.path(), copy.path());
     let crashed_at = clock.now();
+    clock.reboot();
     clock.set(Ticks::MIN);
 
     let engine = open(copy.path(), &clock);
@@ -54,9 +55,38 @@ async fn versions_start_at_most_a_second_ahead_after_a_crash() {
     assert!(after > before, "{after:?} after {before:?}");
     let ahead = after.ticks().since(crashed_at);
     assert!(ahead <= Duration::from_millis(1_001), "{ahead:?} ahead");
-    clock.set(crashed_at.after(Duration::from_secs(5)));
+    clock.set(crashed_at);
+    clock.advance(Duration::from_secs(21));
     let caught_up = commit(&engine, vec![put(key("a"), "")]).await.unwrap();
     assert_eq!(caught_up.ticks(), clock.now());
+}
+
+#[tokio::test]
+async fn time_continues_after_a_crash_by_what_elapsed_and_not_by_the_wall_clock() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), clock());
+    let engine = open(directory.path(), &clock);
+    commit(&engine, vec![put(key("a"), "")]).await.unwrap();
+    clock.advance(Duration::from_secs(600));
+    commit(&engine, vec![put(key("a"), "")]).await.unwrap();
+    let crashed_at = engine.now();
+
+    for wall in [Ticks::MIN, crashed_at.after(Duration::from_secs(86_400))] {
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(directory.path(), copy.path());
+        clock.set(wall);
+        let before = engine.now();
+        let restored = open(copy.path(), &clock).now();
+        // The open engine slews meanwhile, which is not noted.
+        let slewed = Duration::from_secs(60) / 20 + Duration::from_nanos(100);
+        assert!(restored >= before && restored.since(before) <= slewed, "{restored:?}, {before:?}");
+        clock.advance(Duration::from_secs(60));
+    }
+    // Another boot: only the wall clock shows how long it took.
+    let copy = tempfile::tempdir().unwrap();
+    copy_files(directory.path(), copy.path());
+    clock.reboot();
+    clock.set(crashed_at.after(Duration::from_secs(86_400)));
+    assert_eq!(open(copy.path(), &clock).now(), clock.now());
 }
 
 fn copy_files(from: &std::path::Path, to: &std::path::Path) {

@@ -53,3 +53,16 @@ pub(crate) async fn everything(engine: &dyn Engine) -> Vec<Entry> {
     let view = engine.snapshot().await.unwrap();
     view.scan(&Span::prefix(&[1]), NO_LIMIT).await.unwrap().entries
 }
+
+/// Bytes that do not compress.
+pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut out = Vec::with_capacity(bytes);
+    while out.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out
+}

@@ -56,15 +56,20 @@ impl GoawayDrain {
     /// The rejection, while the connection of a client that loses calls drains. The call was not executed.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<CallInFlight, Fault> {
         let loses_calls = *self.0.loses_calls.get_or_init(|| loses_calls(headers));
-        let is_refused = || loses_calls && self.0.is_draining.load(Ordering::SeqCst);
+        let is_rejected = || loses_calls && self.0.is_draining.load(Ordering::SeqCst);
         // Not counted: a rejected client backs off.
-        if is_refused() {
-            return Err(refusal());
+        if is_rejected() {
+            return Err(rejection());
         }
         // Counted before the second check: the drain reads the count after it has set the flag.
         self.0.in_flight.fetch_add(1, Ordering::SeqCst);
         let call = CallInFlight(self.clone());
-        if is_refused() { Err(refusal()) } else { Ok(call) }
+        if is_rejected() { Err(rejection()) } else { Ok(call) }
+    }
+
+    /// Whether no call is in flight.
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.in_flight.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until GOAWAY may be sent; rejects calls of clients that lose them from now on.
@@ -77,8 +82,7 @@ impl GoawayDrain {
             if self.0.loses_calls.get() == Some(&false) {
                 return;
             }
-            let is_idle = self.0.in_flight.load(Ordering::SeqCst) == 0;
-            let is_over = if is_idle {
+            let is_over = if self.is_idle() {
                 timeout(QUIET, changed).await.is_err()
             } else {
                 timeout_at(until, changed).await.is_err()
@@ -100,7 +104,7 @@ impl Drop for CallInFlight {
     }
 }
 
-fn refusal() -> Fault {
+fn rejection() -> Fault {
     let message = "the server closes this connection; nothing was done";
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
 }

@@ -1,26 +1,14 @@
-//! The slow-writer budget: ends a connection whose client receives no bytes for too long, or too few.
+//! The slow-writer budget: how long a client may make a writer wait.
 //!
 //! The budget is a time. Waiting for the client spends it, and bytes that the client receives refill it, so a client
-//! that receives a few bytes now and then does not hold a connection without a limit. The socket is below the
-//! encryption: the bytes that the client's machine accepted are counted.
+//! that receives a few bytes now and then does not hold a connection without a limit.
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
-
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-    time::{Instant, Sleep, sleep},
-};
+use std::time::Duration;
 
 /// Bytes that refill the whole budget. A client must receive as many within it.
 const REFILL_BYTES: usize = 64 * 1024;
 
-/// How long a client may make a writer wait.
+/// See the module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WriteBudget {
     whole: Duration,
@@ -52,92 +40,8 @@ impl WriteBudget {
     }
 }
 
-/// A socket with a slow-writer budget.
-pub(super) struct BudgetedSocket {
-    socket: TcpStream,
-    budget: WriteBudget,
-    /// Since when the socket is full, and when the budget will be spent.
-    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
-}
-
-impl BudgetedSocket {
-    /// A socket whose client may make writes wait up to `whole`. Written bytes are sent at once: with
-    /// Nagle's algorithm the end of each response would wait for an acknowledgement, 40 ms and more.
-    ///
-    /// # Errors
-    /// A connection that is already closed.
-    pub(super) fn new(socket: TcpStream, whole: Duration) -> io::Result<Self> {
-        socket.set_nodelay(true)?;
-        Ok(Self { socket, budget: WriteBudget::new(whole), stalled: None })
-    }
-
-    fn wrote(
-        &mut self,
-        cx: &mut Context<'_>,
-        wrote: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(outcome) = &wrote {
-            if let Some((since, _)) = self.stalled.take() {
-                self.budget.spend(since.elapsed());
-            }
-            self.budget.refill(outcome.as_ref().copied().unwrap_or_default());
-            return wrote;
-        }
-        let left = self.budget.left();
-        let (_, clock) =
-            self.stalled.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
-        std::task::ready!(clock.as_mut().poll(cx));
-        let text = "the client receives too few bytes";
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
-    }
-}
-
-impl AsyncRead for BudgetedSocket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, into)
-    }
-}
-
-impl AsyncWrite for BudgetedSocket {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        self.wrote(cx, wrote)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let wrote = Pin::new(&mut self.socket).poll_write_vectored(cx, bytes);
-        self.wrote(cx, wrote)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpListener;
-
     use super::*;
 
     #[test]
@@ -167,18 +71,5 @@ mod tests {
             });
             assert_eq!(steps.count() == 1000, has_budget, "{bytes}");
         }
-    }
-
-    #[tokio::test]
-    async fn disables_nagles_algorithm() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free address");
-        let client = TcpStream::connect(listener.local_addr().expect("an address")).await;
-        let (socket, _) = listener.accept().await.expect("a connection");
-        assert!(!socket.nodelay().expect("an option"), "the system does so itself");
-
-        let budgeted = BudgetedSocket::new(socket, Duration::from_secs(1)).expect("connected");
-
-        assert!(budgeted.socket.nodelay().expect("an option"));
-        drop(client);
     }
 }

@@ -71,17 +71,17 @@ impl<S> CoalescedWrites<S> {
         Self { stream, polls, buffer: BytesMut::new(), deferred: None }
     }
 
-    /// Buffers as much of `bytes` as the buffer has room for.
+    /// Buffers as many of `bytes` as fit into the buffer.
     fn append(&mut self, bytes: &[u8]) -> usize {
         let room = WRITE_BYTES_MAX.saturating_sub(self.buffer.len());
-        let (taken, _) = bytes.split_at(bytes.len().min(room));
-        if self.buffer.capacity() - self.buffer.len() < taken.len() {
-            let is_small = self.buffer.len() + taken.len() <= SMALL_BYTES;
+        let (buffered, _) = bytes.split_at(bytes.len().min(room));
+        if self.buffer.capacity() - self.buffer.len() < buffered.len() {
+            let is_small = self.buffer.len() + buffered.len() <= SMALL_BYTES;
             let whole = if is_small { SMALL_BYTES } else { WRITE_BYTES_MAX };
             self.buffer.reserve(whole - self.buffer.len());
         }
-        self.buffer.extend_from_slice(taken);
-        taken.len()
+        self.buffer.extend_from_slice(buffered);
+        buffered.len()
     }
 }
 

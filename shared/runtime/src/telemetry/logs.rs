@@ -47,7 +47,7 @@ pub(super) fn lines(settings: &TelemetrySettings, filter: EnvFilter) -> Receiver
 }
 
 /// The access log and its guard: dropping the guard writes the last lines.
-pub(super) struct Access {
+pub(super) struct AccessLogOutput {
     pub(super) receiver: Receiver,
     pub(super) lost: ErrorCounter,
     pub(super) guard: WorkerGuard,
@@ -57,7 +57,7 @@ pub(super) struct Access {
 ///
 /// # Errors
 /// A file that cannot be opened.
-pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<Access>> {
+pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<AccessLogOutput>> {
     let (writer, guard) = match &settings.access_log {
         AccessOutput::Off => return Ok(None),
         AccessOutput::Stderr => in_background(io::stderr()),
@@ -78,7 +78,7 @@ pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<Access>>
             lines.event_format(InTrace { form, splice: into_json }).with_filter(filter).boxed()
         }
     };
-    Ok(Some(Access { receiver, lost, guard }))
+    Ok(Some(AccessLogOutput { receiver, lost, guard }))
 }
 
 fn append(path: &Path) -> io::Result<std::fs::File> {

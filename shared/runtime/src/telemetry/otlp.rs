@@ -94,8 +94,8 @@ fn join(request: &mut ExportMetricsServiceRequest, exemplars: &Exemplars) {
         let series = exemplars.of(&metric.name);
         for point in &mut histogram.data_points {
             if let Some(series) = series.iter().find(|series| is_of(series, &point.attributes)) {
-                let kept = series.buckets().into_iter().flatten();
-                point.exemplars.extend(kept.map(exemplar));
+                let exemplars = series.buckets().into_iter().flatten();
+                point.exemplars.extend(exemplars.map(exemplar));
             }
         }
     }
@@ -114,14 +114,14 @@ fn is_of(series: &Series, attributes: &[KeyValue]) -> bool {
     labels.len() == attributes.len() && labels.iter().all(has)
 }
 
-fn exemplar(kept: Exemplar) -> proto::Exemplar {
-    let (seconds, nanos) = kept.at.to_unix();
+fn exemplar(exemplar: Exemplar) -> proto::Exemplar {
+    let (seconds, nanos) = exemplar.at.to_unix();
     let (seconds, nanos) = (u64::try_from(seconds), u64::try_from(nanos));
     proto::Exemplar {
         time_unix_nano: seconds.unwrap_or_default() * 1_000_000_000 + nanos.unwrap_or_default(),
-        trace_id: kept.trace_id.to_vec(),
-        span_id: kept.span_id.to_vec(),
-        value: Some(proto::exemplar::Value::AsDouble(kept.value)),
+        trace_id: exemplar.trace_id.to_vec(),
+        span_id: exemplar.span_id.to_vec(),
+        value: Some(proto::exemplar::Value::AsDouble(exemplar.value)),
         ..proto::Exemplar::default()
     }
 }

@@ -27,7 +27,7 @@ pub struct TelemetrySettings {
     /// processes; at least 16 bytes. Default: a random salt for each start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_log_salt_file: Option<PathBuf>,
-    /// Whether metrics are kept. Default: yes.
+    /// Whether metrics are recorded. Default: yes.
     pub metrics: bool,
     /// Where traces, metrics and logs are sent by OTLP over gRPC, such as `http://collector:4317`.
     /// Default: the variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.

@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use trestle_runtime::{
-    admin::{Admin, Page},
+    admin::{Admin, AdminPage},
     health::Health,
     openmetrics::Exposition,
     serve::bind,
@@ -42,11 +42,13 @@ async fn serves_probes_and_metrics() {
     let stop = CancellationToken::new();
     let metrics = Exposition::new(registry, Exemplars::default());
     let json = Arc::new(|| "[1]".to_owned());
-    let pages = vec![Page { path: "/numbers", json }];
+    let pages = vec![AdminPage { path: "/numbers", json }];
     let admin = Admin { health: health.clone(), metrics, pages };
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;
+    health.limit("test.writes", Some("read-only: disk")).await;
+    let limited = get(address, "/readyz").await;
     health.report(TABLE, Some("storage stopped: disk".to_owned())).await;
     let unready = get(address, "/readyz").await;
     let live = get(address, "/livez").await;
@@ -56,6 +58,7 @@ async fn serves_probes_and_metrics() {
     serving.await.unwrap();
 
     assert_eq!(ready, ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
+    assert_eq!(limited, ("HTTP/1.1 200 OK".to_owned(), "read-only: disk\n".to_owned()));
     assert_eq!(unready.0, "HTTP/1.1 503 Service Unavailable");
     assert_eq!(unready.1, format!("{TABLE}: storage stopped: disk\n"));
     assert_eq!(live.0, "HTTP/1.1 200 OK");

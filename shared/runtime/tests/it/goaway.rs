@@ -21,20 +21,11 @@ use tonic_health::pb::{
     HealthCheckRequest, health_client::HealthClient, health_server::HealthServer,
 };
 use tower::{Service as _, service_fn};
-use trestle_runtime::serve::{Bounds, Drained, bind, serve};
+use trestle_runtime::serve::{Bounds, Drained, serve};
 use trestle_service::layer::{CallService, Request};
 
-const BOUNDS: Bounds = Bounds {
-    connections_max: 64,
-    streams_max: 100,
-    age_max: Duration::from_secs(3600),
-    age_grace: Duration::from_secs(60),
-    keepalive: Duration::from_secs(20),
-    head_within: Duration::from_secs(60),
-    headers_max: None,
-    reader_within: Duration::from_secs(60),
-    drain_within: Duration::from_secs(10),
-};
+use crate::listening::{BOUNDS, listen};
+
 /// Connections of a client.
 const CONNECTIONS: usize = 4;
 /// Callers that share one.
@@ -68,10 +59,9 @@ async fn server(bounds: Bounds, gate: Arc<Notify>) -> Server {
             health.call(request).await
         }
     }));
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen(64, bounds).await;
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, None, service, bounds, stop.clone()));
+    let serving = tokio::spawn(serve(listener, service, stop.clone()));
     Server { address, stop, serving }
 }
 

@@ -11,25 +11,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tower::service_fn;
-use trestle_runtime::serve::{Bounds, bind, serve};
+use trestle_runtime::serve::{Bounds, serve};
 use trestle_service::layer::{CallService, Request, Response};
+
+use crate::listening::{self, listen};
 
 /// The interval of PINGs. Ample for a busy machine to acknowledge one in.
 const KEEPALIVE: Duration = Duration::from_secs(1);
 /// No step of these tests takes longer.
 const SOON: Duration = Duration::from_secs(30);
 
-const BOUNDS: Bounds = Bounds {
-    connections_max: 10,
-    streams_max: 100,
-    age_max: Duration::from_secs(3600),
-    age_grace: Duration::from_secs(60),
-    keepalive: KEEPALIVE,
-    head_within: Duration::from_secs(60),
-    headers_max: None,
-    reader_within: Duration::from_secs(3600),
-    drain_within: Duration::from_secs(10),
-};
+const BOUNDS: Bounds =
+    Bounds { keepalive: KEEPALIVE, reader_within: Duration::from_secs(3600), ..listening::BOUNDS };
 
 /// Types and flags of frames.
 const SETTINGS: u8 = 4;
@@ -39,9 +32,9 @@ const ACK: u8 = 1;
 async fn server() -> (SocketAddr, CancellationToken) {
     let calls =
         service_fn(|_: Request| async { Ok::<Response, Infallible>(Status::ok("").into_http()) });
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-    tokio::spawn(serve(listener, None, CallService::new(calls), BOUNDS, stop.clone()));
+    let (listener, address) = listen(10, BOUNDS).await;
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(listener, CallService::new(calls), stop.clone()));
     (address, stop)
 }
 

@@ -19,17 +19,7 @@ use trestle_service::{
     upstream::{Endpoint, Remote, RemoteOptions, Upstream},
 };
 
-const BOUNDS: Bounds = Bounds {
-    connections_max: 2,
-    streams_max: 100,
-    age_max: Duration::from_secs(3600),
-    age_grace: Duration::from_secs(60),
-    keepalive: Duration::from_secs(20),
-    head_within: Duration::from_secs(60),
-    headers_max: None,
-    reader_within: Duration::from_secs(60),
-    drain_within: Duration::from_secs(10),
-};
+use crate::listening::{BOUNDS, listen};
 
 struct Server {
     address: SocketAddr,
@@ -43,6 +33,11 @@ struct Server {
 
 /// A server whose calls wait until the test releases them.
 async fn server(bounds: Bounds) -> Server {
+    server_for(2, bounds).await
+}
+
+/// The same, for this many connections.
+async fn server_for(connections_max: usize, bounds: Bounds) -> Server {
     let (arrived, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, gate) = (Arc::clone(&arrived), Arc::clone(&finish));
     let service = CallService::new(service_fn(move |_: Request| {
@@ -53,10 +48,9 @@ async fn server(bounds: Bounds) -> Server {
             Ok::<Response, Infallible>(Status::ok("").into_http())
         }
     }));
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen(connections_max, bounds).await;
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, None, service, bounds, stop.clone()));
+    let serving = tokio::spawn(serve(listener, service, stop.clone()));
     Server { address, stop, serving, arrived, finish }
 }
 
@@ -149,7 +143,7 @@ async fn connected(address: SocketAddr, sends: &[u8]) -> TcpStream {
 
 #[tokio::test]
 async fn unopened_connections_do_not_delay_the_shutdown() {
-    let server = server(Bounds { connections_max: 3, ..BOUNDS }).await;
+    let server = server_for(3, BOUNDS).await;
     let [nothing, part] = UNOPENED;
     let _silent = connected(server.address, nothing).await;
     let _stalled = connected(server.address, part).await;
@@ -234,9 +228,8 @@ async fn every_request_has_its_peer_in_its_extensions() {
         sender.send(Peer::of(request.extensions())).unwrap();
         async { Ok::<Response, Infallible>(Status::ok("").into_http()) }
     }));
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, None, service, BOUNDS, CancellationToken::new()));
+    let (listener, address) = listen(2, BOUNDS).await;
+    tokio::spawn(serve(listener, service, CancellationToken::new()));
     let mut client = connected(address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     client.read_exact(&mut [0; 12]).await.unwrap();
 

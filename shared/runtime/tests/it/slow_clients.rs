@@ -22,20 +22,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 use tower::service_fn;
-use trestle_runtime::serve::{Bounds, bind, serve};
+use trestle_runtime::serve::{Bounds, serve};
 use trestle_service::layer::{CallService, Request, Response};
 
-const BOUNDS: Bounds = Bounds {
-    connections_max: 8,
-    streams_max: 100,
-    age_max: Duration::from_secs(3600),
-    age_grace: Duration::from_secs(60),
-    keepalive: Duration::from_secs(20),
-    head_within: Duration::from_secs(60),
-    headers_max: None,
-    reader_within: Duration::from_millis(500),
-    drain_within: Duration::from_secs(10),
-};
+use crate::listening::{self, listen};
+
+const BOUNDS: Bounds = Bounds { reader_within: Duration::from_millis(500), ..listening::BOUNDS };
 /// More than any of the waits here should take.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -89,9 +81,8 @@ async fn server(held: &Held) -> SocketAddr {
         let body = StreamBody::new(tokio_stream::iter(frames.chain([Ok(end)])));
         async { Ok::<Response, Infallible>(Response::new(Body::new(body))) }
     }));
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, None, service, BOUNDS, CancellationToken::new()));
+    let (listener, address) = listen(8, BOUNDS).await;
+    tokio::spawn(serve(listener, service, CancellationToken::new()));
     address
 }
 

@@ -26,13 +26,15 @@ use tower::{Service as _, service_fn};
 use trestle_runtime::{
     health::Health,
     health_reflection::HealthReflectionRouter,
-    serve::{Bounds, Drained, bind, serve},
+    serve::{Bounds, Connections, Drained, Listener, bind, serve},
 };
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{CallService, Request, Response},
     upstream::{Endpoint, Remote, RemoteOptions, Upstream},
 };
+
+use crate::listening::BOUNDS;
 
 const SERVICE: &str = "trestle.table.v1.TableService";
 /// A unary method that writes.
@@ -41,17 +43,6 @@ const WRITE: &str = "InsertEntity";
 const STREAM: &str = "StreamEntities";
 /// No step of these tests takes longer.
 const SOON: Duration = Duration::from_secs(20);
-const BOUNDS: Bounds = Bounds {
-    connections_max: 100,
-    streams_max: 100,
-    age_max: Duration::from_secs(3600),
-    age_grace: Duration::from_secs(60),
-    keepalive: Duration::from_secs(20),
-    head_within: Duration::from_secs(60),
-    headers_max: None,
-    reader_within: Duration::from_secs(60),
-    drain_within: Duration::from_secs(10),
-};
 
 /// A role at an address.
 struct Role {
@@ -68,7 +59,9 @@ async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role
         HealthReflectionRouter::new(&health, trestle_proto::REFLECTION_DESCRIPTOR_SET, calls)
             .unwrap();
     let stop = CancellationToken::new();
-    let serving = serve(listener, None, CallService::new(edge), bounds, stop.clone());
+    let connections = Connections::at_most(100);
+    let listener = Listener { socket: listener, tls: None, connections, bounds };
+    let serving = serve(listener, CallService::new(edge), stop.clone());
     Role { address, health, stop, serving: tokio::spawn(serving) }
 }
 

@@ -1,4 +1,4 @@
-//! The decisions of the CORS rules of an account: pure, and equal to those of Azure.
+//! The decisions of the CORS rules of an account: pure, and the same as those of Azure.
 
 use std::{convert::Infallible, future, time::Duration};
 
@@ -75,9 +75,9 @@ impl Rules {
     /// The headers of the response to a preflight request; none if it is rejected.
     ///
     /// The first rule of the origin and the method decides, and later ones are not tried.
-    pub fn preflight(&self, asked: Preflight<'_>) -> Option<Allowed> {
-        let rule = self.of(asked.origin, asked.method.as_bytes())?;
-        let wanted = asked.headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    pub fn preflight(&self, preflight: Preflight<'_>) -> Option<Allowed> {
+        let rule = self.of(preflight.origin, preflight.method.as_bytes())?;
+        let wanted = preflight.headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
         let allowed = wanted.iter().all(|list| {
             let names = list.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             names.filter(|name| !name.is_empty()).all(|name| names_of(&rule.allowed_headers, name))

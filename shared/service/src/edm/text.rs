@@ -15,9 +15,9 @@ const FIRST_SECOND: i64 = -11_644_473_600;
 /// # Errors
 /// The rule that the name breaks.
 pub fn parse_type(name: &str) -> Result<EdmType, String> {
-    let known = EdmType::named(name).or_else(|| EdmType::named(&format!("Edm.{name}")));
-    known.ok_or_else(|| {
-        let names: Vec<_> = ALL.iter().map(|known| known.name()).collect();
+    let edm = EdmType::named(name).or_else(|| EdmType::named(&format!("Edm.{name}")));
+    edm.ok_or_else(|| {
+        let names: Vec<_> = ALL.iter().map(|edm| edm.name()).collect();
         format!("unknown type `{name}`: must be one of {}", names.join(", "))
     })
 }

@@ -14,12 +14,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 
 use super::{
-    Answer, Request, Response,
+    Request, Response, ResponseFuture,
     body_bytes::Unframed,
-    frame::{Step, StepLayer},
+    body_wrapper::{BodyWrapper, wrap_body},
+    error_response,
     methods::Methods,
-    passage::{Passage, passing},
-    refusal,
+    middleware::{Middleware, MiddlewareLayer},
 };
 use crate::fault::{Fault, Reason};
 
@@ -29,20 +29,20 @@ const CALLS_FOR_BULK: usize = 4;
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Admits a fixed number of concurrent calls. Clones share the number.
-pub type AdmissionLayer = StepLayer<Admission>;
+pub type AdmissionLayer = MiddlewareLayer<AdmissionControl>;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Admission {
-    places: Arc<Semaphore>,
+pub struct AdmissionControl {
+    slots: Arc<Semaphore>,
     calls_max: usize,
     /// Slots of streams, besides their slots as calls.
-    stream_places: Arc<Semaphore>,
+    stream_slots: Arc<Semaphore>,
     streams_max: usize,
     /// Slots of calls that may wait.
-    waiting_places: Arc<Semaphore>,
+    waiting_slots: Arc<Semaphore>,
     /// Slots of bulk transfers.
-    bulk_places: Arc<Semaphore>,
+    bulk_slots: Arc<Semaphore>,
     bulk_max: usize,
     methods: Methods,
 }
@@ -55,14 +55,14 @@ impl AdmissionLayer {
         let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
         let streams_max = (calls_max / 2).max(1);
         let bulk_max = (calls_max / CALLS_FOR_BULK).max(1);
-        let semaphore = |places| Arc::new(Semaphore::new(places));
-        Self(Admission {
-            places: semaphore(calls_max),
+        let semaphore = |slots| Arc::new(Semaphore::new(slots));
+        Self(AdmissionControl {
+            slots: semaphore(calls_max),
             calls_max,
-            stream_places: semaphore(streams_max),
+            stream_slots: semaphore(streams_max),
             streams_max,
-            waiting_places: semaphore(calls_max),
-            bulk_places: semaphore(bulk_max),
+            waiting_slots: semaphore(calls_max),
+            bulk_slots: semaphore(bulk_max),
             bulk_max,
             methods,
         })
@@ -70,47 +70,47 @@ impl AdmissionLayer {
 }
 
 /// The slots of a call, released when it is dropped.
-struct Places {
+struct AdmissionPermits {
     _call: OwnedSemaphorePermit,
     _stream: Option<OwnedSemaphorePermit>,
 }
 
-impl Admission {
-    fn admit(&self, request: &Request) -> Result<Places, Fault> {
-        let taken = |places: &Arc<Semaphore>, what: &str, limit: usize| {
-            Arc::clone(places).try_acquire_owned().map_err(|_| {
+impl AdmissionControl {
+    fn admit(&self, request: &Request) -> Result<AdmissionPermits, Fault> {
+        let acquire = |slots: &Arc<Semaphore>, what: &str, limit: usize| {
+            Arc::clone(slots).try_acquire_owned().map_err(|_| {
                 let message = format!("too many {what} at a time: limit=`{limit}`");
                 Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
             })
         };
         let method = self.methods.find(request.uri().path());
         if method.is_bulk || Unframed::is_stream(request) {
-            let place = taken(&self.bulk_places, "bulk transfers", self.bulk_max)?;
-            return Ok(Places { _call: place, _stream: None });
+            let slot = acquire(&self.bulk_slots, "bulk transfers", self.bulk_max)?;
+            return Ok(AdmissionPermits { _call: slot, _stream: None });
         }
         let call = match method.waits {
-            true => taken(&self.waiting_places, "calls that may wait", self.calls_max)?,
-            false => taken(&self.places, "calls", self.calls_max)?,
+            true => acquire(&self.waiting_slots, "calls that may wait", self.calls_max)?,
+            false => acquire(&self.slots, "calls", self.calls_max)?,
         };
         let stream =
-            method.streams.then(|| taken(&self.stream_places, "streams", self.streams_max));
-        Ok(Places { _call: call, _stream: stream.transpose()? })
+            method.streams.then(|| acquire(&self.stream_slots, "streams", self.streams_max));
+        Ok(AdmissionPermits { _call: call, _stream: stream.transpose()? })
     }
 }
 
-impl Step for Admission {
-    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+impl Middleware for AdmissionControl {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let places = match self.admit(&request) {
-            Ok(places) => places,
-            Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
+        let slots = match self.admit(&request) {
+            Ok(slots) => slots,
+            Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
         };
         let answer = inner.call(request);
-        Box::pin(async move { Ok(answer.await?.map(|body| passing(body, places))) })
+        Box::pin(async move { Ok(answer.await?.map(|body| wrap_body(body, slots))) })
     }
 }
 
 /// A body holds its slots until it ends or is dropped.
-impl Passage for Places {}
+impl BodyWrapper for AdmissionPermits {}

@@ -12,11 +12,11 @@ use super::{
     Request, code_of, error_domain,
     instruments::{is_error, needs_operator},
     methods::Method,
-    trace::Shared,
+    trace::TraceShared,
 };
 use crate::{
-    access::{AccessLog, Line},
-    facts::Facts,
+    access::{AccessLog, AccessLogLine},
+    call_statistics::StatisticsRecorder,
     fault::{Reason, code_name},
     peer::Peer,
     semconv,
@@ -24,58 +24,58 @@ use crate::{
 
 /// The trace context of the work on a call.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum TraceScope {
     /// In a span.
     Span(Span),
     /// In a trace that is not sampled here, and which logs name.
-    Named(Context),
+    Unsampled(Context),
     /// In no trace.
-    Nowhere,
+    None,
 }
 
-impl Place {
+impl TraceScope {
     /// Runs work in this context.
     pub(super) fn within<T>(&self, work: impl FnOnce() -> T) -> T {
         match self {
             Self::Span(span) => span.in_scope(work),
-            Self::Named(context) => {
+            Self::Unsampled(context) => {
                 let _inside = context.clone().attach();
                 work()
             }
-            Self::Nowhere => work(),
+            Self::None => work(),
         }
     }
 }
 
 /// What the access log needs of a request; nothing if it is disabled.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
-    facts: Facts,
+pub(super) struct AccessContext {
+    recorder: StatisticsRecorder,
     peer: Option<SocketAddr>,
 }
 
-impl Trail {
+impl AccessContext {
     /// Starts to record statistics of a request if its line will be written.
     pub(super) fn of(request: &mut Request, access: &AccessLog) -> Self {
         if access.is_off() {
             return Self::default();
         }
-        let facts = Facts::kept();
-        request.extensions_mut().insert(facts.clone());
+        let recorder = StatisticsRecorder::enabled();
+        request.extensions_mut().insert(recorder.clone());
         let peer = request.extensions().get::<Peer>();
-        Self { facts, peer: peer.map(|peer| SocketAddr::new(peer.ip(), peer.address.port())) }
+        Self { recorder, peer: peer.map(|peer| SocketAddr::new(peer.ip(), peer.address.port())) }
     }
 }
 
 /// See the module.
-pub(super) struct Call {
+pub(super) struct ObservedCall {
     pub(super) id: HeaderValue,
-    pub(super) place: Place,
-    shared: Arc<Shared>,
+    pub(super) scope: TraceScope,
+    shared: Arc<TraceShared>,
     method: Method,
     /// The path of the request, for the domain of an error.
     pub(super) path: Option<PathAndQuery>,
-    trail: Trail,
+    access_context: AccessContext,
     started: Instant,
     /// Bytes of the response so far.
     bytes: u64,
@@ -87,19 +87,31 @@ pub(super) struct Call {
     details: Option<HeaderValue>,
 }
 
-impl Call {
+impl ObservedCall {
     pub(super) fn start(
-        shared: Arc<Shared>,
+        shared: Arc<TraceShared>,
         method: Method,
         id: HeaderValue,
-        place: Place,
-        trail: Trail,
+        scope: TraceScope,
+        access_context: AccessContext,
     ) -> Self {
         shared.instruments.started();
         let started = Instant::now();
         let (code, message, details) = (None, None, None);
         let path = None;
-        Self { id, place, shared, method, path, trail, started, bytes: 0, code, message, details }
+        Self {
+            id,
+            scope,
+            shared,
+            method,
+            path,
+            access_context,
+            started,
+            bytes: 0,
+            code,
+            message,
+            details,
+        }
     }
 
     /// Records the outcome of the call, if these headers or trailers contain it, and sets the domain of
@@ -135,7 +147,7 @@ impl Call {
         let name = code_name(code);
         let took = self.started.elapsed();
         let none = Span::none();
-        let span = if let Place::Span(span) = &self.place { span } else { &none };
+        let span = if let TraceScope::Span(span) = &self.scope { span } else { &none };
         let instruments = &self.shared.instruments;
         instruments.answered(&self.method, self.bytes);
         instruments.ended(&self.method, code, took.as_secs_f64(), span);
@@ -152,15 +164,15 @@ impl Call {
             warn!(request_id = id, method, code = name, took_us, error, "call failed");
         }
         if !self.shared.access.is_off() {
-            self.shared.access.write(&Line {
+            self.shared.access.write(&AccessLogLine {
                 request_id: self.id.to_str().unwrap_or_default(),
                 method,
                 status: name,
                 details: self.details.as_ref(),
                 took,
                 response_bytes: self.bytes,
-                peer: self.trail.peer,
-                facts: self.trail.facts.noted(),
+                peer: self.access_context.peer,
+                statistics: self.access_context.recorder.recorded(),
             });
         }
     }
@@ -175,8 +187,8 @@ fn decoded(message: &HeaderValue) -> String {
     status.map(|status| status.message().to_owned()).unwrap_or_default()
 }
 
-impl Drop for Call {
+impl Drop for ObservedCall {
     fn drop(&mut self) {
-        self.place.within(|| self.record());
+        self.scope.within(|| self.record());
     }
 }

@@ -26,12 +26,13 @@ use tonic::body::Body;
 use tower::Service;
 
 use super::{
-    Answer, Request, Response,
+    Request, Response, ResponseFuture,
     body_bytes::Unframed,
-    frame::{Step, StepLayer},
+    body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
+    error_response,
     methods::Methods,
-    passage::{Next, Part, Passage, passing},
-    refusal, trailers,
+    middleware::{Middleware, MiddlewareLayer},
+    trailers,
 };
 use crate::fault::{Fault, Reason, quoted};
 
@@ -41,7 +42,7 @@ const HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 const DIGITS_MAX: usize = 8;
 
 /// Applies deadlines to calls.
-pub type DeadlineLayer = StepLayer<Deadline>;
+pub type DeadlineLayer = MiddlewareLayer<Deadline>;
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -59,14 +60,14 @@ impl DeadlineLayer {
     }
 }
 
-impl Step for Deadline {
-    fn call<S>(&self, mut request: Request, inner: &mut S) -> Answer
+impl Middleware for Deadline {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let asked = match client_limit(request.headers()) {
-            Ok(asked) => asked,
-            Err(fault) => return Box::pin(async move { Ok(refusal(fault)) }),
+        let client_limit = match client_limit(request.headers()) {
+            Ok(client_limit) => client_limit,
+            Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
         };
         let cap = self.answer_within_max;
         let started = Instant::now();
@@ -74,33 +75,34 @@ impl Step for Deadline {
         let progress = (is_stream || Unframed::is_stream(&request)).then(|| Progress::new(started));
         if let Some(progress) = &progress {
             let progress = progress.clone();
-            request = request.map(|body| passing(body, progress));
+            request = request.map(|body| wrap_body(body, progress));
         }
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = match progress {
                 None => {
-                    let within = asked.map_or(cap, |asked| asked.min(cap));
+                    let within = client_limit.map_or(cap, |client_limit| client_limit.min(cap));
                     timeout_at(started + within, answer).await.map_err(|_| within)
                 }
                 Some(progress) => {
-                    let end = asked.map(|asked| (started + asked, asked));
+                    let end =
+                        client_limit.map(|client_limit| (started + client_limit, client_limit));
                     progress.timeout(answer, cap, end).await
                 }
             };
             let answer = match answer {
                 Ok(answer) => answer,
-                Err(within) => return Ok(refusal(too_late(within))),
+                Err(within) => return Ok(error_response(too_late(within))),
             };
             let answer = answer?;
             // Most unary responses are complete by now, but their trailers are not: the timer
             // continues.
-            let Some(asked) = asked else {
+            let Some(client_limit) = client_limit else {
                 return Ok(answer);
             };
             let limited = |body| {
-                let clock = Box::pin(sleep_until(started + asked));
-                passing(body, Limited { clock, limit: asked })
+                let clock = Box::pin(sleep_until(started + client_limit));
+                wrap_body(body, Limited { clock, limit: client_limit })
             };
             Ok(answer.map(limited))
         })
@@ -124,7 +126,7 @@ impl Progress {
     /// of the limits expired.
     async fn timeout(
         &self,
-        mut answer: Answer,
+        mut answer: ResponseFuture,
         within: Duration,
         end: Option<(Instant, Duration)>,
     ) -> Result<Result<Response, Infallible>, Duration> {
@@ -142,8 +144,8 @@ impl Progress {
     }
 }
 
-impl Passage for Progress {
-    fn pass(&mut self, part: Part) -> Next {
+impl BodyWrapper for Progress {
+    fn map_part(&mut self, part: BodyPart) -> Next {
         let elapsed = self.started.elapsed().as_millis();
         self.at.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
         Next::Part(part)
@@ -206,13 +208,13 @@ struct Limited {
     limit: Duration,
 }
 
-impl Passage for Limited {
+impl BodyWrapper for Limited {
     fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
         // Polled first: a stream that is always ready must end too. The timer is armed only to
         // wait.
         if self.clock.deadline() > Instant::now() {
             if let Poll::Ready(part) = body.poll_frame(cx) {
-                return Poll::Ready(self.pass(part));
+                return Poll::Ready(self.map_part(part));
             }
             std::task::ready!(self.clock.as_mut().poll(cx));
         }

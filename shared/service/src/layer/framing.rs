@@ -19,7 +19,7 @@ pub(super) struct Framing {
     /// Bytes of the message that have not arrived.
     rest: usize,
     /// Bytes of it that have arrived.
-    here: usize,
+    arrived: usize,
 }
 
 impl Framing {
@@ -32,13 +32,13 @@ impl Framing {
     /// in bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) -> usize {
         if self.is_bare {
-            self.here += bytes.len();
+            self.arrived += bytes.len();
             return self.held();
         }
         while let Some((first, later)) = bytes.split_first() {
             if self.rest > 0 {
                 let (now, later) = bytes.split_at(bytes.len().min(self.rest));
-                self.here += now.len();
+                self.arrived += now.len();
                 self.rest -= now.len();
                 bytes = later;
                 continue;
@@ -51,7 +51,7 @@ impl Framing {
             if self.head_filled == HEAD_BYTES {
                 let [flag, length @ ..] = self.head;
                 self.is_compressed = flag != 0;
-                (self.rest, self.here) = (u32::from_be_bytes(length) as usize, 0);
+                (self.rest, self.arrived) = (u32::from_be_bytes(length) as usize, 0);
                 self.head_filled = 0;
             }
         }
@@ -62,9 +62,11 @@ impl Framing {
     /// limit.
     fn held(&self) -> usize {
         if !self.is_compressed {
-            return self.here;
+            return self.arrived;
         }
-        self.here.saturating_mul(COMPRESSION_MAX).min(self.here.saturating_add(MESSAGE_BYTES_MAX))
+        self.arrived
+            .saturating_mul(COMPRESSION_MAX)
+            .min(self.arrived.saturating_add(MESSAGE_BYTES_MAX))
     }
 }
 

@@ -83,8 +83,10 @@ impl Instruments {
     pub(super) fn ended(&self, method: &Method, code: Code, seconds: f64, span: &Span) {
         self.active.add(-1);
         let of_method = self.methods.get(method.index);
-        if let Some(place) = of_method.and_then(|of_method| of_method.by_code.get(code as usize)) {
-            let of_code = place.get_or_init(|| self.of_code(method, code));
+        if let Some(bound_metrics) =
+            of_method.and_then(|of_method| of_method.by_code.get(code as usize))
+        {
+            let of_code = bound_metrics.get_or_init(|| self.of_code(method, code));
             of_code.duration.record(seconds);
             of_code.exemplars.offer(seconds, span);
         }
@@ -92,7 +94,7 @@ impl Instruments {
 
     /// Counts a call that a layer refused.
     pub(super) fn refused(&self, reason: Reason) {
-        let reason = KeyValue::new(semconv::REFUSAL_REASON, reason_name(reason));
+        let reason = KeyValue::new(semconv::REJECTION_REASON, reason_name(reason));
         self.refused.add(1, &[reason]);
     }
 

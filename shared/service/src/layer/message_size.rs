@@ -12,10 +12,11 @@ use tonic::{Code, Status};
 use tower::Service;
 
 use super::{
-    Answer, Request, Response, code_of,
-    frame::{Step, StepLayer},
-    passage::{Next, Part, Passage, passing},
-    refusal, trailers,
+    Request, Response, ResponseFuture,
+    body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
+    code_of, error_response,
+    middleware::{Middleware, MiddlewareLayer},
+    trailers,
 };
 use crate::fault::{Fault, Reason};
 
@@ -25,7 +26,7 @@ const TEXT: &[u8] = b"Error, decoded message length too large";
 const TEXT_ENCODED: &[u8] = b"Error,%20decoded%20message%20length%20too%20large";
 
 /// Translates tonic's error for large messages.
-pub type MessageSizeLayer = StepLayer<MessageSize>;
+pub type MessageSizeLayer = MiddlewareLayer<MessageSize>;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -56,26 +57,26 @@ fn is_too_large(headers: &HeaderMap) -> bool {
         })
 }
 
-impl Step for MessageSize {
-    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+impl Middleware for MessageSize {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
         let limit = *self;
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
             if is_too_large(answer.headers()) {
-                return Ok(refusal(limit.fault()));
+                return Ok(error_response(limit.fault()));
             }
-            Ok(answer.map(|body| passing(body, limit)))
+            Ok(answer.map(|body| wrap_body(body, limit)))
         })
     }
 }
 
 /// The trailers are translated: a stream of requests is rejected after the response began.
-impl Passage for MessageSize {
-    fn pass(&mut self, part: Part) -> Next {
+impl BodyWrapper for MessageSize {
+    fn map_part(&mut self, part: BodyPart) -> Next {
         Next::Part(match part {
             Some(Ok(frame)) if frame.trailers_ref().is_some_and(is_too_large) => {
                 Some(Ok(Frame::trailers(trailers(self.fault()))))

@@ -100,7 +100,7 @@ impl Methods {
 
     /// Whether a method is known.
     #[must_use]
-    pub fn knows(&self, method: &Method) -> bool {
+    pub fn is_known(&self, method: &Method) -> bool {
         method.index != self.unknown.index
     }
 
@@ -158,7 +158,7 @@ mod tests {
 
         assert_eq!(&*known.label, "trestle.table.v1.TableService/GetEntity");
         assert_eq!(&*unknown.label, "_OTHER");
-        assert!(methods.knows(&known) && !methods.knows(&unknown));
+        assert!(methods.is_known(&known) && !methods.is_known(&unknown));
         assert!(known.index < unknown.index && methods.count() == unknown.index + 1);
         assert!(Methods::from_descriptors(&[0xFF]).is_err());
     }

@@ -1,24 +1,24 @@
 //! The layers of a call, one per file, each over HTTP requests that carry gRPC. A process composes
 //! them in its own order; no layer depends on its neighbours.
 //!
-//! Every layer responds in gRPC: a refusal is a response, never a transport error. The services
+//! Every layer responds in gRPC: an error is a response, never a transport error. The services
 //! below are ready at any time, so no layer queues.
 
 pub mod admission;
 pub mod body_bytes;
+pub mod body_wrapper;
 mod call;
+pub mod call_statistics;
 pub mod deadline;
-pub mod early;
 mod error_domain;
-pub mod facts;
-pub mod frame;
 mod framing;
 mod instruments;
-pub mod leave;
 pub mod message_size;
 pub mod methods;
+pub mod middleware;
 pub mod panic;
-pub mod passage;
+pub mod short_circuit;
+pub mod shutdown;
 pub mod trace;
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub type Request = http::Request<Body>;
 pub type Response = http::Response<Body>;
 
 /// The future of a response. Dropping it cancels the call.
-pub type Answer = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// Any service of calls, type-erased.
 pub type CallService = BoxCloneSyncService<Request, Response, Infallible>;
@@ -50,7 +50,7 @@ pub const STATUS_HEADERS: [HeaderName; 3] =
 
 /// The response of a refused call. Its extensions carry the reason, for the metrics.
 #[must_use]
-pub fn refusal(fault: Fault) -> Response {
+pub fn error_response(fault: Fault) -> Response {
     let reason = fault.reason;
     let mut answer: Response = Status::from(fault).into_http();
     answer.extensions_mut().insert(reason);

@@ -17,15 +17,16 @@ use tonic::body::Body;
 use tower::Service;
 
 use super::{
-    Answer, Request, Response,
-    frame::{Step, StepLayer},
-    passage::{Next, Passage, passing},
-    refusal, trailers,
+    Request, Response, ResponseFuture,
+    body_wrapper::{BodyWrapper, Next, wrap_body},
+    error_response,
+    middleware::{Middleware, MiddlewareLayer},
+    trailers,
 };
 use crate::fault::{Fault, Reason};
 
 /// Turns panics into error responses.
-pub type PanicLayer = StepLayer<CatchPanic>;
+pub type PanicLayer = MiddlewareLayer<CatchPanic>;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,21 +36,21 @@ fn defect() -> Fault {
     Fault::new(Reason::InternalError, "internal error")
 }
 
-impl Step for CatchPanic {
-    fn call<S>(&self, request: Request, inner: &mut S) -> Answer
+impl Middleware for CatchPanic {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
         let Ok(answer) = catch_unwind(AssertUnwindSafe(|| inner.call(request))) else {
-            return Box::pin(async { Ok(refusal(defect())) });
+            return Box::pin(async { Ok(error_response(defect())) });
         };
         Box::pin(async move {
             match AssertUnwindSafe(answer).catch_unwind().await {
                 Ok(answer) => {
-                    let caught = |body| passing(body, Catching);
+                    let caught = |body| wrap_body(body, Catching);
                     Ok(answer?.map(caught))
                 }
-                Err(_panic) => Ok(refusal(defect())),
+                Err(_panic) => Ok(error_response(defect())),
             }
         })
     }
@@ -58,7 +59,7 @@ impl Step for CatchPanic {
 /// A panic in a body ends it.
 struct Catching;
 
-impl Passage for Catching {
+impl BodyWrapper for Catching {
     fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
         let polled = catch_unwind(AssertUnwindSafe(|| body.poll_frame(cx).map(Next::Part)));
         polled.unwrap_or_else(|_panic| Poll::Ready(Next::Last(Frame::trailers(trailers(defect())))))

@@ -30,7 +30,7 @@ use super::{
     message_size::MessageSizeLayer,
     methods::Methods,
     panic::PanicLayer,
-    trace::{Observe, TraceLayer},
+    trace::{CallTelemetry, TraceLayer},
 };
 use crate::{access::AccessLog, propagation::Traces};
 
@@ -66,7 +66,7 @@ fn methods() -> Methods {
     Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET).expect("descriptors")
 }
 
-async fn ask(service: &CallService, headers: &[(&'static str, &str)]) -> Response {
+async fn send(service: &CallService, headers: &[(&'static str, &str)]) -> Response {
     let Ok(answer) = service.clone().oneshot(request(headers)).await;
     answer
 }
@@ -123,7 +123,7 @@ async fn a_call_past_its_deadline_fails_and_its_work_is_dropped() {
         }
     });
 
-    let status = status(ask(&service, &[("grpc-timeout", "50m")]).await).await;
+    let status = status(send(&service, &[("grpc-timeout", "50m")]).await).await;
 
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert_eq!(reason(&status), "OPERATION_TIMED_OUT");
@@ -137,7 +137,7 @@ async fn a_call_without_a_deadline_or_with_a_longer_one_ends_at_our_limit() {
 
     for headers in [&[][..], &[("grpc-timeout", "2H")][..]] {
         let started = tokio::time::Instant::now();
-        let status = status(ask(&service, headers).await).await;
+        let status = status(send(&service, headers).await).await;
 
         assert_eq!(status.code(), Code::DeadlineExceeded);
         assert_eq!(started.elapsed(), cap);
@@ -158,8 +158,8 @@ async fn a_stream_ends_at_the_clients_deadline_but_not_at_our_limit() {
         ready(streaming(ticks))
     });
 
-    let cut = status(ask(&service, &[("grpc-timeout", "2500m")]).await).await;
-    let whole = status(ask(&service, &[]).await).await;
+    let cut = status(send(&service, &[("grpc-timeout", "2500m")]).await).await;
+    let whole = status(send(&service, &[]).await).await;
 
     assert_eq!(cut.code(), Code::DeadlineExceeded);
     assert_eq!(whole.code(), Code::Ok);
@@ -171,7 +171,7 @@ async fn a_stream_that_is_always_ready_ends_at_the_deadline_too() {
         let frames = stream::repeat_with(|| data("more")).take(10_000);
         ready(streaming(frames.chain(stream::iter([end(&Status::ok(""))]))))
     });
-    let answer = ask(&service, &[("grpc-timeout", "1S")]).await;
+    let answer = send(&service, &[("grpc-timeout", "1S")]).await;
     tokio::time::advance(Duration::from_secs(2)).await;
 
     assert_eq!(status(answer).await.code(), Code::DeadlineExceeded);
@@ -182,7 +182,7 @@ async fn rejects_a_malformed_deadline() {
     let layer = DeadlineLayer::new(Duration::from_secs(60), methods());
     let service = before(layer, |_| ready(Response::new(Body::empty())));
 
-    let status = status(ask(&service, &[("grpc-timeout", "soon")]).await).await;
+    let status = status(send(&service, &[("grpc-timeout", "soon")]).await).await;
 
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("grpc-timeout"), "{}", status.message());
@@ -194,27 +194,27 @@ async fn a_call_holds_its_slot_until_its_body_ends() {
         ready(streaming(stream::iter([data("a"), end(&Status::ok(""))])))
     });
 
-    let open = ask(&service, &[]).await;
-    let refused = status(ask(&service, &[]).await).await;
+    let open = send(&service, &[]).await;
+    let refused = status(send(&service, &[]).await).await;
     assert_eq!(status(open).await.code(), Code::Ok);
-    let admitted = ask(&service, &[]).await;
+    let admitted = send(&service, &[]).await;
     drop(admitted);
-    let again = status(ask(&service, &[]).await).await;
+    let again = status(send(&service, &[]).await).await;
 
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert_eq!(reason(&refused), "SERVER_BUSY");
     let details = refused.get_error_details();
     assert!(details.retry_info().expect("retry info").retry_delay.is_some());
-    assert_eq!(again.code(), Code::Ok, "an abandoned answer keeps its place");
+    assert_eq!(again.code(), Code::Ok, "an abandoned answer keeps its slot");
 }
 
 #[tokio::test]
 async fn a_dropped_call_releases_its_slot() {
     let service = before(AdmissionLayer::new(1, methods()), |_| pending());
 
-    let abandoned = tokio::time::timeout(Duration::from_millis(1), ask(&service, &[])).await;
+    let abandoned = tokio::time::timeout(Duration::from_millis(1), send(&service, &[])).await;
     assert!(abandoned.is_err());
-    let next = tokio::time::timeout(Duration::from_millis(1), ask(&service, &[])).await;
+    let next = tokio::time::timeout(Duration::from_millis(1), send(&service, &[])).await;
 
     assert!(next.is_err(), "was refused, instead of let through to wait");
 }
@@ -232,7 +232,7 @@ async fn a_panic_anywhere_in_a_call_is_an_internal_error_without_its_text() {
     ];
 
     for service in panics {
-        let status = status(ask(&service, &[]).await).await;
+        let status = status(send(&service, &[]).await).await;
 
         assert_eq!(status.code(), Code::Internal);
         assert!(!format!("{status:?}").contains("secret"), "{status:?}");
@@ -251,7 +251,7 @@ async fn a_message_that_is_too_large_is_an_invalid_argument_in_headers_and_trail
     });
 
     for service in [at_once, later] {
-        let status = status(ask(&service, &[]).await).await;
+        let status = status(send(&service, &[]).await).await;
 
         assert_eq!(status.code(), Code::InvalidArgument);
         assert_eq!(reason(&status), "REQUEST_BODY_TOO_LARGE");
@@ -264,7 +264,7 @@ async fn other_responses_pass_the_message_size_layer_unchanged() {
         ready(Status::out_of_range("past the end").into_http())
     });
 
-    let status = status(ask(&service, &[]).await).await;
+    let status = status(send(&service, &[]).await).await;
 
     assert_eq!((status.code(), status.message()), (Code::OutOfRange, "past the end"));
 }
@@ -275,7 +275,7 @@ fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
     let reader = reader.build().expect("an exporter");
     let meters = SdkMeterProvider::builder().with_reader(reader).build();
-    let observe = Observe {
+    let observe = CallTelemetry {
         meter: meters.meter("test"),
         traces: Traces::default(),
         methods: methods(),
@@ -296,11 +296,11 @@ async fn a_request_id_is_accepted_or_generated_then_forwarded_and_echoed() {
     });
     let made = "00000000-0000-4000-8000-000000000000".len();
 
-    let given = ask(&service, &[("x-request-id", "my-id")]).await;
-    let none = ask(&service, &[]).await;
-    let hostile = ask(&service, &[("x-request-id", "has blanks")]).await;
-    let long = ask(&service, &[("x-request-id", &"x".repeat(129))]).await;
-    let longest = ask(&service, &[("x-request-id", &"x".repeat(128))]).await;
+    let given = send(&service, &[("x-request-id", "my-id")]).await;
+    let none = send(&service, &[]).await;
+    let hostile = send(&service, &[("x-request-id", "has blanks")]).await;
+    let long = send(&service, &[("x-request-id", &"x".repeat(129))]).await;
+    let longest = send(&service, &[("x-request-id", &"x".repeat(128))]).await;
 
     assert_eq!(given.headers()["x-request-id"], "my-id");
     assert_eq!(longest.headers()["x-request-id"].len(), 128);
@@ -322,10 +322,10 @@ async fn a_call_is_counted_once_with_its_code_when_its_response_ends() {
         prometheus::TextEncoder::new().encode_to_string(&families).expect("text")
     };
 
-    let answer = ask(&service, &[]).await;
+    let answer = send(&service, &[]).await;
     let open = text();
     status(answer).await;
-    drop(ask(&service, &[]).await);
+    drop(send(&service, &[]).await);
     let over = text();
 
     assert!(open.contains("active_calls{otel_scope_name=\"test\"} 1"), "{open}");

@@ -24,12 +24,12 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use uuid::Uuid;
 
 use super::{
-    Answer, Request, Response,
-    call::{Call, Place, Trail},
-    frame::{Step, StepLayer},
+    Request, Response, ResponseFuture,
+    body_wrapper::{BodyPart, BodyWrapper, Next, wrap_body},
+    call::{AccessContext, ObservedCall, TraceScope},
     instruments::Instruments,
     methods::{Method, Methods},
-    passage::{Next, Part, Passage, passing},
+    middleware::{Middleware, MiddlewareLayer},
 };
 use crate::{
     access::AccessLog,
@@ -46,7 +46,7 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// The destinations of the records of calls.
 #[derive(Debug, Clone)]
-pub struct Observe {
+pub struct CallTelemetry {
     /// The meter of the metrics.
     pub meter: Meter,
     /// Which traces are sampled.
@@ -60,16 +60,16 @@ pub struct Observe {
 }
 
 /// Records calls.
-pub type TraceLayer = StepLayer<Trace>;
+pub type TraceLayer = MiddlewareLayer<Trace>;
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    shared: Arc<Shared>,
+    shared: Arc<TraceShared>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct TraceShared {
     pub(super) instruments: Instruments,
     pub(super) access: AccessLog,
     methods: Methods,
@@ -80,43 +80,44 @@ pub(super) struct Shared {
 impl TraceLayer {
     /// Records the calls through it.
     #[must_use]
-    pub fn new(observe: Observe) -> Self {
-        let Observe { meter, traces, methods, random, access } = observe;
+    pub fn new(observe: CallTelemetry) -> Self {
+        let CallTelemetry { meter, traces, methods, random, access } = observe;
         let instruments = Instruments::new(&meter, &methods, traces.exemplars.clone());
-        let shared = Arc::new(Shared { instruments, access, methods, traces, random });
+        let shared = Arc::new(TraceShared { instruments, access, methods, traces, random });
         Self(Trace { shared })
     }
 }
 
-impl Step for Trace {
-    fn call<S>(&self, mut request: Request, inner: &mut S) -> Answer
+impl Middleware for Trace {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
     where
-        S: Service<Request, Response = Response, Error = Infallible, Future = Answer>,
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
         let shared = &self.shared;
         let id = request_id(&mut request, shared.random);
         let method = shared.methods.of(request.uri().path());
-        let place = match shared.traces.decide(request.headers(), shared.random) {
-            Tracing::None => Place::Nowhere,
-            Tracing::Named(context) => Place::Named(context),
-            Tracing::Kept(parent) => {
-                let span = server_span(&request, &method, shared.methods.knows(&method), &id);
+        let scope = match shared.traces.decide(request.headers(), shared.random) {
+            Tracing::None => TraceScope::None,
+            Tracing::Unsampled(context) => TraceScope::Unsampled(context),
+            Tracing::Sampled(parent) => {
+                let span = server_span(&request, &method, shared.methods.is_known(&method), &id);
                 if let Some(parent) = parent {
                     // Fails if no subscriber takes spans; then the call belongs to no trace.
                     let _ = span.set_parent(parent);
                 }
                 // For the span of the call to another process.
                 request.extensions_mut().insert(method.clone());
-                Place::Span(span)
+                TraceScope::Span(span)
             }
         };
-        let trail = Trail::of(&mut request, &shared.access);
+        let access_context = AccessContext::of(&mut request, &shared.access);
         if let Some(size) = shared.instruments.request_size(&method) {
-            request = request.map(|body| passing(body, Counted { bytes: 0, size }));
+            request = request.map(|body| wrap_body(body, RequestSize { bytes: 0, size }));
         }
-        let mut call = Call::start(Arc::clone(shared), method, id, place.clone(), trail);
+        let mut call =
+            ObservedCall::start(Arc::clone(shared), method, id, scope.clone(), access_context);
         call.path = request.uri().path_and_query().cloned();
-        let answer = place.within(|| inner.call(request));
+        let answer = scope.within(|| inner.call(request));
         let answering = async move {
             let mut answer = answer.await?;
             answer.headers_mut().insert(REQUEST_ID_HEADER, call.id.clone());
@@ -124,12 +125,12 @@ impl Step for Trace {
             if let Some(reason) = answer.extensions().get::<Reason>() {
                 call.refused(*reason);
             }
-            Ok(answer.map(|body| passing(body, call)))
+            Ok(answer.map(|body| wrap_body(body, call)))
         };
-        match place {
-            Place::Nowhere => Box::pin(answering),
-            Place::Named(context) => Box::pin(answering.with_context(context)),
-            Place::Span(span) => Box::pin(answering.instrument(span)),
+        match scope {
+            TraceScope::None => Box::pin(answering),
+            TraceScope::Unsampled(context) => Box::pin(answering.with_context(context)),
+            TraceScope::Span(span) => Box::pin(answering.instrument(span)),
         }
     }
 }
@@ -187,32 +188,32 @@ fn server_span(request: &Request, method: &Method, is_known: bool, id: &HeaderVa
 }
 
 /// The body of a request, whose bytes are recorded when it is dropped.
-struct Counted {
+struct RequestSize {
     bytes: u64,
     size: BoundHistogram<u64>,
 }
 
-impl Drop for Counted {
+impl Drop for RequestSize {
     fn drop(&mut self) {
         self.size.record(self.bytes);
     }
 }
 
-impl Passage for Counted {
-    fn pass(&mut self, part: Part) -> Next {
+impl BodyWrapper for RequestSize {
+    fn map_part(&mut self, part: BodyPart) -> Next {
         self.bytes += data_bytes(&part);
         Next::Part(part)
     }
 }
 
 /// A body keeps its call open, and its work inside the trace.
-impl Passage for Call {
+impl BodyWrapper for ObservedCall {
     fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
-        let polled = self.place.within(|| body.poll_frame(cx));
-        Poll::Ready(self.pass(std::task::ready!(polled)))
+        let polled = self.scope.within(|| body.poll_frame(cx));
+        Poll::Ready(self.map_part(std::task::ready!(polled)))
     }
 
-    fn pass(&mut self, mut part: Part) -> Next {
+    fn map_part(&mut self, mut part: BodyPart) -> Next {
         self.sent(data_bytes(&part));
         match &mut part {
             Some(Ok(frame)) => {
@@ -227,7 +228,7 @@ impl Passage for Call {
     }
 }
 
-fn data_bytes(part: &Part) -> u64 {
+fn data_bytes(part: &BodyPart) -> u64 {
     let data = part.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
     data.map_or(0, |data| data.len() as u64)
 }

@@ -162,7 +162,7 @@ mod tests {
         let now = Duration::ZERO;
         assert_eq!(bucket.reserve(rate, 5, now), Ok(()));
 
-        let wait = bucket.reserve(rate, 50, now).expect_err("not one token is there");
+        let wait = bucket.reserve(rate, 50, now).expect_err("no token is available");
         assert_eq!(wait, Duration::from_millis(100));
         assert_eq!(bucket.reserve(rate, 50, now + wait), Ok(()));
         // 54 are reserved ahead: 4.9 s until those are refilled, 0.1 s for a token.

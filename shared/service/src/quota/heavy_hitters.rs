@@ -24,7 +24,7 @@ const NAMED_FROM: u64 = 4;
 
 /// The keys that are used most, each with a name `N`. Keys are hashes, well spread over 64 bits.
 pub struct HeavyHitters<N> {
-    sets: Box<[Mutex<[Slot<N>; SET_SLOTS]>]>,
+    sets: Box<[Mutex<[CounterSlot<N>; SET_SLOTS]>]>,
 }
 
 /// A use of a key.
@@ -49,15 +49,15 @@ pub struct HeavyHitter<N> {
 }
 
 #[derive(Debug)]
-struct Slot<N> {
+struct CounterSlot<N> {
     key: u64,
     /// The number of the window that the counts are of.
     window: u64,
     /// The tokens of this key, and those of the keys that it evicted: a key has to be used as much
-    /// as those to stay.
+    /// as those to keep.
     rank: Count,
     /// The tokens since the key is tracked.
-    taken: Count,
+    admitted: Count,
     refused: Count,
     name: Option<N>,
 }
@@ -103,10 +103,10 @@ impl Count {
     }
 }
 
-impl<N> Slot<N> {
+impl<N> CounterSlot<N> {
     fn new() -> Self {
         let none = Count::default();
-        Self { key: 0, window: 0, rank: none, taken: none, refused: none, name: None }
+        Self { key: 0, window: 0, rank: none, admitted: none, refused: none, name: None }
     }
 
     /// Brings the counts to the present window.
@@ -114,26 +114,26 @@ impl<N> Slot<N> {
         let windows = moment.window.saturating_sub(self.window);
         if windows > 0 {
             self.window = moment.window;
-            for count in [&mut self.rank, &mut self.taken, &mut self.refused] {
+            for count in [&mut self.rank, &mut self.admitted, &mut self.refused] {
                 count.roll(windows);
             }
         }
     }
 }
 
-impl<N> Slot<N> {
+impl<N> CounterSlot<N> {
     fn add(&mut self, usage: Usage, name: impl FnOnce() -> N) {
         match usage {
             Usage::Used(tokens) => {
                 self.rank.add(tokens);
-                self.taken.add(tokens);
+                self.admitted.add(tokens);
             }
             Usage::Refused => {
                 self.rank.add(1);
                 self.refused.add(1);
             }
         }
-        let uses = self.taken.now.saturating_add(self.refused.now);
+        let uses = self.admitted.now.saturating_add(self.refused.now);
         if self.name.is_none() && uses >= NAMED_FROM {
             self.name = Some(name());
         }
@@ -142,7 +142,7 @@ impl<N> Slot<N> {
 
 impl<N> Default for HeavyHitters<N> {
     fn default() -> Self {
-        let set = || Mutex::new(std::array::from_fn(|_| Slot::new()));
+        let set = || Mutex::new(std::array::from_fn(|_| CounterSlot::new()));
         Self { sets: (0..SETS).map(|_| set()).collect() }
     }
 }
@@ -161,7 +161,8 @@ impl<N: Clone> HeavyHitters<N> {
         }
         set.iter_mut().for_each(|slot| slot.roll(moment));
         if let Some(slot) = set.iter_mut().min_by_key(|slot| slot.rank.recent(moment)) {
-            *slot = Slot { key, window: moment.window, rank: slot.rank, ..Slot::new() };
+            *slot =
+                CounterSlot { key, window: moment.window, rank: slot.rank, ..CounterSlot::new() };
             slot.add(usage, name);
         }
     }
@@ -181,17 +182,21 @@ impl<N: Clone> HeavyHitters<N> {
             let mut set = lock(set);
             for slot in set.iter_mut() {
                 slot.roll(moment);
-                let (taken, refused) = (slot.taken.recent(moment), slot.refused.recent(moment));
+                let (admitted, refused) =
+                    (slot.admitted.recent(moment), slot.refused.recent(moment));
                 let Some(name) = slot.name.as_ref().filter(|name| wanted(name)) else { continue };
-                if taken + refused > 0 {
-                    found.push((taken, refused, name.clone()));
+                if admitted + refused > 0 {
+                    found.push((admitted, refused, name.clone()));
                 }
             }
         }
-        found.sort_by_key(|(taken, refused, _)| Reverse((*taken, *refused)));
+        found.sort_by_key(|(admitted, refused, _)| Reverse((*admitted, *refused)));
         found.truncate(count);
-        let key =
-            |(taken, refused, name)| HeavyHitter { name, per_second: per_second(taken), refused };
+        let key = |(admitted, refused, name)| HeavyHitter {
+            name,
+            per_second: per_second(admitted),
+            refused,
+        };
         found.into_iter().map(key).collect()
     }
 }
@@ -212,13 +217,13 @@ mod tests {
     }
 
     fn record(
-        hot: &HeavyHitters<String>,
+        hitters: &HeavyHitters<String>,
         hasher: &RandomState,
         name: &str,
         tokens: u64,
         now: Duration,
     ) {
-        hot.record(hasher.hash_one(name), Usage::Used(tokens), now, || name.to_owned());
+        hitters.record(hasher.hash_one(name), Usage::Used(tokens), now, || name.to_owned());
     }
 
     fn names(keys: &[HeavyHitter<String>]) -> Vec<&str> {
@@ -227,17 +232,17 @@ mod tests {
 
     #[test]
     fn finds_the_hottest_keys_among_many_cold_ones() {
-        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
+        let (hitters, hasher) = (HeavyHitters::default(), RandomState::new());
         for round in 0..10_000_u32 {
             let now = Duration::from_micros(500) * round;
-            record(&hot, &hasher, "hottest", 3, now);
-            record(&hot, &hasher, "hot", 1, now);
+            record(&hitters, &hasher, "hottest", 3, now);
+            record(&hitters, &hasher, "hot", 1, now);
             for cold in 0..20 {
-                record(&hot, &hasher, &format!("cold {round} {cold}"), 1, now);
+                record(&hitters, &hasher, &format!("cold {round} {cold}"), 1, now);
             }
         }
 
-        let found = hot.hottest(2, second(5), |_| true);
+        let found = hitters.hottest(2, second(5), |_| true);
 
         assert_eq!(names(&found), ["hottest", "hot"]);
         let rates: Vec<f64> = found.iter().map(|key| key.per_second).collect();
@@ -246,29 +251,29 @@ mod tests {
 
     #[test]
     fn rates_decay_within_two_windows() {
-        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
-        record(&hot, &hasher, "old", 1000, second(9));
+        let (hitters, hasher) = (HeavyHitters::default(), RandomState::new());
+        record(&hitters, &hasher, "old", 1000, second(9));
 
-        let rate = |now| hot.hottest(1, now, |_| true).first().map(|key| key.per_second);
+        let rate = |now| hitters.hottest(1, now, |_| true).first().map(|key| key.per_second);
 
         assert_eq!(rate(second(9)), Some(100.0));
         assert_eq!(rate(second(15)), Some(50.0));
         assert_eq!(rate(second(20)), None);
-        record(&hot, &hasher, "new", 10, second(21));
-        assert_eq!(names(&hot.hottest(5, second(21), |_| true)), ["new"]);
+        record(&hitters, &hasher, "new", 10, second(21));
+        assert_eq!(names(&hitters.hottest(5, second(21), |_| true)), ["new"]);
     }
 
     #[test]
-    fn counts_refusals_and_filters_by_name() {
-        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
-        record(&hot, &hasher, "mine", 10, second(1));
-        record(&hot, &hasher, "theirs", 20, second(1));
+    fn counts_refused_operations_and_filters_by_name() {
+        let (hitters, hasher) = (HeavyHitters::default(), RandomState::new());
+        record(&hitters, &hasher, "mine", 10, second(1));
+        record(&hitters, &hasher, "theirs", 20, second(1));
         for _ in 0..7 {
             let key = hasher.hash_one("mine");
-            hot.record(key, Usage::Refused, second(1), || "mine".to_owned());
+            hitters.record(key, Usage::Refused, second(1), || "mine".to_owned());
         }
 
-        let found = hot.hottest(10, second(1), |name| name == "mine");
+        let found = hitters.hottest(10, second(1), |name| name == "mine");
 
         let mine = HeavyHitter { name: "mine".to_owned(), per_second: 1.0, refused: 7 };
         assert_eq!(found, [mine]);
@@ -276,29 +281,29 @@ mod tests {
 
     #[test]
     fn a_million_cold_keys_get_no_names() {
-        let (hot, hasher) = (HeavyHitters::default(), RandomState::new());
+        let (hitters, hasher) = (HeavyHitters::default(), RandomState::new());
         for key in 0..1_000_000_u32 {
             let named = || panic!("a cold key was named");
-            hot.record(hasher.hash_one(key), Usage::Used(1), second(1), named);
+            hitters.record(hasher.hash_one(key), Usage::Used(1), second(1), named);
         }
 
-        assert_eq!(hot.hottest(10, second(1), |_: &String| true), []);
-        let slots = SETS * size_of::<Mutex<[Slot<String>; SET_SLOTS]>>();
+        assert_eq!(hitters.hottest(10, second(1), |_: &String| true), []);
+        let slots = SETS * size_of::<Mutex<[CounterSlot<String>; SET_SLOTS]>>();
         assert!(slots <= 128 * 1024, "{slots} bytes");
     }
 
     #[test]
     fn a_rate_is_never_above_the_use() {
-        // Nine keys of one set, which holds eight: each evicts another in turn.
-        let hot = HeavyHitters::default();
+        // Nine keys of one set, which holds eight: each evicts another one.
+        let hitters = HeavyHitters::default();
         for round in 0..100_u64 {
             for key in 1..=9_u64 {
                 let name = || key.to_string();
-                hot.record(key * SETS as u64, Usage::Used(8), second(round % 10), name);
+                hitters.record(key * SETS as u64, Usage::Used(8), second(round % 10), name);
             }
         }
 
-        for key in hot.hottest(9, second(9), |_| true) {
+        for key in hitters.hottest(9, second(9), |_| true) {
             assert!(key.per_second <= 80.0, "{key:?}");
         }
     }

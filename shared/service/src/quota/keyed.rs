@@ -24,10 +24,10 @@ pub struct KeyedBuckets {
     sets: Box<[Mutex<Set>]>,
 }
 
-type Set = [Slot; SET_SLOTS];
+type Set = [BucketSlot; SET_SLOTS];
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct BucketSlot {
     key: u64,
     bucket: Bucket,
 }
@@ -93,7 +93,7 @@ impl KeyedBuckets {
         if let Some(slot) = set.iter_mut().find(|slot| slot.key == key) {
             return work(&mut slot.bucket);
         }
-        let mut slot = Slot { key, bucket: Bucket::default() };
+        let mut slot = BucketSlot { key, bucket: Bucket::default() };
         let result = work(&mut slot.bucket);
         // A full bucket equals a new one, and unused slots are full.
         if let Some(fullest) = set.iter_mut().min_by_key(|slot| slot.bucket.full_at()) {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_partitions_use_constant_memory_and_a_hot_one_stays_throttled() {
+    fn a_million_partitions_use_constant_memory_and_a_hot_one_remains_throttled() {
         let (buckets, hasher, rate) = (KeyedBuckets::default(), RandomState::new(), rate(1, 100));
         let now = Duration::from_secs(7);
         let hot = hasher.hash_one("hot");

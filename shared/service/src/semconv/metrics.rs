@@ -82,12 +82,12 @@ pub fn active_calls(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
-/// Calls that were refused before they reached a service, by [`super::REFUSAL_REASON`]: load
+/// Calls that were refused before they reached a service, by [`super::REJECTION_REASON`]: load
 /// shedding, failed authentication.
 #[must_use]
 pub fn refused_calls(meter: &Meter) -> Counter<u64> {
     meter
-        .u64_counter("trestle.rpc.server.refusals")
+        .u64_counter("trestle.rpc.server.rejections")
         .with_unit("{call}")
         .with_description("Calls that were refused before they reached a service")
         .build()
@@ -111,7 +111,7 @@ pub fn failed_handshakes(meter: &Meter) -> Counter<u64> {
     meter
         .u64_counter("trestle.tls.handshake.failures")
         .with_unit("{handshake}")
-        .with_description("Connections that were lost in the handshake of TLS")
+        .with_description("Connections that failed in the TLS handshake")
         .build()
 }
 
@@ -127,12 +127,12 @@ pub fn throttled(meter: &Meter) -> Counter<u64> {
 
 /// The build that runs.
 pub const BUILD_INFO: Described =
-    Described::new("trestle.build.info", "", "Always 1; the labels say what was built");
+    Described::new("trestle.build.info", "", "Always 1; the labels identify the build");
 /// Lines of the access log that were not written because the output was too slow.
 pub const ACCESS_LOST: Described = Described::new(
     "trestle.access_log.lost",
     "{line}",
-    "Lines of the access log that were lost because its output could not keep up",
+    "Lines of the access log that were dropped because its output could not keep up",
 );
 /// Bytes of the store on disk.
 pub const STORAGE_BYTES: Described =
@@ -140,11 +140,35 @@ pub const STORAGE_BYTES: Described =
 /// Bytes free on the disk of the store.
 pub const FREE_BYTES: Described =
     Described::new("trestle.storage.free", "By", "Bytes free on the disk of the store");
+/// Bytes of free space under which only deletes are taken.
+pub const RESERVE_BYTES: Described = Described::new(
+    "trestle.storage.reserve",
+    "By",
+    "Bytes that must stay free on the disk of the store: below, only deletes are taken",
+);
+/// Whether only deletes are taken.
+pub const STORAGE_READ_ONLY: Described = Described::new(
+    "trestle.storage.read_only",
+    "{flag}",
+    "1 when disk space is short and only reads and deletes are taken",
+);
+/// Bytes that wait in memory to be flushed.
+pub const WRITE_BUFFER_BYTES: Described = Described::new(
+    "trestle.storage.write_buffer.used",
+    "By",
+    "Bytes in memory that wait to be flushed",
+);
 /// Whether the store takes no more writes.
 pub const STORAGE_STOPPED: Described = Described::new(
     "trestle.storage.stopped",
     "{flag}",
     "1 when the store takes no more writes until a restart",
+);
+/// How far service time is from the wall clock.
+pub const CLOCK_OFFSET: Described = Described::new(
+    "trestle.clock.offset",
+    "s",
+    "Service time minus the wall clock: greater than 0 where service time is ahead",
 );
 /// The rates of the hottest partitions, by [`super::PARTITION_RANK`]: their names are data, and
 /// unbounded.
@@ -169,7 +193,7 @@ pub const COMMIT_BYTES: Described = Described::new(
 pub const COMMIT_SHED: Described = Described::new(
     "trestle.storage.commit.shed",
     "{change}",
-    "Changes turned away because too many waited",
+    "Changes rejected because too many were waiting",
 );
 /// How often the commit thread waited for compaction.
 pub const STALLS: Described = Described::new(
@@ -190,7 +214,7 @@ pub const CACHE_BYTES: Described =
 pub const CACHE_BLOCKS: Described = Described::new(
     "trestle.storage.cache.blocks",
     "{block}",
-    "Blocks that reads asked for, in the cache or not",
+    "Blocks that reads requested, in the cache or not",
 );
 /// Memtables that wait to be written as files.
 pub const FLUSHES: Described = Described::new(

@@ -11,12 +11,12 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tonic::Status;
 
-use super::{failure, kind::kind_of, pool::Lease};
+use super::{failed_call, kind::kind_of, pool::Lease};
 use crate::{forward::Forward, layer::trailers};
 
 /// The body of a response from another process; a connection that breaks meanwhile fails the call. The
 /// connection counts the call until the body ends.
-pub(super) struct Forwarded {
+pub(super) struct ForwardedBody {
     pub(super) body: Option<Incoming>,
     /// The path of the method.
     pub(super) path: PathAndQuery,
@@ -24,7 +24,7 @@ pub(super) struct Forwarded {
     pub(super) _lease: Lease,
 }
 
-impl http_body::Body for Forwarded {
+impl http_body::Body for ForwardedBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -46,7 +46,7 @@ impl http_body::Body for Forwarded {
             }
             Some(Err(_broken)) => {
                 this.body = None;
-                let fault = failure::broken(kind_of(this.path.path()).is_read);
+                let fault = failed_call::broken(kind_of(this.path.path()).is_read);
                 let mut trailers = trailers(fault);
                 this.forward.answered(&mut trailers);
                 Some(Ok(Frame::trailers(trailers)))

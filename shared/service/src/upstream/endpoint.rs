@@ -29,7 +29,7 @@ impl Endpoint {
         let bare = |path: &PathAndQuery| path.as_str() == "/";
         let is_plain = parts.path_and_query.as_ref().is_none_or(bare);
         let has_user = authority.as_str().contains('@');
-        let known = if scheme == Scheme::HTTP {
+        let default_port = if scheme == Scheme::HTTP {
             80
         } else if scheme == Scheme::HTTPS {
             443
@@ -39,7 +39,7 @@ impl Endpoint {
         if !is_plain || has_user {
             return Err(error());
         }
-        let port = authority.port_u16().unwrap_or(known);
+        let port = authority.port_u16().unwrap_or(default_port);
         Ok(Self { scheme, authority, port })
     }
 

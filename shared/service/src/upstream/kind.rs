@@ -46,7 +46,7 @@ mod tests {
 
     /// Every method, by the first word of its name: a new one has to be added here.
     #[test]
-    fn the_contract_marks_exactly_the_methods_that_only_read() {
+    fn the_contract_declares_exactly_the_methods_that_only_read() {
         let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek"];
         let writes = [
             "Create",

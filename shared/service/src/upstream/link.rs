@@ -1,5 +1,5 @@
 //! One connection to a role: connects, checks the health of the service before the first call, watches
-//! it, and reconnects when it is lost.
+//! it, and reconnects when it is closed.
 
 use std::{
     io,
@@ -55,7 +55,7 @@ const CALLS_OWN: usize = 2;
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// A connection that was lost sooner counts as a failed attempt.
+/// A connection that was closed sooner counts as a failed attempt.
 const LIVED_MIN: Duration = Duration::from_secs(1);
 /// Interval of health probes.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
@@ -63,14 +63,14 @@ const PROBE_EVERY: Duration = Duration::from_secs(5);
 const PROBE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is sent over a connection.
-pub(super) enum Outgoing {
+pub(super) enum OutgoingBody {
     /// A call of a client.
     Call(Replay),
     /// A call of the link itself.
     Own(Body),
 }
 
-impl http_body::Body for Outgoing {
+impl http_body::Body for OutgoingBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -117,7 +117,7 @@ enum LinkError {
 }
 
 /// The configuration of a link.
-pub(super) struct Link {
+pub(super) struct UpstreamLink {
     pub(super) pool: Arc<Pool>,
     pub(super) endpoint: Endpoint,
     pub(super) tls: Option<Arc<ClientTls>>,
@@ -134,7 +134,7 @@ pub(super) struct OpenConnection {
     health: Option<HealthWatch>,
 }
 
-impl Link {
+impl UpstreamLink {
     /// Keeps a connection open until the task is aborted.
     pub(super) async fn keep(self) {
         let mut backoff = pauses(PAUSE_MIN, PAUSE_MAX);
@@ -190,8 +190,8 @@ impl Link {
         let mut addresses: Vec<_> = lookup_host(endpoint).await?.collect();
         // Resolvers rotate the list; links would meet at one address.
         addresses.sort_unstable();
-        let place = attempt.checked_rem(addresses.len()).unwrap_or_default();
-        let address = addresses.get(place).copied();
+        let index = attempt.checked_rem(addresses.len()).unwrap_or_default();
+        let address = addresses.get(index).copied();
         address.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the name has no address"))
     }
 
@@ -206,16 +206,16 @@ impl Link {
             .keep_alive_interval(KEEPALIVE)
             .keep_alive_timeout(KEEPALIVE)
             .keep_alive_while_idle(true)
-            .handshake::<_, Outgoing>(io)
+            .handshake::<_, OutgoingBody>(io)
             .await?;
         // A response shows that the process has accepted the connection: the backlog of a listener that
-        // closes is lost, and calls on it would be too.
+        // closes fails, and so would calls on it.
         let (health, is_serving) = match self.service {
             None => (None, true),
             Some(service) => {
-                let opening = HealthWatch::open(sender.clone(), &self.endpoint, service);
+                let open = HealthWatch::open(sender.clone(), &self.endpoint, service);
                 let (health, is_serving) = tokio::select! {
-                    opened = opening => opened?,
+                    opened = open => opened?,
                     _ = &mut driver => return Err(LinkError::Closed),
                 };
                 (Some(health), is_serving)
@@ -278,17 +278,17 @@ struct HealthWatch {
 }
 
 /// A connection as the generated client takes one.
-type Own = MapRequest<Sender, fn(http::Request<Body>) -> http::Request<Outgoing>>;
+type Own = MapRequest<Sender, fn(http::Request<Body>) -> http::Request<OutgoingBody>>;
 
 impl HealthWatch {
     /// Opens a health watch, and reads the current status.
     async fn open(
-        sender: SendRequest<Outgoing>,
+        sender: SendRequest<OutgoingBody>,
         endpoint: &Endpoint,
         service: &'static str,
     ) -> Result<(Self, bool), LinkError> {
-        let own: fn(http::Request<Body>) -> http::Request<Outgoing> =
-            |request| request.map(Outgoing::Own);
+        let own: fn(http::Request<Body>) -> http::Request<OutgoingBody> =
+            |request| request.map(OutgoingBody::Own);
         let origin = http::Uri::builder()
             .scheme(endpoint.scheme.clone())
             .authority(endpoint.authority.clone())
@@ -334,9 +334,9 @@ fn serves(answer: &HealthCheckResponse) -> bool {
 
 /// A connection as a tower service.
 #[derive(Clone)]
-struct Sender(SendRequest<Outgoing>);
+struct Sender(SendRequest<OutgoingBody>);
 
-impl tower::Service<http::Request<Outgoing>> for Sender {
+impl tower::Service<http::Request<OutgoingBody>> for Sender {
     type Response = http::Response<Incoming>;
     type Error = hyper::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, hyper::Error>> + Send>>;
@@ -345,7 +345,7 @@ impl tower::Service<http::Request<Outgoing>> for Sender {
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, request: http::Request<Outgoing>) -> Self::Future {
+    fn call(&mut self, request: http::Request<OutgoingBody>) -> Self::Future {
         Box::pin(self.0.send_request(request))
     }
 }

@@ -9,13 +9,13 @@
 //! - `link`: opens a connection, checks the health of the service, watches it, and reconnects.
 //! - `pool`: a call uses the least loaded connection; without one, it waits a bounded time.
 //! - `retry`: a call that changed nothing is retried a few times, within a budget.
-//! - `failure`: the error of a call states whether it may have changed something.
+//! - `failed_call`: the error of a call states whether it may have changed something.
 //!
 //! No call is sent twice at the same time.
 
 mod answer;
 mod endpoint;
-mod failure;
+mod failed_call;
 pub mod kind;
 mod link;
 mod pool;
@@ -31,7 +31,7 @@ use std::{
 
 use tower::Service;
 
-use crate::layer::{Answer, CallService, Request, Response};
+use crate::layer::{CallService, Request, Response, ResponseFuture};
 
 pub use self::{
     endpoint::{Endpoint, EndpointError},
@@ -63,7 +63,7 @@ impl Upstream {
 impl Service<Request> for Upstream {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         match self {
@@ -72,7 +72,7 @@ impl Service<Request> for Upstream {
         }
     }
 
-    fn call(&mut self, request: Request) -> Answer {
+    fn call(&mut self, request: Request) -> ResponseFuture {
         match self {
             Self::Local(service) => service.call(request),
             Self::Remote(remote) => remote.send(request),

@@ -1,7 +1,7 @@
 //! The connections to a role, and the calls that wait for one.
 //!
 //! A call uses the least loaded connection. While there is none, because the role restarts, calls wait:
-//! a bounded number, for a bounded time after the last connection was lost. Later calls are refused at
+//! a bounded number, for a bounded time after the last connection was closed. Later calls are refused at
 //! once.
 
 use std::{
@@ -19,7 +19,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::link::Outgoing;
+use super::link::OutgoingBody;
 
 /// Longest time for one attempt to connect: resolving, handshakes, and the first response.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const GROW_WITHIN: Duration = Duration::from_millis(250);
 
 /// One connection.
 pub(super) struct UpstreamConnection {
-    pub(super) sender: SendRequest<Outgoing>,
+    pub(super) sender: SendRequest<OutgoingBody>,
     /// Calls on it.
     pub(super) calls: AtomicUsize,
     /// Most calls that the peer accepts on it at a time.
@@ -62,7 +62,7 @@ impl Lease {
     }
 
     /// Sends calls.
-    pub(super) fn sender(&self) -> SendRequest<Outgoing> {
+    pub(super) fn sender(&self) -> SendRequest<OutgoingBody> {
         self.0.sender.clone()
     }
 
@@ -132,7 +132,7 @@ impl RoleState {
 
     /// Until when calls wait for a connection.
     fn wait_until(&self, wait: Duration, now: Instant) -> Instant {
-        // Closed, and not withdrawn yet: as if it were lost now.
+        // Closed, and not withdrawn yet: as if it were closed now.
         let away = self.away.unwrap_or(now);
         // A first attempt is always waited for: connections also end because of their age.
         let wait = if self.has_failed { wait } else { wait.max(CONNECT_WITHIN) };
@@ -163,7 +163,7 @@ impl Pool {
 
     /// Waits for a lease within the limits.
     pub(super) async fn lease_soon(&self) -> Option<Lease> {
-        let _place = self.waiting.try_acquire().ok()?;
+        let _slot = self.waiting.try_acquire().ok()?;
         let mut states = self.state.subscribe();
         let full_until = Instant::now() + GROW_WITHIN;
         loop {
@@ -200,14 +200,14 @@ impl Pool {
         let was_away = self.state.borrow().has_failed;
         self.change(|state| state.connections.push(Arc::clone(connection)));
         if was_away {
-            info!(endpoint = self.endpoint, "role reached");
+            info!(endpoint = self.endpoint, "role connected");
         }
     }
 
     /// Makes a connection unavailable.
     pub(super) fn withdraw(&self, connection: &Arc<UpstreamConnection>) {
         self.change(|state| {
-            state.connections.retain(|known| !Arc::ptr_eq(known, connection));
+            state.connections.retain(|open| !Arc::ptr_eq(open, connection));
         });
     }
 
@@ -224,24 +224,24 @@ impl Pool {
             state.has_failed |= is_new;
         });
         if is_new {
-            warn!(endpoint = self.endpoint, problem, "role cannot be reached");
+            warn!(endpoint = self.endpoint, problem, "role is unreachable");
         }
     }
 
     /// The problem of the role; none, while it serves or calls wait for it.
     pub(super) async fn problem(&self) -> Option<&'static str> {
         let mut states = self.state.subscribe();
-        let known = states.wait_for(|state| state.has_served || state.has_failed);
-        // Otherwise the role was not reached yet, by the state.
-        drop(timeout(CONNECT_WITHIN, known).await);
+        let decided = states.wait_for(|state| state.has_served || state.has_failed);
+        // Otherwise the role was not connected yet, by the state.
+        drop(timeout(CONNECT_WITHIN, decided).await);
         let state = self.state.borrow();
         let idle = state.idle?;
         if !state.has_served {
-            return Some("not reached yet");
+            return Some("not connected yet");
         }
         let is_restarting = idle.elapsed() < self.limits.wait;
         let problem = match state.away {
-            Some(_) => "its process cannot be reached",
+            Some(_) => "its process is unreachable",
             None => "its process does not serve",
         };
         (!is_restarting).then_some(problem)

@@ -13,11 +13,11 @@ use tonic::body::Body;
 use tracing::{Instrument as _, debug};
 
 use super::{
-    answer::Forwarded,
+    answer::ForwardedBody,
     endpoint::Endpoint,
-    failure::{self, LostCall},
+    failed_call::{self, FailedCall},
     kind::kind_of,
-    link::{Link, Outgoing},
+    link::{OutgoingBody, UpstreamLink},
     pool::{Lease, Pool, WaitLimits},
     replay::{Recording, RetainedBytes},
     retry::{Attempts, RetryBudget, RetryCounts, RetryOutcome},
@@ -27,7 +27,7 @@ use crate::{
     fault::Fault,
     forward::Forward,
     forwarded,
-    layer::{Answer, Request, Response, deadline, refusal},
+    layer::{Request, Response, ResponseFuture, deadline, error_response},
 };
 
 /// Most connections, as a multiple of those that are kept open: for peaks.
@@ -47,7 +47,7 @@ pub struct RemoteOptions {
     /// Connections that are kept open, at least 1: one is one task, and so one core. While all are full,
     /// up to four times as many are opened. Default: 1.
     pub connections: usize,
-    /// How long after the last connection was lost calls wait for the next. Default: 0.
+    /// How long after the last connection was closed calls wait for the next. Default: 0.
     pub wait: Duration,
     /// Most calls that wait at a time. Default: 512.
     pub waiting_max: usize,
@@ -77,10 +77,10 @@ impl Default for RemoteOptions {
 /// that uses it. Clones share the connections, which close with the last clone.
 #[derive(Clone)]
 pub struct Remote {
-    shared: Arc<RemoteShared>,
+    shared: Arc<RemoteState>,
 }
 
-struct RemoteShared {
+struct RemoteState {
     endpoint: Endpoint,
     options: RemoteOptions,
     pool: Arc<Pool>,
@@ -99,7 +99,7 @@ impl Remote {
         let pool = Pool::new(endpoint.authority.to_string(), limits);
         let counted = options.meter.as_ref().zip(options.service);
         let counts = counted.map(|(meter, service)| RetryCounts::new(meter, service));
-        let shared = RemoteShared {
+        let shared = RemoteState {
             endpoint,
             options,
             pool: Arc::new(pool),
@@ -118,7 +118,7 @@ impl Remote {
         self.shared.pool.problem().await
     }
 
-    pub(super) fn send(&self, mut request: Request) -> Answer {
+    pub(super) fn send(&self, mut request: Request) -> ResponseFuture {
         let shared = &self.shared;
         shared.begin();
         shared.budget.deposit();
@@ -152,7 +152,7 @@ impl Remote {
     }
 }
 
-impl RemoteShared {
+impl RemoteState {
     /// Starts the links, once.
     fn begin(&self) {
         self.has_links.call_once(|| {
@@ -167,8 +167,8 @@ impl RemoteShared {
         });
     }
 
-    fn link(&self, index: usize) -> Link {
-        Link {
+    fn link(&self, index: usize) -> UpstreamLink {
+        UpstreamLink {
             pool: Arc::clone(&self.pool),
             endpoint: self.endpoint.clone(),
             tls: self.options.tls.clone(),
@@ -179,7 +179,7 @@ impl RemoteShared {
 }
 
 /// Opens one more connection at a time while every one is full.
-async fn grow(pool: Arc<Pool>, mut idle: Vec<Link>) {
+async fn grow(pool: Arc<Pool>, mut idle: Vec<UpstreamLink>) {
     let mut busy = JoinSet::new();
     loop {
         tokio::select! {
@@ -203,7 +203,7 @@ async fn grow(pool: Arc<Pool>, mut idle: Vec<Link>) {
 
 /// One call until its response begins.
 struct RemoteCall {
-    shared: Arc<RemoteShared>,
+    shared: Arc<RemoteState>,
     parts: Parts,
     path: PathAndQuery,
     recording: Arc<Recording>,
@@ -222,8 +222,8 @@ impl RemoteCall {
                 Some(lease) => lease,
                 None => match pool.lease_soon().await {
                     Some(lease) => lease,
-                    None if self.attempts.any() => return self.refused(failure::interrupted()),
-                    None => return self.refused(failure::unreachable()),
+                    None if self.attempts.any() => return self.refused(failed_call::interrupted()),
+                    None => return self.refused(failed_call::unreachable()),
                 },
             };
             let sent = lease.sender().try_send_request(self.request()).await;
@@ -239,8 +239,8 @@ impl RemoteCall {
                         continue;
                     }
                     let untouched = is_back || self.recording.is_untouched();
-                    let lost = failure::judge(&failed.into_error(), untouched);
-                    match self.after_loss(lost) {
+                    let failure = failed_call::judge(&failed.into_error(), untouched);
+                    match self.after_failure(failure) {
                         Ok(pause) => pause,
                         Err(fault) => return self.refused(fault),
                     }
@@ -257,32 +257,33 @@ impl RemoteCall {
         self.recording.discard();
         self.forward.answered(answer.headers_mut());
         let Self { path, forward, .. } = self;
-        answer.map(|body| Body::new(Forwarded { body: Some(body), path, forward, _lease: lease }))
+        answer
+            .map(|body| Body::new(ForwardedBody { body: Some(body), path, forward, _lease: lease }))
     }
 
     fn refused(mut self, fault: Fault) -> Response {
-        let mut answer = refusal(fault);
+        let mut answer = error_response(fault);
         self.forward.answered(answer.headers_mut());
         answer
     }
 
     /// The request for the next attempt.
-    fn request(&self) -> http::Request<Outgoing> {
+    fn request(&self) -> http::Request<OutgoingBody> {
         let mut parts = self.parts.clone();
         if let Some(left) = self.time_left().filter(|_| self.began.elapsed() >= SPENT_MIN) {
             deadline::insert(&mut parts.headers, left);
         }
-        http::Request::from_parts(parts, Outgoing::Call(self.recording.play()))
+        http::Request::from_parts(parts, OutgoingBody::Call(self.recording.play()))
     }
 
     /// The rest of the deadline; none without one.
     ///
     /// A streamed response may outlast our own limit, which is for its beginning.
     fn time_left(&self) -> Option<Duration> {
-        let asked = deadline::client_limit(&self.parts.headers).ok().flatten();
+        let client_limit = deadline::client_limit(&self.parts.headers).ok().flatten();
         let is_unary = kind_of(self.path.path()).is_unary;
         let own = is_unary.then_some(self.shared.options.answer_within);
-        let limit = asked.into_iter().chain(own).min()?;
+        let limit = client_limit.into_iter().chain(own).min()?;
         Some(limit.saturating_sub(self.began.elapsed()))
     }
 
@@ -291,12 +292,12 @@ impl RemoteCall {
         self.may_retry(pause).then_some(pause)
     }
 
-    fn after_loss(&mut self, lost: LostCall) -> Result<Duration, Fault> {
+    fn after_failure(&mut self, failure: FailedCall) -> Result<Duration, Fault> {
         let is_read = kind_of(self.path.path()).is_read;
-        let pause = self.attempts.after_loss(lost, is_read, &self.shared.budget);
-        pause.filter(|pause| self.may_retry(*pause)).ok_or_else(|| match lost {
-            LostCall::Unseen => failure::interrupted(),
-            LostCall::Unknown => failure::broken(is_read),
+        let pause = self.attempts.after_failure(failure, is_read, &self.shared.budget);
+        pause.filter(|pause| self.may_retry(*pause)).ok_or_else(|| match failure {
+            FailedCall::Unseen => failed_call::interrupted(),
+            FailedCall::Unknown => failed_call::broken(is_read),
         })
     }
 

@@ -48,7 +48,7 @@ pub(super) struct Recording {
 struct RecordingState {
     body: Body,
     /// Counts attempts; only the newest may read.
-    turn: usize,
+    attempt: usize,
     frames: Vec<Bytes>,
     bytes: usize,
     /// Whether the frames are all that was read.
@@ -61,7 +61,7 @@ impl Recording {
     pub(super) fn new(body: Body, kept: &RetainedBytes) -> Arc<Self> {
         let state = RecordingState {
             body,
-            turn: 0,
+            attempt: 0,
             frames: Vec::new(),
             bytes: 0,
             is_whole: true,
@@ -73,10 +73,10 @@ impl Recording {
     /// The body for the next attempt, from its beginning.
     pub(super) fn play(self: &Arc<Self>) -> Replay {
         let mut state = self.lock();
-        state.turn += 1;
+        state.attempt += 1;
         // Without a message nothing would ever be read, which would prove nothing.
         state.is_touched = state.frames.is_empty() && state.body.is_end_stream();
-        Replay { turn: state.turn, position: 0, recording: Arc::clone(self) }
+        Replay { attempt: state.attempt, position: 0, recording: Arc::clone(self) }
     }
 
     /// Whether another attempt would send the same request.
@@ -130,7 +130,7 @@ impl RecordingState {
 /// A body as one attempt sends it.
 pub(super) struct Replay {
     recording: Arc<Recording>,
-    turn: usize,
+    attempt: usize,
     position: usize,
 }
 
@@ -144,7 +144,7 @@ impl http_body::Body for Replay {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
         let mut state = this.recording.lock();
-        if state.turn != this.turn {
+        if state.attempt != this.attempt {
             return Poll::Ready(Some(Err(Status::cancelled("another attempt has begun"))));
         }
         state.is_touched = true;
@@ -170,7 +170,9 @@ impl http_body::Body for Replay {
 
     fn is_end_stream(&self) -> bool {
         let state = self.recording.lock();
-        state.turn == self.turn && self.position >= state.frames.len() && state.body.is_end_stream()
+        state.attempt == self.attempt
+            && self.position >= state.frames.len()
+            && state.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -18,7 +18,7 @@ use tower::{
     util::rng::HasherRng,
 };
 
-use super::failure::LostCall;
+use super::failed_call::FailedCall;
 use crate::{layer::code_of, semconv};
 
 /// Most attempts of a call, the first included.
@@ -137,18 +137,18 @@ impl Attempts {
     }
 
     /// The pause before the next attempt after a transport error; none where the call fails.
-    pub(super) fn after_loss(
+    pub(super) fn after_failure(
         &mut self,
-        lost: LostCall,
+        failed: FailedCall,
         is_read: bool,
         budget: &RetryBudget,
     ) -> Option<Duration> {
-        match lost {
+        match failed {
             // At once: the role did not process it, and another connection may be open.
-            LostCall::Unseen if self.failed == 0 => self.next(budget).map(|_| Duration::ZERO),
-            LostCall::Unseen => self.next(budget),
-            LostCall::Unknown if is_read => self.next(budget),
-            LostCall::Unknown => None,
+            FailedCall::Unseen if self.failed == 0 => self.next(budget).map(|_| Duration::ZERO),
+            FailedCall::Unseen => self.next(budget),
+            FailedCall::Unknown if is_read => self.next(budget),
+            FailedCall::Unknown => None,
         }
     }
 
@@ -192,11 +192,11 @@ mod tests {
     use super::*;
     use crate::{
         fault::{Fault, Reason},
-        layer::{Response, refusal},
+        layer::{Response, error_response},
     };
 
     fn refused(reason: Reason, retry_after: Duration) -> Response {
-        refusal(Fault::new(reason, "no").retry_after(retry_after))
+        error_response(Fault::new(reason, "no").retry_after(retry_after))
     }
 
     fn unavailable() -> Response {
@@ -244,23 +244,25 @@ mod tests {
     #[tokio::test]
     async fn never_retries_a_write_that_may_have_been_executed() {
         let budget = RetryBudget::new(None);
-        let after = |lost, is_read| Attempts::default().after_loss(lost, is_read, &budget);
+        let after = |failed, is_read| Attempts::default().after_failure(failed, is_read, &budget);
 
-        assert_eq!(after(LostCall::Unknown, false), None);
-        assert!(after(LostCall::Unknown, true).is_some());
-        assert_eq!(after(LostCall::Unseen, false), Some(Duration::ZERO));
+        assert_eq!(after(FailedCall::Unknown, false), None);
+        assert!(after(FailedCall::Unknown, true).is_some());
+        assert_eq!(after(FailedCall::Unseen, false), Some(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn retries_a_tenth_of_the_calls_and_a_few_in_any_case() {
-        type Failure = fn(&RetryBudget) -> Option<Duration>;
-        let failures: [(&str, Failure); 3] = [
+        type RetryDelay = fn(&RetryBudget) -> Option<Duration>;
+        let failures: [(&str, RetryDelay); 3] = [
             ("answered", |budget| {
                 Attempts::default().after_answer(unavailable().headers(), budget)
             }),
-            ("unseen", |budget| Attempts::default().after_loss(LostCall::Unseen, false, budget)),
-            ("a lost read", |budget| {
-                Attempts::default().after_loss(LostCall::Unknown, true, budget)
+            ("unseen", |budget| {
+                Attempts::default().after_failure(FailedCall::Unseen, false, budget)
+            }),
+            ("a failed read", |budget| {
+                Attempts::default().after_failure(FailedCall::Unknown, true, budget)
             }),
         ];
         for (what, failure) in failures {
@@ -281,7 +283,7 @@ mod tests {
         let budget = RetryBudget::new(None);
         let mut attempts = Attempts::default();
         let sent_again: Vec<bool> = (0..4)
-            .map(|_| attempts.after_loss(LostCall::Unseen, false, &budget).is_some())
+            .map(|_| attempts.after_failure(FailedCall::Unseen, false, &budget).is_some())
             .collect();
 
         assert_eq!(sent_again, [true, true, false, false]);

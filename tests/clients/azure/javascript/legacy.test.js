@@ -1,6 +1,6 @@
 'use strict';
 // Tables and queues through azure-storage, the client before the ones of today: it is not made any
-// more, and programs and tools still have it. It speaks an older version of the protocol.
+// more, and programs and tools still have it. It uses an older version of the protocol.
 
 const assert = require('node:assert/strict');
 const { describe } = require('node:test');
@@ -70,7 +70,7 @@ describe('tables', () => {
     assert.equal(await service.deleteTableIfExists(name), false);
   });
 
-  test('an entity lives through all its operations', async () => {
+  test('an entity supports every operation', async () => {
     const [service, name] = await created();
     await service.insertEntity(name, entity('r', { x: make.Int32(1), y: make.Int32(1) }));
     await refused(service.insertEntity(name, entity('r')), 409, 'EntityAlreadyExists');
@@ -90,7 +90,7 @@ describe('tables', () => {
   });
 
   for (const level of LEVELS) {
-    test(`every type comes back with ${level}`, async () => {
+    test(`every type survives a round trip with ${level}`, async () => {
       const [service, name] = await created();
       const when = new Date('2026-11-21T12:00:00.123Z');
       const id = 'c9da6455-213d-42c9-9a79-3e9149a57833';
@@ -247,7 +247,7 @@ describe('queues', () => {
     }
   });
 
-  test('properties of both services come back as they were set', async () => {
+  test('properties of both services survive a round trip', async () => {
     for (const service of [tables(), queues()]) {
       const properties = await service.getServiceProperties();
       properties.Cors = { CorsRule: [{

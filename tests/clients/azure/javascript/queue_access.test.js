@@ -40,7 +40,7 @@ function signedBy(queue, permissions, values = {}) {
 }
 
 describe('signatures', () => {
-  test('a signature for a queue lets in what it permits and nothing else', async () => {
+  test('a queue SAS permits its operations and no others', async () => {
     const queue = await filled();
     const worker = signedBy(queue, 'pu');
     await refused(worker.peekMessages(), 403, MISMATCH);
@@ -67,7 +67,7 @@ describe('signatures', () => {
     await signedBy(queue, 'r', { ipRange: { start: '127.0.0.0', end: '127.0.0.9' } }).peekMessages();
   });
 
-  test('a stored policy gives and takes access, and comes back as it was set', async () => {
+  test('a stored policy grants and revokes access, and survives a round trip', async () => {
     const queue = await filled();
     const startsOn = new Date('2026-01-02T03:04:05Z');
     const accessPolicy = { startsOn, expiresOn: later(), permissions: 'rp' };
@@ -82,7 +82,7 @@ describe('signatures', () => {
     await refused(worker.peekMessages(), 403, 'AuthenticationFailed');
   });
 
-  test('a signature of the account is as wide as it says', async () => {
+  test('an account SAS permits exactly its grant', async () => {
     const [service, name] = [serviceOf(), world.name()];
     const of = (permissions, types) => {
       const parsed = AccountSASPermissions.parse(permissions);
@@ -120,7 +120,7 @@ describe('signatures', () => {
     await refused(signed.clearMessages(), 403, MISMATCH);
   });
 
-  test('a wrong key is refused', async () => {
+  test('a wrong key is rejected', async () => {
     const key = Buffer.from('wrong').toString('base64');
     const wrong = new StorageSharedKeyCredential(ACCOUNT, key);
     const queue = new QueueClient(`${world.queue}/abc`, newPipeline(wrong, once));
@@ -129,7 +129,7 @@ describe('signatures', () => {
 });
 
 describe('the service', () => {
-  test('properties come back as they were set', async () => {
+  test('properties survive a round trip', async () => {
     const service = new QueueServiceClient(world.queue, pipeline);
     const retentionPolicy = { enabled: true, days: 7 };
     const cors = [{

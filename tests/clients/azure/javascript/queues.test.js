@@ -59,7 +59,7 @@ describe('queues', () => {
     assert.deepEqual(left, ['3', '4']);
   });
 
-  test('metadata is replaced whole', async () => {
+  test('metadata is replaced completely', async () => {
     const queue = await created();
     await queue.setMetadata({ first: '1', second: 'two words' });
     assert.deepEqual((await queue.getProperties()).metadata, { first: '1', second: 'two words' });
@@ -67,7 +67,7 @@ describe('queues', () => {
     assert.deepEqual((await queue.getProperties()).metadata ?? {}, {});
   });
 
-  test('a name that is none is refused', async () => {
+  test('a malformed name is rejected', async () => {
     await refused(queueOf('a--b').create(), 400, 'InvalidResourceName');
     await refused(queueOf('ab').create(), 400, 'OutOfRangeInput');
   });
@@ -102,7 +102,7 @@ describe('messages', () => {
     });
   }
 
-  test('line feeds of another client come as they were sent', async () => {
+  test('line feeds of another client are received unchanged', async () => {
     const queue = await created();
     const url = queue.generateSasUrl({
       permissions: QueueSASPermissions.parse('a'), expiresOn: new Date(Date.now() + 60_000),
@@ -115,12 +115,12 @@ describe('messages', () => {
     assert.deepEqual(texts, ['a\nb\n\n\tc']);
   });
 
-  test('a text that is too large is refused', async () => {
+  test('a text that is too large is rejected', async () => {
     const queue = await created();
     await refused(queue.sendMessage('x'.repeat(65537)), 413, 'RequestBodyTooLarge');
   });
 
-  test('32 messages come at once, each with a receipt of its own', async () => {
+  test('32 messages are received at once, each with its own receipt', async () => {
     const queue = await created();
     for (let number = 0; number < 33; number += 1) await queue.sendMessage(`${number}`);
     const { receivedMessageItems } = await queue.receiveMessages({ numberOfMessages: 32 });
@@ -134,7 +134,7 @@ describe('messages', () => {
     assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
   });
 
-  test('a message is hidden for a time, comes again, and is over in the end', async () => {
+  test('a message has a visibility timeout, is received again, and expires', async () => {
     const queue = await created();
     await queue.sendMessage('later', { visibilityTimeout: 1, messageTimeToLive: 5 });
     const forever = await queue.sendMessage('forever', { messageTimeToLive: -1 });
@@ -151,7 +151,7 @@ describe('messages', () => {
     assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), []);
   });
 
-  test('a time out of its bounds is refused', async () => {
+  test('a time out of bounds is rejected', async () => {
     const queue = await created();
     const wrong = { visibilityTimeout: 10, messageTimeToLive: 10 };
     await refused(queue.sendMessage('x', wrong), 400, 'InvalidQueryParameterValue');
@@ -160,7 +160,7 @@ describe('messages', () => {
     );
   });
 
-  test('a missing queue says so', async () => {
+  test('a missing queue is not found', async () => {
     const queue = queueOf(world.name());
     await refused(queue.sendMessage('x'), 404, 'QueueNotFound');
     await refused(queue.receiveMessages(), 404, 'QueueNotFound');

@@ -39,7 +39,7 @@ async function proxyTo(upstream) {
   return proxy;
 }
 
-test('a table client tries again while the service is busy', async (context) => {
+test('a table client retries while the service is busy', async (context) => {
   const proxy = await proxyTo(world.server.table);
   context.after(proxy.close);
   const table = new TableClient(

@@ -40,7 +40,7 @@ async function filled() {
 const keysOf = (rows) => rows.map((row) => row.partitionKey + row.rowKey);
 
 describe('signatures', () => {
-  test('a signature for a table lets in what it permits and nothing else', async () => {
+  test('a table SAS permits its operations and no others', async () => {
     const { name } = await filled();
     const reader = signedBy(name, { permissions: { query: true } });
     assert.equal((await listed(reader.listEntities())).length, 4);
@@ -91,7 +91,7 @@ describe('signatures', () => {
     );
   });
 
-  test('a stored policy gives and takes access, and comes back as it was set', async () => {
+  test('a stored policy grants and revokes access, and survives a round trip', async () => {
     const { name, table } = await filled();
     const accessPolicy = {
       start: new Date('2026-01-02T03:04:05Z'), expiry: later(), permission: 'r',
@@ -113,7 +113,7 @@ describe('signatures', () => {
     await refused(signed.getEntity('a', '1'), 403, 'AuthenticationFailed');
   });
 
-  test('a signature of the account is as wide as it says', async () => {
+  test('an account SAS permits exactly its grant', async () => {
     const name = world.name();
     const all = ofAccount({
       query: true, write: true, delete: true, list: true, add: true, create: true, update: true,
@@ -146,14 +146,14 @@ describe('signatures', () => {
     await refused(table.deleteEntity('a', '1'), 403, MISMATCH);
   });
 
-  test('a wrong key is refused', async () => {
+  test('a wrong key is rejected', async () => {
     const wrong = new AzureNamedKeyCredential(ACCOUNT, Buffer.from('wrong').toString('base64'));
     await refused(tableOf('abc', wrong).getEntity('p', 'r'), 403, 'AuthenticationFailed');
   });
 });
 
 describe('the service', () => {
-  test('properties come back as they were set', async () => {
+  test('properties survive a round trip', async () => {
     const retentionPolicy = { enabled: true, days: 7 };
     const cors = [{
       allowedOrigins: 'http://a.example', allowedMethods: 'GET', allowedHeaders: 'x-ms-*',
@@ -175,8 +175,8 @@ describe('the service', () => {
 
   test('statistics are at the secondary', async () => {
     // The client finds the secondary by the first label of the host, which an address has none of.
-    const place = `${world.table}-secondary`;
-    const statistics = await new TableServiceClient(place, credential, options).getStatistics();
+    const account = `${world.table}-secondary`;
+    const statistics = await new TableServiceClient(account, credential, options).getStatistics();
     assert.equal(statistics.geoReplication.status, 'live');
     assert.ok(Math.abs(Date.now() - statistics.geoReplication.lastSyncTime) < 300_000);
   });

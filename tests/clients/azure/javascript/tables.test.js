@@ -38,7 +38,7 @@ describe('tables', () => {
     await refused(tableOf(name).createEntity(keys), 404, 'TableNotFound');
   });
 
-  test('a table that exists is taken as created, in any spelling', async () => {
+  test('a table that exists counts as created, in any spelling', async () => {
     const name = world.name();
     const table = await created(name);
     await table.createTable();
@@ -63,7 +63,7 @@ describe('tables', () => {
     assert.deepEqual(next.value.map((table) => table.name.slice(-2)), ['p3', 'p4']);
   });
 
-  test('a name that is none is refused', async () => {
+  test('a malformed name is rejected', async () => {
     await refused(serviceOf().createTable('1abc'), 400, 'InvalidResourceName');
     await refused(serviceOf().createTable('a'.repeat(64)), 400, 'OutOfRangeInput');
   });
@@ -146,7 +146,7 @@ describe('entities', () => {
     });
   }
 
-  test('what is too large or too much is refused', async () => {
+  test('entities and transactions over the limits are rejected', async () => {
     const entity = { partitionKey: 'p', rowKey: 'large' };
     const many = Object.fromEntries(Array.from({ length: 253 }, (_, n) => [`p${n}`, n]));
     await refused(table.createEntity({ ...entity, ...many }), 400, 'TooManyProperties');

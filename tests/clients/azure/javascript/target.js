@@ -28,12 +28,12 @@ async function startAzurite(directory) {
   for (const service of ['blob', 'queue', 'table']) flags.push(`--${service}Port`, '0');
   const child = spawn('node', [home, ...flags], { stdio: ['ignore', 'pipe', 'inherit'] });
   const addresses = {};
-  let said = '';
+  let output = '';
   const silence = AbortSignal.timeout(READY_MS);
   while (Object.keys(addresses).length < 3) {
     const [more] = await once(child.stdout, 'data', { signal: silence });
-    said += more;
-    for (const [, service, address] of said.matchAll(
+    output += more;
+    for (const [, service, address] of output.matchAll(
       /Azurite (\w+) service .*? listening at http:\/\/(\S+)\s/g,
     )) {
       addresses[service.toLowerCase()] = address;

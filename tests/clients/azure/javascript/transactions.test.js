@@ -45,7 +45,7 @@ describe('transactions', () => {
     assert.deepEqual(await rowsOf(table), ['created', 'merged', 'replaced', 'upserted']);
   });
 
-  test('100 operations are one transaction and 101 are refused', async () => {
+  test('100 operations are one transaction and 101 are rejected', async () => {
     const table = await created();
     const creates = Array.from({ length: 101 }, (_, n) => ['create', entity(`${1000 + n}`)]);
     await assert.rejects(table.submitTransaction(creates), (error) => {
@@ -88,7 +88,7 @@ describe('transactions', () => {
     await assert.rejects(table.submitTransaction(actions), /same partitionKey/);
   });
 
-  test('a transaction on a missing table says so', async () => {
+  test('a transaction on a missing table is not found', async () => {
     const table = new TableClient(world.table, world.name(), credential, options);
     await refused(table.submitTransaction([['create', entity('a')]]), 404, 'TableNotFound');
   });
@@ -117,7 +117,7 @@ describe('queries', () => {
     assert.deepEqual(whole.map((page) => page.length), [1000, 200]);
   });
 
-  test('a query goes on from a token', async () => {
+  test('a query continues from a token', async () => {
     const query = { queryOptions: { filter: odata`PartitionKey eq ${'b'}` } };
     const first = await table.listEntities(query).byPage({ maxPageSize: 5 }).next();
     const { continuationToken } = first.value;

@@ -56,7 +56,7 @@ async function filledAt(level) {
   return { table, last: () => answers.at(-1) };
 }
 
-/** Checks the values that the client makes of the types that it is told. */
+/** Checks the values that the client makes of the types that it receives. */
 function isTyped(got) {
   for (const name of ['text', 'empty', 'small', 'ratio', 'huge', 'yes', 'no', 'large', 'lowest']) {
     assert.deepEqual(got[name], EVERY_TYPE[name], name);
@@ -69,7 +69,7 @@ function isTyped(got) {
 
 describe('types', () => {
   for (const level of ['minimalmetadata', 'fullmetadata']) {
-    test(`every type comes back as it went in with ${level}`, async () => {
+    test(`every type survives a round trip with ${level}`, async () => {
       const { table } = await filledAt(level);
       isTyped(await table.getEntity('p', 'r'));
       isTyped((await listed(table.listEntities()))[0]);
@@ -82,7 +82,7 @@ describe('types', () => {
     });
   }
 
-  test('every type comes back as JSON has it with nometadata', async () => {
+  test('every type has its JSON form with nometadata', async () => {
     const { table } = await filledAt('nometadata');
     for (const got of [await table.getEntity('p', 'r'), (await listed(table.listEntities()))[0]]) {
       for (const name of ['text', 'empty', 'small', 'ratio', 'huge', 'yes', 'no']) {
@@ -108,7 +108,7 @@ describe('types', () => {
       }
       const text = last().bodyAsText;
       assert.deepEqual(Object.keys(JSON.parse(text)).sort(), wanted.sort());
-      // A whole number that is a double is told by its point alone.
+      // A whole number that is a double is recognised by its point alone.
       assert.match(text, /"whole":3\.0[,}]/);
       const type = last().headers.get('content-type').replaceAll(' ', '');
       assert.equal(type, `application/json;odata=${level};streaming=true;charset=utf-8`);

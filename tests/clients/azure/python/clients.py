@@ -32,7 +32,7 @@ class Caller:
             return value
 
         async def call(*arguments, **options):
-            return await _settled(value(*arguments, **options))
+            return await _collected(value(*arguments, **options))
 
         return call
 
@@ -66,7 +66,7 @@ class Caller:
         return [], None
 
 
-async def _settled(result):
+async def _collected(result):
     if inspect.isawaitable(result):
         result = await result
     if hasattr(result, "__aiter__"):

@@ -75,7 +75,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _forward
 
     def log_message(self, *_):
-        """Nothing: the tests speak."""
+        """Nothing: the tests send the requests."""
 
 
 @contextlib.contextmanager

@@ -76,15 +76,15 @@ class _Azurite:
         self.addresses = self._await_ready()
 
     def _await_ready(self):
-        said, addresses = b"", {}
+        output, addresses = b"", {}
         deadline = time.monotonic() + AZURITE_READY_SECONDS
         while len(addresses) < 3:
             left = max(deadline - time.monotonic(), 0)
             readable, _, _ = select.select([self._process.stdout], [], [], left)
             more = readable and os.read(self._process.stdout.fileno(), 4096)
-            assert more, f"Azurite is not ready: {said}"
-            said += more
-            found = re.findall(rb"Azurite (\w+) service .*? listening at http://(\S+)\s", said)
+            assert more, f"Azurite is not ready: {output}"
+            output += more
+            found = re.findall(rb"Azurite (\w+) service .*? listening at http://(\S+)\s", output)
             addresses = {service.decode().lower(): address.decode() for service, address in found}
         return addresses
 

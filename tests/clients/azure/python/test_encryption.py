@@ -1,4 +1,4 @@
-"""The clients over HTTPS, with a certificate that they are told to trust."""
+"""The clients over HTTPS, with a certificate of a CA that they are configured with."""
 
 import datetime
 import ipaddress

@@ -10,7 +10,7 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import UpdateMode
 
-from refusals import refused
+from azure_errors import refused
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
 
@@ -46,7 +46,7 @@ async def test_an_update_merges_or_replaces(table, mode):
 
 
 @pytest.mark.parametrize("mode", [UpdateMode.MERGE, UpdateMode.REPLACE])
-async def test_an_update_of_what_is_not_there_is_not_found(table, mode):
+async def test_an_update_of_a_missing_entity_is_not_found(table, mode):
     with refused(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.update_entity(KEYS, mode=mode)
 
@@ -111,13 +111,13 @@ async def test_a_delete_of_what_is_not_there_succeeds_for_the_client(table):
     assert [answer.status_code for answer in seen] == [404]
 
 
-async def test_an_etag_of_the_wrong_form_is_refused(table):
+async def test_an_etag_of_the_wrong_form_is_rejected(table):
     await table.create_entity(KEYS)
     with refused(HttpResponseError, 400, "InvalidInput"):
         await table.update_entity(KEYS, **same("no etag"))
 
 
-async def test_every_operation_on_a_missing_table_says_so(clients, name):
+async def test_every_operation_on_a_missing_table_is_not_found(clients, name):
     table = clients.table(name)
     calls = [
         lambda: table.create_entity(KEYS),
@@ -159,20 +159,20 @@ async def test_unusual_keys_are_inserted_read_updated_queried_and_deleted(table,
 
 
 @pytest.mark.parametrize("key", ["a/b", "a\\b", "a#b", "a?b", "a\tb", "a\u0000b", "a\u0080b"])
-async def test_a_key_with_a_forbidden_character_is_refused(table, key):
+async def test_a_key_with_a_forbidden_character_is_rejected(table, key):
     for entity in ({"PartitionKey": key, "RowKey": "r"}, {"PartitionKey": "p", "RowKey": key}):
         with refused(HttpResponseError, 400, "OutOfRangeInput"):
             await table.create_entity(entity)
     assert await table.list_entities() == []
 
 
-async def test_an_entity_without_a_key_is_refused(table):
+async def test_an_entity_without_a_key_is_rejected(table):
     for entity in ({"PartitionKey": "p"}, {"RowKey": "r"}):
         with pytest.raises(ValueError, match="must be present"):
             await table.create_entity(entity)
 
 
-async def test_the_size_of_a_key_has_an_end(table):
+async def test_the_size_of_a_key_is_limited(table):
     long = "k" * 512
     await table.create_entity({"PartitionKey": long, "RowKey": long})
     assert (await table.get_entity(long, long))["RowKey"] == long
@@ -199,7 +199,7 @@ async def test_a_property_of_64_kib_fits_and_a_larger_one_does_not(table):
             await table.upsert_entity({**KEYS, "large": large})
 
 
-async def test_an_entity_of_a_mebibyte_is_refused_also_by_a_merge(table):
+async def test_an_entity_of_a_mebibyte_is_rejected_also_by_a_merge(table):
     half = {f"a{number}": b"x" * 65000 for number in range(8)}
     await table.create_entity({**KEYS, **half})
     other = {f"b{number}": b"x" * 65000 for number in range(9)}
@@ -213,7 +213,7 @@ async def test_an_entity_of_a_mebibyte_is_refused_also_by_a_merge(table):
 
 
 @pytest.mark.parametrize("bad", ["a-b", "1a", "a b", ""])
-async def test_a_property_with_a_wrong_name_is_refused(table, bad):
+async def test_a_property_with_a_wrong_name_is_rejected(table, bad):
     with refused(HttpResponseError, 400, "PropertyNameInvalid"):
         await table.create_entity({**KEYS, bad: 1})
 

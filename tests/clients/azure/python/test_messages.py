@@ -1,4 +1,4 @@
-"""Messages: sent, received, peeked, changed, deleted, hidden, counted, over."""
+"""Messages: sent, received, peeked, changed, deleted, counted, expired."""
 
 import asyncio
 import datetime
@@ -12,7 +12,7 @@ from azure.storage.queue import (
     TextBase64EncodePolicy,
 )
 
-from refusals import refused
+from azure_errors import refused
 
 WEEK = datetime.timedelta(days=7)
 SECOND = datetime.timedelta(seconds=1)
@@ -33,8 +33,8 @@ async def test_a_message_is_sent_received_and_deleted(queue):
     assert (got.id, got.content, got.dequeue_count) == (sent.id, "hello", 1)
     assert got.inserted_on == sent.inserted_on
     assert got.pop_receipt != sent.pop_receipt
-    hidden = got.next_visible_on - datetime.datetime.now(datetime.timezone.utc)
-    assert 20 * SECOND < hidden <= 31 * SECOND, "without a wish, hidden for 30 s"
+    timeout = got.next_visible_on - datetime.datetime.now(datetime.timezone.utc)
+    assert 20 * SECOND < timeout <= 31 * SECOND, "the default visibility timeout is 30 s"
     assert await queue.receive_message() is None
     await queue.delete_message(got)
     with refused(ResourceNotFoundError, 404, "MessageNotFound"):
@@ -49,7 +49,7 @@ async def test_a_message_is_sent_received_and_deleted(queue):
         "-", "\u0085\u2028", "%41+b",
     ],
 )
-async def test_the_text_of_a_message_comes_back_as_it_was(queue, text):
+async def test_the_text_of_a_message_survives_a_round_trip(queue, text):
     await queue.send_message(text)
     assert (await queue.peek_messages())[0].content == text
     got = await queue.receive_message()
@@ -62,19 +62,19 @@ async def test_an_empty_text_is_a_message(queue):
     assert not (await queue.receive_message()).content
 
 
-async def test_the_text_of_a_message_has_an_end(queue):
+async def test_the_text_of_a_message_is_limited(queue):
     for large in ("x" * 65537, "ä" * 32769, "x" * 200_000):
         with refused(HttpResponseError, 413, "RequestBodyTooLarge"):
             await queue.send_message(large)
     assert await queue.peek_messages() == []
 
 
-async def test_a_text_that_no_xml_can_hold_is_refused(queue):
+async def test_a_text_that_no_xml_can_hold_is_rejected(queue):
     with refused(HttpResponseError, 400, "InvalidXmlDocument"):
         await queue.send_message("bell \x07")
 
 
-async def test_bytes_and_text_travel_as_base64_when_the_client_says_so(clients, queue, name):
+async def test_bytes_and_text_are_base64_when_the_client_encodes_them(clients, queue, name):
     data = bytes(range(256))
     binary = clients.queue(
         name,
@@ -95,7 +95,7 @@ async def test_bytes_and_text_travel_as_base64_when_the_client_says_so(clients, 
     assert (await queue.receive_message()).content == "YmVsbCAH"
 
 
-async def test_messages_come_in_the_order_in_which_they_were_sent(queue):
+async def test_messages_are_received_in_the_order_in_which_they_were_sent(queue):
     for number in range(40):
         await queue.send_message(str(number))
     pages = await queue.pages("receive_messages", messages_per_page=32)
@@ -158,7 +158,7 @@ async def test_an_update_without_text_keeps_it_and_0_makes_it_visible(queue):
     assert (again.content, again.dequeue_count) == ("kept", 2)
 
 
-async def test_a_message_that_is_not_deleted_comes_again(queue):
+async def test_a_message_that_is_not_deleted_is_received_again(queue):
     await queue.send_message("again")
     first = await queue.receive_message(visibility_timeout=1)
     await asyncio.sleep(2)
@@ -171,7 +171,7 @@ async def test_a_message_that_is_not_deleted_comes_again(queue):
     await queue.delete_message(second)
 
 
-async def test_a_message_may_be_hidden_at_first(queue):
+async def test_a_message_may_have_an_initial_visibility_timeout(queue):
     await queue.send_message("later", visibility_timeout=2)
     assert await queue.receive_message() is None
     assert await queue.peek_messages() == []
@@ -180,7 +180,7 @@ async def test_a_message_may_be_hidden_at_first(queue):
     assert (await queue.receive_message()).content == "later"
 
 
-async def test_a_message_lives_as_long_as_it_was_sent_for(queue):
+async def test_a_message_expires_after_its_ttl(queue):
     short = await queue.send_message("short", time_to_live=2)
     forever = await queue.send_message("forever", time_to_live=-1)
     month = await queue.send_message("month", time_to_live=30 * 24 * 3600)
@@ -211,12 +211,12 @@ async def test_a_time_of_a_message_has_its_bounds(queue, options, codes):
 
 
 @pytest.mark.parametrize("timeout", [0, 604801])
-async def test_the_time_that_a_received_message_is_hidden_has_its_bounds(queue, timeout):
+async def test_the_visibility_timeout_has_bounds(queue, timeout):
     with refused(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
         await queue.receive_message(visibility_timeout=timeout)
 
 
-async def test_a_receipt_that_is_none_is_refused(queue):
+async def test_a_malformed_receipt_is_rejected(queue):
     sent = await queue.send_message("x")
     with refused(HttpResponseError, 400, "InvalidQueryParameterValue"):
         await queue.delete_message(sent.id, "x y")
@@ -225,7 +225,7 @@ async def test_a_receipt_that_is_none_is_refused(queue):
         await queue.delete_message(absent, sent.pop_receipt)
 
 
-async def test_a_queue_is_cleared_of_seen_and_hidden_messages(queue):
+async def test_a_queue_is_cleared_of_visible_and_invisible_messages(queue):
     for number in range(10):
         await queue.send_message(str(number))
     await received(queue, max_messages=3)
@@ -238,13 +238,13 @@ async def test_a_queue_is_cleared_of_seen_and_hidden_messages(queue):
 async def test_two_consumers_never_have_the_same_message(clients, queue, name):
     for number in range(60):
         await queue.send_message(str(number))
-    taken = []
+    received = []
 
     async def consume():
         consumer = clients.queue(name)
         while message := await consumer.receive_message(visibility_timeout=300):
-            taken.append(message.content)
+            received.append(message.content)
             await consumer.delete_message(message)
 
     await asyncio.gather(*(consume() for _ in range(4)))
-    assert sorted(taken, key=int) == [str(number) for number in range(60)]
+    assert sorted(received, key=int) == [str(number) for number in range(60)]

@@ -9,7 +9,7 @@ import pytest
 
 from clients import FLAVOURS
 
-# Addresses that a client knows of itself; nothing is asked.
+# Addresses that a client builds itself; no request is sent.
 LOCAL = {
     "location_mode",
     "primary_endpoint",

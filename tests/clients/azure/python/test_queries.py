@@ -7,7 +7,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty
 
-from refusals import refused
+from azure_errors import refused
 
 UTC = datetime.timezone.utc
 ID = uuid.UUID("c9da6455-213d-42c9-9a79-3e9149a57833")
@@ -93,12 +93,12 @@ async def test_a_filter_takes_parameters_of_each_type(filled, value, found):
         "n add 1 eq 2", "t eq datetime'soon'", "id eq guid'12'", "raw eq X'0'", "n EQ 1", "1 eq 1",
     ],
 )
-async def test_a_filter_that_is_none_is_refused(filled, text):
+async def test_a_malformed_filter_is_rejected(filled, text):
     with refused(HttpResponseError, 400, "InvalidInput"):
         await filled.query_entities(text)
 
 
-async def test_a_syntax_error_says_where(filled):
+async def test_a_syntax_error_has_its_position(filled):
     with refused(HttpResponseError, 400, "InvalidInput") as raised:
         await filled.query_entities("aaa bbb ccc")
     assert "Syntax error at position" in raised.value.message
@@ -152,18 +152,18 @@ async def test_pages_follow_each_other_without_gap_or_repetition(many):
     assert keys == sorted(keys) and len(set(keys)) == 2100
 
 
-async def test_a_page_has_1000_entities_without_a_wish(many):
+async def test_a_page_has_1000_entities_by_default(many):
     pages = await many.pages("list_entities")
     assert [len(page) for page in pages] == [1000, 1000, 100]
     assert len(await many.query_entities("n ge 350")) == 1050
 
 
-async def test_a_page_of_more_than_1000_is_refused(many):
+async def test_a_page_of_more_than_1000_is_rejected(many):
     with refused(HttpResponseError, 400, "InvalidInput"):
         await many.pages("list_entities", results_per_page=1001)
 
 
-async def test_a_query_goes_on_from_a_token_past_what_was_deleted(many):
+async def test_a_query_continues_from_a_token_past_deleted_entities(many):
     wanted = ("query_entities", "PartitionKey eq 'b'")
     first, token = await many.page(*wanted, results_per_page=10)
     assert first[-1]["RowKey"] == "0009"

@@ -14,7 +14,7 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
-from refusals import forbidden, refused
+from azure_errors import forbidden, refused
 from target import ACCOUNT, KEY
 
 NOW = datetime.datetime.now(datetime.timezone.utc)
@@ -37,7 +37,7 @@ def of_account(permission, resources="sco", **limits):
     return generate_account_sas(ACCOUNT, KEY, types, permission, **limits)
 
 
-async def test_a_wrong_key_is_refused(clients, queue, name):
+async def test_a_wrong_key_is_rejected(clients, queue, name):
     from azure.core.credentials import AzureNamedKeyCredential
 
     wrong = AzureNamedKeyCredential(ACCOUNT, base64.b64encode(b"wrong").decode())
@@ -47,7 +47,7 @@ async def test_a_wrong_key_is_refused(clients, queue, name):
         await clients.queues(wrong).list_queues()
 
 
-async def test_a_signature_for_a_queue_lets_in_what_it_permits(clients, queue, name):
+async def test_a_queue_sas_permits_its_operations(clients, queue, name):
     signed = clients.queue(name, of_queue(name))
     await signed.send_message("a")
     assert (await signed.get_queue_properties()).approximate_message_count == 1
@@ -67,7 +67,7 @@ async def test_a_signature_in_the_address_of_a_queue_works(clients, queue, name,
 
 
 @pytest.mark.parametrize("permission", ["r", "a", "u", "p"])
-async def test_a_signature_refuses_what_it_does_not_permit(clients, queue, name, permission):
+async def test_a_sas_rejects_operations_it_does_not_permit(clients, queue, name, permission):
     sent = [await queue.send_message(str(number)) for number in range(3)]
     signed = clients.queue(name, of_queue(name, permission))
     receipts = [(one.id, one.pop_receipt) for one in sent]
@@ -113,7 +113,7 @@ async def test_a_signature_has_its_time(clients, queue, name):
             await clients.queue(name, of_queue(name, **limits)).peek_messages()
 
 
-async def test_a_signature_that_was_changed_is_refused(clients, queue, name):
+async def test_a_signature_that_was_changed_is_rejected(clients, queue, name):
     sas = of_queue(name, "r").replace("sp=r", "sp=raup")
     with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queue(name, sas).peek_messages()
@@ -142,7 +142,7 @@ async def test_a_stored_policy_gives_and_takes_access(clients, queue, name):
         await signed.receive_message()
 
 
-async def test_policies_come_back_as_they_were_set(queue):
+async def test_policies_survive_a_round_trip(queue):
     start = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
     policies = {
         "all": AccessPolicy(permission="raup", start=start, expiry=start + HOUR),
@@ -168,7 +168,7 @@ async def test_five_policies_fit_and_a_sixth_does_not(queue):
     assert set(await queue.get_queue_access_policy()) == set(policies)
 
 
-async def test_a_signature_of_the_account_lets_in_what_it_permits(clients, name):
+async def test_an_account_sas_permits_its_operations(clients, name):
     sas = of_account("rwdlacup")
     service = clients.queues(sas)
     await service.create_queue(name)
@@ -183,7 +183,7 @@ async def test_a_signature_of_the_account_lets_in_what_it_permits(clients, name)
     await service.delete_queue(name)
 
 
-async def test_a_signature_of_the_account_refuses_the_rest(clients, queue, name):
+async def test_an_account_sas_rejects_other_operations(clients, queue, name):
     await queue.send_message("x")
     reader = clients.queue(name, of_account("r", "o"))
     assert len(await reader.peek_messages()) == 1

@@ -7,8 +7,8 @@ import requests
 from azure.core.exceptions import HttpResponseError
 from azure.storage.queue import CorsRule, Metrics, QueueAnalyticsLogging, RetentionPolicy
 
+from azure_errors import forbidden, refused
 from proxy import proxy_to
-from refusals import forbidden, refused
 from test_queue_access import of_account
 
 
@@ -31,7 +31,7 @@ def host_style(proxy):
     return {"endpoint": endpoint, "proxies": {"http": f"http://{proxy.address}"}}
 
 
-async def test_properties_come_back_as_they_were_set(service):
+async def test_properties_survive_a_round_trip(service):
     week = RetentionPolicy(enabled=True, days=7)
     rule = CorsRule(
         ["http://a.example", "http://b.example"],
@@ -62,7 +62,7 @@ async def test_properties_come_back_as_they_were_set(service):
     )
 
 
-async def test_properties_that_are_not_named_stay(service):
+async def test_unset_properties_are_kept(service):
     await service.set_service_properties(cors=[CorsRule(["*"], ["GET"])])
     await service.set_service_properties(minute_metrics=Metrics(enabled=True, include_apis=False))
     got = await service.get_service_properties()
@@ -71,7 +71,7 @@ async def test_properties_that_are_not_named_stay(service):
     assert not (await service.get_service_properties())["cors"]
 
 
-async def test_a_sixth_rule_for_origins_is_refused(service):
+async def test_a_sixth_rule_for_origins_is_rejected(service):
     rules = [CorsRule([f"http://{number}.example"], ["GET"]) for number in range(6)]
     await service.set_service_properties(cors=rules[:5])
     with refused(HttpResponseError, 400, "InvalidXmlDocument"):
@@ -90,9 +90,9 @@ async def test_pages_of_an_allowed_origin_may_call(service, queue, name, target)
     allowed = ask("http://a.example", "GET")
     assert allowed.status_code == 200
     assert allowed.headers["Access-Control-Allow-Origin"] == "http://a.example"
-    for refusal in (ask("http://b.example", "GET"), ask("http://a.example", "PUT")):
-        assert refusal.status_code == 403
-        assert refusal.headers["x-ms-error-code"] == "CorsPreflightFailure"
+    for response in (ask("http://b.example", "GET"), ask("http://a.example", "PUT")):
+        assert response.status_code == 403
+        assert response.headers["x-ms-error-code"] == "CorsPreflightFailure"
 
 
 async def test_statistics_are_at_the_secondary(clients, target):
@@ -142,7 +142,7 @@ async def test_every_version_that_the_client_offers_is_served(clients, name, ver
     hook = {"raw_response_hook": lambda answer: seen.append(answer)}
     await queue.create_queue(**hook)
     answer = seen[0].http_response
-    # One that is newer than the server is served as the newest that it knows.
+    # One that is newer than the server is served as the newest that it supports.
     assert answer.headers["x-ms-version"] <= seen[0].http_request.headers["x-ms-version"]
     assert answer.headers["x-ms-request-id"]
     sent = seen[0].http_request.headers["x-ms-client-request-id"]

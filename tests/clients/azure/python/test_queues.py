@@ -3,7 +3,7 @@
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
-from refusals import refused
+from azure_errors import refused
 
 
 def status_hook(statuses):
@@ -47,7 +47,7 @@ async def test_metadata_of_a_queue_is_replaced_whole(clients, queue):
     assert (await queue.get_queue_properties()).metadata == {}
 
 
-async def test_metadata_with_a_wrong_name_or_too_large_is_refused(clients, queue):
+async def test_metadata_with_a_wrong_name_or_too_large_is_rejected(clients, queue):
     with refused(HttpResponseError, 400, "InvalidMetadata"):
         await queue.set_queue_metadata({"1st": "x"})
     with refused(HttpResponseError, 400, "MetadataTooLarge"):
@@ -68,7 +68,7 @@ async def test_queues_are_listed_by_prefix_page_by_page_with_metadata(clients, n
     assert not any(queue.metadata for queue in plain)
 
 
-async def test_a_list_of_queues_goes_on_past_what_was_deleted(clients, name):
+async def test_a_list_of_queues_continues_past_deleted_queues(clients, name):
     service = clients.queues()
     for number in range(4):
         await service.create_queue(f"{name}-d{number}")
@@ -87,18 +87,18 @@ async def test_a_page_of_queues_has_its_bounds(clients, results):
 
 
 @pytest.mark.parametrize("bad", ["Upper", "a--b", "-ab", "ab-", "a_b", "a.b"])
-async def test_a_queue_with_a_wrong_character_is_refused(clients, bad):
+async def test_a_queue_with_a_wrong_character_is_rejected(clients, bad):
     with refused(HttpResponseError, 400, "InvalidResourceName"):
         await clients.queue(bad).create_queue()
 
 
 @pytest.mark.parametrize("bad", ["ab", "a" * 64])
-async def test_a_queue_with_a_name_of_a_wrong_length_is_refused(clients, bad):
+async def test_a_queue_with_a_name_of_a_wrong_length_is_rejected(clients, bad):
     with refused(HttpResponseError, 400, "OutOfRangeInput"):
         await clients.queue(bad).create_queue()
 
 
-async def test_every_operation_on_a_missing_queue_says_so(clients, queue, name):
+async def test_every_operation_on_a_missing_queue_is_not_found(clients, queue, name):
     sent = await queue.send_message("x")
     await queue.delete_queue()
     for call in (

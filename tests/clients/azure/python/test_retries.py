@@ -26,7 +26,7 @@ async def test_a_table_client_tries_again_while_the_service_is_busy(clients, tar
         assert len(proxy.requests) == 1 + 3 + 2 + 2
 
 
-async def test_a_client_that_may_not_try_again_says_that_the_service_is_busy(
+async def test_a_client_without_retries_reports_that_the_service_is_busy(
     clients, target, name
 ):
     with proxy_to(target.table_address) as proxy:
@@ -49,7 +49,7 @@ async def test_a_queue_client_tries_again_while_the_service_is_busy(clients, tar
         assert proxy.requests[1][0] == "POST" and len(proxy.requests) >= 6
 
 
-async def test_a_client_gets_through_a_quota_by_waiting_as_the_server_says(
+async def test_a_client_succeeds_over_quota_by_retrying_after_the_delay(
     flavour, start, name, only_trestle
 ):
     settings = {
@@ -61,14 +61,14 @@ async def test_a_client_gets_through_a_quota_by_waiting_as_the_server_says(
         impatient = clients.table(name)
         await impatient.create_table()
         rows = [{"PartitionKey": "hot", "RowKey": f"{number:02}"} for number in range(20)]
-        refusals = []
+        errors = []
         for row in rows * 3:
             try:
                 await impatient.upsert_entity(row)
             except HttpResponseError as error:
-                refusals.append(error)
-        assert refusals, "60 writes at 20 a second go over the limit"
-        for error in refusals:
+                errors.append(error)
+        assert errors, "60 writes at 20 a second go over the limit"
+        for error in errors:
             assert (error.status_code, error.error_code) == (503, "ServerBusy")
             assert int(error.response.headers["Retry-After"]) >= 1
         patient = clients.table(name, retry_total=10)
@@ -79,11 +79,11 @@ async def test_a_client_gets_through_a_quota_by_waiting_as_the_server_says(
 
 
 # Where `UseDevelopmentStorage=true` leads.
-PLACES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
+ADDRESSES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
 
 
 async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
-    server = start(**PLACES)
+    server = start(**ADDRESSES)
     async with clients_of(flavour, server) as clients:
         string = "UseDevelopmentStorage=true"
         orders = clients.from_connection_string("TableClient", string, "orders")
@@ -94,25 +94,25 @@ async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
             keys = {"PartitionKey": "c42", "RowKey": f"{number:04}"}
             await orders.create_entity({**keys, "state": "open"})
             await jobs.send_message(f"ship {number}")
-        taken = await jobs.receive_message(visibility_timeout=600)
+        received = await jobs.receive_message(visibility_timeout=600)
         server.kill()
-        start(**PLACES)
+        start(**ADDRESSES)
         assert len(await orders.query_entities("state eq 'open'")) == 50
-        await jobs.delete_message(taken)
+        await jobs.delete_message(received)
         left = await jobs.receive_messages(messages_per_page=32)
         assert sorted(message.content for message in left) == sorted(
-            f"ship {number}" for number in range(50) if f"ship {number}" != taken.content
+            f"ship {number}" for number in range(50) if f"ship {number}" != received.content
         )
 
 
-def test_the_programs_of_the_readme_do_what_it_says(start, capsys):
+def test_the_programs_of_the_readme_run(start, capsys):
     readme = pathlib.Path(__file__).resolve().parents[4] / "README.md"
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
     writes, reads = [block for block in blocks if "UseDevelopmentStorage" in block]
-    server = start(**PLACES)
+    server = start(**ADDRESSES)
     exec(compile(writes, "README.md", "exec"), {})
     server.kill()
-    start(**PLACES)
+    start(**ADDRESSES)
     exec(compile(reads, "README.md", "exec"), {})
     assert capsys.readouterr().out == "ship 0001 was open\n"
 

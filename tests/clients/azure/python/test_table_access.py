@@ -13,7 +13,7 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
-from refusals import forbidden, refused
+from azure_errors import forbidden, refused
 from signatures import CREDENTIAL, HOUR, NOW, of_account, of_table
 from target import ACCOUNT
 
@@ -25,7 +25,7 @@ def entity(partition, row="r", **more):
     return {"PartitionKey": partition, "RowKey": row, **more}
 
 
-async def test_a_wrong_key_is_refused(clients, table, name):
+async def test_a_wrong_key_is_rejected(clients, table, name):
     wrong = AzureNamedKeyCredential(ACCOUNT, base64.b64encode(b"wrong").decode())
     stranger = clients.table(name, wrong)
     with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
@@ -34,7 +34,7 @@ async def test_a_wrong_key_is_refused(clients, table, name):
         await clients.tables(wrong).list_tables()
 
 
-async def test_a_signature_for_a_table_lets_in_what_it_permits(clients, table, name):
+async def test_a_table_sas_permits_its_operations(clients, table, name):
     signed = clients.table(name, of_table(name))
     await signed.create_entity(entity("p", x=1))
     await signed.update_entity(entity("p", x=2))
@@ -59,9 +59,9 @@ async def test_a_signature_in_the_address_of_a_table_works(clients, table, name,
 
 
 @pytest.mark.parametrize("permission", ["r", "a", "u", "d"])
-async def test_a_signature_refuses_what_it_does_not_permit(clients, table, name, permission):
+async def test_a_sas_rejects_operations_it_does_not_permit(clients, table, name, permission):
     await table.create_entity(entity("p"))
-    await table.create_entity(entity("gone"))
+    await table.create_entity(entity("removed"))
     sas = of_table(name, TableSasPermissions.from_string(permission))
     signed = clients.table(name, sas)
     calls = {
@@ -74,7 +74,7 @@ async def test_a_signature_refuses_what_it_does_not_permit(clients, table, name,
             lambda: signed.update_entity(entity("p", x=1)),
             lambda: signed.submit_transaction([("update", entity("p", x=2))]),
         ],
-        "d": [lambda: signed.delete_entity("gone", "r")],
+        "d": [lambda: signed.delete_entity("removed", "r")],
         # An upsert needs both.
         "au": [lambda: signed.upsert_entity(entity("p", x=3))],
     }
@@ -113,7 +113,7 @@ async def test_a_signature_has_its_time(clients, table, name):
             await clients.table(name, of_table(name, **limits)).get_entity("p", "r")
 
 
-async def test_a_signature_that_was_changed_is_refused(clients, table, name):
+async def test_a_signature_that_was_changed_is_rejected(clients, table, name):
     sas = of_table(name, TableSasPermissions(read=True)).replace("sp=r", "sp=raud")
     with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.table(name, sas).get_entity("p", "r")
@@ -192,7 +192,7 @@ async def test_a_stored_policy_gives_and_takes_access(clients, table, name):
         await signed.get_entity("p", "r")
 
 
-async def test_a_stored_policy_that_is_over_lets_nobody_in(clients, table, name):
+async def test_rejects_an_expired_stored_policy(clients, table, name):
     policy = TableAccessPolicy(expiry=NOW - HOUR, permission="r")
     await table.set_table_access_policy({"late": policy})
     signed = clients.table(name, generate_table_sas(CREDENTIAL, name, policy_id="late"))
@@ -207,7 +207,7 @@ async def test_a_policy_and_its_signature_may_share_the_fields(clients, table, n
     assert len(await clients.table(name, sas).list_entities()) == 1
 
 
-async def test_policies_come_back_as_they_were_set(table):
+async def test_policies_survive_a_round_trip(table):
     start = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
     policies = {
         "all": TableAccessPolicy(start=start, expiry=start + HOUR, permission="raud"),
@@ -232,7 +232,7 @@ async def test_five_policies_fit_and_a_sixth_does_not(table):
     assert set(await table.get_table_access_policy()) == set(policies)
 
 
-async def test_a_signature_of_the_account_lets_in_what_it_permits(clients, name):
+async def test_an_account_sas_permits_its_operations(clients, name):
     service = clients.tables(of_account("rwdlacup"))
     table = await service.create_table(name)
     assert name in [item.name for item in await service.list_tables()]
@@ -244,7 +244,7 @@ async def test_a_signature_of_the_account_lets_in_what_it_permits(clients, name)
     await service.delete_table(name)
 
 
-async def test_a_signature_of_the_account_refuses_the_rest(clients, table, name):
+async def test_an_account_sas_rejects_other_operations(clients, table, name):
     await table.create_entity(entity("p"))
     readers = clients.table(name, of_account("r", "o"))
     assert len(await readers.list_entities()) == 1

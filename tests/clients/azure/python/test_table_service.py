@@ -13,8 +13,8 @@ from azure.data.tables import (
     UpdateMode,
 )
 
+from azure_errors import forbidden, refused
 from proxy import proxy_to
-from refusals import forbidden, refused
 from signatures import of_account
 
 
@@ -48,7 +48,7 @@ async def test_properties_are_as_at_first(service):
     assert not properties["minute_metrics"].enabled
 
 
-async def test_properties_come_back_as_they_were_set(service):
+async def test_properties_survive_a_round_trip(service):
     week = TableRetentionPolicy(enabled=True, days=7)
     await service.set_service_properties(
         analytics_logging=TableAnalyticsLogging(
@@ -79,7 +79,7 @@ async def test_properties_come_back_as_they_were_set(service):
     assert rule.allowed_headers == ["x-ms-meta-data*", "x-ms-other"]
 
 
-async def test_properties_that_are_not_named_stay(service):
+async def test_unset_properties_are_kept(service):
     await service.set_service_properties(cors=[TableCorsRule(["*"], ["GET"])])
     await service.set_service_properties(
         minute_metrics=TableMetrics(
@@ -93,7 +93,7 @@ async def test_properties_that_are_not_named_stay(service):
     assert (await service.get_service_properties())["cors"] == []
 
 
-async def test_a_sixth_rule_for_origins_is_refused(service):
+async def test_a_sixth_rule_for_origins_is_rejected(service):
     rules = [TableCorsRule([f"http://{number}.example"], ["GET"]) for number in range(6)]
     await service.set_service_properties(cors=rules[:5])
     with refused(HttpResponseError, 400, "InvalidXmlDocument"):
@@ -118,12 +118,12 @@ async def test_pages_of_an_allowed_origin_may_call(service, table, name, target)
     assert allowed.headers["Access-Control-Allow-Origin"] == "http://a.example"
     assert allowed.headers["Access-Control-Allow-Methods"] == "GET"
     assert allowed.headers["Access-Control-Max-Age"] == "60"
-    for refusal in (
+    for response in (
         ask("http://b.example", "GET"), ask("http://a.example", "PUT"),
         ask("http://a.example", "GET", "x-other"),
     ):
-        assert refusal.status_code == 403
-        assert "CorsPreflightFailure" in refusal.text
+        assert response.status_code == 403
+        assert "CorsPreflightFailure" in response.text
     seen = []
     origin = {"headers": {"Origin": "http://a.example"}}
     hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.headers)}
@@ -224,12 +224,12 @@ async def test_a_version_of_the_future_is_served_as_the_newest(target):
     headers = {"x-ms-version": "2031-04-05", "Accept": "application/json"}
     answer = requests.get(url, headers=headers, timeout=30)
     assert answer.status_code == 200
-    refusal = requests.get(url, headers={**headers, "x-ms-version": "soon"}, timeout=30)
-    assert refusal.status_code == 400
-    assert refusal.headers["x-ms-error-code"] == "InvalidHeaderValue"
+    response = requests.get(url, headers={**headers, "x-ms-version": "soon"}, timeout=30)
+    assert response.status_code == 400
+    assert response.headers["x-ms-error-code"] == "InvalidHeaderValue"
 
 
-async def test_the_id_of_a_request_comes_back(table):
+async def test_the_id_of_a_request_is_echoed(table):
     seen = []
     hook = {"raw_response_hook": lambda answer: seen.append(answer)}
     await table.query_entities("true", **hook)

@@ -3,7 +3,7 @@
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
-from refusals import refused
+from azure_errors import refused
 
 
 async def test_a_table_is_created_listed_and_deleted(clients, name):
@@ -56,7 +56,7 @@ async def test_a_table_is_found_by_every_spelling_of_its_name(clients, name):
 
 
 @pytest.mark.parametrize("bad", ["1abc", "a-b", "a_b", "täble"])
-async def test_a_name_with_a_wrong_character_is_refused(clients, bad):
+async def test_a_name_with_a_wrong_character_is_rejected(clients, bad):
     # The library finds the rule itself once the service has answered InvalidResourceName.
     with pytest.raises(ValueError, match="alphanumeric"):
         await clients.tables().create_table(bad)
@@ -65,12 +65,12 @@ async def test_a_name_with_a_wrong_character_is_refused(clients, bad):
 
 
 @pytest.mark.parametrize("bad", ["ab", "a" * 64])
-async def test_a_name_of_a_wrong_length_is_refused(clients, bad):
+async def test_a_name_of_a_wrong_length_is_rejected(clients, bad):
     with pytest.raises(ValueError, match="between 3-63"):
         await clients.tables().create_table(bad)
 
 
-async def test_the_reserved_name_is_refused(clients):
+async def test_the_reserved_name_is_rejected(clients):
     with pytest.raises((HttpResponseError, ValueError)):
         await clients.tables().create_table("Tables")
     assert "Tables" not in [item.name for item in await clients.tables().list_tables()]
@@ -86,7 +86,7 @@ async def test_tables_are_listed_page_by_page_in_order(clients, name):
     assert [[item.name for item in page] for page in pages] == [made[:2], made[2:4], made[4:]]
 
 
-async def test_a_list_of_tables_goes_on_from_a_token(clients, name):
+async def test_a_list_of_tables_continues_from_a_token(clients, name):
     service = clients.tables()
     made = [f"{name}t{number}" for number in range(3)]
     for one in made:
@@ -94,7 +94,7 @@ async def test_a_list_of_tables_goes_on_from_a_token(clients, name):
     wanted = f"TableName ge '{name}t' and TableName lt '{name}u'"
     first, token = await service.page("query_tables", wanted, results_per_page=2)
     assert [item.name for item in first] == made[:2] and token
-    # What the token leads to goes away between the pages.
+    # What the token leads to is deleted between the pages.
     await service.delete_table(made[2])
     await service.create_table(f"{name}t9")
     second, token = await service.page("query_tables", wanted, results_per_page=2, token=token)
@@ -106,7 +106,7 @@ async def test_a_filter_on_names_has_parameters(clients, table, name):
     assert [item.name for item in found] == [name]
 
 
-async def test_a_filter_on_anything_but_the_name_is_refused(clients, table):
+async def test_a_filter_on_other_fields_than_the_name_is_rejected(clients, table):
     with refused(HttpResponseError, 400, "InvalidInput"):
         await clients.tables().query_tables("Color eq 'red'")
 

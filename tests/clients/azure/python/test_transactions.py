@@ -9,7 +9,7 @@ from azure.data.tables import (
     UpdateMode,
 )
 
-from refusals import code_of, rewriting
+from azure_errors import code_of, rewriting
 
 
 def entity(row, **more):
@@ -18,7 +18,7 @@ def entity(row, **more):
 
 
 async def failing(table, operations, status, code, index):
-    """Sends a transaction that must fail as told and change nothing."""
+    """Sends a transaction that must fail with this error and change nothing."""
     before = await table.list_entities()
     with pytest.raises(TableTransactionError) as raised:
         await table.submit_transaction(operations)
@@ -60,7 +60,7 @@ async def test_100_operations_are_one_transaction(table):
     assert [row["RowKey"] for row in await table.list_entities()] == rows
 
 
-async def test_101_operations_are_refused_at_the_last_one_that_fits(table):
+async def test_101_operations_are_rejected_at_the_last_valid_one(table):
     operations = [("create", entity(f"{number:03}")) for number in range(101)]
     await failing(table, operations, 400, "InvalidInput", 99)
 
@@ -90,7 +90,7 @@ async def test_an_etag_that_is_old_fails_the_whole_at_its_index(table):
         await failing(table, operations, 412, "UpdateConditionNotSatisfied", 2)
 
 
-async def test_a_condition_that_holds_lets_the_transaction_through(table):
+async def test_a_transaction_with_a_met_condition_succeeds(table):
     made = await table.create_entity(entity("there", x=1))
     same = {"etag": made["etag"], "match_condition": MatchConditions.IfNotModified}
     await table.submit_transaction(
@@ -118,7 +118,7 @@ async def test_the_library_keeps_partitions_apart(table):
         )
 
 
-async def test_two_partitions_are_refused_at_the_first_that_differs(table):
+async def test_two_partitions_are_rejected_at_the_first_difference(table):
     operations = [("create", entity("a")), ("create", entity("b")), ("create", entity("c"))]
 
     row = b'", "PartitionKey@odata.type": "Edm.String", "RowKey": "b"'
@@ -131,7 +131,7 @@ async def test_two_partitions_are_refused_at_the_first_that_differs(table):
     assert await table.list_entities() == []
 
 
-async def test_a_transaction_on_a_missing_table_says_so(clients, name):
+async def test_a_transaction_on_a_missing_table_is_not_found(clients, name):
     table = clients.table(name)
     with pytest.raises(TableTransactionError) as raised:
         await table.submit_transaction([("create", entity("a")), ("create", entity("b"))])

@@ -8,7 +8,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty, UpdateMode
 
-from refusals import refused, rewriting
+from azure_errors import refused, rewriting
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
 UTC = datetime.timezone.utc
@@ -45,7 +45,7 @@ def accept(level):
     return {"headers": {"Accept": f"application/json;odata={level}"}}
 
 
-async def test_every_type_comes_back_as_it_went_in(table):
+async def test_every_type_survives_a_round_trip(table):
     await table.create_entity({**KEYS, **EVERY_TYPE})
     got = await table.get_entity("p", "r")
     assert got == {**KEYS, **EVERY_TYPE}
@@ -63,7 +63,7 @@ async def test_every_type_is_written_at_each_level_of_metadata(table, level):
     if level != "nometadata":
         assert got == {**KEYS, **EVERY_TYPE}
         return
-    # Without metadata the client has only what JSON itself tells.
+    # Without metadata the client has only the types of JSON itself.
     assert got["large"] == str(2**63 - 1)
     assert got["whole"] == 3.0 and isinstance(got["whole"], float)
     assert got["small"] == 2**31 - 1
@@ -73,7 +73,7 @@ async def test_every_type_is_written_at_each_level_of_metadata(table, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_control_data_is_what_each_level_says(table, name, level, target):
+async def test_control_data_matches_each_metadata_level(table, name, level, target):
     await table.create_entity({**KEYS, "n": EntityProperty(1, EdmType.INT64), "d": 1.5})
     seen = []
     hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
@@ -134,7 +134,7 @@ async def test_a_time_is_kept_to_a_tick_and_written_without_zeros_at_its_end(tab
     assert (await table.get_entity("p", "r"))["t"].tables_service_value == kept
 
 
-async def test_a_python_time_comes_back_equal_and_goes_back_whole(table):
+async def test_a_python_time_survives_a_round_trip(table):
     time = datetime.datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
     await table.create_entity({**KEYS, "t": time})
     got = await table.get_entity("p", "r")
@@ -173,7 +173,7 @@ ONLY_TEXT = rewriting((b'"x@odata.type@odata.type": "Edm.String"', b'"y": 1'))
         ("x", "Edm.Nonsense"),
     ],
 )
-async def test_a_value_that_is_not_of_its_type_is_refused(table, value, kind):
+async def test_a_value_that_is_not_of_its_type_is_rejected(table, value, kind):
     with refused(HttpResponseError, 400, "InvalidInput"):
         await table.create_entity({**KEYS, "x": value, "x@odata.type": kind}, **ONLY_TEXT)
     assert await table.list_entities() == []

@@ -22,7 +22,7 @@ pub(super) const PARTITIONS: u64 = 2;
 /// Entities of a batch: as many as there can be.
 pub(super) const BATCH_ROWS: u64 = 100;
 /// How long a receipt holds.
-const HIDDEN_SECONDS: u32 = 300;
+const VISIBILITY_SECONDS: u32 = 300;
 const BOUNDARY: &str = "batch_9f2d1c";
 
 /// What is measured.
@@ -205,7 +205,7 @@ impl Caller {
         self.write_table(("POST", &path), &content_type, "", &body);
         let answer = self.sent(202).await;
         let refused = answer.windows(10).any(|line| line == b"HTTP/1.1 4");
-        assert!(!refused, "a batch is taken: {}", String::from_utf8_lossy(answer));
+        assert!(!refused, "a batch is accepted: {}", String::from_utf8_lossy(answer));
     }
 
     /// A request to tables, in JSON.
@@ -262,8 +262,8 @@ impl Caller {
 
     async fn cycle(&mut self) {
         self.put().await;
-        let hidden = HIDDEN_SECONDS.to_string();
-        let parameters = [("numofmessages", "1"), ("visibilitytimeout", hidden.as_str())];
+        let visibility = VISIBILITY_SECONDS.to_string();
+        let parameters = [("numofmessages", "1"), ("visibilitytimeout", visibility.as_str())];
         let path = format!("/{ACCOUNT}/{QUEUE}/messages");
         let answer = self.queue(("GET", &path), &parameters, "", 200).await;
         let answer = String::from_utf8_lossy(answer).into_owned();
@@ -273,7 +273,7 @@ impl Caller {
         self.queue(("DELETE", &path), &[("popreceipt", receipt)], "", 204).await;
     }
 
-    /// A request to queues. The parameters stand in the order of their names.
+    /// A request to queues. The parameters are in the order of their names.
     pub(super) async fn queue(
         &mut self,
         (method, path): (&str, &str),
@@ -317,7 +317,7 @@ fn path(table: &str, (partition, row): &(String, String)) -> String {
     format!("/{ACCOUNT}/{table}(PartitionKey='{partition}',RowKey='{row}')")
 }
 
-/// What stands between the tags of an element.
+/// The text between the tags of an element.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0)

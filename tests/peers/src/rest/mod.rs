@@ -1,6 +1,6 @@
 //! The protocol of Azure Storage: tables and queues of Trestle beside those of Azurite, and beside its own gRPC.
 //!
-//! The same client drives both servers over connections of HTTP/1.1 that stay open. It builds requests as bytes and
+//! The same client drives both servers over persistent connections of HTTP/1.1. It builds requests as bytes and
 //! signs each with the key of the account, as every official client does, and does nothing else for them, so that most
 //! of the two cores is left to the server.
 

@@ -14,7 +14,7 @@ const HEADERS_MAX: usize = 64;
 const SEGMENT_BYTES: u32 = 1460;
 const READER_BYTES: usize = 16 * 1024;
 
-/// A connection that stays open.
+/// A persistent connection.
 pub(super) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,

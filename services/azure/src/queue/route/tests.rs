@@ -4,13 +4,14 @@ use tonic_types::StatusExt as _;
 
 use super::*;
 
-fn head(method: &str, target: &str) -> Head {
+fn head(method: &str, target: &str) -> RequestHead {
     let request: Builder = Request::builder().method(method).uri(format!("/acme{target}"));
     let request = request.header("host", "127.0.0.1");
-    Head::take(&mut request.body(Body::empty()).expect("a request"), "queue").expect("a head")
+    RequestHead::take(&mut request.body(Body::empty()).expect("a request"), "queue")
+        .expect("a head")
 }
 
-fn routed(method: &str, target: &str) -> Operation {
+fn routed(method: &str, target: &str) -> QueueOperation {
     route(&head(method, target)).expect(target)
 }
 
@@ -22,7 +23,7 @@ fn code_of(method: &str, target: &str) -> String {
 
 #[test]
 fn operations_on_the_account_are_determined_by_their_parameters() {
-    let page = Page {
+    let page = ListPage {
         prefix: Some("q".to_owned()),
         marker: Some("/acme/q-1".to_owned()),
         max_results: Some(2),
@@ -31,12 +32,12 @@ fn operations_on_the_account_are_determined_by_their_parameters() {
     let listed = "/?comp=list&prefix=q&marker=%2Facme%2Fq-1&maxresults=2&include=metadata";
     for (method, target, operation) in [
         ("GET", listed, OnAccount::ListQueues(page)),
-        ("GET", "?comp=list&prefix=&include=", OnAccount::ListQueues(Page::default())),
+        ("GET", "?comp=list&prefix=&include=", OnAccount::ListQueues(ListPage::default())),
         ("GET", "/?restype=service&comp=properties", OnAccount::GetProperties),
         ("PUT", "/?comp=properties&restype=service&timeout=5", OnAccount::SetProperties),
         ("GET", "-secondary/?restype=service&comp=stats", OnAccount::GetStats),
     ] {
-        assert_eq!(routed(method, target), Operation::Account(operation), "{method} {target}");
+        assert_eq!(routed(method, target), QueueOperation::Account(operation), "{method} {target}");
     }
 }
 
@@ -53,37 +54,43 @@ fn operations_on_a_queue_are_determined_by_method_and_component() {
         ("HEAD", "/my-q?comp=acl", OnQueue::GetPolicies),
         ("PUT", "/my-q?comp=acl", OnQueue::SetPolicies),
     ] {
-        let expected = Operation::Queue("my-q".to_owned(), operation);
+        let expected = QueueOperation::Queue("my-q".to_owned(), operation);
         assert_eq!(routed(method, target), expected, "{method} {target}");
     }
 }
 
 #[test]
 fn operations_on_messages_come_with_their_parameters() {
-    let held = Held { message_id: "an-id".to_owned(), pop_receipt: "a+b=".to_owned() };
-    let plain = OnMessages::Send { hidden: None, life: None };
-    let hidden = OnMessages::Send { hidden: Some(0), life: Some(Life::Seconds(1)) };
-    let ever = OnMessages::Send { hidden: Some(604_800), life: Some(Life::Ever) };
+    let message = MessageReceipt { message_id: "an-id".to_owned(), pop_receipt: "a+b=".to_owned() };
+    let plain = OnMessages::Send { visibility_timeout: None, time_to_live: None };
+    let visibility_timeout = OnMessages::Send {
+        visibility_timeout: Some(0),
+        time_to_live: Some(TimeToLive::Seconds(1)),
+    };
+    let no_expiry = OnMessages::Send {
+        visibility_timeout: Some(604_800),
+        time_to_live: Some(TimeToLive::Never),
+    };
     for (method, target, operation) in [
         ("POST", "", plain),
-        ("POST", "?visibilitytimeout=0&messagettl=1", hidden),
-        ("POST", "?messagettl=-1&visibilitytimeout=604800", ever),
-        ("GET", "", OnMessages::Receive { max: None, hidden: None }),
+        ("POST", "?visibilitytimeout=0&messagettl=1", visibility_timeout),
+        ("POST", "?messagettl=-1&visibilitytimeout=604800", no_expiry),
+        ("GET", "", OnMessages::Receive { max: None, visibility_timeout: None }),
         (
             "GET",
             "?peekonly=false&numofmessages=32&visibilitytimeout=1",
-            OnMessages::Receive { max: Some(32), hidden: Some(1) },
+            OnMessages::Receive { max: Some(32), visibility_timeout: Some(1) },
         ),
         ("GET", "?peekonly=TRUE&numofmessages=1", OnMessages::Peek { max: Some(1) }),
         ("DELETE", "", OnMessages::Clear),
-        ("DELETE", "/an-id?popreceipt=a%2Bb%3D", OnMessages::Delete { held: held.clone() }),
+        ("DELETE", "/an-id?popreceipt=a%2Bb%3D", OnMessages::Delete { message: message.clone() }),
         (
             "PUT",
             "/an-id?popreceipt=a%2Bb%3D&visibilitytimeout=0",
-            OnMessages::Update { held, hidden: 0 },
+            OnMessages::Update { message, visibility_timeout: 0 },
         ),
     ] {
-        let expected = Operation::Messages("q".to_owned(), operation);
+        let expected = QueueOperation::Messages("q".to_owned(), operation);
         assert_eq!(routed(method, &format!("/q/messages{target}")), expected, "{target}");
     }
 }
@@ -131,7 +138,7 @@ fn rejects_invalid_operations_with_their_own_codes() {
 #[test]
 fn a_path_is_split_before_it_is_decoded() {
     let named = |target| match routed("PUT", target) {
-        Operation::Queue(name, OnQueue::Create) => name,
+        QueueOperation::Queue(name, OnQueue::Create) => name,
         other => panic!("{target}: {other:?}"),
     };
 

@@ -18,10 +18,10 @@ use trestle_service::clock::Ticks;
 
 use self::{
     answer::PartAnswer,
-    plan::{Part, Plan, Stop},
+    plan::{BatchPart, Plan, Stop},
 };
 use super::{
-    entities::{place, read},
+    entities::{origin, read},
     error,
     json::{Unreadable, entity_json, entity_path, etag_of},
     prefer::Prefer,
@@ -31,13 +31,13 @@ use crate::{
     dispatch::read_only,
     error::{ErrorResponse, RestError},
     grpc_call::GrpcCall,
-    head::Head,
-    reply::{self, Outcome},
+    head::RequestHead,
+    reply::{self, CallOutcome},
 };
 
 /// A batch in execution.
 pub(super) struct Batch<'a> {
-    pub(super) head: &'a Head,
+    pub(super) head: &'a RequestHead,
     /// The time, for errors.
     pub(super) at: Ticks,
 }
@@ -81,10 +81,15 @@ impl Batch<'_> {
     }
 
     /// The response to a query that is alone in a batch.
-    async fn query(&self, get: &Get, part: &Part, call: GrpcCall) -> Result<PartAnswer, RestError> {
+    async fn query(
+        &self,
+        get: &Get,
+        part: &BatchPart,
+        call: GrpcCall,
+    ) -> Result<PartAnswer, RestError> {
         let encoded = read(get, call).await?;
-        let place = place(self.head, &get.table);
-        let body = entity_json(&encoded, &place, get.level, get.options.select.as_ref())?;
+        let origin = origin(self.head, &get.table);
+        let body = entity_json(&encoded, &origin, get.level, get.options.select.as_ref())?;
         let headers = vec![
             ("DataServiceVersion", "3.0;".to_owned()),
             ("Content-Type", get.level.content_type().to_owned()),
@@ -99,18 +104,18 @@ impl Batch<'_> {
         &self,
         table: String,
         operations: Vec<BatchOperation>,
-        parts: &[Part],
+        parts: &[BatchPart],
         call: GrpcCall,
     ) -> Result<Vec<PartAnswer>, RestError> {
         let request = ExecuteBatchRequest { table, operations };
         let answer: ExecuteBatchResponse = call.unary(EXECUTE_BATCH, &request).await?;
-        let place = place(self.head, &request.table);
+        let origin = origin(self.head, &request.table);
         let outcomes = request.operations.into_iter().zip(parts).zip(answer.results);
         let answers = outcomes.map(|((operation, part), result)| {
             use batch_operation::Operation as Proto;
             match operation.operation {
                 Some(Proto::Insert(insert)) => {
-                    inserted(insert.entity.unwrap_or_default(), result, part, &place)
+                    inserted(insert.entity.unwrap_or_default(), result, part, &origin)
                 }
                 _ => Ok(changed(result, part)),
             }
@@ -138,7 +143,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// An error that belongs to the batch and not to an operation.
-    fn failed(&self, error: RestError, parts: &[Part], id: &str) -> Result<Failed, RestError> {
+    fn failed(&self, error: RestError, parts: &[BatchPart], id: &str) -> Result<Failed, RestError> {
         let mut response = ErrorResponse::new(error.clone(), id, self.at);
         let is_whole = response.status.is_server_error()
             && response.status != StatusCode::NOT_IMPLEMENTED
@@ -178,12 +183,12 @@ fn in_change_set(unique: &str) -> impl FnOnce(Failed) -> Response<Body> {
 fn inserted(
     mut entity: Entity,
     result: BatchResult,
-    part: &Part,
-    place: &super::json::Place,
+    part: &BatchPart,
+    origin: &super::json::ResponseOrigin,
 ) -> Result<PartAnswer, Unreadable> {
     (entity.etag, entity.timestamp) = (result.etag, result.timestamp);
-    let path = entity_path(&place.table, &entity.partition_key, &entity.row_key);
-    let location = format!("{}/{path}", place.base);
+    let path = entity_path(&origin.table, &entity.partition_key, &entity.row_key);
+    let location = format!("{}/{path}", origin.base);
     let mut headers = applied(part.prefer);
     headers.push(("DataServiceVersion", "3.0;".to_owned()));
     headers.push(("Location", location.clone()));
@@ -192,7 +197,7 @@ fn inserted(
         (StatusCode::NO_CONTENT, Vec::new())
     } else {
         headers.push(("Content-Type", part.level.content_type().to_owned()));
-        let body = entity_json(&entity.encode_to_vec(), place, part.level, None)?;
+        let body = entity_json(&entity.encode_to_vec(), origin, part.level, None)?;
         (StatusCode::CREATED, body)
     };
     headers.push(("ETag", entity.etag));
@@ -200,7 +205,7 @@ fn inserted(
 }
 
 /// The response to any other change in a batch.
-fn changed(result: BatchResult, part: &Part) -> PartAnswer {
+fn changed(result: BatchResult, part: &BatchPart) -> PartAnswer {
     let mut headers = vec![("DataServiceVersion", "1.0;".to_owned())];
     if !result.etag.is_empty() {
         headers.push(("ETag", result.etag));
@@ -220,7 +225,7 @@ fn accepted((content_type, body): (String, Vec<u8>), failed: Option<Status>) -> 
         answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
     }
     if let Some(status) = failed {
-        answer.extensions_mut().insert(Outcome(status));
+        answer.extensions_mut().insert(CallOutcome(status));
     }
     answer
 }

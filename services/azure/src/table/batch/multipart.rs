@@ -34,10 +34,10 @@ pub fn boundary(content_type: &str) -> Option<&str> {
 
 /// The parts between the boundaries of a body, with their headers. Blank ones are ignored.
 #[must_use]
-pub fn parts<'a>(body: &'a [u8], boundary: &str) -> Parts<'a> {
+pub fn parts<'a>(body: &'a [u8], boundary: &str) -> MultipartParts<'a> {
     let delimiter = [b"--", boundary.as_bytes()].concat();
     let delimiter = memmem::Finder::new(&delimiter).into_owned();
-    let mut parts = Parts { preamble: &[], rest: body, delimiter, has_more: true };
+    let mut parts = MultipartParts { preamble: &[], rest: body, delimiter, has_more: true };
     // The preamble before the first boundary is no part, but without any boundary the body is
     // truncated.
     if let Some(preamble) = parts.part() {
@@ -52,7 +52,7 @@ pub struct BreaksOff;
 
 /// See [`parts`].
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub struct MultipartParts<'a> {
     /// The preamble before the first boundary.
     preamble: &'a [u8],
     /// The unread rest; after the last boundary, the epilogue.
@@ -63,7 +63,7 @@ pub struct Parts<'a> {
     has_more: bool,
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for MultipartParts<'a> {
     type Item = Result<&'a [u8], BreaksOff>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -82,7 +82,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-impl<'a> Parts<'a> {
+impl<'a> MultipartParts<'a> {
     /// Whether the preamble and, once every part was read, the epilogue are empty.
     #[must_use]
     pub fn are_all(&self) -> bool {

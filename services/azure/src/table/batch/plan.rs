@@ -12,20 +12,20 @@ use trestle_service::{
 
 use super::{
     embedded,
-    multipart::{self, BreaksOff, Parts},
+    multipart::{self, BreaksOff, MultipartParts},
 };
 use crate::{
     address::Address,
     dispatch::read_only,
-    head::Head,
+    head::RequestHead,
     params::Params,
-    protocol::Protocol as _,
+    protocol::RestProtocol as _,
     table::{
-        Table,
+        TableProtocol,
         json::entity_of,
         level::Level,
         prefer::Prefer,
-        route::{Ask, Change, Get, Operation, Verb, route},
+        route::{EntityChange, Get, RouteRequest, TableOperation, Verb, route},
     },
 };
 
@@ -36,14 +36,14 @@ const CONTENT_ID: &str = "content-id";
 #[derive(Debug)]
 pub(super) enum Plan {
     /// One entity, alone.
-    Query(Box<Get>, Part),
+    Query(Box<Get>, BatchPart),
     /// Changes of a table, each with the parameters of its response; may be empty.
-    Changes { table: String, operations: Vec<BatchOperation>, parts: Vec<Part> },
+    Changes { table: String, operations: Vec<BatchOperation>, parts: Vec<BatchPart> },
 }
 
 /// The parameters of the response to an operation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Part {
+pub(super) struct BatchPart {
     pub(super) content_id: Option<HeaderValue>,
     pub(super) level: Level,
     pub(super) prefer: Prefer,
@@ -55,9 +55,9 @@ pub(super) enum Stop {
     /// The batch is malformed.
     Whole(Fault),
     /// One of its changes is invalid.
-    Change(Fault, Part),
+    Change(Fault, BatchPart),
     /// Its query is invalid.
-    Query(Fault, Part),
+    Query(Fault, BatchPart),
 }
 
 impl From<Fault> for Stop {
@@ -68,7 +68,7 @@ impl From<Fault> for Stop {
 
 impl From<BreaksOff> for Stop {
     fn from(_: BreaksOff) -> Self {
-        refused("a boundary must stand before and behind each part").into()
+        refused("a boundary must precede and follow each part").into()
     }
 }
 
@@ -76,7 +76,7 @@ impl From<BreaksOff> for Stop {
 ///
 /// # Errors
 /// Why it is not executed.
-pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
+pub(super) fn plan(head: &RequestHead, body: &[u8]) -> Result<Plan, Stop> {
     let content_type = head.header(header::CONTENT_TYPE).unwrap_or_default();
     let boundary = multipart::boundary(content_type).ok_or_else(|| {
         let rule = "must be multipart/mixed with a boundary";
@@ -88,7 +88,7 @@ pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
         return Err(refused("a batch must be one change set, or one query").into());
     }
     if parts.surround_parts() {
-        return Err(refused("a part stands before the first boundary or behind the last").into());
+        return Err(refused("a part must not precede the first boundary or follow the last").into());
     }
     let (headers, content) = embedded::part(first)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -98,17 +98,17 @@ pub(super) fn plan(head: &Head, body: &[u8]) -> Result<Plan, Stop> {
     }
 }
 
-fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
+fn query(head: &RequestHead, content: &[u8]) -> Result<Plan, Stop> {
     let request = embedded::request(content)?;
     // Could be another part without its boundary.
     if !request.body.trim_ascii().is_empty() {
         return Err(refused("a query in a batch has no body").into());
     }
-    let asked = RequestContext::read(head, &request);
-    let part = asked.part;
-    match asked.operation {
-        Ok(Operation::Get(get)) => Ok(Plan::Query(Box::new(get), part)),
-        Ok(Operation::Change(_)) => Err(refused("changes must be in a change set").into()),
+    let parsed = PartRequest::read(head, &request);
+    let part = parsed.part;
+    match parsed.operation {
+        Ok(TableOperation::Get(get)) => Ok(Plan::Query(Box::new(get), part)),
+        Ok(TableOperation::Change(_)) => Err(refused("changes must be in a change set").into()),
         Ok(_) => {
             let message = "a batch can only query one entity by its key";
             Err(Stop::Query(Fault::new(Reason::NotImplemented, message).at(0), part))
@@ -117,22 +117,22 @@ fn query(head: &Head, content: &[u8]) -> Result<Plan, Stop> {
     }
 }
 
-fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
+fn changes(head: &RequestHead, mut parts: MultipartParts<'_>) -> Result<Plan, Stop> {
     let mut first: Option<String> = None;
     let (mut operations, mut read) = (Vec::new(), Vec::new());
     for (index, part) in parts.by_ref().enumerate() {
         let (_, content) = embedded::part(part?)?;
         let request = embedded::request(content)?;
-        let asked = RequestContext::read(head, &request);
+        let parsed = PartRequest::read(head, &request);
         if index == BATCH_OPERATIONS_MAX {
             let message =
                 "The batch request operation exceeds the maximum 100 changes per change set.";
             let fault = Fault::new(Reason::InvalidInput, message).at(index - 1);
             return Err(Stop::Change(fault, read.pop().unwrap_or_default()));
         }
-        let part = asked.part.clone();
+        let part = parsed.part.clone();
         let at = |fault: Fault| Stop::Change(fault.at(index), part.clone());
-        let (table, operation) = asked.change(request.body).map_err(at)?;
+        let (table, operation) = parsed.change(request.body).map_err(at)?;
         let table_of_all = first.get_or_insert_with(|| table.clone());
         if !table_of_all.eq_ignore_ascii_case(&table) {
             let reason = Reason::CommandsInBatchActOnDifferentPartitions;
@@ -143,33 +143,33 @@ fn changes(head: &Head, mut parts: Parts<'_>) -> Result<Plan, Stop> {
     }
     // Text around a change set could be requests with a wrong boundary.
     if !parts.are_all() {
-        return Err(refused("nothing may stand around the parts of a change set").into());
+        return Err(refused("no text may surround the parts of a change set").into());
     }
     Ok(Plan::Changes { table: first.unwrap_or_default(), operations, parts: read })
 }
 
 /// The operation of an embedded request.
-struct RequestContext {
-    operation: Result<Operation, Fault>,
+struct PartRequest {
+    operation: Result<TableOperation, Fault>,
     /// Whether it addresses the read-only replica.
     is_secondary: bool,
-    part: Part,
+    part: BatchPart,
 }
 
-impl RequestContext {
+impl PartRequest {
     /// Parses a request as if it were sent alone.
-    fn read(head: &Head, request: &embedded::Embedded<'_>) -> Self {
+    fn read(head: &RequestHead, request: &embedded::Embedded<'_>) -> Self {
         let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
         let headers = &request.headers;
         let params = Params::parse(query);
-        let place = behind_account(head, request.host, path);
-        let is_secondary = place.as_ref().is_ok_and(|(_, is_secondary)| *is_secondary);
+        let path_of_account = behind_account(head, request.host, path);
+        let is_secondary = path_of_account.as_ref().is_ok_and(|(_, is_secondary)| *is_secondary);
         let operation = params.clone().and_then(|params| {
-            let (path, _) = place?;
-            route(&Ask { method: request.method, path, params: &params, headers })
+            let (path, _) = path_of_account?;
+            route(&RouteRequest { method: request.method, path, params: &params, headers })
         });
         let params = params.unwrap_or_default();
-        let part = Part {
+        let part = BatchPart {
             content_id: headers.get(CONTENT_ID).cloned(),
             level: Level::negotiate(params.get("$format"), headers).unwrap_or_default(),
             prefer: Prefer::of(headers),
@@ -180,8 +180,10 @@ impl RequestContext {
     /// The change of a request, and its table.
     fn change(self, body: &[u8]) -> Result<(String, BatchOperation), Fault> {
         match self.operation? {
-            Operation::Change(_) if self.is_secondary => Err(read_only()),
-            Operation::Change(Change { table, verb }) => Ok((table, operation(verb, body)?)),
+            TableOperation::Change(_) if self.is_secondary => Err(read_only()),
+            TableOperation::Change(EntityChange { table, verb }) => {
+                Ok((table, operation(verb, body)?))
+            }
             _ => Err(refused("a change set can only have inserts, updates and deletes")),
         }
     }
@@ -190,12 +192,12 @@ impl RequestContext {
 /// The path of a request after the account, and whether it addresses the read-only replica. The
 /// account is parsed as in a request that is sent alone; it is optional.
 fn behind_account<'a>(
-    head: &'a Head,
+    head: &'a RequestHead,
     named: Option<&'a str>,
     path: &'a str,
 ) -> Result<(&'a str, bool), Fault> {
     let host = named.unwrap_or(&head.host);
-    let address = Address::of(path, host, Table::SERVICE).filter(|address| {
+    let address = Address::of(path, host, TableProtocol::SERVICE).filter(|address| {
         // The only segment of a path, or the first one if it is an invalid account name, is a
         // table.
         let is_account = || AccountName::parse(&address.account).is_some() && address.path != "/";

@@ -20,5 +20,5 @@ pub(crate) use {
     read::table_name_of,
     select::Select,
     wire::Unreadable,
-    write::{Place, entity_json, etag_of, table_json, tables_json},
+    write::{ResponseOrigin, entity_json, etag_of, table_json, tables_json},
 };

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 
 use super::{
-    Place, Select,
+    ResponseOrigin, Select,
     wire::Unreadable,
     write::{PAGE_END, push_entity, push_page_start},
 };
@@ -29,15 +29,15 @@ const SMALL_BYTES: usize = 16 * 1024;
 
 /// The body of a page.
 pub(crate) struct PageBody {
-    place: Place,
+    origin: ResponseOrigin,
     level: Level,
     select: Option<Select>,
     entities: vec::IntoIter<Bytes>,
-    state: State,
+    state: PageState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PageState {
     /// Nothing is rendered yet.
     Start,
     /// The next entity is the first.
@@ -52,11 +52,11 @@ impl PageBody {
     /// The page with these encoded entities.
     pub(crate) fn new(
         entities: Vec<Bytes>,
-        place: Place,
+        origin: ResponseOrigin,
         level: Level,
         select: Option<Select>,
     ) -> Self {
-        Self { place, level, select, entities: entities.into_iter(), state: State::Start }
+        Self { origin, level, select, entities: entities.into_iter(), state: PageState::Start }
     }
 
     /// The whole page if it is small.
@@ -74,19 +74,19 @@ impl PageBody {
     /// Renders until so many bytes are available or the page ends.
     fn render(&mut self, bytes: usize) -> Result<Vec<u8>, Unreadable> {
         let mut out = Vec::with_capacity(bytes.min(CHUNK_BYTES) + ROOM_BYTES);
-        if self.state == State::Start {
-            push_page_start(&mut out, &self.place, self.level, self.select.as_ref());
-            self.state = State::First;
+        if self.state == PageState::Start {
+            push_page_start(&mut out, &self.origin, self.level, self.select.as_ref());
+            self.state = PageState::First;
         }
         while out.len() < bytes {
             let Some(encoded) = self.entities.next() else {
                 out.extend_from_slice(PAGE_END);
-                self.state = State::Ended;
+                self.state = PageState::Ended;
                 break;
             };
-            out.extend_from_slice(if self.state == State::First { b"{" } else { b",{" });
-            self.state = State::Later;
-            push_entity(&mut out, &encoded, &self.place, self.level, self.select.as_ref())?;
+            out.extend_from_slice(if self.state == PageState::First { b"{" } else { b",{" });
+            self.state = PageState::Later;
+            push_entity(&mut out, &encoded, &self.origin, self.level, self.select.as_ref())?;
             out.push(b'}');
         }
         Ok(out)
@@ -101,17 +101,17 @@ impl Body for PageBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Unreadable>>> {
-        if self.state == State::Ended {
+        if self.state == PageState::Ended {
             return Poll::Ready(None);
         }
         let chunk = self.render(CHUNK_BYTES);
         if chunk.is_err() {
-            self.state = State::Ended;
+            self.state = PageState::Ended;
         }
         Poll::Ready(Some(chunk.map(|bytes| Frame::data(bytes.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.state == State::Ended
+        self.state == PageState::Ended
     }
 }

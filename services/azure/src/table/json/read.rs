@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use trestle_proto::table::v1::{Entity, Property};
 use trestle_service::fault::{Fault, Reason, quoted};
 
-use super::value;
+use super::value::{self, JsonText};
 use crate::table::path::Key;
 
 /// Most members of an entity in JSON that have a value: far more than the 252 properties and the
@@ -89,10 +89,6 @@ fn malformed(rule: &str) -> Fault {
     Fault::violation(Reason::InvalidInput, "body", format!("not a JSON object: {rule}"))
 }
 
-/// A JSON string.
-#[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
 /// The members of an entity, by what they mean.
 #[derive(Default)]
 struct Members<'a> {
@@ -125,7 +121,7 @@ impl<'de> Visitor<'de> for Collect {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut members = Members::default();
-        while let Some(Text(name)) = map.next_key()? {
+        while let Some(JsonText(name)) = map.next_key()? {
             members.add(name, map.next_value()?);
             if members.are_too_many() {
                 // The rest must still be JSON, and none of it is stored.
@@ -212,7 +208,7 @@ fn is_null(value: &RawValue) -> bool {
 
 /// The text of a string member.
 fn text_of(name: &str, value: &RawValue) -> Result<String, Fault> {
-    let text: Result<Text<'_>, _> = serde_json::from_str(value.get());
+    let text: Result<JsonText<'_>, _> = serde_json::from_str(value.get());
     let rule = "must be text";
     let text = text.map_err(|_| Fault::violation(Reason::InvalidInput, name, rule))?;
     Ok(text.0.into_owned())

@@ -228,8 +228,8 @@ fn the_name_of_a_new_table_is_parsed() {
     assert_eq!(twice, Err(Reason::DuplicatePropertiesSpecified));
 }
 
-fn place() -> Place {
-    Place {
+fn origin() -> ResponseOrigin {
+    ResponseOrigin {
         base: "https://acct.table.core.windows.net".to_owned(),
         account: "acct".to_owned(),
         table: "t1".to_owned(),
@@ -268,7 +268,7 @@ fn sample() -> Bytes {
 
 fn json(encoded: &[u8], level: Level, select: Option<&str>) -> String {
     let select = select.and_then(Select::parse);
-    let body = entity_json(encoded, &place(), level, select.as_ref()).expect("readable");
+    let body = entity_json(encoded, &origin(), level, select.as_ref()).expect("readable");
     String::from_utf8(body).expect("UTF-8")
 }
 
@@ -361,7 +361,7 @@ fn keys_in_addresses_are_escaped() {
 #[test]
 fn tables_are_written_at_each_level() {
     let base = "https://acct.table.core.windows.net";
-    let table = |level| String::from_utf8(table_json(&place(), level)).expect("UTF-8");
+    let table = |level| String::from_utf8(table_json(&origin(), level)).expect("UTF-8");
     let full = format!(
         r#""odata.type":"acct.Tables","odata.id":"{base}/Tables('t1')","odata.editLink":"Tables('t1')","#
     );
@@ -370,14 +370,14 @@ fn tables_are_written_at_each_level() {
     assert_eq!(table(Level::Minimal), format!(r#"{{{metadata}"TableName":"t1"}}"#));
     assert_eq!(table(Level::Full), format!(r#"{{{metadata}{full}"TableName":"t1"}}"#));
     let names = || ["t1", "t2"].into_iter();
-    let list = tables_json(names(), &place(), Level::Minimal);
+    let list = tables_json(names(), &origin(), Level::Minimal);
     assert_eq!(
         String::from_utf8(list).expect("UTF-8"),
         format!(
             r#"{{"odata.metadata":"{base}/$metadata#Tables","value":[{{"TableName":"t1"}},{{"TableName":"t2"}}]}}"#
         )
     );
-    assert_eq!(tables_json(std::iter::empty(), &place(), Level::None), br#"{"value":[]}"#);
+    assert_eq!(tables_json(std::iter::empty(), &origin(), Level::None), br#"{"value":[]}"#);
 }
 
 #[test]
@@ -407,7 +407,7 @@ async fn a_page_in_chunks_equals_one_at_once() {
         .map(|row| stored("p", &row.to_string(), &[("s", Kind::StringValue(large.clone()))]))
         .collect();
     let page =
-        |count: usize| PageBody::new(entities[..count].to_vec(), place(), Level::Minimal, None);
+        |count: usize| PageBody::new(entities[..count].to_vec(), origin(), Level::Minimal, None);
 
     let mut body = page(40).small().expect_err("too large to be rendered at once");
     let (mut chunks, mut all) = (0, Vec::new());
@@ -434,7 +434,7 @@ async fn a_page_in_chunks_equals_one_at_once() {
 #[test]
 fn an_invalid_entity_is_an_error() {
     for encoded in [b"\x0A\x05p".as_slice(), b"\xFF", b"\x0A\x01\xFF", b"\x0B"] {
-        assert!(entity_json(encoded, &place(), Level::Full, None).is_err(), "{encoded:?}");
+        assert!(entity_json(encoded, &origin(), Level::Full, None).is_err(), "{encoded:?}");
     }
     // A field of a later contract is ignored.
     let mut later = sample().to_vec();

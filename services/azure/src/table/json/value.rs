@@ -1,9 +1,14 @@
 //! One value of a request: its JSON text and its declared type.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use trestle_proto::table::v1::{Value, value::Kind};
 use trestle_service::edm::{self, EdmType, datetime};
 
-use super::read::Text;
+/// A JSON string.
+#[derive(Deserialize)]
+pub(super) struct JsonText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// The value of a JSON text; none for null.
 ///
@@ -35,8 +40,8 @@ pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value
 
 const NOT_TEXT: &str = "not a text that UTF-8 can carry";
 
-fn text<'a>(json: &'a str, rule: &str) -> Result<std::borrow::Cow<'a, str>, String> {
-    serde_json::from_str::<Text<'_>>(json).map(|text| text.0).map_err(|_| rule.to_owned())
+fn text<'a>(json: &'a str, rule: &str) -> Result<Cow<'a, str>, String> {
+    serde_json::from_str::<JsonText<'_>>(json).map(|text| text.0).map_err(|_| rule.to_owned())
 }
 
 /// The type in the JSON text of an annotation.

@@ -1,6 +1,6 @@
 //! Encoded entities, as in the responses of the table service, read in place.
 //!
-//! Fields may have any order, and those of a later contract are ignored.
+//! WireFields may have any order, and those of a later contract are ignored.
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 use tonic::Status;
@@ -37,7 +37,7 @@ pub(super) struct System<'a> {
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum ValueRef<'a> {
+pub(super) enum WireValue<'a> {
     String(&'a str),
     Int32(i32),
     Int64(i64),
@@ -49,7 +49,7 @@ pub(super) enum ValueRef<'a> {
     Binary(&'a [u8]),
 }
 
-/// Field numbers of `trestle.table.v1.Entity`.
+/// WireField numbers of `trestle.table.v1.Entity`.
 mod entity {
     pub(super) const PARTITION_KEY: u32 = 1;
     pub(super) const ROW_KEY: u32 = 2;
@@ -58,7 +58,7 @@ mod entity {
     pub(super) const ETAG: u32 = 5;
 }
 
-/// Field numbers of `Property`.
+/// WireField numbers of `Property`.
 mod property {
     pub(super) const NAME: u32 = 1;
     pub(super) const VALUE: u32 = 2;
@@ -67,12 +67,12 @@ mod property {
 /// Reads every field that is not a property.
 pub(super) fn system(encoded: &[u8]) -> Result<System<'_>, Unreadable> {
     let mut system = System::default();
-    for field in Fields(encoded) {
+    for field in WireFields(encoded) {
         match field? {
-            (entity::PARTITION_KEY, Field::Bytes(bytes)) => system.partition_key = text(bytes)?,
-            (entity::ROW_KEY, Field::Bytes(bytes)) => system.row_key = text(bytes)?,
-            (entity::TIMESTAMP, Field::Bytes(bytes)) => system.timestamp = time(bytes)?,
-            (entity::ETAG, Field::Bytes(bytes)) => system.etag = text(bytes)?,
+            (entity::PARTITION_KEY, WireField::Bytes(bytes)) => system.partition_key = text(bytes)?,
+            (entity::ROW_KEY, WireField::Bytes(bytes)) => system.row_key = text(bytes)?,
+            (entity::TIMESTAMP, WireField::Bytes(bytes)) => system.timestamp = time(bytes)?,
+            (entity::ETAG, WireField::Bytes(bytes)) => system.etag = text(bytes)?,
             _ => {}
         }
     }
@@ -82,41 +82,41 @@ pub(super) fn system(encoded: &[u8]) -> Result<System<'_>, Unreadable> {
 /// The properties that have a value, in their order.
 pub(super) fn properties(
     encoded: &[u8],
-) -> impl Iterator<Item = Result<(&str, ValueRef<'_>), Unreadable>> {
-    Fields(encoded).filter_map(|field| match field {
-        Ok((entity::PROPERTY, Field::Bytes(bytes))) => named(bytes).transpose(),
+) -> impl Iterator<Item = Result<(&str, WireValue<'_>), Unreadable>> {
+    WireFields(encoded).filter_map(|field| match field {
+        Ok((entity::PROPERTY, WireField::Bytes(bytes))) => named(bytes).transpose(),
         Ok(_) => None,
         Err(unreadable) => Some(Err(unreadable)),
     })
 }
 
-fn named(encoded: &[u8]) -> Result<Option<(&str, ValueRef<'_>)>, Unreadable> {
+fn named(encoded: &[u8]) -> Result<Option<(&str, WireValue<'_>)>, Unreadable> {
     let (mut name, mut found) = ("", None);
-    for field in Fields(encoded) {
+    for field in WireFields(encoded) {
         match field? {
-            (property::NAME, Field::Bytes(bytes)) => name = text(bytes)?,
-            (property::VALUE, Field::Bytes(bytes)) => found = value(bytes)?,
+            (property::NAME, WireField::Bytes(bytes)) => name = text(bytes)?,
+            (property::VALUE, WireField::Bytes(bytes)) => found = value(bytes)?,
             _ => {}
         }
     }
     Ok(found.map(|value| (name, value)))
 }
 
-fn value(encoded: &[u8]) -> Result<Option<ValueRef<'_>>, Unreadable> {
+fn value(encoded: &[u8]) -> Result<Option<WireValue<'_>>, Unreadable> {
     let mut value = None;
-    for field in Fields(encoded) {
+    for field in WireFields(encoded) {
         value = match field? {
-            (1, Field::Bytes(bytes)) => Some(ValueRef::String(text(bytes)?)),
-            (2, Field::Varint(number)) => Some(ValueRef::Int32(int32(number))),
-            (3, Field::Varint(number)) => Some(ValueRef::Int64(number.cast_signed())),
-            (4, Field::Fixed(bytes)) => Some(ValueRef::Double(f64::from_le_bytes(bytes))),
-            (5, Field::Varint(number)) => Some(ValueRef::Boolean(number != 0)),
-            (6, Field::Bytes(bytes)) => {
+            (1, WireField::Bytes(bytes)) => Some(WireValue::String(text(bytes)?)),
+            (2, WireField::Varint(number)) => Some(WireValue::Int32(int32(number))),
+            (3, WireField::Varint(number)) => Some(WireValue::Int64(number.cast_signed())),
+            (4, WireField::Fixed(bytes)) => Some(WireValue::Double(f64::from_le_bytes(bytes))),
+            (5, WireField::Varint(number)) => Some(WireValue::Boolean(number != 0)),
+            (6, WireField::Bytes(bytes)) => {
                 let (seconds, nanos) = time(bytes)?;
-                Some(ValueRef::DateTime(seconds, nanos))
+                Some(WireValue::DateTime(seconds, nanos))
             }
-            (7, Field::Bytes(bytes)) => Some(ValueRef::Guid(text(bytes)?)),
-            (8, Field::Bytes(bytes)) => Some(ValueRef::Binary(bytes)),
+            (7, WireField::Bytes(bytes)) => Some(WireValue::Guid(text(bytes)?)),
+            (8, WireField::Bytes(bytes)) => Some(WireValue::Binary(bytes)),
             _ => value,
         };
     }
@@ -125,10 +125,10 @@ fn value(encoded: &[u8]) -> Result<Option<ValueRef<'_>>, Unreadable> {
 
 fn time(encoded: &[u8]) -> Result<(i64, i32), Unreadable> {
     let (mut seconds, mut nanos) = (0, 0);
-    for field in Fields(encoded) {
+    for field in WireFields(encoded) {
         match field? {
-            (1, Field::Varint(number)) => seconds = number.cast_signed(),
-            (2, Field::Varint(number)) => nanos = int32(number),
+            (1, WireField::Varint(number)) => seconds = number.cast_signed(),
+            (2, WireField::Varint(number)) => nanos = int32(number),
             _ => {}
         }
     }
@@ -136,7 +136,7 @@ fn time(encoded: &[u8]) -> Result<(i64, i32), Unreadable> {
 }
 
 /// An int32 on the wire is its 64-bit form, sign extended.
-#[expect(clippy::cast_possible_truncation, reason = "as protobuf says: the low 32 bits")]
+#[expect(clippy::cast_possible_truncation, reason = "as protobuf defines: the low 32 bits")]
 fn int32(number: u64) -> i32 {
     number as i32
 }
@@ -146,7 +146,7 @@ fn text(bytes: &[u8]) -> Result<&str, Unreadable> {
 }
 
 /// A field of a message.
-enum Field<'a> {
+enum WireField<'a> {
     Varint(u64),
     Fixed([u8; 8]),
     Bytes(&'a [u8]),
@@ -155,29 +155,31 @@ enum Field<'a> {
 }
 
 /// The fields of a message, one after the other; ends after a malformed one.
-struct Fields<'a>(&'a [u8]);
+struct WireFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
-    fn field(&mut self) -> Result<(u32, Field<'a>), Unreadable> {
+impl<'a> WireFields<'a> {
+    fn field(&mut self) -> Result<(u32, WireField<'a>), Unreadable> {
         let (number, wire_type) = decode_key(&mut self.0).map_err(|_| Unreadable)?;
         let field = match wire_type {
-            WireType::Varint => Field::Varint(decode_varint(&mut self.0).map_err(|_| Unreadable)?),
+            WireType::Varint => {
+                WireField::Varint(decode_varint(&mut self.0).map_err(|_| Unreadable)?)
+            }
             WireType::SixtyFourBit => {
                 let (bytes, rest) = self.0.split_first_chunk().ok_or(Unreadable)?;
                 self.0 = rest;
-                Field::Fixed(*bytes)
+                WireField::Fixed(*bytes)
             }
             WireType::LengthDelimited => {
                 let len = decode_varint(&mut self.0).map_err(|_| Unreadable)?;
                 let len = usize::try_from(len).map_err(|_| Unreadable)?;
                 let (bytes, rest) = self.0.split_at_checked(len).ok_or(Unreadable)?;
                 self.0 = rest;
-                Field::Bytes(bytes)
+                WireField::Bytes(bytes)
             }
             WireType::ThirtyTwoBit => {
                 let (_, rest) = self.0.split_at_checked(4).ok_or(Unreadable)?;
                 self.0 = rest;
-                Field::Other
+                WireField::Other
             }
             WireType::StartGroup | WireType::EndGroup => return Err(Unreadable),
         };
@@ -185,8 +187,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u32, Field<'a>), Unreadable>;
+impl<'a> Iterator for WireFields<'a> {
+    type Item = Result<(u32, WireField<'a>), Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {

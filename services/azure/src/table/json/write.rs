@@ -10,7 +10,7 @@ use trestle_service::{clock::Ticks, etag::format_time};
 
 use super::{
     Select,
-    wire::{self, System, Unreadable, ValueRef},
+    wire::{self, System, Unreadable, WireValue},
 };
 use crate::table::level::Level;
 
@@ -23,7 +23,7 @@ const ESCAPE_CHUNK_BYTES: usize = 128;
 
 /// The origin of a response, for the addresses in it.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ResponseOrigin {
     /// Scheme, host, and in path style the account.
     pub(crate) base: String,
     /// The account.
@@ -56,17 +56,17 @@ pub(crate) fn etag_of(encoded: &[u8]) -> Result<&str, Unreadable> {
 /// If the encoded entity is malformed.
 pub(crate) fn entity_json(
     encoded: &[u8],
-    place: &Place,
+    origin: &ResponseOrigin,
     level: Level,
     select: Option<&Select>,
 ) -> Result<Vec<u8>, Unreadable> {
     let mut out = Vec::with_capacity(encoded.len() * 2 + 512);
     out.push(b'{');
     if level != Level::None {
-        push_metadata(&mut out, place, "/@Element", select);
+        push_metadata(&mut out, origin, "/@Element", select);
         out.push(b',');
     }
-    push_entity(&mut out, encoded, place, level, select)?;
+    push_entity(&mut out, encoded, origin, level, select)?;
     out.push(b'}');
     Ok(out)
 }
@@ -74,13 +74,13 @@ pub(crate) fn entity_json(
 /// The start of a page, before its entities.
 pub(super) fn push_page_start(
     out: &mut Vec<u8>,
-    place: &Place,
+    origin: &ResponseOrigin,
     level: Level,
     select: Option<&Select>,
 ) {
     out.push(b'{');
     if level != Level::None {
-        push_metadata(out, place, "", select);
+        push_metadata(out, origin, "", select);
         out.push(b',');
     }
     out.extend_from_slice(b"\"value\":[");
@@ -90,13 +90,13 @@ pub(super) fn push_page_start(
 pub(super) const PAGE_END: &[u8] = b"]}";
 
 /// The body that is one table.
-pub(crate) fn table_json(place: &Place, level: Level) -> Vec<u8> {
+pub(crate) fn table_json(origin: &ResponseOrigin, level: Level) -> Vec<u8> {
     let mut out = vec![b'{'];
     if level != Level::None {
-        push_name_and_json(&mut out, "odata.metadata", &metadata(place, "Tables/@Element", None));
+        push_name_and_json(&mut out, "odata.metadata", &metadata(origin, "Tables/@Element", None));
         out.push(b',');
     }
-    push_table(&mut out, place, level, &place.table);
+    push_table(&mut out, origin, level, &origin.table);
     out.push(b'}');
     out
 }
@@ -104,29 +104,29 @@ pub(crate) fn table_json(place: &Place, level: Level) -> Vec<u8> {
 /// The body that is a page of tables.
 pub(crate) fn tables_json<'a>(
     names: impl Iterator<Item = &'a str>,
-    place: &Place,
+    origin: &ResponseOrigin,
     level: Level,
 ) -> Vec<u8> {
     let mut out = vec![b'{'];
     if level != Level::None {
-        push_name_and_json(&mut out, "odata.metadata", &metadata(place, "Tables", None));
+        push_name_and_json(&mut out, "odata.metadata", &metadata(origin, "Tables", None));
         out.push(b',');
     }
     out.extend_from_slice(b"\"value\":[");
     for (at, name) in names.enumerate() {
         out.extend_from_slice(if at == 0 { b"{" } else { b",{" });
-        push_table(&mut out, place, level, name);
+        push_table(&mut out, origin, level, name);
         out.push(b'}');
     }
     out.extend_from_slice(PAGE_END);
     out
 }
 
-fn push_table(out: &mut Vec<u8>, place: &Place, level: Level, name: &str) {
+fn push_table(out: &mut Vec<u8>, origin: &ResponseOrigin, level: Level, name: &str) {
     if level == Level::Full {
-        push_name_and_json(out, "odata.type", &format!("{}.Tables", place.account));
+        push_name_and_json(out, "odata.type", &format!("{}.Tables", origin.account));
         out.push(b',');
-        push_name_and_json(out, "odata.id", &format!("{}/Tables('{name}')", place.base));
+        push_name_and_json(out, "odata.id", &format!("{}/Tables('{name}')", origin.base));
         out.push(b',');
         push_name_and_json(out, "odata.editLink", &format!("Tables('{name}')"));
         out.push(b',');
@@ -134,26 +134,26 @@ fn push_table(out: &mut Vec<u8>, place: &Place, level: Level, name: &str) {
     push_name_and_json(out, "TableName", name);
 }
 
-fn metadata(place: &Place, of: &str, select: Option<&Select>) -> String {
+fn metadata(origin: &ResponseOrigin, of: &str, select: Option<&Select>) -> String {
     let suffix = select.map(|select| format!("&$select={}", select.text())).unwrap_or_default();
-    format!("{}/$metadata#{of}{suffix}", place.base)
+    format!("{}/$metadata#{of}{suffix}", origin.base)
 }
 
-fn push_metadata(out: &mut Vec<u8>, place: &Place, of: &str, select: Option<&Select>) {
-    let of = format!("{}{of}", place.table);
-    push_name_and_json(out, "odata.metadata", &metadata(place, &of, select));
+fn push_metadata(out: &mut Vec<u8>, origin: &ResponseOrigin, of: &str, select: Option<&Select>) {
+    let of = format!("{}{of}", origin.table);
+    push_name_and_json(out, "odata.metadata", &metadata(origin, &of, select));
 }
 
 /// The members of an entity, without the braces around them.
 pub(super) fn push_entity(
     out: &mut Vec<u8>,
     encoded: &[u8],
-    place: &Place,
+    origin: &ResponseOrigin,
     level: Level,
     select: Option<&Select>,
 ) -> Result<(), Unreadable> {
     let system = wire::system(encoded)?;
-    push_control(out, &system, place, level);
+    push_control(out, &system, origin, level);
     push_system(out, &system, level, select);
     match select {
         None => {
@@ -171,16 +171,16 @@ pub(super) fn push_entity(
     Ok(())
 }
 
-fn push_control(out: &mut Vec<u8>, system: &System<'_>, place: &Place, level: Level) {
+fn push_control(out: &mut Vec<u8>, system: &System<'_>, origin: &ResponseOrigin, level: Level) {
     if level == Level::None {
         return;
     }
     let full = (level == Level::Full)
-        .then(|| entity_path(&place.table, system.partition_key, system.row_key));
+        .then(|| entity_path(&origin.table, system.partition_key, system.row_key));
     if let Some(path) = &full {
-        push_name_and_json(out, "odata.type", &format!("{}.{}", place.account, place.table));
+        push_name_and_json(out, "odata.type", &format!("{}.{}", origin.account, origin.table));
         out.push(b',');
-        push_name_and_json(out, "odata.id", &format!("{}/{path}", place.base));
+        push_name_and_json(out, "odata.id", &format!("{}/{path}", origin.base));
         out.push(b',');
     }
     push_name_and_json(out, "odata.etag", system.etag);
@@ -241,7 +241,7 @@ fn push_null(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(b":null,");
 }
 
-fn push_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>, level: Level) {
+fn push_property(out: &mut Vec<u8>, name: &str, value: WireValue<'_>, level: Level) {
     if let (Some(edm), true) = (annotation(value), level != Level::None) {
         // A reader would not match the type of an escaped name: the suffix goes inside.
         push_text(out, name);
@@ -257,36 +257,37 @@ fn push_property(out: &mut Vec<u8>, name: &str, value: ValueRef<'_>, level: Leve
 }
 
 /// The type that a reader cannot infer from the value.
-fn annotation(value: ValueRef<'_>) -> Option<&'static str> {
+fn annotation(value: WireValue<'_>) -> Option<&'static str> {
     match value {
-        ValueRef::Int64(_) => Some("Edm.Int64"),
-        ValueRef::DateTime(..) => Some("Edm.DateTime"),
-        ValueRef::Guid(_) => Some("Edm.Guid"),
-        ValueRef::Binary(_) => Some("Edm.Binary"),
-        ValueRef::Double(number) if !number.is_finite() => Some("Edm.Double"),
-        ValueRef::String(_) | ValueRef::Int32(_) | ValueRef::Double(_) | ValueRef::Boolean(_) => {
-            None
-        }
+        WireValue::Int64(_) => Some("Edm.Int64"),
+        WireValue::DateTime(..) => Some("Edm.DateTime"),
+        WireValue::Guid(_) => Some("Edm.Guid"),
+        WireValue::Binary(_) => Some("Edm.Binary"),
+        WireValue::Double(number) if !number.is_finite() => Some("Edm.Double"),
+        WireValue::String(_)
+        | WireValue::Int32(_)
+        | WireValue::Double(_)
+        | WireValue::Boolean(_) => None,
     }
 }
 
-fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
+fn push_value(out: &mut Vec<u8>, value: WireValue<'_>) {
     match value {
-        ValueRef::String(text) | ValueRef::Guid(text) => push_text(out, text),
-        ValueRef::Int32(number) => push_json(out, &number),
-        ValueRef::Boolean(truth) => push_json(out, &truth),
-        ValueRef::Int64(number) => {
+        WireValue::String(text) | WireValue::Guid(text) => push_text(out, text),
+        WireValue::Int32(number) => push_json(out, &number),
+        WireValue::Boolean(truth) => push_json(out, &truth),
+        WireValue::Int64(number) => {
             out.push(b'"');
             push_json(out, &number);
             out.push(b'"');
         }
-        ValueRef::Double(number) if number.is_nan() => push_json(out, "NaN"),
-        ValueRef::Double(f64::INFINITY) => push_json(out, "Infinity"),
-        ValueRef::Double(f64::NEG_INFINITY) => push_json(out, "-Infinity"),
+        WireValue::Double(number) if number.is_nan() => push_json(out, "NaN"),
+        WireValue::Double(f64::INFINITY) => push_json(out, "Infinity"),
+        WireValue::Double(f64::NEG_INFINITY) => push_json(out, "-Infinity"),
         // Always written with a point or an exponent.
-        ValueRef::Double(number) => push_json(out, &number),
-        ValueRef::DateTime(seconds, nanos) => push_time(out, (seconds, nanos)),
-        ValueRef::Binary(bytes) => {
+        WireValue::Double(number) => push_json(out, &number),
+        WireValue::DateTime(seconds, nanos) => push_time(out, (seconds, nanos)),
+        WireValue::Binary(bytes) => {
             out.push(b'"');
             write_all(out, format_args!("{}", Base64Display::new(bytes, &STANDARD)));
             out.push(b'"');

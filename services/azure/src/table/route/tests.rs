@@ -5,19 +5,24 @@ use http::HeaderValue;
 use super::*;
 
 /// The operation of a request with these headers.
-fn ask(method: &str, target: &str, headers: &[(&'static str, &str)]) -> Result<Operation, Reason> {
+fn route_of(
+    method: &str,
+    target: &str,
+    headers: &[(&'static str, &str)],
+) -> Result<TableOperation, Reason> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
     }
     let params = Params::parse(query).expect("a query");
-    route(&Ask { method, path, params: &params, headers: &map }).map_err(|fault| fault.reason)
+    route(&RouteRequest { method, path, params: &params, headers: &map })
+        .map_err(|fault| fault.reason)
 }
 
 fn verb(method: &str, headers: &[(&'static str, &str)]) -> Result<Verb, Reason> {
-    match ask(method, ENTITY, headers)? {
-        Operation::Change(Change { verb, .. }) => Ok(verb),
+    match route_of(method, ENTITY, headers)? {
+        TableOperation::Change(EntityChange { verb, .. }) => Ok(verb),
         other => panic!("not a change: {other:?}"),
     }
 }
@@ -49,7 +54,7 @@ fn every_operation_becomes_its_own_call() {
         ("GET", "/?restype=service&comp=stats", "GetServiceStats", true),
         ("POST", "/$batch", "ExecuteBatch", true),
     ] {
-        let operation = ask(method, target, &[]).expect(target);
+        let operation = route_of(method, target, &[]).expect(target);
         let path: &'static str = operation.target().path;
         assert_eq!(path.rsplit('/').next(), Some(call), "{method} {target}");
         assert_eq!(operation.target().reads, reads, "{method} {target}");
@@ -86,7 +91,7 @@ fn the_condition_distinguishes_an_update_from_an_upsert_and_a_delete_needs_one()
             assert_eq!(verb(method, &headers), Err(Reason::InvalidInput), "{headers:?}");
         }
     }
-    let inserted = ask("POST", "/tab", &[("if-match", "nonsense")]);
+    let inserted = route_of("POST", "/tab", &[("if-match", "nonsense")]);
     assert!(inserted.is_ok(), "an insert has no condition");
 }
 
@@ -107,7 +112,7 @@ fn a_verb_may_be_tunnelled_through_a_post() {
             Reason::XMethodIncorrectCount,
         ),
     ] {
-        assert_eq!(ask(method, ENTITY, &headers), Err(reason), "{headers:?}");
+        assert_eq!(route_of(method, ENTITY, &headers), Err(reason), "{headers:?}");
     }
 }
 
@@ -131,11 +136,12 @@ fn rejects_invalid_verbs_and_addresses() {
         ("GET", "/tab?$top=1001", Reason::InvalidInput),
         ("GET", "/tab?NextPartitionKey=x", Reason::InvalidQueryParameterValue),
     ] {
-        assert_eq!(ask(method, target, &[]), Err(reason), "{method} {target}");
+        assert_eq!(route_of(method, target, &[]), Err(reason), "{method} {target}");
     }
-    let atom = ask("GET", "/tab", &[("accept", "application/atom+xml")]);
+    let atom = route_of("GET", "/tab", &[("accept", "application/atom+xml")]);
     assert_eq!(atom, Err(Reason::AtomFormatNotSupported));
-    let format = ask("GET", "/tab?$format=application/json", &[("accept", "application/atom+xml")]);
+    let format =
+        route_of("GET", "/tab?$format=application/json", &[("accept", "application/atom+xml")]);
     assert!(format.is_ok(), "the parameter counts");
 }
 
@@ -147,8 +153,8 @@ fn the_preference_of_an_insert_is_parsed() {
         ("respond-async, Return-No-Content", Prefer::NoContent),
         ("other", Prefer::Unsaid),
     ] {
-        let Ok(Operation::Change(Change { verb: Verb::Insert { prefer, .. }, .. })) =
-            ask("POST", "/tab", &[("prefer", value)])
+        let Ok(TableOperation::Change(EntityChange { verb: Verb::Insert { prefer, .. }, .. })) =
+            route_of("POST", "/tab", &[("prefer", value)])
         else {
             panic!("an insert")
         };

@@ -10,7 +10,10 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{
+    HeaderValue, Method, Request, StatusCode, Uri,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH},
+};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
@@ -18,7 +21,10 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use trestle_identity::shared_key::{Scheme, queue, table};
+use trestle_identity::{
+    shared_key::{Scheme, SignedRequest},
+    spec::{QUEUE, TABLE},
+};
 use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::connection::{AzureAuthority, AzureConnection};
@@ -72,29 +78,23 @@ impl AzureRequest {
 }
 
 /// An answer of success.
-#[derive(Debug)]
-pub(super) struct AzureAnswer {
-    headers: HeaderMap,
-    pub(super) body: Bytes,
-}
+pub(super) type AzureAnswer = http::Response<Bytes>;
 
-impl AzureAnswer {
-    /// A header in text.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
+/// A header in text.
+pub(super) fn header<'a>(answer: &'a AzureAnswer, name: &str) -> Option<&'a str> {
+    answer.headers().get(name)?.to_str().ok()
 }
 
 /// A request that failed.
 #[derive(Debug)]
-pub(super) enum HttpFailure {
+pub(super) enum HttpError {
     /// The response is an error.
     Refused { status: StatusCode, code: String },
     /// No valid response arrived.
     Unreachable(String),
 }
 
-impl HttpFailure {
+impl HttpError {
     /// The error of the command; `what` was requested.
     pub(super) fn of(self, what: &str) -> CliError {
         match self {
@@ -110,7 +110,7 @@ impl HttpFailure {
     }
 }
 
-impl Temporary for HttpFailure {
+impl Temporary for HttpError {
     fn is_temporary(&self) -> bool {
         let (busy, slow) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT);
         match self {
@@ -160,32 +160,29 @@ impl Http {
     }
 
     /// As [`Self::send`], with the failure itself.
-    pub(super) async fn try_send(
-        &self,
-        request: &AzureRequest,
-    ) -> Result<AzureAnswer, HttpFailure> {
+    pub(super) async fn try_send(&self, request: &AzureRequest) -> Result<AzureAnswer, HttpError> {
         repeated(async || self.send_once(request).await).await
     }
 
-    async fn send_once(&self, request: &AzureRequest) -> Result<AzureAnswer, HttpFailure> {
-        let unreachable = |why: &str| HttpFailure::Unreachable(why.to_owned());
+    async fn send_once(&self, request: &AzureRequest) -> Result<AzureAnswer, HttpError> {
+        let unreachable = |why: &str| HttpError::Unreachable(why.to_owned());
         let request = self.signed(request);
         let request = request.ok_or_else(|| unreachable("the address is too long or malformed"))?;
         let answered = tokio::time::timeout(ANSWER_WITHIN, async {
             let answer = self.client.request(request).await.map_err(|error| innermost(&error))?;
             let (parts, body) = answer.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            Ok((parts, body.map_err(|error| innermost(error.as_ref()))?.to_bytes()))
+            let body = body.map_err(|error| innermost(error.as_ref()))?.to_bytes();
+            Ok(AzureAnswer::from_parts(parts, body))
         });
         let answered = answered.await.map_err(|_| unreachable("no answer in time"))?;
-        let (parts, body) = answered.map_err(HttpFailure::Unreachable)?;
-        let answer = AzureAnswer { headers: parts.headers, body };
-        if parts.status.is_success() {
+        let answer = answered.map_err(HttpError::Unreachable)?;
+        if answer.status().is_success() {
             return Ok(answer);
         }
-        let code = answer.header("x-ms-error-code").map(str::to_owned);
-        let code = code.unwrap_or_else(|| code_in(&answer.body));
-        Err(HttpFailure::Refused { status: parts.status, code })
+        let code = header(&answer, "x-ms-error-code").map(str::to_owned);
+        let code = code.unwrap_or_else(|| code_in(answer.body()));
+        Err(HttpError::Refused { status: answer.status(), code })
     }
 
     /// The request, signed for now.
@@ -212,37 +209,27 @@ impl Http {
         let date = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
         headers.insert("x-ms-version", HeaderValue::from_static(VERSION));
         headers.insert("x-ms-date", HeaderValue::from_str(&date).ok()?);
-        headers.insert(header::ACCEPT, HeaderValue::from_static(options.accept));
+        headers.insert(ACCEPT, HeaderValue::from_static(options.accept));
         if options.method == Method::PUT {
             // The client omits the length of an empty body.
-            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         if options.service == Service::Tables {
             headers.insert("DataServiceVersion", HeaderValue::from_static("3.0;NetFx"));
         }
         if let AzureAuthority::Key(key) = authority {
-            let method = options.method.as_str();
-            let signature = match options.service {
-                Service::Tables => table::Signed {
-                    scheme: Scheme::Full,
-                    method,
-                    content_md5: "",
-                    content_type: "",
-                    date: &date,
-                    path: uri.path(),
-                    comp: options.query.split('&').find_map(|field| field.strip_prefix("comp=")),
-                }
-                .sign(account, key),
-                Service::Queues => {
-                    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
-                    queue::Signed { scheme: Scheme::Full, method, headers, path, query }
-                        .sign(account, key)
-                }
+            let service = match options.service {
+                Service::Tables => &TABLE,
+                Service::Queues => &QUEUE,
             };
+            let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+            let (scheme, method) = (Scheme::Full, options.method.as_str());
+            let signed = SignedRequest { service, scheme, method, headers, path, query };
+            let signature = signed.sign(account, key);
             let value = format!("SharedKey {account}:{}", STANDARD.encode(signature));
             let mut value = HeaderValue::from_str(&value).ok()?;
             value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
+            headers.insert(AUTHORIZATION, value);
         }
         *request.uri_mut() = uri;
         Some(request)

@@ -37,7 +37,7 @@ pub(super) async fn read(
         AzureAuthority::Key(_) => {
             let request = AzureRequest::get(service, path, "comp=acl".to_owned());
             let answer = http.send(&request, &format!("policies of {whose}")).await?;
-            xml::parse(&answer.body).and_then(|read: Identifiers| policies(read.policies))
+            xml::parse(answer.body()).and_then(|read: Identifiers| policies(read.policies))
         }
     };
     Ok(read.unwrap_or_else(|why| {

@@ -9,13 +9,13 @@ use trestle_proto::queue::v1::outgoing_message::Body;
 use trestle_service::clock::Ticks;
 
 use super::{
-    http::{AzureAnswer, AzureRequest, Http, HttpFailure, Service, encoded},
+    http::{AzureAnswer, AzureRequest, Http, HttpError, Service, encoded, header},
     policies, xml,
 };
 use crate::{
     errors::CliError,
     migrate::{
-        args::Messages,
+        args::QueueMode,
         plan::{ImportPlan, PlannedQueue},
         progress::{ReceivedMessage, Tracker},
         queues::{self, SourceMessage, TargetQueues},
@@ -95,7 +95,7 @@ impl MessageElement {
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(answer: &AzureAnswer, what: &str) -> Result<T, CliError> {
-    xml::parse(&answer.body).map_err(|why| {
+    xml::parse(answer.body()).map_err(|why| {
         let text = format!("the source answers {what} with XML that {why}");
         CliError::Source { text, busy: false }
     })
@@ -126,10 +126,10 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
 /// Copies the messages of a queue, as many as the mode permits.
 pub(super) async fn copy(
     http: &Http,
-    mut queues: TargetQueues,
+    queues: TargetQueues<'_>,
     tracker: &Arc<Tracker>,
     name: String,
-    messages: Messages,
+    messages: QueueMode,
 ) -> Result<(), CliError> {
     let is_open =
         tracker.read(|progress| progress.queues.get(&name).is_some_and(|queue| !queue.complete));
@@ -138,18 +138,18 @@ pub(super) async fn copy(
     }
     let source = SourceQueue { http, path: format!("/{}", encoded(&name)), name };
     match messages {
-        Messages::Peek => source.peek(&mut queues, tracker).await?,
-        Messages::Receive => source.receive(&mut queues, tracker).await?,
-        Messages::Skip => {}
+        QueueMode::Peek => source.peek(&queues, tracker).await?,
+        QueueMode::Receive => source.receive(&queues, tracker).await?,
+        QueueMode::Skip => {}
     }
     let total = source.count().await?;
     tracker.change(|progress| {
         let Some(queue) = progress.queues.get_mut(&source.name) else { return };
         queue.remaining = match messages {
             // Peeked messages remain in the source.
-            Messages::Peek => total.saturating_sub(queue.read),
-            Messages::Receive => total,
-            Messages::Skip => 0,
+            QueueMode::Peek => total.saturating_sub(queue.read),
+            QueueMode::Receive => total,
+            QueueMode::Skip => 0,
         };
         queue.complete = true;
     });
@@ -169,7 +169,7 @@ impl SourceQueue<'_> {
         let (path, query) = (self.path.clone(), "comp=metadata".to_owned());
         let request = AzureRequest::get(Service::Queues, path, query);
         let answer = self.http.send(&request, &queues::whose(&self.name)).await?;
-        let count = answer.header("x-ms-approximate-messages-count");
+        let count = header(&answer, "x-ms-approximate-messages-count");
         Ok(count.and_then(|count| count.parse().ok()).unwrap_or_default())
     }
 
@@ -183,7 +183,7 @@ impl SourceQueue<'_> {
     /// Copies the messages that can be read without receiving them.
     async fn peek(
         &self,
-        queues: &mut TargetQueues,
+        queues: &TargetQueues<'_>,
         tracker: &Arc<Tracker>,
     ) -> Result<(), CliError> {
         let found = self.messages(format!("peekonly=true&numofmessages={AT_A_TIME}")).await?;
@@ -197,7 +197,7 @@ impl SourceQueue<'_> {
     /// Moves every message that can be received; it is deleted in the source once it is sent and recorded.
     async fn receive(
         &self,
-        queues: &mut TargetQueues,
+        queues: &TargetQueues<'_>,
         tracker: &Arc<Tracker>,
     ) -> Result<(), CliError> {
         self.release(tracker).await?;
@@ -265,8 +265,8 @@ impl SourceQueue<'_> {
         match self.http.try_send(&request).await {
             Ok(_) => Ok(()),
             // It was deleted, maybe by a try without a response, or another client received it.
-            Err(HttpFailure::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(()),
-            Err(HttpFailure::Refused { code, .. }) if code == "PopReceiptMismatch" => Ok(()),
+            Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(()),
+            Err(HttpError::Refused { code, .. }) if code == "PopReceiptMismatch" => Ok(()),
             Err(failure) => Err(failure.of(&format!("a message in queue `{}`", self.name))),
         }
     }

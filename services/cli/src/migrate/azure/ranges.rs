@@ -15,28 +15,26 @@ const PREFIXES_MIN: usize = 4;
 const QUERIES_MAX: usize = 160;
 /// The characters of bounds: every source compares and quotes them alike; ascending.
 const PLAIN: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-/// Sorts after all of those.
-const AFTER_PLAIN: char = '~';
 
 /// The first partition key of a table from a text on.
-pub(super) trait Keys {
+pub(super) trait KeySource {
     /// See the trait; none where there is no such key.
     async fn first_from(&self, text: &str) -> Result<Option<String>, CliError>;
 }
 
-/// Bounds between ranges of a table with this first partition key, rising; none for a table that cannot be divided.
-pub(super) async fn bounds(keys: &impl Keys, first: &str) -> Result<Vec<String>, CliError> {
+/// Bounds between ranges of a table, rising; none for a table that cannot be divided.
+pub(super) async fn bounds(keys: &impl KeySource) -> Result<Vec<String>, CliError> {
     let mut search = Search { keys, left: QUERIES_MAX };
-    let shared = search.shared(first).await?;
-    let mut found = search.prefixes(&shared).await?;
-    if found.len() < PREFIXES_MIN {
+    let mut found = search.prefixes("").await?;
+    while found.len() < PREFIXES_MIN {
         let mut longer = Vec::new();
         for prefix in &found {
             longer.extend(search.prefixes(prefix).await?);
         }
-        if longer.len() > found.len() {
-            found = longer;
+        if longer.is_empty() || longer.len() < found.len() {
+            break;
         }
+        found = longer;
     }
     let wanted = found.len().min(RANGES_MAX);
     let bounds = (1..wanted).filter_map(|at| found.get(at.saturating_mul(found.len()) / wanted));
@@ -49,29 +47,12 @@ struct Search<'a, K> {
     left: usize,
 }
 
-impl<K: Keys> Search<'_, K> {
+impl<K: KeySource> Search<'_, K> {
     /// Also none if no query remains.
     async fn first_from(&mut self, text: &str) -> Result<Option<String>, CliError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         self.keys.first_from(text).await
-    }
-
-    /// The common prefix of all keys, up to its first special character.
-    async fn shared(&mut self, first: &str) -> Result<String, CliError> {
-        let is_plain = |c: &char| PLAIN.contains(*c);
-        let plain: Vec<char> = first.chars().take_while(is_plain).collect();
-        // All keys share the first `all` characters of the first key, and not the first `some`.
-        let (mut all, mut some) = (0, plain.len().saturating_add(1));
-        while some.saturating_sub(all) > 1 {
-            let middle = all.midpoint(some);
-            let after: String = plain.iter().take(middle).chain([&AFTER_PLAIN]).collect();
-            match self.first_from(&after).await? {
-                Some(_) => some = middle,
-                None => all = middle,
-            }
-        }
-        Ok(plain.iter().take(all).collect())
     }
 
     /// The texts that are longer than `shared` by a plain character, and that keys begin with.

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 
 use super::{
-    http::{AzureAnswer, AzureRequest, Http, Service, encoded},
+    http::{AzureAnswer, AzureRequest, Http, Service, encoded, header},
     policies,
-    ranges::{self, Keys},
+    ranges::{self, KeySource},
 };
 use crate::{
     client::Session,
@@ -18,9 +17,8 @@ use crate::{
     migrate::{
         plan::{ImportPlan, PlannedTable},
         progress::{PartitionRange, SourcePosition, Tracker},
-        tables::{self, Chunk, TableBatch},
+        tables::{self, ChunkSender, TableBatch},
     },
-    upload::AHEAD_MAX,
 };
 
 const NAMES_ONLY: &str = "application/json;odata=nometadata";
@@ -63,7 +61,7 @@ fn get(path: String, query: String, accept: &'static str) -> AzureRequest {
 }
 
 fn parsed<'a, T: Deserialize<'a>>(answer: &'a AzureAnswer, what: &str) -> Result<T, CliError> {
-    serde_json::from_slice(&answer.body).map_err(|error| {
+    serde_json::from_slice(answer.body()).map_err(|error| {
         let text = format!("the source answers {what} with unexpected JSON: {error}");
         CliError::Source { text, busy: false }
     })
@@ -80,7 +78,7 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
             let policies = policies::read(http, Service::Tables, path, &whose, plan).await?;
             plan.tables.push(PlannedTable { name, policies });
         }
-        match answer.header("x-ms-continuation-NextTableName") {
+        match header(&answer, "x-ms-continuation-NextTableName") {
             Some(continuation) => next = format!("&NextTableName={}", encoded(continuation)),
             None => return Ok(()),
         }
@@ -124,7 +122,7 @@ pub(super) async fn parts(
 async fn bounds(http: &Http, name: &str) -> Result<Vec<String>, CliError> {
     let table = SourceTable { http, name };
     match table.keys(format!("$top={PAGE}")).await? {
-        (Some(first), SourcePosition::Page { .. }) => ranges::bounds(&table, &first).await,
+        (_, SourcePosition::Page { .. }) => ranges::bounds(&table).await,
         _ => Ok(Vec::new()),
     }
 }
@@ -154,7 +152,7 @@ impl SourceTable<'_> {
     }
 }
 
-impl Keys for SourceTable<'_> {
+impl KeySource for SourceTable<'_> {
     async fn first_from(&self, text: &str) -> Result<Option<String>, CliError> {
         let filter = within(Some(text), None);
         let mut position = None;
@@ -194,7 +192,7 @@ fn continued(position: Option<&SourcePosition>) -> String {
 
 /// Where a query continues after a page.
 fn next(answer: &AzureAnswer) -> SourcePosition {
-    let continuation = |name| answer.header(name).map(str::to_owned);
+    let continuation = |name| header(answer, name).map(str::to_owned);
     match continuation("x-ms-continuation-NextPartitionKey") {
         Some(partition) => {
             SourcePosition::Page { partition, row: continuation("x-ms-continuation-NextRowKey") }
@@ -219,26 +217,16 @@ pub(super) async fn copy(
         }
         None => (String::new(), table.position),
     };
-    let (sender, chunks) = mpsc::channel(AHEAD_MAX);
-    let filling = tables::fill(session, tracker, name.clone(), range, chunks);
-    let reading = async {
-        // Dropping the sender ends the upload.
-        let sender = sender;
-        let table = SourceTable { http, name: &name };
-        if let Err(error) = read(&table, &filter, position, &sender).await {
-            // A closed receiver means that the writer failed, which reports its error.
-            let _ = sender.send(Err(error)).await;
-        }
-    };
-    let (filled, ()) = tokio::join!(filling, reading);
-    filled
+    let table = SourceTable { http, name: &name };
+    let read = async |chunks| read(&table, &filter, position, &chunks).await;
+    tables::fill(session, tracker, &name, range, read).await
 }
 
 async fn read(
     table: &SourceTable<'_>,
     filter: &str,
     mut position: Option<SourcePosition>,
-    chunks: &mpsc::Sender<Result<Chunk, CliError>>,
+    chunks: &ChunkSender,
 ) -> Result<(), CliError> {
     let mut batch = TableBatch::default();
     while position != Some(SourcePosition::End) {
@@ -248,16 +236,12 @@ async fn read(
         for json in page.value {
             let entity = entity_json::parse(json.get().as_bytes());
             let entity = entity.map_err(|error| (key_of(json.get()), error.to_string()));
-            if let Some(chunk) = batch.add(entity, None)
-                && chunks.send(Ok(chunk)).await.is_err()
-            {
-                return Ok(());
+            if let Some(chunk) = batch.add(entity, None) {
+                chunks.send(chunk).await?;
             }
         }
         let end = next(&answer);
-        if chunks.send(Ok(batch.finish(end.clone()))).await.is_err() {
-            return Ok(());
-        }
+        chunks.send(batch.finish(end.clone())).await?;
         position = Some(end);
     }
     Ok(())

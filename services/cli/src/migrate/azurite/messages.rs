@@ -1,17 +1,10 @@
 //! Messages of a workspace, from its database to their queues.
 
-use std::{collections::HashMap, sync::Arc};
-
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::JoinSet,
-};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use super::{
-    closed,
     documents::MessageDocument,
-    ended, loki,
-    texts::Texts,
+    loki, texts,
     workspace::{MESSAGES, Workspace},
 };
 use crate::{
@@ -22,140 +15,87 @@ use crate::{
     },
 };
 
-/// Most messages that were read and wait to be passed to their queue.
-const AHEAD_MAX: usize = 64;
-/// Most bytes of messages in flight, of all queues together.
-const BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most bytes of messages that wait until the batch of their queue is full, of all queues together.
+const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The approximate memory of a message besides its body.
 const MESSAGE_BYTES: usize = 256;
 
-/// Copies the messages of every queue that is in the progress.
+/// Messages of one queue to send together.
+#[derive(Default)]
+struct MessageBatch {
+    messages: Vec<SourceMessage>,
+    bytes: usize,
+}
+
+/// Copies the messages of every queue that is in the progress, in batches.
 pub(super) async fn copy(
     workspace: &Workspace,
     account: &str,
-    queues: TargetQueues,
+    queues: TargetQueues<'_>,
     tracker: &Arc<Tracker>,
 ) -> Result<(), CliError> {
-    let Some(path) = workspace.queues.clone() else { return Ok(()) };
-    let (sender, mut messages) = mpsc::channel(AHEAD_MAX);
-    let mut reader = MessageReader {
-        account: account.to_owned(),
-        texts: Texts::new(workspace.texts()),
-        tracker: Arc::clone(tracker),
-        done: tracker.read(|progress| {
-            progress.queues.iter().map(|(name, queue)| (name.clone(), queue.position)).collect()
-        }),
-        messages: sender,
-    };
-    let reading = tokio::task::spawn_blocking(move || loki::read(&path, &mut reader));
-    let room = Arc::new(Semaphore::new(BYTES_MAX));
-    let mut senders: HashMap<String, mpsc::UnboundedSender<Item>> = HashMap::new();
-    let mut sending: JoinSet<Result<(), CliError>> = JoinSet::new();
-    while let Some((queue, message)) = messages.recv().await {
-        let size = u32::try_from(message.len().saturating_add(MESSAGE_BYTES)).unwrap_or(u32::MAX);
-        let permit = tokio::select! {
-            permit = Arc::clone(&room).acquire_many_owned(size) => permit.map_err(|_| closed())?,
-            // A task ends before its last message only if it fails.
-            Some(sent) = sending.join_next() => return sent.map_err(|error| ended(&error))?.and(Err(closed())),
-        };
-        let sender = senders.entry(queue.clone()).or_insert_with(|| {
-            let (sender, items) = mpsc::unbounded_channel();
-            sending.spawn(send(queues.clone(), Arc::clone(tracker), queue, items));
-            sender
-        });
-        if sender.send(Item { message, room: permit }).is_err() {
-            break;
-        }
-    }
-    drop(senders);
-    drop(messages);
-    while let Some(sent) = sending.join_next().await {
-        sent.map_err(|error| ended(&error))??;
-    }
-    reading.await.map_err(|error| ended(&error))?
-}
-
-/// A message, with its share of the memory.
-struct Item {
-    message: SourceMessage,
-    room: OwnedSemaphorePermit,
-}
-
-/// Sends the messages of one queue, as many at a time as are available.
-async fn send(
-    mut queues: TargetQueues,
-    tracker: Arc<Tracker>,
-    queue: String,
-    mut items: mpsc::UnboundedReceiver<Item>,
-) -> Result<(), CliError> {
-    while let Some(item) = items.recv().await {
-        let mut bytes = item.message.len();
-        let (mut batch, mut held) = (vec![item.message], vec![item.room]);
-        while batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
-            let Ok(next) = items.try_recv() else { break };
-            bytes = bytes.saturating_add(next.message.len());
-            batch.push(next.message);
-            held.push(next.room);
-        }
-        queues.send(&tracker, &queue, batch, false).await?;
-    }
-    Ok(())
-}
-
-/// Passes messages to the tasks that send them.
-struct MessageReader {
-    account: String,
-    texts: Texts,
-    tracker: Arc<Tracker>,
-    /// Up to where the messages of each queue are copied.
-    done: HashMap<String, u64>,
-    messages: mpsc::Sender<(String, SourceMessage)>,
-}
-
-impl MessageReader {
-    fn message(&mut self, document: &MessageDocument, number: u64) -> SourceMessage {
-        let expires = document.expires();
-        let body = match &expires {
-            Ok(_) => self.texts.read(&document.persistency),
-            Err(why) => Err(why.clone()),
-        };
-        SourceMessage {
-            id: document.message_id.clone(),
-            position: number,
-            body,
-            visible: document.visible(),
-            expires: expires.unwrap_or_default(),
-            dequeue_count: document.dequeue_count,
-        }
-    }
-}
-
-impl loki::DatabaseReader for MessageReader {
-    fn select(&mut self, collection: &str) -> Option<u64> {
-        (collection == MESSAGES).then_some(0)
-    }
-
-    fn document(&mut self, _: &str, number: u64, json: &str) -> Result<(), CliError> {
+    let Some(path) = &workspace.queues else { return Ok(()) };
+    let text = loki::read(path).await?;
+    let database = loki::parse(&text, path)?;
+    let directory = workspace.texts();
+    // Up to where the messages of each queue are copied.
+    let done: HashMap<String, u64> = tracker.read(|progress| {
+        progress.queues.iter().map(|(name, queue)| (name.clone(), queue.position)).collect()
+    });
+    let (mut batches, mut waiting) = (HashMap::<String, MessageBatch>::new(), 0);
+    let messages = database.collections.iter().filter(|collection| collection.name == MESSAGES);
+    for (number, json) in messages.flat_map(|collection| collection.documents(0)) {
+        tracker.bar.inc(u64::try_from(json.len()).unwrap_or_default());
         let document: MessageDocument = match serde_json::from_str(json) {
             Ok(document) => document,
             Err(error) => {
                 let (whose, which) = ("messages".to_owned(), format!("document {number}"));
                 let why = format!("is not a message: {error}");
-                self.tracker.change(|progress| progress.skip(Skipped { whose, which, why }));
-                return Ok(());
+                tracker.change(|progress| progress.skip(Skipped { whose, which, why }));
+                continue;
             }
         };
-        let queue = document.queue_name.clone();
-        let is_wanted = document.account_name == self.account
-            && self.done.get(&queue).is_some_and(|done| number > *done);
-        if !is_wanted {
-            return Ok(());
+        let is_new = done.get(&document.queue_name).is_some_and(|done| number > *done);
+        if document.account_name != account || !is_new {
+            continue;
         }
-        let message = self.message(&document, number);
-        self.messages.blocking_send((queue, message)).map_err(|_| closed())
+        let message = message(&document, number, &directory);
+        let bytes = message.len().saturating_add(MESSAGE_BYTES);
+        waiting += bytes;
+        let batch = batches.entry(document.queue_name.clone()).or_default();
+        batch.bytes += bytes;
+        batch.messages.push(message);
+        if batch.messages.len() >= BATCH_MAX || batch.bytes >= BATCH_BYTES_MAX {
+            let batch = std::mem::take(batch);
+            waiting -= batch.bytes;
+            queues.send(tracker, &document.queue_name, batch.messages, false).await?;
+        } else if waiting >= WAITING_BYTES_MAX {
+            waiting = 0;
+            send_all(&queues, tracker, &mut batches).await?;
+        }
     }
+    send_all(&queues, tracker, &mut batches).await
+}
 
-    fn bytes(&mut self, more: u64) {
-        self.tracker.bar.inc(more);
+async fn send_all(
+    queues: &TargetQueues<'_>,
+    tracker: &Arc<Tracker>,
+    batches: &mut HashMap<String, MessageBatch>,
+) -> Result<(), CliError> {
+    for (queue, batch) in batches.drain() {
+        queues.send(tracker, &queue, batch.messages, false).await?;
+    }
+    Ok(())
+}
+
+fn message(document: &MessageDocument, number: u64, directory: &Path) -> SourceMessage {
+    let expires = document.expires();
+    SourceMessage {
+        id: document.message_id.clone(),
+        position: number,
+        body: expires.clone().and_then(|_| texts::read(directory, &document.persistency)),
+        visible: document.visible(),
+        expires: expires.unwrap_or_default(),
+        dequeue_count: document.dequeue_count,
     }
 }

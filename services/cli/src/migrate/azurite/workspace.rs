@@ -7,9 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::Value;
+
 use super::{
     documents::{QueueDocument, TableDocument},
-    loki,
+    loki::{self, Collection},
 };
 use crate::{
     errors::CliError,
@@ -31,7 +33,7 @@ const SERVICES: &str = "$SERVICES_COLLECTION$";
 pub(super) const MESSAGES: &str = "$MESSAGES_COLLECTION$";
 
 /// The files of a workspace that hold tables and queues.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Workspace {
     pub(super) directory: PathBuf,
     pub(super) tables: Option<PathBuf>,
@@ -99,24 +101,23 @@ struct WorkspaceScan {
     settings: BTreeSet<String>,
 }
 
-impl loki::DatabaseReader for WorkspaceScan {
-    fn select(&mut self, collection: &str) -> Option<u64> {
-        // Other collections are skipped, which verifies that they are complete.
-        [TABLES, QUEUES, SERVICES].contains(&collection).then_some(0)
-    }
-
-    fn document(&mut self, collection: &str, number: u64, json: &str) -> Result<(), CliError> {
-        let malformed = |error: serde_json::Error| {
-            let what = format!("document {number} of `{collection}` is not as Azurite writes it");
-            CliError::Usage(format!("{what}: {error}"))
-        };
-        match collection {
-            TABLES => self.tables.push(serde_json::from_str(json).map_err(malformed)?),
-            QUEUES => self.queues.push(serde_json::from_str(json).map_err(malformed)?),
-            _ => {
-                let settings: serde_json::Value = serde_json::from_str(json).map_err(malformed)?;
-                let account = settings.get("accountName").and_then(serde_json::Value::as_str);
-                self.settings.extend(account.map(str::to_owned));
+impl WorkspaceScan {
+    /// Adds the documents of a collection. Those of others are not looked at, but were complete.
+    fn add(&mut self, collection: &Collection<'_>) -> Result<(), CliError> {
+        for (number, json) in collection.documents(0) {
+            let malformed = |error: serde_json::Error| {
+                let what = format!("document {number} of `{}`", collection.name);
+                CliError::Usage(format!("{what} is not as Azurite writes it: {error}"))
+            };
+            match collection.name.as_str() {
+                TABLES => self.tables.push(serde_json::from_str(json).map_err(malformed)?),
+                QUEUES => self.queues.push(serde_json::from_str(json).map_err(malformed)?),
+                SERVICES => {
+                    let settings: Value = serde_json::from_str(json).map_err(malformed)?;
+                    let account = settings.get("accountName").and_then(Value::as_str);
+                    self.settings.extend(account.map(str::to_owned));
+                }
+                _ => break,
             }
         }
         Ok(())
@@ -124,13 +125,14 @@ impl loki::DatabaseReader for WorkspaceScan {
 }
 
 /// Reads the content of an account in a workspace, which must be named if there are several.
-pub(super) fn scan(
+pub(super) async fn scan(
     workspace: &Workspace,
     account: Option<&str>,
 ) -> Result<(String, ImportPlan), CliError> {
     let mut scan = WorkspaceScan::default();
     for file in workspace.files() {
-        loki::read(file, &mut scan)?;
+        let text = loki::read(file).await?;
+        loki::parse(&text, file)?.collections.iter().try_for_each(|found| scan.add(found))?;
     }
     let account = choose(&scan, account)?;
     let plan = plan(scan, &account);
@@ -148,7 +150,7 @@ fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliErro
             Err(CliError::Usage("there are no tables and no queues in the workspace".to_owned()))
         }
         (Some(account), _) => {
-            let rule = "--from-account: the workspace holds nothing of this account";
+            let rule = "--from-account: the workspace has no tables or queues of this account";
             Err(CliError::Usage(format!("{rule}: `{account}`; it has {}", names())))
         }
         (None, 1) => Ok(accounts.iter().map(ToString::to_string).collect()),

@@ -8,9 +8,9 @@ use trestle_proto::queue::v1::OutgoingMessage;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
-    checkpoint::{Checkpoint, State},
+    checkpoint::{Checkpoint, CheckpointState},
     errors::{CliError, Halt},
-    lines::Position,
+    lines::FilePosition,
     output::{counted, report_line},
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Batches {
     /// The id of the load, in its request ids.
     id: String,
     /// Every message before this position is sent.
-    pub(super) sent: Position,
+    pub(super) sent: FilePosition,
     /// The batch after this position, or the one before it once that is sent.
     pending: Option<PendingBatch>,
 }
@@ -31,11 +31,11 @@ pub(super) struct Batches {
 /// A batch whose request was made: some or all of it may be sent.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PendingBatch {
-    end: Position,
+    end: FilePosition,
     request_id: String,
 }
 
-impl State for Batches {
+impl CheckpointState for Batches {
     const COMMAND: &'static str = "load";
 
     fn source_bytes(&self) -> u64 {
@@ -46,7 +46,7 @@ impl State for Batches {
 impl Batches {
     pub(super) fn new() -> Self {
         let id = format!("{:032x}", fastrand::u128(..));
-        Self { id, sent: Position::default(), pending: None }
+        Self { id, sent: FilePosition::default(), pending: None }
     }
 
     fn pending(&self) -> Option<&PendingBatch> {
@@ -55,7 +55,7 @@ impl Batches {
 
     /// Where the batch ends that was pending when the load was interrupted: the next one must end there too, to be
     /// the same request.
-    pub(super) fn pending_end(&self) -> Option<Position> {
+    pub(super) fn pending_end(&self) -> Option<FilePosition> {
         self.pending().map(|batch| batch.end)
     }
 
@@ -94,7 +94,7 @@ pub(super) fn warn_of_repeats(checkpoint: &Checkpoint<Batches>) {
 /// batch is recorded only then, since a repetition would be deduplicated; so a batch costs one write.
 pub(super) fn begin(
     checkpoint: &mut Checkpoint<Batches>,
-    end: Position,
+    end: FilePosition,
     messages: &[OutgoingMessage],
 ) -> Result<String, CliError> {
     let state = &mut checkpoint.state;
@@ -134,7 +134,7 @@ pub(super) fn stopped(
     match error {
         CliError::Usage(problem) if kept => CliError::Usage(match is_written {
             true => format!(
-                "{problem}; the lines before it are sent, fix the line and go on with --resume"
+                "{problem}; the lines before it are sent, fix the line and continue with --resume"
             ),
             false => format!("{problem}; nothing was sent"),
         }),
@@ -144,7 +144,7 @@ pub(super) fn stopped(
                 endpoint: endpoint.to_owned(),
                 progress: format!("{} sent", counted(sent, "message")),
                 next: match (is_written, kept) {
-                    (true, _) => "go on with --resume".to_owned(),
+                    (true, _) => "continue with --resume".to_owned(),
                     (false, true) => "repeat it".to_owned(),
                     _ => "a pipe cannot be resumed; up to 100 more may be sent".to_owned(),
                 },
@@ -152,6 +152,3 @@ pub(super) fn stopped(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

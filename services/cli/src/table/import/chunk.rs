@@ -6,13 +6,13 @@ use tokio::sync::mpsc::Sender;
 
 use crate::{
     field_error::FieldError,
-    lines::Position,
+    lines::FilePosition,
     rows::{Row, RowReader},
     upload::{self, ChunkBuilder},
 };
 
 /// Rows to send together, each with its line.
-pub(super) type Chunk = upload::Chunk<u64, u64, Position>;
+pub(super) type RowChunk = upload::UploadChunk<u64, u64, FilePosition>;
 
 /// The reason for stopping before the end.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum ImportStop {
 pub(super) fn produce(
     mut reader: RowReader,
     keep_going: bool,
-    chunks: &Sender<Result<Chunk, ImportStop>>,
+    chunks: &Sender<Result<RowChunk, ImportStop>>,
 ) {
     let mut batch = ChunkBuilder::default();
     let (stop, end) = loop {

@@ -3,11 +3,11 @@
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
-use super::chunk::Chunk;
+use super::chunk::RowChunk;
 use crate::{
-    checkpoint::{Checkpoint, State},
+    checkpoint::{Checkpoint, CheckpointState},
     errors::{CliError, Halt},
-    lines::Position,
+    lines::FilePosition,
     output::{counted, report_line, thousands},
     upload::{self, EntityOutcome},
 };
@@ -19,7 +19,7 @@ const SHOWN_MAX: usize = 20;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rows {
     /// Every row before this position is answered.
-    pub(super) done: Position,
+    pub(super) done: FilePosition,
     pub(super) written: u64,
     /// Rows sent again that turned out to be written before.
     pub(super) present: u64,
@@ -27,7 +27,7 @@ pub(super) struct Rows {
     failed: u64,
 }
 
-impl State for Rows {
+impl CheckpointState for Rows {
     const COMMAND: &'static str = "import";
 
     fn source_bytes(&self) -> u64 {
@@ -47,7 +47,7 @@ pub(super) struct ImportRecorder {
     /// Rows that failed in this run.
     pub(super) failed_now: u64,
     /// The last row that was answered.
-    pub(super) last: Position,
+    pub(super) last: FilePosition,
 }
 
 impl ImportRecorder {
@@ -70,7 +70,7 @@ impl ImportRecorder {
 
     /// Whether there is progress to resume; an empty checkpoint would only block a repetition.
     fn is_begun(&self) -> bool {
-        self.checkpoint.state.done != Position::default()
+        self.checkpoint.state.done != FilePosition::default()
     }
 
     pub(super) fn save(&mut self) {
@@ -82,7 +82,7 @@ impl ImportRecorder {
     /// The progress of the import.
     pub(super) fn halt(&self, endpoint: &str) -> Halt {
         let next = match self.checkpoint.is_kept() && self.is_begun() {
-            true => "go on with --resume",
+            true => "continue with --resume",
             false => "repeat it with --mode replace; rows behind that may be written too",
         };
         Halt {
@@ -115,7 +115,7 @@ impl ImportRecorder {
             self.save();
             let next = match self.checkpoint.is_kept() && self.is_begun() {
                 true => {
-                    "fix the row or the table and go on with --resume, or skip such rows with \
+                    "fix the row or the table and continue with --resume, or skip such rows with \
                      --resume --keep-going"
                 }
                 false => "rows before it are written; skip such rows with --keep-going",
@@ -135,13 +135,13 @@ impl ImportRecorder {
     }
 }
 
-impl upload::Recorder<Chunk> for ImportRecorder {
+impl upload::Recorder<RowChunk> for ImportRecorder {
     fn is_halted(&self) -> bool {
         self.failed_now > 0 && !self.keep_going
     }
 
     /// The checkpoint stops before the first failed row, unless failed rows are skipped.
-    fn record(&mut self, chunk: Chunk, outcomes: Vec<EntityOutcome>) {
+    fn record(&mut self, chunk: RowChunk, outcomes: Vec<EntityOutcome>) {
         for (line, outcome) in chunk.labels.iter().zip(outcomes) {
             match outcome {
                 EntityOutcome::Written => self.checkpoint.state.written += 1,

@@ -11,7 +11,7 @@ use trestle_proto::queue::v1::{
 use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{
-        DEDUPLICATION_ID_BYTES_MAX, MESSAGE_BODY_BYTES_MAX, MESSAGE_LIFE_DEFAULT, MESSAGE_LIFE_MIN,
+        DEDUPLICATION_ID_BYTES_MAX, MESSAGE_BODY_BYTES_MAX, MESSAGE_TTL_DEFAULT, MESSAGE_TTL_MIN,
         ORDERING_GROUP_BYTES_MAX, QUEUE_BATCH_BYTES_MAX, QUEUE_BATCH_MESSAGES_MAX,
         RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, SEND_REQUEST_ID_BYTES_MAX, VISIBILITY_MAX,
     },
@@ -22,7 +22,7 @@ use super::{Between, count, duration, finish, redrive_count, short_text, visibil
 use crate::{
     receipt::{Claimed, Receipt, malformed},
     receive::Receive,
-    send::{Attempt, Outgoing},
+    send::{Attempt, NewMessage},
     stored::Payload,
     update::Update,
 };
@@ -71,7 +71,7 @@ fn check_batch(count: usize, field: &str, violations: &mut Violations) {
     }
 }
 
-fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, Fault> {
+fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<NewMessage, Fault> {
     let mut violations = Violations::default();
     let field = |name: &str| format!("{prefix}{name}");
     let payload = match message.body {
@@ -91,13 +91,13 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let delay = duration(message.visibility_delay, visible, &delay_field, &mut violations);
     let delay = delay.unwrap_or_default();
     let time_to_live = match message.expiration {
-        None => Some(MESSAGE_LIFE_DEFAULT),
+        None => Some(MESSAGE_TTL_DEFAULT),
         Some(Expiration::NeverExpires(_)) => None,
         Some(Expiration::TimeToLive(given)) => {
-            let between = Between(MESSAGE_LIFE_MIN, Duration::MAX);
+            let between = Between(MESSAGE_TTL_MIN, Duration::MAX);
             let time_to_live =
                 duration(Some(given), between, &field("time_to_live"), &mut violations);
-            Some(time_to_live.unwrap_or(MESSAGE_LIFE_DEFAULT))
+            Some(time_to_live.unwrap_or(MESSAGE_TTL_DEFAULT))
         }
     };
     // The rule applies to a requested delay: without one, no comparison is needed.
@@ -111,7 +111,7 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<Outgoing, F
     let (max, group_field) = (ORDERING_GROUP_BYTES_MAX, field("ordering_group"));
     let group = short_text(message.ordering_group, max, &group_field, &mut violations);
     let parsed =
-        payload.map(|payload| Outgoing { payload, delay, time_to_live, deduplication_id, group });
+        payload.map(|payload| NewMessage { payload, delay, time_to_live, deduplication_id, group });
     finish(violations, parsed)
 }
 
@@ -173,7 +173,7 @@ fn changes(request: proto::UpdateMessageRequest) -> Result<Update, Fault> {
     };
     let field = "visibility_timeout";
     if request.visibility_timeout.is_none() {
-        let rule = "required: how long the message stays hidden";
+        let rule = "required: how long the message stays invisible";
         violations.push(Reason::MissingRequiredQueryParameter, field, rule);
     }
     let between = Between(Duration::ZERO, VISIBILITY_MAX);

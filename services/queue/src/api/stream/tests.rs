@@ -32,13 +32,17 @@ fn requests(
 async fn disconnects_a_client_that_reads_nothing_without_losing_messages() {
     let fixture = opened().await;
     let requests = requests(&fixture.name);
-    let mut answers =
-        deliveries(fixture.messages.clone(), fixture.access.clone(), requests, Facts::default());
+    let mut answers = deliveries(
+        fixture.messages.clone(),
+        fixture.access.clone(),
+        requests,
+        StatisticsRecorder::default(),
+    );
 
     // The clock of the test advances by itself while every task waits.
     sleep(STREAM_IDLE_MAX - Duration::from_secs(1)).await;
     let under_way = (WAITING_MAX + 1) * RECEIVE_MESSAGES_MAX;
-    assert_eq!(visible(&fixture).await, SENT - under_way, "no more than what is under way is held");
+    assert_eq!(visible(&fixture).await, SENT - under_way, "no more than the credit is invisible");
     sleep(Duration::from_secs(2)).await;
 
     let first = answers.next().await.expect("what was under way").expect("deliveries");
@@ -55,8 +59,12 @@ async fn disconnects_a_client_that_reads_nothing_without_losing_messages() {
 async fn keeps_the_stream_of_a_client_that_reads_slowly() {
     let fixture = opened().await;
     let requests = requests(&fixture.name);
-    let mut answers =
-        deliveries(fixture.messages.clone(), fixture.access.clone(), requests, Facts::default());
+    let mut answers = deliveries(
+        fixture.messages.clone(),
+        fixture.access.clone(),
+        requests,
+        StatisticsRecorder::default(),
+    );
 
     let mut delivered = 0;
     while delivered < SENT {
@@ -72,8 +80,12 @@ async fn keeps_the_stream_of_a_client_that_reads_slowly() {
 async fn disconnects_a_client_that_sends_no_open_message() {
     let fixture = opened().await;
     let silent = stream::pending();
-    let mut answers =
-        deliveries(fixture.messages.clone(), fixture.access.clone(), silent, Facts::default());
+    let mut answers = deliveries(
+        fixture.messages.clone(),
+        fixture.access.clone(),
+        silent,
+        StatisticsRecorder::default(),
+    );
 
     let ended = answers.next().await.expect("an end").expect_err("disconnected");
 

@@ -27,7 +27,7 @@ async fn consumers_store_checkpoints_without_the_sweeper() {
         fixture.send(vec![outgoing(0); 32]).await;
         let received = fixture.receive(32, 3600).await;
         fixture.delete(&received).await;
-        let now = fixture.messages.clock.now();
+        let now = fixture.messages.engine.now();
         consumed.extend(received.iter().map(|delivered| (now, delivered.slot.sequence)));
         // Checkpoints are stored by a task of their own.
         tokio::task::yield_now().await;

@@ -47,10 +47,10 @@ fn only_expired_buckets_are_due() {
 fn a_write_lowers_the_expiration_of_its_bucket() {
     let mut buckets = buckets();
 
-    buckets.note(&entry(15, 30));
-    buckets.note(&entry(12, 40));
-    buckets.note(&entry(900, 45));
-    buckets.note(&IndexEntry { slot: slot(1), expires_at: None });
+    buckets.record(&entry(15, 30));
+    buckets.record(&entry(12, 40));
+    buckets.record(&entry(900, 45));
+    buckets.record(&IndexEntry { slot: slot(1), expires_at: None });
 
     assert_eq!(buckets.due(at(29)), []);
     assert_eq!(buckets.due(at(30)), [(slot(10), Some(slot(20)))]);
@@ -61,9 +61,9 @@ fn a_write_lowers_the_expiration_of_its_bucket() {
 fn keeps_an_expiration_that_is_lowered_during_a_scan() {
     let mut buckets = buckets();
     buckets.begin_scan(slot(20));
-    buckets.note(&entry(35, 60));
+    buckets.record(&entry(35, 60));
     buckets.cut(slot(20), slot(30), at(80));
-    buckets.note(&entry(36, 65));
+    buckets.record(&entry(36, 65));
     buckets.end_scan(slot(30), Ticks::MAX);
 
     let both = [(slot(20), Some(slot(30))), (slot(30), None)];
@@ -77,7 +77,7 @@ fn keeps_an_expiration_that_is_lowered_during_a_scan() {
 fn merges_an_empty_bucket_with_the_one_before() {
     let mut buckets = buckets();
     buckets.begin_scan(slot(20));
-    buckets.note(&entry(25, 90));
+    buckets.record(&entry(25, 90));
 
     buckets.join(slot(20));
     buckets.begin_scan(Slot::FIRST);
@@ -86,7 +86,7 @@ fn merges_an_empty_bucket_with_the_one_before() {
     assert_eq!(buckets.due(at(50)), [(slot(10), None)]);
     buckets.begin_scan(slot(10));
     assert_eq!(buckets.due(at(1000)), [], "{buckets:?}");
-    buckets.note(&entry(25, 90));
+    buckets.record(&entry(25, 90));
     assert_eq!(buckets.due(at(90)), [(slot(10), None)]);
 }
 
@@ -110,7 +110,7 @@ fn removes_buckets_before_the_cursor() {
     assert_eq!(buckets.due(at(100)), rest, "the queue has come half-way into the second");
     buckets.begin_at(slot(40));
     assert_eq!(buckets.due(at(100)), [(Slot::FIRST, None)]);
-    buckets.note(&entry(1, 10));
+    buckets.record(&entry(1, 10));
     assert_eq!(buckets.due(at(10)), [(Slot::FIRST, None)]);
 }
 

@@ -5,8 +5,8 @@ use crate::head::OwnerId;
 
 const ID: QueueId = QueueId(3);
 
-fn cause(fence: Fence, stored: Option<&Head>) -> Option<FenceCause> {
-    let stored = stored.map(Head::encode);
+fn cause(fence: Fence, stored: Option<&QueueHead>) -> Option<FenceCause> {
+    let stored = stored.map(QueueHead::encode);
     match fence.check(stored.as_deref()) {
         Ok(head) => {
             assert_eq!(stored, Some(head.encode()));
@@ -22,10 +22,10 @@ fn cause(fence: Fence, stored: Option<&Head>) -> Option<FenceCause> {
 
 #[test]
 fn accepts_a_change_only_with_the_head_that_it_was_prepared_for() {
-    let head = Head::empty(Some(OwnerId(1)), 5).with_added(9);
+    let head = QueueHead::empty(Some(OwnerId(1)), 5).with_added(9);
     let fence = Fence { id: ID, token: head.token, record_version: Some(5) };
     let after = head.taken_over(OwnerId(2)).expect("the first token");
-    let changed = Head { record_version: 6, ..head };
+    let changed = QueueHead { record_version: 6, ..head };
 
     assert_eq!(cause(fence, Some(&head)), None);
     assert_eq!(cause(fence, Some(&head.with_removed(4))), None, "the count is no part of it");
@@ -35,7 +35,7 @@ fn accepts_a_change_only_with_the_head_that_it_was_prepared_for() {
 
     let any_record = Fence { record_version: None, ..fence };
     assert_eq!(cause(any_record, Some(&changed)), None);
-    let former = Fence { token: Token::NONE, ..any_record };
+    let former = Fence { token: FencingToken::NONE, ..any_record };
     assert_eq!(cause(former, Some(&head)), Some(FenceCause::NotOwner), "an older token");
     assert!(matches!(fence.check(Some(b"?")), Err(AttemptError::Failed(QueueError::Corrupt(_)))));
 }

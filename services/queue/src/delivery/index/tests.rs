@@ -27,13 +27,13 @@ fn slots_are_claimed_in_order_and_only_when_due() {
         index.insert(slot(ticks, sequence));
     }
 
-    assert_eq!(index.take(2, at(5)), [slot(3, 1), slot(3, 2)]);
-    assert_eq!(index.take(9, at(5)), [slot(5, 1)]);
-    assert_eq!(index.take(9, at(5)), []);
+    assert_eq!(index.claim(2, at(5)), [slot(3, 1), slot(3, 2)]);
+    assert_eq!(index.claim(9, at(5)), [slot(5, 1)]);
+    assert_eq!(index.claim(9, at(5)), []);
     assert_eq!(index.next_event(), Some(at(9)));
 
     index.give_back(&[slot(3, 2)]);
-    assert_eq!(index.take(9, at(9)), [slot(3, 2), slot(9, 3)]);
+    assert_eq!(index.claim(9, at(9)), [slot(3, 2), slot(9, 3)]);
 }
 
 #[test]
@@ -89,9 +89,9 @@ fn the_cursor_stays_before_stored_messages_and_writes_in_flight() {
     index.insert(slot(45, 7));
     index.end_write(write);
     assert_eq!(index.cursor(at(50)).slot, slot(45, 7));
-    index.take(1, at(50));
+    index.claim(1, at(50));
     assert_eq!(index.cursor(at(50)).slot, slot(45, 7), "claimed, not removed");
-    index.drop_taken(&[slot(45, 7)]);
+    index.drop_claimed(&[slot(45, 7)]);
     assert_eq!(index.cursor(at(50)).slot, slot(50, 0));
     index.insert(slot(90, 8));
     assert_eq!(index.cursor(at(50)).slot, slot(50, 0), "a later one hides nothing");
@@ -129,7 +129,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
     ) {
         let (mut index, mut stored) = (Index::new(Cursor::START), BTreeSet::new());
-        let mut taken = Vec::new();
+        let mut claimed = Vec::new();
         let mut reading: Option<(Slot, BTreeSet<Slot>)> = None;
         for (number, step) in steps.into_iter().enumerate() {
             match step {
@@ -138,11 +138,11 @@ proptest! {
                     stored.insert(new);
                     index.insert(new);
                 }
-                Step::Take(max) => taken.extend(index.take(max, at(15))),
+                Step::Take(max) => claimed.extend(index.claim(max, at(15))),
                 Step::Delete => {
-                    for slot in taken.drain(..) {
+                    for slot in claimed.drain(..) {
                         stored.remove(&slot);
-                        index.drop_taken(&[slot]);
+                        index.drop_claimed(&[slot]);
                     }
                 }
                 Step::BeginLoad if reading.is_none() => {
@@ -160,9 +160,9 @@ proptest! {
                 }
             }
             for slot in &stored {
-                let known = index.free.contains(slot) || index.taken.contains(slot);
+                let is_indexed = index.free.contains(slot) || index.claimed.contains(slot);
                 let behind = index.frontier.is_some_and(|frontier| *slot >= frontier);
-                prop_assert!(known || behind, "{slot:?} after step {number}");
+                prop_assert!(is_indexed || behind, "{slot:?} after step {number}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::{sync::oneshot, time::Instant};
 use trestle_service::clock::Ticks;
 
-use super::{Inner, Scheduler, Waiter};
+use super::{Scheduler, SchedulerState, Waiter};
 use crate::{
     delivery::{
         expiry_buckets::IndexEntry,
@@ -74,14 +74,14 @@ impl Scheduler {
     }
 
     fn step(self: &Arc<Self>, max: usize, deadline: Instant) -> Step {
-        let now = self.clock.now();
+        let now = self.engine.now();
         let mut inner = self.lock();
         inner.used_at = Instant::now();
         if let Some(cause) = inner.closed {
             return Step::Done(ClaimOutcome::Closed(cause));
         }
         self.dispatch(&mut inner, now);
-        let slots = inner.index.take(max, now);
+        let slots = inner.index.claim(max, now);
         if !slots.is_empty() {
             return Step::Done(ClaimOutcome::Claimed(Claim { scheduler: Arc::clone(self), slots }));
         }
@@ -100,10 +100,10 @@ impl Scheduler {
     }
 
     /// Assigns slots that are due to the waiting consumers.
-    pub(super) fn dispatch(self: &Arc<Self>, inner: &mut Inner, now: Ticks) {
+    pub(super) fn dispatch(self: &Arc<Self>, inner: &mut SchedulerState, now: Ticks) {
         while inner.index.has_due(now) {
             let Some((_, waiter)) = inner.waiters.pop_first() else { break };
-            let slots = inner.index.take(waiter.max, now);
+            let slots = inner.index.claim(waiter.max, now);
             let claim = Claim { scheduler: Arc::clone(self), slots };
             if let Err(mut refused) = waiter.sender.send(claim) {
                 // Removed first: dropping them in the claim would acquire the lock again.
@@ -133,14 +133,14 @@ impl Claim {
 
     /// A commit emptied these slots and filled others.
     pub(crate) fn ack(&mut self, emptied: &[Slot], filled: &[IndexEntry]) {
-        self.scheduler.note_expirations(filled);
+        self.scheduler.record_expirations(filled);
         self.slots.retain(|slot| !emptied.contains(slot));
-        let now = self.scheduler.clock.now();
+        let now = self.scheduler.engine.now();
         let mut inner = self.scheduler.lock();
         for entry in filled {
             inner.index.insert(entry.slot);
         }
-        inner.index.drop_taken(emptied);
+        inner.index.drop_claimed(emptied);
         self.scheduler.dispatch(&mut inner, now);
         self.scheduler.set_timer(&mut inner, now);
     }
@@ -151,7 +151,7 @@ impl Drop for Claim {
         if self.slots.is_empty() {
             return;
         }
-        let now = self.scheduler.clock.now();
+        let now = self.scheduler.engine.now();
         let mut inner = self.scheduler.lock();
         inner.index.give_back(&self.slots);
         self.scheduler.dispatch(&mut inner, now);

@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use trestle_service::clock::Ticks;
 
-use super::{Inner, Scheduler, until_next};
+use super::{Scheduler, SchedulerState, until_next};
 
-/// Longest sleep of the timer: the clock may step forward meanwhile.
+/// Longest sleep of the timer: the machine may be suspended meanwhile, which service time counts and a timer does not.
 pub(super) const TIMER_MAX: Duration = Duration::from_secs(1);
 
 impl Scheduler {
     /// Makes sure that the timer fires when the next message becomes due, if a consumer waits for it.
-    pub(super) fn set_timer(self: &Arc<Self>, inner: &mut Inner, now: Ticks) {
+    pub(super) fn set_timer(self: &Arc<Self>, inner: &mut SchedulerState, now: Ticks) {
         if inner.waiters.is_empty() {
             return;
         }
@@ -34,7 +34,7 @@ impl Scheduler {
     async fn run_timer(self: Arc<Self>) {
         loop {
             let must_load = {
-                let now = self.clock.now();
+                let now = self.engine.now();
                 let mut inner = self.lock();
                 self.dispatch(&mut inner, now);
                 if inner.waiters.is_empty() || inner.closed.is_some() {

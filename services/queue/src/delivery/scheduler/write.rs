@@ -35,7 +35,7 @@ impl Scheduler {
         let mut inner = self.lock();
         inner.used_at = Instant::now();
         // All under the lock: the cursor must not pass messages that are about to be written.
-        let now = self.clock.now();
+        let now = self.engine.now();
         let exhausted = || self.fence(None).refuse(FenceCause::SequencesExhausted);
         let sequence = self.sequences.take(count).ok_or_else(exhausted)?;
         let number = inner.index.begin_write(Slot { visible_at: now, sequence });
@@ -46,15 +46,15 @@ impl Scheduler {
     pub(crate) fn begin_move(self: &Arc<Self>, sequence: u64) -> (Writing, Ticks) {
         let mut inner = self.lock();
         inner.used_at = Instant::now();
-        let now = self.clock.now();
+        let now = self.engine.now();
         let number = inner.index.begin_write(Slot { visible_at: now, sequence });
         (Writing { scheduler: Arc::clone(self), number }, now)
     }
 
     /// A commit removed these slots and filled those.
     pub(crate) fn change(self: &Arc<Self>, removed: &[Slot], inserted: &[IndexEntry]) {
-        self.note_expirations(inserted);
-        let now = self.clock.now();
+        self.record_expirations(inserted);
+        let now = self.engine.now();
         let mut inner = self.lock();
         for slot in removed {
             inner.index.remove(*slot);
@@ -66,10 +66,10 @@ impl Scheduler {
         self.set_timer(&mut inner, now);
     }
 
-    pub(super) fn note_expirations(&self, entries: &[IndexEntry]) {
+    pub(super) fn record_expirations(&self, entries: &[IndexEntry]) {
         if !entries.is_empty() {
             self.expiry_buckets
-                .with(|buckets| entries.iter().for_each(|entry| buckets.note(entry)));
+                .with(|buckets| entries.iter().for_each(|entry| buckets.record(entry)));
         }
     }
 
@@ -85,7 +85,7 @@ impl Scheduler {
 
     /// See [`super::Index::take_checkpoint`].
     pub(crate) fn take_checkpoint(&self) -> Option<Cursor> {
-        let now = self.clock.now();
+        let now = self.engine.now();
         self.lock().index.take_checkpoint(now)
     }
 }

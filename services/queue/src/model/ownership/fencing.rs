@@ -9,9 +9,9 @@ use super::{
 use crate::{
     delivery::FenceCause,
     error::QueueError,
-    head::{Head, Token},
+    head::{FencingToken, QueueHead},
     keys,
-    messages::Messages,
+    messages::MessageOperations,
     receive::Receive,
 };
 
@@ -35,7 +35,7 @@ async fn waiting(
     let consumer = tokio::spawn(async move {
         let wait = Duration::from_secs(20);
         let receive = Receive { max: 1, visibility_timeout: wait, wait };
-        let messages: &Messages = &shared.services[service];
+        let messages: &MessageOperations = &shared.services[service];
         let received = messages.receive(&shared.access, &shared.queues[0], receive).await;
         received.map(|received| received.len())
     });
@@ -74,14 +74,14 @@ async fn a_former_owner_is_fenced_and_takes_over_only_if_its_policy_allows_it() 
 async fn receipts_and_deduplication_hold_across_owners() {
     let world = World::new(2, false).await;
     send(&world, 0, "job").await;
-    let held = world.receive(0, 0, 1).await.remove(0);
+    let received = world.receive(0, 0, 1).await.remove(0);
 
     world.placement.set(1);
 
     assert_eq!(send(&world, 1, "job").await, Outcome::Refused, "a duplicate");
-    assert!(world.receive(1, 0, 1).await.is_empty(), "held");
-    let held = world.update(1, held).await.expect("a valid receipt");
-    assert_eq!(world.delete(1, held).await, Outcome::Done);
+    assert!(world.receive(1, 0, 1).await.is_empty(), "invisible");
+    let received = world.update(1, received).await.expect("a valid receipt");
+    assert_eq!(world.delete(1, received).await, Outcome::Done);
     assert_eq!(drained(&world).await, [""; 0]);
 }
 
@@ -137,7 +137,7 @@ async fn settings_that_another_process_changed_apply_to_the_next_call() {
 async fn a_queue_without_tokens_refuses_a_take_over_until_it_is_cleared() {
     let world = World::new(6, false).await;
     let (id, head) = world.head(0).await;
-    let last = Head { token: Token::LAST, ..head };
+    let last = QueueHead { token: FencingToken::LAST, ..head };
     let spec = trestle_kv::ChangeSpec::new(keys::queue_domain(id));
     let put = move |_: &trestle_kv::Reads<'_>, _: trestle_kv::Version| {
         let mut writes = trestle_kv::Writes::new();

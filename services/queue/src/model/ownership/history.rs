@@ -6,7 +6,7 @@ use trestle_service::clock::Ticks;
 
 /// Begin and end of a call, by a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct RecordedCall {
     pub(super) begin: usize,
     pub(super) end: usize,
 }
@@ -37,16 +37,16 @@ pub(super) type MessageKey = (usize, u64, u128);
 #[derive(Debug, Default)]
 pub(super) struct History {
     clock: usize,
-    pub(super) sends: BTreeMap<String, (Call, Outcome)>,
+    pub(super) sends: BTreeMap<String, (RecordedCall, Outcome)>,
     /// By message and generation.
     pub(super) generations: BTreeMap<(MessageKey, u32), Generation>,
     pub(super) deletes: HashMap<String, Vec<(MessageKey, u32, Outcome)>>,
     /// The messages of an ordering group that were sent one after the other, in order.
     pub(super) groups: HashMap<String, Vec<String>>,
     /// Clears and replacements of the queue.
-    pub(super) clears: Vec<(Call, Outcome)>,
+    pub(super) clears: Vec<(RecordedCall, Outcome)>,
     /// The sent messages by deduplication id, without duplicates.
-    pub(super) originals: HashMap<String, Vec<(Call, String)>>,
+    pub(super) originals: HashMap<String, Vec<(RecordedCall, String)>>,
 }
 
 impl History {
@@ -82,7 +82,7 @@ impl History {
     }
 
     /// Whether a message must exist at the end; none where both are allowed.
-    fn is_expected(&self, text: &str, sent: Call, outcome: Outcome) -> Option<bool> {
+    fn is_expected(&self, text: &str, sent: RecordedCall, outcome: Outcome) -> Option<bool> {
         if outcome == Outcome::Refused {
             return Some(false);
         }
@@ -104,7 +104,7 @@ impl History {
         is_certain.then_some(true)
     }
 
-    /// No message was delivered while another consumer held it, nor after a delete of it; and no sequence was used for
+    /// No message was delivered while it was invisible, nor after a delete of it; and no sequence was used for
     /// two messages.
     fn check_deliveries(&self) {
         let mut before: Option<(MessageKey, &Generation)> = None;
@@ -119,7 +119,7 @@ impl History {
             if let Some((_, earlier)) = before.filter(|(other, _)| other == key) {
                 assert!(
                     !generation.is_delivery || generation.at >= earlier.visible_at,
-                    "delivered while it was held: {earlier:?}, then {generation:?}"
+                    "delivered while it was invisible: {earlier:?}, then {generation:?}"
                 );
             }
             let deletes = self.deletes.get(&generation.text).into_iter().flatten();
@@ -155,7 +155,7 @@ impl History {
     fn check_originals(&self) {
         for (id, originals) in &self.originals {
             for (first, second) in originals.iter().zip(originals.iter().skip(1)) {
-                let between = |(clear, outcome): &(Call, Outcome)| {
+                let between = |(clear, outcome): &(RecordedCall, Outcome)| {
                     *outcome != Outcome::Refused
                         && clear.end > first.0.begin
                         && clear.begin < second.0.end

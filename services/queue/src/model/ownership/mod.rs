@@ -46,7 +46,7 @@ async fn send_until_acknowledged(world: &World, text: &str) {
 
 async fn work(world: Arc<World>, worker: usize, also: Also) {
     let random = world.store.random.clone();
-    let mut held = Vec::new();
+    let mut received = Vec::new();
     for step in 0..STEPS {
         let (text, group) = (format!("{worker}.{step}"), format!("group {worker}"));
         let service = service(&world);
@@ -60,15 +60,15 @@ async fn work(world: Arc<World>, worker: usize, also: Also) {
             9 if also == Also::Redrive => send_until_acknowledged(&world, &text).await,
             10..14 => {
                 let (queue, max) = (random.below(8) / 7, 1 + random.below(4));
-                held.extend(world.receive(service, queue, max).await);
+                received.extend(world.receive(service, queue, max).await);
             }
-            14..17 if !held.is_empty() => {
-                let next = held.swap_remove(random.below(held.len()));
+            14..17 if !received.is_empty() => {
+                let next = received.swap_remove(random.below(received.len()));
                 world.delete(service, next).await;
             }
-            17 if !held.is_empty() => {
-                let next = held.swap_remove(random.below(held.len()));
-                held.extend(world.update(service, next).await);
+            17 if !received.is_empty() => {
+                let next = received.swap_remove(random.below(received.len()));
+                received.extend(world.update(service, next).await);
             }
             18 => match also {
                 Also::Redrive => world.redrive(service).await,

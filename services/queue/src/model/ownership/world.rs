@@ -14,21 +14,21 @@ use trestle_service::{
 };
 
 use super::{
-    history::{Call, Generation, History, MessageKey, Outcome},
+    history::{Generation, History, MessageKey, Outcome, RecordedCall},
     store::{PlacedQueues, Placement, Random, Yielding},
 };
 use crate::{
-    authorize::Access,
+    authorize::QueueAccess,
     deleted_range::QueuePart,
     error::QueueError,
-    head::Head,
+    head::QueueHead,
     keys::{self, KEYSPACES, QueueId},
-    messages::{Delivered, Messages},
+    messages::{Delivered, MessageOperations},
     model::{queue_name, text},
     receipt::Claimed,
     receive::Receive,
     record::{DeadLetter, QueueSettings},
-    send::Outgoing,
+    send::NewMessage,
     stored::Payload,
     sweep::Sweeper,
     update::Update,
@@ -36,17 +36,17 @@ use crate::{
 
 /// Deliveries before a message is dead-lettered.
 const DEQUEUES_MAX: u32 = 3;
-const HELD: Duration = Duration::from_secs(5);
+const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A delivery that a worker holds.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct ReceivedMessage {
     queue: usize,
     text: String,
     claimed: Claimed,
 }
 
-impl Held {
+impl ReceivedMessage {
     fn key(&self) -> MessageKey {
         let id = uuid::Uuid::try_parse(&self.claimed.message_id).expect("an id").as_u128();
         (self.queue, self.claimed.receipt.slot.sequence, id)
@@ -58,8 +58,8 @@ pub(super) struct World {
     pub(super) store: Yielding,
     pub(super) clock: Arc<ManualClock>,
     pub(super) placement: Arc<Placement>,
-    pub(super) services: [Messages; 2],
-    pub(super) access: Access,
+    pub(super) services: [MessageOperations; 2],
+    pub(super) access: QueueAccess,
     /// The work queue, and the dead-letter queue.
     pub(super) queues: [QueueName; 2],
     pub(super) history: Mutex<History>,
@@ -77,7 +77,7 @@ impl World {
         let services = [0, 1].map(|service| {
             let policy = PlacedQueues { service, placement: Arc::clone(&placement) };
             let random = || uuid::Uuid::now_v7().as_u128();
-            Messages::with_policy(
+            MessageOperations::with_policy(
                 Arc::new(store.clone()),
                 Arc::clone(&clock) as _,
                 random,
@@ -91,7 +91,7 @@ impl World {
             deduplication_window: Some(Duration::from_secs(3600)),
             ..Default::default()
         };
-        let access = Access::owner(AccountName::development());
+        let access = QueueAccess::owner(AccountName::development());
         let history = Mutex::default();
         let world = Self { store, clock, placement, services, access, queues, history, settings };
         let plain = QueueSettings::default();
@@ -111,7 +111,7 @@ impl World {
         &self,
         cancels: usize,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> (Call, Option<T>) {
+    ) -> (RecordedCall, Option<T>) {
         let begin = self.history().tick();
         let task = tokio::spawn(work);
         if cancels > 0 && self.store.random.below(cancels) == 0 {
@@ -131,7 +131,7 @@ impl World {
                 None
             }
         };
-        (Call { begin, end: self.history().tick() }, done)
+        (RecordedCall { begin, end: self.history().tick() }, done)
     }
 
     /// Sends a message to the work queue; returns the outcome.
@@ -144,7 +144,7 @@ impl World {
         let messages = self.services[service].clone();
         let (access, name) = (self.access.clone(), self.queues[0].clone());
         let delay = Duration::from_secs([0, 0, 0, 4][self.store.random.below(4)]);
-        let outgoing = Outgoing {
+        let outgoing = NewMessage {
             payload: Payload::Text(Bytes::from(text.to_owned())),
             delay,
             time_to_live: None,
@@ -172,15 +172,20 @@ impl World {
         }
         // A request that is repeated until it is acknowledged is one call.
         let begin = history.sends.get(text).map_or(call.begin, |(first, _)| first.begin);
-        history.sends.insert(text.to_owned(), (Call { begin, ..call }, outcome));
+        history.sends.insert(text.to_owned(), (RecordedCall { begin, ..call }, outcome));
         outcome
     }
 
     /// Receives messages of a queue.
-    pub(super) async fn receive(&self, service: usize, queue: usize, max: usize) -> Vec<Held> {
+    pub(super) async fn receive(
+        &self,
+        service: usize,
+        queue: usize,
+        max: usize,
+    ) -> Vec<ReceivedMessage> {
         let messages = self.services[service].clone();
         let (access, name) = (self.access.clone(), self.queues[queue].clone());
-        let receive = Receive { max, visibility_timeout: HELD, wait: Duration::ZERO };
+        let receive = Receive { max, visibility_timeout: VISIBILITY_TIMEOUT, wait: Duration::ZERO };
         let work = async move { messages.receive(&access, &name, receive).await };
         let (_, received) = self.call(25, work).await;
         match received {
@@ -193,21 +198,25 @@ impl World {
         }
     }
 
-    fn delivered(&self, queue: usize, delivered: &Delivered) -> Held {
+    fn delivered(&self, queue: usize, delivered: &Delivered) -> ReceivedMessage {
         let (text, visible_at) = (text(&delivered.body), delivered.slot.visible_at);
-        let at = visible_at.before(HELD);
+        let at = visible_at.before(VISIBILITY_TIMEOUT);
         let new = Generation { text: text.clone(), is_delivery: true, at, visible_at };
         let key = (queue, delivered.slot.sequence, delivered.state.id.as_u128());
         self.history().add_generation(key, delivered.state.generation, &new);
         let message_id = delivered.state.id.to_string();
-        Held { queue, text, claimed: Claimed { message_id, receipt: delivered.receipt() } }
+        ReceivedMessage {
+            queue,
+            text,
+            claimed: Claimed { message_id, receipt: delivered.receipt() },
+        }
     }
 
-    /// Deletes a held message.
-    pub(super) async fn delete(&self, service: usize, held: Held) -> Outcome {
+    /// Deletes a received message.
+    pub(super) async fn delete(&self, service: usize, received: ReceivedMessage) -> Outcome {
         let messages = self.services[service].clone();
-        let (access, name) = (self.access.clone(), self.queues[held.queue].clone());
-        let claimed = held.claimed.clone();
+        let (access, name) = (self.access.clone(), self.queues[received.queue].clone());
+        let claimed = received.claimed.clone();
         let work = async move { messages.delete(&access, &name, vec![claimed]).await };
         let (_, deleted) = self.call(25, work).await;
         let outcome = match deleted {
@@ -216,19 +225,24 @@ impl World {
             Some(Ok(deleted)) if deleted[0] => Outcome::Done,
             Some(Ok(_)) => Outcome::Refused,
         };
-        let (key, receipt) = (held.key(), held.claimed.receipt);
+        let (key, receipt) = (received.key(), received.claimed.receipt);
         let mut history = self.history();
-        history.deletes.entry(held.text).or_default().push((key, receipt.generation, outcome));
+        history.deletes.entry(received.text).or_default().push((key, receipt.generation, outcome));
         outcome
     }
 
-    /// Updates a held message; returns its new receipt, if it was still held.
-    pub(super) async fn update(&self, service: usize, held: Held) -> Option<Held> {
+    /// Updates a received message; returns its new receipt, if the receipt was still valid.
+    pub(super) async fn update(
+        &self,
+        service: usize,
+        received: ReceivedMessage,
+    ) -> Option<ReceivedMessage> {
         let messages = self.services[service].clone();
-        let (access, name) = (self.access.clone(), self.queues[held.queue].clone());
+        let (access, name) = (self.access.clone(), self.queues[received.queue].clone());
         let seconds = [0, 2, 9][self.store.random.below(3)];
         let visibility_timeout = Duration::from_secs(seconds);
-        let update = Update { claimed: held.claimed.clone(), visibility_timeout, payload: None };
+        let update =
+            Update { claimed: received.claimed.clone(), visibility_timeout, payload: None };
         let work = async move { messages.update(&access, &name, update).await };
         let receipt = match self.call(0, work).await.1? {
             Ok(receipt) => receipt,
@@ -238,13 +252,13 @@ impl World {
                 return None;
             }
         };
-        let (text, visible_at) = (held.text.clone(), receipt.slot.visible_at);
+        let (text, visible_at) = (received.text.clone(), receipt.slot.visible_at);
         let at = visible_at.before(visibility_timeout);
         let new = Generation { text, is_delivery: false, at, visible_at };
-        let key = held.key();
+        let key = received.key();
         self.history().add_generation(key, receipt.generation, &new);
-        let message_id = held.claimed.message_id.clone();
-        Some(Held { claimed: Claimed { message_id, receipt }, ..held })
+        let message_id = received.claimed.message_id.clone();
+        Some(ReceivedMessage { claimed: Claimed { message_id, receipt }, ..received })
     }
 
     /// Moves dead letters back.
@@ -285,12 +299,12 @@ impl World {
     }
 
     /// The head of a queue.
-    pub(super) async fn head(&self, queue: usize) -> (QueueId, Head) {
+    pub(super) async fn head(&self, queue: usize) -> (QueueId, QueueHead) {
         let queues = &self.services[0].queues;
         let stored = queues.stored(self.access.account(), &self.queues[queue]).await;
         let id = stored.expect("readable").expect("exists").id;
         let head = self.store.inner.get(&keys::head(id)).await.expect("readable");
-        (id, Head::decode(&head.expect("a head")).expect("readable"))
+        (id, QueueHead::decode(&head.expect("a head")).expect("readable"))
     }
 
     /// The service that owns a queue: whose scheduler is open under the token of its head.
@@ -314,7 +328,11 @@ impl World {
             self.placement.set(service);
             loop {
                 let messages = &self.services[service];
-                let receive = Receive { max: 32, visibility_timeout: HELD, wait: Duration::ZERO };
+                let receive = Receive {
+                    max: 32,
+                    visibility_timeout: VISIBILITY_TIMEOUT,
+                    wait: Duration::ZERO,
+                };
                 let name = &self.queues[queue];
                 let received = messages.receive(&self.access, name, receive).await;
                 let received = received.expect("received");
@@ -322,11 +340,11 @@ impl World {
                     break;
                 }
                 for delivered in &received {
-                    let held = self.delivered(queue, delivered);
-                    let claimed = vec![held.claimed];
+                    let received = self.delivered(queue, delivered);
+                    let claimed = vec![received.claimed];
                     let deleted = messages.delete(&self.access, name, claimed).await;
-                    assert!(deleted.expect("decided")[0], "{}", held.text);
-                    found.push(held.text);
+                    assert!(deleted.expect("decided")[0], "{}", received.text);
+                    found.push(received.text);
                 }
             }
         }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    head::{Head, OwnerId},
+    head::{OwnerId, QueueHead},
     stored::Payload,
 };
 
@@ -34,7 +34,7 @@ fn body() -> Body {
 
 fn found(state: Option<MessageState>, body: Option<Body>) -> (Vec<Write>, Found) {
     let slot = Slot { visible_at: at(10), sequence: 5 };
-    let head = Head::empty(Some(OwnerId(1)), 1).with_added(1);
+    let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(1);
     let (mut spec, fenced) = crate::fixture::fence(ID, &head).begin();
     let plan = ReceivePlan {
         id: ID,

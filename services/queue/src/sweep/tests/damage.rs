@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     fixture::{Fixture, outgoing},
     model::queue_name,
-    send::Outgoing,
+    send::NewMessage,
 };
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn removes_expired_messages_of_queues_after_an_unreadable_one() {
     fixture.create("first").await;
     fixture.damage(keys::queue(fixture.access.account(), &queue_name("first"))).await;
     fixture
-        .send(vec![Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) }])
+        .send(vec![NewMessage { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) }])
         .await;
     fixture.clock.advance(Duration::from_secs(2));
 
@@ -53,7 +53,7 @@ async fn stores_a_checkpoint_in_spite_of_many_unreadable_queues() {
 async fn removes_expired_messages_beside_an_unreadable_one() {
     let fixture = Fixture::new().await;
     let sweeper = Sweeper::new(fixture.messages.clone());
-    let short = Outgoing { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) };
+    let short = NewMessage { time_to_live: Some(Duration::from_secs(1)), ..outgoing(0) };
     let sent = fixture.send(vec![short; 3]).await;
     fixture.damage(keys::state(fixture.id().await, sent[1].sent.slot)).await;
     fixture.clock.advance(Duration::from_secs(2));

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     delivery::BUCKET_MESSAGES,
     fixture::{Fixture, claimed, outgoing},
-    send::Outgoing,
+    send::NewMessage,
 };
 
 /// A queue and its sweeper, and pseudo-random numbers.
@@ -30,7 +30,7 @@ impl Swept {
 
     /// Sends one message for each time to live and delay, in seconds; their ids and expirations.
     async fn send(&self, ttls: &[(u64, u64)]) -> Vec<(Uuid, Ticks)> {
-        let with_ttl = |(ttl, delay): &(u64, u64)| Outgoing {
+        let with_ttl = |(ttl, delay): &(u64, u64)| NewMessage {
             time_to_live: Some(Duration::from_secs(*ttl)),
             ..outgoing(*delay)
         };
@@ -103,7 +103,7 @@ async fn a_tick_removes_every_expired_message_among_random_operations() {
         let seconds = swept.random(60);
         swept.tick(seconds).await;
 
-        let now = swept.fixture.messages.clock.now();
+        let now = swept.fixture.messages.engine.now();
         unexpired.retain(|_, expires_at| *expires_at > now);
         assert_eq!(swept.count().await, unexpired.len() as u64, "after step {step}");
         assert_eq!(swept.due(now).await, 0, "scanned buckets are not scanned again");
@@ -173,6 +173,6 @@ async fn removes_held_messages_that_expire_where_no_other_expires() {
 
         swept.tick(100).await;
 
-        assert_eq!(swept.count().await, 600, "held messages expire too: {is_updated}");
+        assert_eq!(swept.count().await, 600, "invisible messages expire too: {is_updated}");
     }
 }

@@ -77,15 +77,15 @@ fn filter() -> impl Strategy<Value = (String, Matches, String)> {
         .prop_map(|((shape, matches), text)| (shape.replace('*', &text), matches, text))
 }
 
-fn limited_to(range: KeyRange) -> EntityAccess {
-    let grant = TableGrant { range, ..grant("r") };
-    EntityAccess::new(caller(Authority::Table(grant))).expect("entities")
+fn limited_to(range: &KeyRange) -> EntityAccess {
+    let grant = ResourceGrant { bounds: range.to_fields(), ..grant("r") };
+    EntityAccess::new(caller(Authority::Resource(grant))).expect("entities")
 }
 
 /// A reader of a store whose table `orders` has these entities.
 async fn reader_of(keys: &[EntityKey]) -> EntityReader {
-    let engine =
-        Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, Arc::new(ManualClock::new(now()))));
+    let clock = Arc::new(ManualClock::new(now()));
+    let engine = Arc::new(MemoryEngine::with_clock(keys::KEYSPACES, clock.clone()));
     let (id, name) = (TableId(7), table("orders"));
     let mut writes = Writes::new();
     let record = TableRecord::new(id, now(), &name).encode();
@@ -96,7 +96,7 @@ async fn reader_of(keys: &[EntityKey]) -> EntityReader {
         writes.put(keys::entity(id, key), stored);
     }
     crate::samples::commit(&*engine, writes).await;
-    EntityReader::new(engine, Arc::new(Throttle::unlimited()))
+    EntityReader::new(engine, clock, Arc::new(Throttle::unlimited()))
 }
 
 /// The keys that paging finds, each page as small as can be, from a token on.
@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn permits_an_entity_exactly_within_the_range(range in range(), keys in keys()) {
-        let access = limited_to(range.clone());
+        let access = limited_to(&range);
         let permissions = access.permissions(&table("orders"), &[], now()).expect("the table");
         for key in keys {
             let allowed = permissions.check_entity(EntityAction::Read, &key);
@@ -170,7 +170,7 @@ proptest! {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let reader = reader_of(&keys).await;
-            let access = limited_to(range.clone());
+            let access = limited_to(&range);
             keys.sort_by_key(|key| (units(&key.partition_key), units(&key.row_key)));
             keys.dedup();
             keys.retain(|key| matches(key, &text) && naively_in(&range, key));

@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use crate::{
     account::{Account, AccountKey, AccountSet},
     caller::{
-        AccountGrant, Authority, Caller, KeyRange, Letters, PolicyRef, QueueGrant, TableGrant,
+        AccountGrant, Authority, Caller, GrantedResource, KeyRange, Letters, PolicyRef,
+        ResourceGrant,
     },
     sas::{
-        AddressRange, BlobScope, Check, Named, Outcome, Protocol, Resource, Scope, Terms, Time,
-        Token, Version, explain, mint, verify,
+        AddressRange, Check, Named, NamedResource, Outcome, Protocol, Scope, Terms, Time, Token,
+        Version, explain, mint, verify,
     },
+    spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_service::{
     clock::Ticks,
@@ -65,7 +67,7 @@ fn table_terms() -> Terms {
         policy: None,
         addresses: None,
         protocol: None,
-        scope: Scope::Table { name: "Orders".to_owned(), range: KeyRange::default() },
+        scope: Scope::of_table("Orders", &KeyRange::default()),
     }
 }
 
@@ -75,7 +77,7 @@ fn token(terms: Terms, account: &str, byte: u8) -> String {
 
 fn used(token: &str, seconds: i64, peer: &Peer) -> Result<Caller, (Check, Reason)> {
     let verified = verify(token, Some("acme"), &accounts(), at(seconds), peer);
-    verified.map_err(|denial| (denial.check, denial.reason))
+    verified.map_err(|denied| (denied.check, denied.reason))
 }
 
 fn at_noon(terms: Terms) -> Result<Caller, (Check, Reason)> {
@@ -89,7 +91,7 @@ fn a_token_of_a_table_has_its_own_grant_or_references_its_policy() {
         end_partition_key: Some("b".to_owned()),
         ..KeyRange::default()
     };
-    let scope = Scope::Table { name: "Orders".to_owned(), range: range.clone() };
+    let scope = Scope::of_table("Orders", &range);
     let terms = Terms {
         scope,
         permissions: String::new(),
@@ -103,33 +105,39 @@ fn a_token_of_a_table_has_its_own_grant_or_references_its_policy() {
     assert_eq!(caller.account.as_str(), "acme");
     let policy =
         PolicyRef { id: "readers".to_owned(), has_start: false, has_expiry: true, denied: None };
-    let table = "orders".to_owned();
-    let grant = TableGrant { table, permissions: None, policy: Some(policy), range };
-    assert_eq!(caller.authority, Authority::Table(grant));
+    let resource = GrantedResource {
+        service: "table".into(),
+        resource_type: "".into(),
+        name: "orders".to_owned(),
+    };
+    let bounds = [("spk", "a"), ("epk", "b")].into_iter().collect();
+    let grant = ResourceGrant { resource, permissions: None, policy: Some(policy), bounds };
+    assert_eq!(caller.authority, Authority::Resource(grant));
 }
 
 #[test]
 fn a_token_of_a_queue_has_its_grant_on_the_named_queue() {
-    let scope = Scope::Queue { name: "jobs".to_owned() };
+    let scope = Scope::of_queue("jobs");
     let signed = token(Terms { scope, permissions: "ap".to_owned(), ..table_terms() }, "acme", 1);
     let used = |queue: Option<&str>| {
-        let resource = queue.map(|name| Resource::Queue(name.to_owned()));
+        let resource = queue.map(|name| NamedResource::new(&QUEUE, name));
         let named = Named { account: Some("acme"), resource };
         let verified = verify(&signed, named, &accounts(), at(0), &Peer::in_process());
-        verified.map_err(|denial| (denial.check, denial.reason))
+        verified.map_err(|denied| (denied.check, denied.reason))
     };
 
-    let grant =
-        QueueGrant { queue: "jobs".to_owned(), permissions: Some(letters("ap")), policy: None };
-    assert_eq!(used(Some("jobs")).expect("a caller").authority, Authority::Queue(grant));
+    let permissions = Some(letters("ap"));
+    let grant = ResourceGrant { permissions, ..ResourceGrant::new(&QUEUE, "", "jobs") };
+    assert_eq!(used(Some("jobs")).expect("a caller").authority, Authority::Resource(grant));
     let failed = Err((Check::Signature, Reason::AuthenticationFailed));
     assert_eq!(used(Some("other")), failed, "signed for another queue");
     assert_eq!(used(None), Err((Check::Form, Reason::InvalidAuthenticationInfo)));
-    let other = Resource::Queue("other".to_owned());
+    let other = NamedResource::new(&QUEUE, "other");
     let table = token(table_terms(), "acme", 1);
     let named = Named { account: Some("acme"), resource: Some(other) };
     let table = verify(&table, named, &accounts(), at(0), &Peer::in_process()).expect("a caller");
-    assert!(matches!(table.authority, Authority::Table(_)), "which says itself what it is over");
+    let Authority::Resource(grant) = table.authority else { panic!("a grant over a resource") };
+    assert!(grant.is_of(&TABLE), "the token contains its resource");
 }
 
 #[test]
@@ -259,10 +267,10 @@ fn protocol_and_address_are_checked_after_the_policy_if_there_is_one() {
         (wrong_address.clone(), Reason::AuthorizationSourceIpMismatch),
         (wrong_both, Reason::AuthorizationProtocolMismatch),
     ] {
-        let denial = verified(terms.clone(), None, 0).expect_err("denied");
+        let denied = verified(terms.clone(), None, 0).expect_err("denied");
         let caller = verified(terms, Some("readers"), 0).expect("for the service to deny");
         let carried = caller.authority.denied().expect("carried");
-        assert_eq!((denial.reason, &denial.message), (reason, &carried.message));
+        assert_eq!((denied.reason, &denied.message), (reason, &carried.message));
         assert_eq!(carried.reason, reason);
     }
     let fine = verified(table_terms(), Some("readers"), 0).expect("a caller");
@@ -282,10 +290,10 @@ fn an_explanation_matches_the_server_and_omits_the_signature() {
         let explanation = explain(&token, None, accounts().get("acme"), at(0), Some(&plain));
 
         let denied = verify(&token, Some("acme"), &accounts(), at(0), &plain).err();
-        let refusal = explanation.refusal();
-        let told = refusal.map(|finding| (finding.check, finding.outcome));
-        let denied = denied.map(|denial| (denial.check, Outcome::Refused(denial.reason)));
-        assert_eq!(told, denied, "{explanation:?}");
+        let failed = explanation.first_failed();
+        let found = failed.map(|finding| (finding.check, finding.outcome));
+        let denied = denied.map(|denied| (denied.check, Outcome::Refused(denied.reason)));
+        assert_eq!(found, denied, "{explanation:?}");
         let signature = token.split("sig=").nth(1).expect("a signature");
         assert!(!format!("{explanation:?}").contains(signature), "{explanation:?}");
         let text = explanation.string_to_sign.expect("the account is known");
@@ -305,14 +313,14 @@ fn an_explanation_without_key_or_connection_leaves_their_checks_undecided() {
     assert_eq!(open, [Check::Signature, Check::Protocol, Check::Operation]);
     assert_eq!(explanation.string_to_sign, None);
     let malformed = explain("sv=1", None, None, at(0), None);
-    assert_eq!(malformed.refusal().expect("refused").check, Check::Form);
+    assert_eq!(malformed.first_failed().expect("refused").check, Check::Form);
 }
 
 #[test]
 fn tokens_with_invalid_terms_are_not_minted() {
     let refused = |terms: Terms| mint(terms, "acme", &key(1)).expect_err("refused").field;
     let range = KeyRange { end_partition_key: Some(String::new()), ..KeyRange::default() };
-    let scope = Scope::Table { name: "orders".to_owned(), range };
+    let scope = Scope::of_table("orders", &range);
 
     assert_eq!(refused(Terms { permissions: "rx".to_owned(), ..table_terms() }), "sp");
     assert_eq!(refused(Terms { permissions: "rr".to_owned(), ..table_terms() }), "sp");
@@ -330,11 +338,10 @@ fn tokens_with_invalid_terms_are_not_minted() {
 
 #[test]
 fn a_token_of_a_container_is_explained_for_each_of_its_blobs() {
-    let path = "pictures".to_owned();
-    let blob = BlobScope { path, is_container: true, ..BlobScope::default() };
-    let token = token(Terms { scope: Scope::Blob(blob), ..table_terms() }, "acme", 1);
+    let scope = Scope::of_container("pictures");
+    let token = token(Terms { scope, ..table_terms() }, "acme", 1);
     let signature = |path: &str| {
-        let resource = Some(Resource::Blob(path.to_owned()));
+        let resource = Some(NamedResource::new(&BLOB, path));
         let explanation = explain(&token, resource, accounts().get("acme"), at(0), None);
         let finding = explanation.findings.into_iter().find(|it| it.check == Check::Signature);
         finding.expect("a finding about the signature").outcome

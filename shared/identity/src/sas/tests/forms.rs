@@ -92,8 +92,16 @@ fn versions_must_be_known_dates() {
 }
 
 #[test]
-fn accepts_three_forms_of_times_and_no_other() {
-    for time in ["2036-01-01", "2036-01-01T08:00Z", "2036-02-29T23:59:59Z"] {
+fn accepts_times_with_fractions_and_offsets_and_rejects_other_forms() {
+    for time in [
+        "2036-01-01",
+        "2036-01-01T08:00Z",
+        "2036-02-29T23:59:59Z",
+        "2036-01-01T08:00:00.0Z",
+        "2036-01-01T08:00:00.1234567Z",
+        "2036-01-01T08:00%2B00:00",
+        "2036-01-01T08:00:00.5-05:30",
+    ] {
         assert_eq!(but("2036-01-01", time), None, "{time}");
     }
     for time in [
@@ -103,8 +111,18 @@ fn accepts_three_forms_of_times_and_no_other() {
         "2036-01-01T08:00",
         "2036-01-01T08Z",
         "2036-01-01T08:00:00",
-        "2036-01-01T08:00:00+00:00",
-        "2036-01-01T08:00:00.0Z",
+        "2036-01-01T08:00:00.",
+        "2036-01-01T08:00:00.Z",
+        "2036-01-01T08:00:00.12345678Z",
+        "2036-01-01T08:00:00.1e1Z",
+        "2036-01-01T08:00.5Z",
+        "2036-01-01T08:00:00 00:00",
+        "2036-01-01T08:00:00+0000",
+        "2036-01-01T08:00:00+1:00",
+        "2036-01-01T08:00:00+15:00",
+        "2036-01-01T08:00:00+01:60",
+        "2036-01-01T08:00:00+01:00Z",
+        "2036-01-01+01:00",
         "2036-01-01T24:00Z",
         "2036-01-01T08:60Z",
         "2036-01-01T08:00:60Z",
@@ -119,6 +137,30 @@ fn accepts_three_forms_of_times_and_no_other() {
         assert_eq!(but("2036-01-01", time), Some("se"), "{time}");
         assert_eq!(table(&format!("&st={}", time.replace('+', "%2B"))), Some("st"), "{time}");
     }
+}
+
+#[test]
+fn a_time_is_compared_as_an_instant_and_signed_as_written() {
+    let read = |text: &str| crate::sas::Time::parse("se", text.to_owned()).expect(text);
+    let utc = read("2036-01-01T08:00:00Z");
+
+    for same in ["2036-01-01T09:30+01:30", "2036-01-01T03:00:00.0-05:00", "2036-01-01T08:00Z"] {
+        assert_eq!(read(same).ticks(), utc.ticks(), "{same}");
+        assert_eq!(read(same).as_str(), same);
+    }
+    let later = read("2036-01-01T08:00:00.0000012Z").ticks().get();
+    assert_eq!(later - utc.ticks().get(), 12, "in ticks");
+}
+
+#[test]
+fn the_token_of_an_account_may_have_fields_that_mean_nothing_there() {
+    let account = |more: &str| refused(&format!("{ACCOUNT}&{more}&sig={SIGNATURE}"));
+    for more in ["sr=c", "sr=", "si=", "rscc=", "rsct=text/plain", "rscd=a&rsce=b&rscl=c&sr=b"] {
+        assert_eq!(account(more), None, "{more}");
+    }
+    let plain = Token::parse(&format!("{ACCOUNT}&sig={SIGNATURE}"), None).expect("a token");
+    let more = Token::parse(&format!("{ACCOUNT}&sr=c&si=&sig={SIGNATURE}"), None);
+    assert_eq!(more.expect("a token"), plain);
 }
 
 #[test]
@@ -274,7 +316,7 @@ proptest! {
             end_row_key: Some(end_row),
         };
         let mut terms = token.terms;
-        terms.scope = Scope::Table { name: "orders".to_owned(), range };
+        terms.scope = Scope::of_table("orders", &range);
         let minted = mint(terms, "acme", &AccountKey::development()).expect("terms");
         let text = minted.to_query();
         prop_assume!(text.len() <= TOKEN_BYTES_MAX);

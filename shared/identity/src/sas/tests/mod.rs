@@ -1,5 +1,6 @@
 //! Tokens: every known signature, every malformed form, every check.
 
+mod added_service;
 mod checks;
 mod forms;
 mod vectors;

@@ -4,7 +4,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
     account::{Account, AccountKey},
-    sas::{Resource, Token, mint, string_to_sign},
+    sas::{NamedResource, Token, mint, string_to_sign},
+    spec::{BLOB, QUEUE},
 };
 
 const ACCOUNT: &str = "devstoreaccount1";
@@ -16,7 +17,7 @@ const OTHER_TIMES: &str = "st=2025-11-21T00:00:00Z&se=2035-11-21T00:00:00Z";
 /// Fields without the signature, the text that is signed, and the signature.
 struct Vector {
     fields: String,
-    resource: Option<Resource>,
+    resource: Option<NamedResource>,
     text: &'static str,
     signature: &'static str,
 }
@@ -138,7 +139,7 @@ fn queues() -> Vec<Vector> {
             "5nVK7DstKuuf08uIDipDNV4NUvX6xnMU1q8qbg/J4Yo=",
         ),
     ];
-    let queue = Some(Resource::Queue("orders".to_owned()));
+    let queue = Some(NamedResource::new(&QUEUE, "orders"));
     vectors.map(|vector| Vector { resource: queue.clone(), ..vector }).into()
 }
 
@@ -165,7 +166,7 @@ fn containers() -> Vec<Vector> {
             "/SnmdxraS9tHvJtKCKqv7x+yMMLx58VTPJ2Y5nRU7Bs=",
         ),
     ];
-    let container = Some(Resource::Blob("logs".to_owned()));
+    let container = Some(NamedResource::new(&BLOB, "logs"));
     vectors.map(|vector| Vector { resource: container.clone(), ..vector }).into()
 }
 
@@ -193,7 +194,7 @@ fn blobs() -> Vec<Vector> {
             "ahLFBKIXOCKp4AMJ0HbNekFxz+s0zsQJDtABaNI9wGM=",
         ),
     ];
-    let blob = Some(Resource::Blob("logs/dir/a b.txt".to_owned()));
+    let blob = Some(NamedResource::new(&BLOB, "logs/dir/a b.txt"));
     vectors.map(|vector| Vector { resource: blob.clone(), ..vector }).into()
 }
 
@@ -246,7 +247,7 @@ fn older_layouts_of_blobs_omit_what_their_versions_do_not_sign() {
     let text = |version: &str| {
         let fields = format!("sp=r&se=2035-11-21&sv={version}&sr=c&rsct=text/plain&sig=");
         let signature = STANDARD.encode([0; 32]).replace('=', "%3D");
-        let resource = Some(Resource::Blob("logs".to_owned()));
+        let resource = Some(NamedResource::new(&BLOB, "logs"));
         let token = Token::parse(&format!("{fields}{signature}"), resource).expect(version);
         string_to_sign(&token.terms, "acme")
     };
@@ -257,4 +258,27 @@ fn older_layouts_of_blobs_omit_what_their_versions_do_not_sign() {
     assert_eq!(text("2013-08-15"), of_2013);
     let of_2015 = format!("r\n\n2035-11-21\n/blob/acme/logs\n\n2015-02-21{headers}");
     assert_eq!(text("2015-02-21"), of_2015);
+}
+
+#[test]
+fn a_token_of_a_snapshot_signs_the_time_of_the_request_and_a_directory_its_path() {
+    let signed = |fields: &str, path: &str, snapshot: Option<&str>| {
+        let signature = STANDARD.encode([0; 32]).replace('=', "%3D");
+        let mut named = NamedResource::new(&BLOB, path);
+        snapshot.into_iter().for_each(|time| named.fields.set("snapshot", time));
+        let text = format!("sp=r&se=2035-11-21&sv=2021-12-02&{fields}&sig={signature}");
+        Some(string_to_sign(&Token::parse(&text, Some(named)).ok()?.terms, "acme"))
+    };
+    let text = |name: &str, kind: &str, time: &str| {
+        Some(format!(
+            "r\n\n2035-11-21\n/blob/acme/{name}\n\n\n\n2021-12-02\n{kind}\n{time}\n\n\n\n\n\n"
+        ))
+    };
+
+    let time = "2025-11-21T00:00:00.0000000Z";
+    assert_eq!(signed("sr=bs", "logs/a", Some(time)), text("logs/a", "bs", time));
+    assert_eq!(signed("sr=d&sdd=2", "logs/a/b/c", None), text("logs/a/b", "d", ""));
+    for (fields, path) in [("sr=d", "logs/a"), ("sr=d&sdd=3", "logs/a/b"), ("sr=x", "logs/a")] {
+        assert_eq!(signed(fields, path, None), None, "{fields} {path}");
+    }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
-use crate::fjall::guard::WriteStall;
 use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
 use crate::time::Ticks;
@@ -40,7 +39,8 @@ fn job(reads: &[&str], writes: Vec<Write>) -> (PendingChange, Waiter) {
 fn admit(group: &mut Group, shared: &EngineState, reads: &[&str], writes: Vec<Write>) -> Waiter {
     let (job, waiter) = job(reads, writes);
     let versions = &mut Versions::after(Ticks::MIN);
-    group.admit(job, shared, &RecentWrites::default(), versions);
+    let admission = group.admit(job, shared, &mut RecentWrites::default(), versions);
+    assert!(matches!(admission, Admission::Taken));
     waiter
 }
 
@@ -77,7 +77,7 @@ fn a_failed_write_is_unknown_to_writers_and_stopped_to_readers() {
 }
 
 #[test]
-fn a_refusal_before_the_journal_is_stopped_and_not_unknown() {
+fn an_error_before_the_journal_is_stopped_and_not_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let shared = shared(&directory);
     let mut group = Group::default();
@@ -151,37 +151,38 @@ fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
     assert_eq!(beats(&shared), [Some(1), Some(1)]);
     commit();
     assert_eq!(beats(&shared), [Some(1), Some(1)], "once a tick is enough");
-    shared.heartbeat_due.store(true, std::sync::atomic::Ordering::Relaxed);
+    shared.heartbeat_due.store(true, Relaxed);
     commit();
     assert_eq!(beats(&shared), [Some(2), Some(2)]);
 }
 
 #[test]
-fn a_write_stall_rejects_the_queued_changes_and_writes_nothing() {
+fn a_keyspace_that_takes_no_writes_delays_its_changes_and_no_others() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let waited = std::time::Duration::from_secs(2);
-    let closed = |_: &[crate::fjall::shared::Tree]| WriteStall {
-        waited: std::time::Duration::from_secs(2),
-        outcome: Err(CommitError::Unavailable { reason: "busy".into() }),
-    };
+    let first_is_pressed = |_: &EngineState| KeyspaceSet::default().with(0);
     let (queue, jobs) = tokio::sync::mpsc::channel(8);
-    let mut waiters = Vec::new();
-    for name in ["a", "b", "c"] {
-        let (job, waiter) = job(&[], vec![put(name, "1")]);
-        queue.blocking_send(job).unwrap();
-        waiters.push(waiter);
+    let (pressed, pressed_waiter) = job(&[], vec![put("a", "1")]);
+    let other = Write::Put { key: Bytes::from_static(b"\x02b"), value: "1".into() };
+    let (free, free_waiter) = job(&[], vec![other]);
+    let (reads, reads_waiter) = job(&["a"], vec![]);
+    for change in [pressed, free, reads] {
+        queue.blocking_send(change).unwrap();
     }
     drop(queue);
 
-    Committer::with_gate(Arc::clone(&shared), closed).run(jobs);
+    let committer = Committer::with_gate(Arc::clone(&shared), first_is_pressed);
+    let ended = std::thread::spawn(move || committer.run(jobs));
 
-    for waiter in waiters {
-        let outcome = waiter.blocking_recv().unwrap();
-        assert!(matches!(outcome, Err(CommitError::Unavailable { .. })), "{outcome:?}");
-    }
+    assert!(free_waiter.blocking_recv().unwrap().is_ok());
+    assert!(reads_waiter.blocking_recv().unwrap().is_ok());
+    assert_eq!(shared.counters.read().shed, 0, "the others did not wait for its end");
+    let outcome = pressed_waiter.blocking_recv().unwrap();
+    assert!(matches!(outcome, Err(CommitError::Busy { .. })), "{outcome:?}");
+    ended.join().unwrap();
     let counted = shared.counters.read();
-    assert_eq!((counted.shed, counted.stalls, counted.stall_time), (3, 1, waited));
+    assert_eq!((counted.shed, counted.stalls), (1, 1));
+    assert!(counted.stall_time >= std::time::Duration::from_millis(200), "{counted:?}");
     assert_eq!(shared.newest(&key("a")).unwrap(), None);
 }
 
@@ -189,9 +190,8 @@ fn a_write_stall_rejects_the_queued_changes_and_writes_nothing() {
 fn a_commit_thread_that_panics_stops_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let broken = |_: &[crate::fjall::shared::Tree]| -> WriteStall {
-        unreachable!("this panic is part of the test")
-    };
+    let broken =
+        |_: &EngineState| -> KeyspaceSet { unreachable!("this panic is part of the test") };
     let (queue, jobs) = tokio::sync::mpsc::channel(8);
     let (job, waiter) = job(&[], vec![put("a", "1")]);
     queue.blocking_send(job).unwrap();
@@ -217,4 +217,36 @@ fn a_put_over_nothing_obsoletes_nothing_in_any_order() {
     assert_eq!(count(&["c", "b", "a"]), 1);
     assert_eq!(count(&["c", "other", "a"]), 1);
     assert_eq!(obsoletes(&[Write::Delete { key: key("a") }], &keys, &current), 2);
+}
+
+#[test]
+fn a_row_that_groups_keep_writing_is_not_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = shared(&directory);
+    let (keys, mut recent) = ([key("head")], RecentWrites::default());
+    let write = |recent: &mut RecentWrites, group, value: &[u8]| {
+        let value = Some(Bytes::copy_from_slice(value));
+        recent.note(group, [(&keys[0], &value)].into_iter(), &shared.hot_keys);
+    };
+    let decide = |recent: &mut RecentWrites, cached: &CachedReads| {
+        recent.newest(cached, (0, &keys[0]), &shared).unwrap()
+    };
+
+    // A group writes it between the read of a request and its decision. Nothing is in the store, so that shows where a
+    // value comes from.
+    let before = CachedReads::read(&keys, &shared);
+    write(&mut recent, 1, b"1");
+    assert_eq!(decide(&mut recent, &before), None, "read from the store");
+    write(&mut recent, 2, b"2");
+    let next = CachedReads::read(&keys, &shared);
+    assert_eq!(decide(&mut recent, &next).as_deref(), Some(&b"2"[..]), "kept");
+    assert_eq!(decide(&mut recent, &before).as_deref(), Some(&b"2"[..]), "also for an old read");
+
+    write(&mut recent, 3, &[0; 1_000]);
+    assert_eq!(decide(&mut recent, &next), None, "too big to be kept");
+    let again = CachedReads::read(&keys, &shared);
+    write(&mut recent, 4, b"4");
+    assert_eq!(decide(&mut recent, &again), None, "read by the request again, and stale");
+    write(&mut recent, 5, b"5");
+    assert_eq!(decide(&mut recent, &again).as_deref(), Some(&b"5"[..]));
 }

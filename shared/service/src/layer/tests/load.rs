@@ -46,13 +46,13 @@ async fn call(service: &CallService, request: Request) -> Response {
 #[tokio::test]
 async fn responses_that_are_not_read_use_up_the_budget_until_they_are() {
     let service = counting(60 * KIB);
-    let taken = async || {
+    let admitted = async || {
         let answer = call(&service, message(WRITE, 10, true)).await;
         answer.into_body().frame().await.expect("a frame").expect("data")
     };
     let mut waiting = Vec::new();
     for _ in 0..5 {
-        waiting.push(taken().await);
+        waiting.push(admitted().await);
     }
 
     let refused = status(call(&service, message(WRITE, 10, true)).await).await;
@@ -83,7 +83,7 @@ async fn rejects_a_request_that_does_not_fit_while_others_continue() {
     let unfinished = || Box::pin(call(&service, message(WRITE, 60_000, false)));
     let mut waiting: Vec<_> = (0..5).map(|_| unfinished()).collect();
     for call in &mut waiting {
-        assert!(futures::poll!(call).is_pending(), "turned away too early");
+        assert!(futures::poll!(call).is_pending(), "rejected too early");
     }
 
     let refused = status(call(&service, message(WRITE, 60_000, true)).await).await;
@@ -120,8 +120,8 @@ async fn calls_that_may_wait_hold_no_slot_of_others() {
     let waiting = [wait().await, wait().await];
 
     let third = status(wait().await).await;
-    let others = [ask(&service, &[]).await, ask(&service, &[]).await];
-    let full = status(ask(&service, &[]).await).await;
+    let others = [send(&service, &[]).await, send(&service, &[]).await];
+    let full = status(send(&service, &[]).await).await;
     drop(waiting);
     let again = wait().await;
 
@@ -129,7 +129,7 @@ async fn calls_that_may_wait_hold_no_slot_of_others() {
     assert!(third.message().contains("may wait"), "{}", third.message());
     assert!(others.iter().all(|other| Status::from_header_map(other.headers()).is_none()));
     assert_eq!(full.code(), Code::ResourceExhausted);
-    assert!(Status::from_header_map(again.headers()).is_none(), "places are not given back");
+    assert!(Status::from_header_map(again.headers()).is_none(), "slots are not released");
 }
 
 #[tokio::test]
@@ -140,8 +140,8 @@ async fn streams_hold_at_most_half_of_the_slots() {
     let open = [stream().await, stream().await];
 
     let third = status(stream().await).await;
-    let others = [call(&service, message(READ, 10, true)).await, ask(&service, &[]).await];
-    let full = status(ask(&service, &[]).await).await;
+    let others = [call(&service, message(READ, 10, true)).await, send(&service, &[]).await];
+    let full = status(send(&service, &[]).await).await;
     drop(open);
     let again = stream().await;
 
@@ -149,5 +149,5 @@ async fn streams_hold_at_most_half_of_the_slots() {
     assert!(third.message().contains("streams"), "{}", third.message());
     assert!(others.iter().all(|other| Status::from_header_map(other.headers()).is_none()));
     assert_eq!(full.code(), Code::ResourceExhausted);
-    assert!(Status::from_header_map(again.headers()).is_none(), "places are not given back");
+    assert!(Status::from_header_map(again.headers()).is_none(), "slots are not released");
 }

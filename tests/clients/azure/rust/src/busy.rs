@@ -1,4 +1,4 @@
-//! A door before a server that is busy at first.
+//! A proxy before a server that is busy at first.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -16,13 +16,13 @@ const BUSY: &[u8] = b"HTTP/1.1 503 Server Busy\r\nx-ms-error-code: ServerBusy\r\
 
 /// See the module. It is open until the process ends.
 #[derive(Debug)]
-pub struct BusyDoor {
-    /// `host:port` of the door.
+pub struct BusyProxy {
+    /// `host:port` of the proxy.
     pub address: String,
     refused: Arc<AtomicU32>,
 }
 
-impl BusyDoor {
+impl BusyProxy {
     /// Answers the first so many requests with 503, and lets the others through to a server.
     pub fn before(server: &str, busy: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -35,7 +35,7 @@ impl BusyDoor {
                     counted.fetch_add(1, Ordering::SeqCst);
                     refuse(client).expect("a request, and a client for its answer");
                 } else {
-                    let server = TcpStream::connect(&server).expect("the server is there");
+                    let server = TcpStream::connect(&server).expect("the server is listening");
                     let (from, to) = (client.try_clone(), server.try_clone());
                     thread::spawn(move || pass(from.expect("a socket"), server));
                     thread::spawn(move || pass(to.expect("a socket"), client));

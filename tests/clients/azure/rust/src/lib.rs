@@ -24,7 +24,7 @@ use azure_storage::shared_access_signature::{
 };
 use time::{Duration, OffsetDateTime};
 
-pub use self::busy::BusyDoor;
+pub use self::busy::BusyProxy;
 
 /// The account of every emulator.
 pub const ACCOUNT: &str = "devstoreaccount1";
@@ -52,8 +52,8 @@ impl Target {
         command.arg(if azurite { "--location" } else { "--data-dir" }).arg(data.path());
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut process = process.expect("the server starts");
-        let said = BufReader::new(process.stdout.take().expect("its output is piped"));
-        let mut lines = said.lines().map(|line| line.expect("its output is text"));
+        let output = BufReader::new(process.stdout.take().expect("its output is piped"));
+        let mut lines = output.lines().map(|line| line.expect("its output is text"));
         let addresses = if azurite { azurite_addresses(lines) } else { ready(lines.next()) };
         let address = |name: &str| addresses.get(name).expect("it is served").clone();
         Self { process, _data: data, table: address("table"), queue: address("queue") }
@@ -135,7 +135,7 @@ fn azurite_command() -> Command {
 
 /// The addresses in the line `ready grpc=… azure_queue=… azure_table=…`.
 fn ready(line: Option<String>) -> HashMap<String, String> {
-    let line = line.expect("the server says that it is ready");
+    let line = line.expect("the server reports that it is ready");
     let pairs = line.split(' ').filter_map(|word| word.strip_prefix("azure_")?.split_once('='));
     pairs.map(|(name, address)| (name.to_owned(), address.to_owned())).collect()
 }

@@ -56,14 +56,14 @@ pub fn signed_by(signature: &AccountSharedAccessSignature) -> StorageCredentials
     StorageCredentials::sas_token(token).expect("the library reads its own token")
 }
 
-/// Status and code of a refusal, as the crate classifies it.
-pub fn refusal<T>(answer: legacy_core::Result<T>) -> (StatusCode, String) {
+/// Status and code of an error, as the crate classifies it.
+pub fn error_of<T>(answer: legacy_core::Result<T>) -> (StatusCode, String) {
     let Err(error) = answer else { panic!("the call is refused") };
     match error.kind() {
         ErrorKind::HttpResponse { status, error_code } => {
             (*status, error_code.clone().unwrap_or_default())
         }
-        other => panic!("a refusal is an answer: {other:?}"),
+        other => panic!("an error is an answer: {other:?}"),
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 use trestle_azure_clients::{
     ACCOUNT, KEY, name,
-    tables::{builder, refusal, signature, signed_by, with_credentials},
+    tables::{builder, error_of, signature, signed_by, with_credentials},
     target,
 };
 
@@ -53,9 +53,9 @@ async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
     read(&reader, &name).await.unwrap();
     let entity = json!({ "PartitionKey": "p", "RowKey": "s" });
     let table = reader.table_client(&name);
-    let refused = refusal(table.insert::<_, Value>(&entity).unwrap().await);
+    let refused = error_of(table.insert::<_, Value>(&entity).unwrap().await);
     assert_eq!(refused, forbidden("AuthorizationPermissionMismatch"));
-    let refused = refusal(table.delete().await);
+    let refused = error_of(table.delete().await);
     assert_eq!(refused, forbidden("AuthorizationResourceTypeMismatch"));
 
     let adds = AccountSasPermissions { add: true, ..Default::default() };
@@ -72,7 +72,7 @@ async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
     let own = owner.table_client(trestle_azure_clients::name());
     own.create().await.unwrap();
     own.delete().await.unwrap();
-    assert_eq!(refusal(read(&owner, &name).await), forbidden("AuthorizationResourceTypeMismatch"));
+    assert_eq!(error_of(read(&owner, &name).await), forbidden("AuthorizationResourceTypeMismatch"));
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_signature_has_its_time_addresses_and_protocol() {
         (good().ip("127.0.0.2-127.0.0.9".to_owned()), "AuthorizationSourceIPMismatch"),
         (good().protocol(SasProtocol::Https), "AuthorizationProtocolMismatch"),
     ] {
-        assert_eq!(refusal(read(&by(signed_by(&signature)), &name).await), forbidden(code));
+        assert_eq!(error_of(read(&by(signed_by(&signature)), &name).await), forbidden(code));
     }
     let here = good().ip("127.0.0.0-127.0.0.9".to_owned()).protocol(SasProtocol::HttpHttps);
     read(&by(signed_by(&here)), &name).await.unwrap();
@@ -111,5 +111,5 @@ async fn a_connection_string_is_enough_with_a_key_or_a_signature() {
     }
     let wrong = format!("AccountName={ACCOUNT};AccountKey=d3Jvbmc=;TableEndpoint={endpoint}");
     let wrong = ConnectionString::new(&wrong).unwrap().storage_credentials().unwrap();
-    assert_eq!(refusal(read(&by(wrong), &name).await), forbidden("AuthenticationFailed"));
+    assert_eq!(error_of(read(&by(wrong), &name).await), forbidden("AuthenticationFailed"));
 }

@@ -21,7 +21,7 @@ use azure_storage_queue::{
 };
 use futures::TryStreamExt;
 use time::Duration;
-use trestle_azure_clients::{BusyDoor, name, target};
+use trestle_azure_clients::{BusyProxy, name, target};
 
 fn service_at(endpoint: &str) -> QueueServiceClient {
     let client_options = ClientOptions { retry: RetryOptions::none(), ..ClientOptions::default() };
@@ -67,14 +67,14 @@ async fn received(queue: &QueueClient, most: i32) -> Vec<ReceivedMessage> {
     answer.into_model().unwrap().items.unwrap_or_default()
 }
 
-/// Status and code of a refusal, as the crate classifies it.
-fn refusal<T>(answer: azure_core::Result<T>) -> (u16, String) {
+/// Status and code of an error, as the crate classifies it.
+fn error_of<T>(answer: azure_core::Result<T>) -> (u16, String) {
     let Err(error) = answer else { panic!("the call is refused") };
     match error.kind() {
         ErrorKind::HttpResponse { status, error_code, .. } => {
             (u16::from(*status), error_code.clone().unwrap_or_default())
         }
-        other => panic!("a refusal is an answer: {other:?}"),
+        other => panic!("an error is an answer: {other:?}"),
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_queue_is_created_described_listed_and_deleted() {
     };
     assert_eq!(queue.create(with(&metadata)).await.unwrap().status(), 201);
     assert_eq!(queue.create(with(&metadata)).await.unwrap().status(), 204);
-    assert_eq!(refusal(queue.create(None).await), (409, "QueueAlreadyExists".to_owned()));
+    assert_eq!(error_of(queue.create(None).await), (409, "QueueAlreadyExists".to_owned()));
     assert_eq!(queue.get_properties(None).await.unwrap().metadata().unwrap(), metadata);
     let other = HashMap::from([("x".to_owned(), "y".to_owned())]);
     queue.set_metadata(&other, None).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_queue_is_created_described_listed_and_deleted() {
     let found = listed.iter().find(|item| item.name.as_ref() == Some(&name)).unwrap();
     assert_eq!(found.metadata.as_ref(), Some(&other));
     queue.delete(None).await.unwrap();
-    assert_eq!(refusal(queue.delete(None).await), (404, "QueueNotFound".to_owned()));
+    assert_eq!(error_of(queue.delete(None).await), (404, "QueueNotFound".to_owned()));
 }
 
 #[tokio::test]
@@ -147,8 +147,8 @@ async fn a_message_is_sent_peeked_received_changed_and_deleted() {
         ..Default::default()
     };
     messages.update_message(&id, &receipt, 0, Some(change)).await.unwrap();
-    let gone = (404, "MessageNotFound".to_owned());
-    assert_eq!(refusal(messages.delete_message(&id, &receipt, None).await), gone);
+    let not_found = (404, "MessageNotFound".to_owned());
+    assert_eq!(error_of(messages.delete_message(&id, &receipt, None).await), not_found);
     let again = received(&messages, 1).await.remove(0);
     assert_eq!(again.message_text.as_deref(), Some("changed"));
     assert_eq!(again.dequeue_count, Some(2));
@@ -158,7 +158,7 @@ async fn a_message_is_sent_peeked_received_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn the_text_of_a_message_comes_back_as_it_was() {
+async fn the_text_of_a_message_survives_a_round_trip() {
     let (_, messages) = created().await;
     for wanted in ["a\nb", " sides ", "<a>&amp;</a> ]]>", "\u{1F600} ä €", "\t\"'", "%41+b"] {
         messages.send_message(text(wanted).try_into().unwrap(), None).await.unwrap();
@@ -166,7 +166,7 @@ async fn the_text_of_a_message_comes_back_as_it_was() {
         assert_eq!(got.message_text.as_deref(), Some(wanted));
     }
     let large = text(&"x".repeat(65_537)).try_into().unwrap();
-    let refused = refusal(messages.send_message(large, None).await);
+    let refused = error_of(messages.send_message(large, None).await);
     assert_eq!(refused, (413, "RequestBodyTooLarge".to_owned()));
 }
 
@@ -176,11 +176,11 @@ async fn numbers_and_times_have_their_bounds() {
     let out = (400, "OutOfRangeQueryParameterValue".to_owned());
     let options =
         QueueClientPeekMessagesOptions { number_of_messages: Some(33), ..Default::default() };
-    assert_eq!(refusal(messages.peek_messages(Some(options)).await), out);
+    assert_eq!(error_of(messages.peek_messages(Some(options)).await), out);
     let options =
         QueueClientSendMessageOptions { visibility_timeout: Some(604_801), ..Default::default() };
     let sent = messages.send_message(text("x").try_into().unwrap(), Some(options)).await;
-    assert_eq!(refusal(sent), out);
+    assert_eq!(error_of(sent), out);
     for number in 0..3 {
         let text = text(&number.to_string()).try_into().unwrap();
         let forever =
@@ -194,7 +194,7 @@ async fn numbers_and_times_have_their_bounds() {
 }
 
 #[tokio::test]
-async fn a_signature_is_as_wide_as_it_says() {
+async fn a_sas_permits_exactly_its_grant() {
     let (name, _) = created().await;
     let read = AccountSasPermissions { read: true, ..Default::default() };
     let objects = AccountSasResourceType::Object;
@@ -204,12 +204,12 @@ async fn a_signature_is_as_wide_as_it_says() {
     };
     let reader = with(Duration::hours(1));
     reader.peek_messages(None).await.unwrap();
-    let refused = refusal(reader.send_message(text("x").try_into().unwrap(), None).await);
+    let refused = error_of(reader.send_message(text("x").try_into().unwrap(), None).await);
     assert_eq!(refused, (403, "AuthorizationPermissionMismatch".to_owned()));
-    let refused = refusal(reader.get_properties(None).await);
+    let refused = error_of(reader.get_properties(None).await);
     assert_eq!(refused, (403, "AuthorizationResourceTypeMismatch".to_owned()));
     let late = with(Duration::hours(-1));
-    let refused = refusal(late.peek_messages(None).await);
+    let refused = error_of(late.peek_messages(None).await);
     assert_eq!(refused, (403, "AuthenticationFailed".to_owned()));
     for (address, code) in [
         ("10.0.0.1", Some("AuthorizationSourceIPMismatch")),
@@ -222,22 +222,22 @@ async fn a_signature_is_as_wide_as_it_says() {
         let queue = service_at(&endpoint).queue_client(&name).unwrap();
         let answer = queue.peek_messages(None).await;
         match code {
-            Some(code) => assert_eq!(refusal(answer), (403, code.to_owned()), "{address}"),
+            Some(code) => assert_eq!(error_of(answer), (403, code.to_owned()), "{address}"),
             None => assert!(answer.is_ok(), "{address}"),
         }
     }
     // No signature reaches the access policies, and this crate signs with nothing else here.
     let never = (403, "AuthorizationFailure".to_owned());
-    assert_eq!(refusal(queue(&name).get_access_policy(None).await), never);
+    assert_eq!(error_of(queue(&name).get_access_policy(None).await), never);
     let policies = SignedIdentifiers::default().try_into().unwrap();
-    assert_eq!(refusal(queue(&name).set_access_policy(policies, None).await), never);
+    assert_eq!(error_of(queue(&name).set_access_policy(policies, None).await), never);
     let user = KeyInfo::default().try_into().unwrap();
-    let refused = refusal(service().get_user_delegation_key(user, None).await);
+    let refused = error_of(service().get_user_delegation_key(user, None).await);
     assert_eq!(refused, (400, "InvalidQueryParameterValue".to_owned()));
 }
 
 #[tokio::test]
-async fn properties_come_back_as_they_were_set_and_statistics_are_at_the_secondary() {
+async fn properties_survive_a_round_trip_and_statistics_are_at_the_secondary() {
     let rule = CorsRule {
         allowed_origins: Some("http://a.example".to_owned()),
         allowed_methods: Some("GET,PUT".to_owned()),
@@ -264,14 +264,14 @@ async fn properties_come_back_as_they_were_set_and_statistics_are_at_the_seconda
 #[tokio::test]
 async fn a_client_tries_again_while_the_service_is_busy() {
     let (name, messages) = created().await;
-    let door = BusyDoor::before(&target().queue, 2);
+    let proxy = BusyProxy::before(&target().queue, 2);
     let endpoint = target().signed_queues(AccountSasResourceType::Object);
-    let endpoint = endpoint.replace(&target().queue, &door.address);
+    let endpoint = endpoint.replace(&target().queue, &proxy.address);
     let patient = QueueServiceClient::new(Url::parse(&endpoint).unwrap(), None, None).unwrap();
 
     let sent = text("once").try_into().unwrap();
     patient.queue_client(&name).unwrap().send_message(sent, None).await.unwrap();
 
-    assert_eq!(door.refused(), 2);
+    assert_eq!(proxy.refused(), 2);
     assert_eq!(received(&messages, 32).await.len(), 1);
 }

@@ -5,8 +5,8 @@ use futures::StreamExt;
 use legacy_core::StatusCode;
 use serde::{Deserialize, Serialize};
 use trestle_azure_clients::{
-    BusyDoor, name,
-    tables::{Level, builder, refusal},
+    BusyProxy, name,
+    tables::{Level, builder, error_of},
     target,
 };
 
@@ -66,10 +66,10 @@ async fn a_table_is_created_listed_and_deleted() {
         names.extend(page.unwrap().tables.into_iter().map(|table| table.name));
     }
     assert!(names.iter().any(|name| name == table.table_name()));
-    let refused = refusal(table.create().await);
+    let refused = error_of(table.create().await);
     assert_eq!(refused, (StatusCode::Conflict, "TableAlreadyExists".to_owned()));
     table.delete().await.unwrap();
-    let refused = refusal(table.delete().await);
+    let refused = error_of(table.delete().await);
     assert_eq!(refused, (StatusCode::NotFound, "ResourceNotFound".to_owned()));
 }
 
@@ -79,7 +79,7 @@ async fn an_entity_is_inserted_read_updated_merged_and_deleted() {
     let entity = table.partition_key_client("p").entity_client("r");
     let wanted = order("p", "r");
     table.insert::<_, Order>(&wanted).unwrap().await.unwrap();
-    let refused = refusal(table.insert::<_, Order>(&wanted).unwrap().await);
+    let refused = error_of(table.insert::<_, Order>(&wanted).unwrap().await);
     assert_eq!(refused, (StatusCode::Conflict, "EntityAlreadyExists".to_owned()));
     let got = entity.get::<Order>().await.unwrap();
     assert_eq!(got.entity, wanted);
@@ -89,7 +89,7 @@ async fn an_entity_is_inserted_read_updated_merged_and_deleted() {
     changed.count = Some(8);
     let same = IfMatchCondition::Etag(got.etag);
     entity.update(&changed, same.clone()).unwrap().await.unwrap();
-    let refused = refusal(entity.update(&changed, same).unwrap().await);
+    let refused = error_of(entity.update(&changed, same).unwrap().await);
     let stale = (StatusCode::PreconditionFailed, "UpdateConditionNotSatisfied".to_owned());
     assert_eq!(refused, stale);
     assert_eq!(entity.get::<Order>().await.unwrap().entity, changed);
@@ -109,7 +109,7 @@ async fn an_entity_is_inserted_read_updated_merged_and_deleted() {
     entity.insert_or_merge(&wanted).unwrap().await.unwrap();
     assert_eq!(entity.get::<Order>().await.unwrap().entity, wanted);
     entity.delete().await.unwrap();
-    let refused = refusal(entity.get::<Order>().await);
+    let refused = error_of(entity.get::<Order>().await);
     assert_eq!(refused, (StatusCode::NotFound, "ResourceNotFound".to_owned()));
 }
 
@@ -145,13 +145,13 @@ async fn a_query_has_filter_projection_and_pages() {
     assert_eq!((pages[0][5].count, &pages[0][5].state), (Some(5), &None));
     let refused = {
         let mut pages = table.query().filter("count add 1 eq 2").into_stream::<Order>();
-        refusal(pages.next().await.unwrap())
+        error_of(pages.next().await.unwrap())
     };
     assert_eq!(refused, (StatusCode::BadRequest, "InvalidInput".to_owned()));
 }
 
 #[tokio::test]
-async fn a_transaction_in_bare_line_feeds_is_all_or_nothing() {
+async fn a_transaction_with_line_feeds_only_is_atomic() {
     let table = created().await;
     let partition = table.partition_key_client("p");
     table.insert::<_, Order>(&order("p", "merged")).unwrap().await.unwrap();
@@ -182,12 +182,12 @@ async fn a_transaction_in_bare_line_feeds_is_all_or_nothing() {
 async fn a_client_tries_again_while_the_service_is_busy() {
     let name = name();
     service().table_client(&name).create().await.unwrap();
-    let door = BusyDoor::before(&target().table, 2);
-    let patient = builder(&door.address).build().table_client(&name);
+    let proxy = BusyProxy::before(&target().table, 2);
+    let patient = builder(&proxy.address).build().table_client(&name);
 
     patient.insert::<_, Order>(&order("p", "r")).unwrap().await.unwrap();
 
-    assert_eq!(door.refused(), 2);
+    assert_eq!(proxy.refused(), 2);
     let stored = patient.partition_key_client("p").entity_client("r").get::<Order>().await.unwrap();
     assert_eq!(stored.entity, order("p", "r"));
 }
@@ -230,7 +230,7 @@ async fn a_transaction_does_every_kind_of_operation() {
 
 #[tokio::test]
 async fn an_operation_that_fails_is_named_by_its_index_and_101_are_too_many() {
-    // The crate tells the status of an operation; its index and code are in the body.
+    // The crate returns the status of an operation; its index and code are in the body.
     let part = Level::of("minimalmetadata");
     let table = part.created(&target().table, name()).await;
     let partition = table.partition_key_client("p");

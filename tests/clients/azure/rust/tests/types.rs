@@ -60,7 +60,7 @@ async fn answers(level: &str) -> [Value; 2] {
 }
 
 #[tokio::test]
-async fn every_type_comes_back_as_it_went_in_at_each_level_of_metadata() {
+async fn every_type_survives_a_round_trip_at_each_metadata_level() {
     for level in ["nometadata", "minimalmetadata", "fullmetadata"] {
         for mut entity in answers(level).await {
             let time = entity.as_object_mut().unwrap().remove("Timestamp").unwrap();

@@ -9,7 +9,7 @@ struct Known {
     queries: Cell<usize>,
 }
 
-impl Keys for Known {
+impl KeySource for Known {
     async fn first_from(&self, text: &str) -> Result<Option<String>, CliError> {
         self.queries.set(self.queries.get() + 1);
         Ok(self.keys.range(text.to_owned()..).next().cloned())
@@ -19,7 +19,7 @@ impl Keys for Known {
 /// Bounds for a table with these keys, and how many keys lie in each range.
 async fn divided(keys: impl IntoIterator<Item = String>) -> (Vec<String>, Vec<usize>) {
     let known = Known { keys: keys.into_iter().collect(), queries: Cell::new(0) };
-    let bounds = bounds(&known, known.keys.first().unwrap()).await.unwrap();
+    let bounds = bounds(&known).await.unwrap();
     assert!(known.queries.get() <= QUERIES_MAX, "{}", known.queries.get());
     assert!(bounds.is_sorted_by(|a, b| a < b), "{bounds:?}");
     let mut counts = vec![0; bounds.len() + 1];

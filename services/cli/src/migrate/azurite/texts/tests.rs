@@ -8,9 +8,9 @@ use super::*;
 fn reads_texts_or_names_the_file_without_them() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a-1"), "onétwo\u{ff}").unwrap();
-    let mut texts = Texts::new(directory.path().to_owned());
-    let mut read =
-        |id: &str, offset, count| texts.read(&TextLocation { id: id.to_owned(), offset, count });
+    let read = |id: &str, offset, count| {
+        read(directory.path(), &TextLocation { id: id.to_owned(), offset, count })
+    };
 
     let text = |text: &str| Ok(Body::Text(text.to_owned()));
     assert_eq!(read("a-1", 4, 3), text("two"));

@@ -1,0 +1,109 @@
+//! Why the process ends, and with which exit code.
+
+use std::{io, process::ExitCode};
+
+use trestle_kv::OpenError;
+use trestle_runtime::{
+    config::ConfigError, health_reflection::DescriptorError, telemetry::TelemetryError,
+    tls::TlsError,
+};
+
+/// Why the process ends.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Storage(#[from] OpenError),
+    /// An address cannot be bound.
+    #[error("{key}: {source}; {remedy}")]
+    Listen {
+        /// The key of the address.
+        key: String,
+        /// What can be done.
+        remedy: &'static str,
+        /// The error of the system; its text names the address.
+        source: io::Error,
+    },
+    /// Standard output cannot be written.
+    #[error("output cannot be written")]
+    Output(#[source] io::Error),
+    /// Telemetry cannot be started.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// The descriptors in the binary are broken.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorError),
+    /// The process may not have enough file descriptors.
+    #[error(
+        "too few file descriptors: limit=`{limit}`, needed=`{needed}`, wanted=`{wanted}`; raise the \
+         hard limit (ulimit -Hn, LimitNOFILE)"
+    )]
+    DescriptorLimit {
+        /// Most that it may have.
+        limit: usize,
+        /// Fewest that it starts with.
+        needed: usize,
+        /// As many as the settings need.
+        wanted: usize,
+    },
+    /// The runtime or the signals cannot be set up.
+    #[error("process cannot be set up")]
+    Process(#[from] io::Error),
+    /// A listener ended before the shutdown.
+    #[error("listener failed: listener=`{listener}`")]
+    Listener {
+        /// The key of its address.
+        listener: String,
+    },
+    /// A forced shutdown did not end in time.
+    #[error("shutdown timed out")]
+    Hung,
+    /// Calls did not end within the time that a shutdown gives them.
+    #[error("calls were cut off: connections=`{connections}`")]
+    Cut {
+        /// How many connections still had calls.
+        connections: usize,
+    },
+}
+
+impl ProcessError {
+    /// The exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Config(_) | Self::Tls(_) => 2,
+            Self::Storage(OpenError::Locked { .. }) => 3,
+            Self::Storage(_) => 4,
+            Self::Listen { .. } => 5,
+            Self::Cut { .. } | Self::Hung => 6,
+            Self::Telemetry(_)
+            | Self::Descriptors(_)
+            | Self::DescriptorLimit { .. }
+            | Self::Process(_)
+            | Self::Output(_)
+            | Self::Listener { .. } => 1,
+        })
+    }
+
+    /// The error and what caused it, on one line.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = match self {
+            // Its text has the cause in the middle.
+            Self::Listen { source, .. } => std::error::Error::source(source),
+            _ => std::error::Error::source(self),
+        };
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+}

@@ -1,0 +1,70 @@
+//! The command `repair`: shows what a store that does not open would lose, and takes it out if that is accepted.
+
+use std::fmt::Write as _;
+
+use trestle_kv::{JournalLoss, OpenError, RepairPlan};
+
+use crate::{settings::StorageSettings, storage};
+
+/// The report on a store without damage that this can see.
+const NOTHING: &str = "nothing to repair: every journal is whole up to its end; if the server refuses the store \
+nevertheless, restore a backup\n";
+
+/// What a repair found or did.
+#[derive(Debug)]
+pub struct Repaired {
+    /// For people.
+    pub report: String,
+    /// Whether the store is refused as it is now.
+    pub is_refused: bool,
+}
+
+/// Examines the store of these settings; with `accept_loss`, takes out what cannot be kept.
+///
+/// # Errors
+/// The store is in use, is none, or lacks what no repair brings back.
+pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired, OpenError> {
+    let path = storage::engine_dir(settings);
+    let plan = RepairPlan::examine(&path, &storage::keyspaces())?;
+    let mut report = format!("examined: path=`{}`\n", path.display());
+    if let Some(reason) = plan.reason() {
+        let _ = writeln!(report, "{reason}");
+    }
+    for loss in plan.losses() {
+        describe(loss, &mut report);
+    }
+    if !plan.is_needed() {
+        report.push_str(NOTHING);
+        return Ok(Repaired { report, is_refused: false });
+    }
+    if accept_loss {
+        let done = plan.accept_loss()?;
+        let _ = writeln!(report, "repaired; the originals are in `{}`", done.originals.display());
+        return Ok(Repaired { report, is_refused: false });
+    }
+    let data_dir = settings.data_dir.display();
+    let _ = writeln!(
+        report,
+        "nothing was changed; to lose this and keep the rest: `trestle repair --data-dir \
+         {data_dir} --accept-loss`; or restore a backup"
+    );
+    Ok(Repaired { report, is_refused: true })
+}
+
+fn describe(loss: &JournalLoss, report: &mut String) {
+    let what = if loss.is_torn_end {
+        "torn end, never acknowledged, dropped by the next start"
+    } else {
+        "damaged, would be lost"
+    };
+    let JournalLoss { file, offset, bytes, groups_before, groups_after, rows, .. } = loss;
+    let _ = write!(report, "{what}: file=`{file}`, offset=`{offset}`, bytes=`{bytes}`");
+    if let Some(groups) = loss.groups_lost_max {
+        let _ = write!(report, ", groups_at_most=`{groups}`");
+    }
+    let _ = writeln!(
+        report,
+        ", recognised_rows=`{rows}`; kept: groups_before=`{groups_before}`, \
+         groups_after=`{groups_after}`"
+    );
+}

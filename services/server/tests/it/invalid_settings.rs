@@ -1,0 +1,116 @@
+//! Rejected settings: each error names the key, the value, and the rule.
+
+use crate::process::{output, trestle};
+
+/// The error of `config print` for one variable, which it must reject.
+fn error_of(variable: &str, value: &str) -> String {
+    let outcome = output(trestle(&["config", "print"]).env(variable, value));
+    let errors = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(2), "{variable}={value}: {errors}");
+    errors
+}
+
+#[test]
+fn rejects_a_limit_beyond_the_resources_of_a_process() {
+    let most = "18446744073709551615";
+    for (key, value, rule) in [
+        ("limits.connections_max", "5000000000000000000", "must be 1 to 1000000"),
+        ("limits.calls_max", most, "must be 1 to 1000000"),
+        ("limits.calls_per_connection_max", "4294967295", "must be 1 to 1000000"),
+        ("limits.body_bytes_max", most, "must be 16777216 to"),
+        ("limits.connection_grace_seconds", most, "must be 0 to 604800"),
+        ("limits.request_within_seconds", most, "must be 1 to 3600"),
+        ("limits.reader_within_seconds", most, "must be 1 to 3600"),
+        ("limits.reader_within_seconds", "0", "must be 1 to 3600"),
+        ("server.drain_seconds", most, "must be 0 to 86400"),
+        ("server.worker_threads", "1000000", "must be 1 to 1024"),
+    ] {
+        let variable = format!("TRESTLE__{}", key.to_uppercase().replace('.', "__"));
+        let errors = error_of(&variable, value);
+        let expected = format!("{key}: {rule}");
+        assert!(errors.contains(&expected), "{expected}: {errors}");
+        assert!(errors.contains(&format!("value=`{value}`")), "{value}: {errors}");
+    }
+}
+
+#[test]
+fn names_a_malformed_value_with_its_rule() {
+    for (key, value, rule) in [
+        ("storage.durability", "never", "must be one of `always`, `interval`, `os`"),
+        ("telemetry.log_format", "yaml", "must be `text` or `json`"),
+        ("telemetry.access_log_keys", "open", "must be `hashed` or `clear`"),
+        ("tls.client_certificates", "maybe", "must be one of `off`, `optional`, `required`"),
+        ("gateway.development_account", "on", "must be one of `loopback`, `off`, `anywhere`"),
+        ("server.admin", "localhost", "must be an address, as in 127.0.0.1:50051"),
+        ("server.listen", "50051", "must be an address, as in 127.0.0.1:50051"),
+        ("server.azure_table", "none", "must be an address, as in 127.0.0.1:10002, or `off`"),
+        ("server.roles", "tables", "must be `all`, or of"),
+        ("storage.cache_bytes", "128MiB", "must be a whole number"),
+        ("storage.min_free_bytes", "1000", "must be at least 67108864"),
+        ("storage.write_buffer_bytes", "1000", "must be 33554432 to 4294967296"),
+        ("limits.calls_max", "1.5", "must be a whole number"),
+        ("limits.calls_max", "99999999999999999999", "must be a whole number"),
+        ("limits.calls_max", "-1", "must be a whole number"),
+        ("server.worker_threads", "1.5", "must be a whole number"),
+        ("quotas.account_entities_per_second", "2.5", "must be a whole number"),
+        ("telemetry.access_log", "of", "must be `off`, `stderr`, or a path with a `/`"),
+        ("telemetry.log_filter", "loud", "must be `level` or `target=level`"),
+    ] {
+        let variable = format!("TRESTLE__{}", key.to_uppercase().replace('.', "__"));
+        let errors = error_of(&variable, value);
+        assert!(errors.contains(&format!("{key}: {rule}")), "{key}: {rule}: {errors}");
+        assert!(errors.contains(&format!("value=`{value}`")), "{value}: {errors}");
+        assert!(!errors.contains("invalid type") && !errors.contains("constructor"), "{errors}");
+    }
+}
+
+#[test]
+fn does_not_round_a_number_of_the_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (text, key) in [
+        ("[limits]\ncalls_max = 1.5\n", "limits.calls_max"),
+        ("[limits]\ncalls_max = true\n", "limits.calls_max"),
+        ("[quotas]\naccount_entities_per_second = 2.5\n", "quotas.account_entities_per_second"),
+    ] {
+        std::fs::write(file.path(), text).unwrap();
+        let path = file.path().to_str().unwrap();
+        let outcome = output(&mut trestle(&["config", "print", "--config", path]));
+        let errors = String::from_utf8(outcome.stderr).unwrap();
+        assert_eq!(outcome.status.code(), Some(2), "{text}: {errors}");
+        assert!(errors.contains(&format!("{key}: must be a whole number")), "{errors}");
+    }
+}
+
+#[test]
+fn an_address_in_use_is_reported_with_its_key_and_a_hint_on_one_line() {
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = occupied.local_addr().unwrap().to_string();
+    let free = ["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+
+    let table = ["--azure-table", &address, "--azure-queue", "off"];
+    let outcome = output(&mut trestle(&[&free[..], &table].concat()));
+
+    let errors = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(5), "{errors}");
+    assert!(errors.contains("server.azure_table") && errors.contains("`off`"), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+}
+
+#[test]
+fn a_full_or_closed_output_is_reported_once_without_a_panic() {
+    use std::{fs::File, process::Stdio};
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output =
+        trestle(&["config", "print"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut wrong = trestle(&["config", "print"]);
+    let deaf = wrong.env("TRESTLE__LIMITS__CALLS_MAX", "0").stderr(full).output().unwrap();
+
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), errors.matches("os error").count()),
+        (Some(1), 1),
+        "{errors}"
+    );
+    assert_eq!(deaf.status.code(), Some(2), "{deaf:?}");
+}

@@ -1,0 +1,92 @@
+//! The accounts of a process, and snapshots of them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use super::{Account, Signature, matches_any};
+
+/// A snapshot of the accounts by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountSet(BTreeMap<String, Account>);
+
+impl AccountSet {
+    /// The account `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Account> {
+        self.0.get(name)
+    }
+
+    /// Every account.
+    pub fn iter(&self) -> impl Iterator<Item = &Account> {
+        self.0.values()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The account `name`, if the key with these bytes is one of its keys. Takes as long for an
+    /// absent account.
+    #[must_use]
+    pub fn with_key(&self, name: &str, key: &[u8]) -> Option<&Account> {
+        let account = self.get(name);
+        let matches = matches_any(account, |own| own.is(key));
+        account.filter(|_| matches)
+    }
+
+    /// The account `name`, if one of its keys made `signature` of `text`. Takes as long for an absent account.
+    #[must_use]
+    pub fn with_signature(
+        &self,
+        name: &str,
+        text: &str,
+        signature: &Signature,
+    ) -> Option<&Account> {
+        let account = self.get(name);
+        let matches = matches_any(account, |key| key.verifies(text, signature));
+        account.filter(|_| matches)
+    }
+}
+
+impl FromIterator<Account> for AccountSet {
+    fn from_iter<I: IntoIterator<Item = Account>>(accounts: I) -> Self {
+        let named = |account: Account| (account.name.as_str().to_owned(), account);
+        Self(accounts.into_iter().map(named).collect())
+    }
+}
+
+/// The accounts of a process, which change while it runs. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Accounts {
+    current: Arc<RwLock<Arc<AccountSet>>>,
+}
+
+impl Accounts {
+    /// Creates the accounts, until they are replaced.
+    pub fn new(accounts: impl IntoIterator<Item = Account>) -> Self {
+        let current = Arc::new(accounts.into_iter().collect());
+        Self { current: Arc::new(RwLock::new(current)) }
+    }
+
+    /// Replaces all accounts; calls in progress keep theirs.
+    pub fn replace(&self, accounts: AccountSet) {
+        let accounts = Arc::new(accounts);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = accounts;
+    }
+
+    /// The current accounts.
+    #[must_use]
+    pub fn now(&self) -> Arc<AccountSet> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,99 @@
+//! The caller that the credentials of a call authenticate.
+
+use std::{net::IpAddr, time::Duration};
+
+use http::{
+    HeaderMap,
+    header::{HOST, ORIGIN},
+    uri::Authority,
+};
+
+use super::basic::basic;
+use crate::{
+    account::AccountSet,
+    caller::Caller,
+    sas::{self, Check, Denied, Named},
+};
+use trestle_service::{
+    clock::Ticks, fault::Reason, name::AccountName, peer::Peer, upstream::kind::kind_of,
+};
+
+/// Nanoseconds of a tick.
+const NANOS_PER_TICK: u64 = 100;
+
+/// The parts of a call that determine its caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// The peer of its connection.
+    pub peer: &'a Peer,
+    /// Whether local callers need no credentials.
+    pub is_open: bool,
+}
+
+impl Call<'_> {
+    /// The caller that the credentials authenticate.
+    ///
+    /// # Errors
+    /// Why they are invalid; the same for an absent account as for a wrong key or signature.
+    pub fn caller(&self, accounts: &AccountSet, now: Ticks) -> Result<Caller, Denied> {
+        let named = self.named_account()?;
+        match self.authorization()? {
+            None => self.without_credentials(named, accounts),
+            Some(("basic", value)) => basic(value, named, accounts),
+            Some((_, token)) => {
+                let named = Named { account: named, resource: self.named_resource()? };
+                sas::verify(token, named, accounts, now, self.peer)
+            }
+        }
+    }
+
+    /// How long an authenticated stream may last: to the expiry of its signature. None for unary
+    /// calls, which end soon, and for credentials without an expiry.
+    pub(super) fn stream_ends_in(&self, path: &str, now: Ticks) -> Option<Duration> {
+        let Ok(Some(("sharedaccesssignature", token))) = self.authorization() else {
+            return None;
+        };
+        if kind_of(path).is_unary {
+            return None;
+        }
+        let expiry = sas::expiry_of(token, self.named_resource().ok()?)?;
+        let ticks = expiry.get().saturating_sub(now.get());
+        Some(Duration::from_nanos(ticks.saturating_mul(NANOS_PER_TICK)))
+    }
+
+    fn without_credentials(
+        &self,
+        named: Option<&str>,
+        accounts: &AccountSet,
+    ) -> Result<Caller, Denied> {
+        let account = AccountName::development();
+        let is_meant = named.is_none_or(|named| named == account.as_str());
+        let is_there = accounts.get(account.as_str()).is_some_and(|account| !account.is_disabled);
+        let is_local = self.peer.ip().is_loopback() && !self.is_page_by_other_name();
+        if self.is_open && is_local && is_meant && is_there {
+            return Ok(Caller::owner(account));
+        }
+        let message = "the call has no credentials: `authorization` is required";
+        Err(Denied::new(Check::Form, Reason::NoAuthenticationInformation, message))
+    }
+
+    /// Whether a browser page calls, and addresses this machine by a foreign host name.
+    ///
+    /// The owner of a domain can point it at the user's own machine once a page is loaded (DNS
+    /// rebinding). The browser then treats the call as same-origin, and checks no cross-origin
+    /// rule.
+    fn is_page_by_other_name(&self) -> bool {
+        let host = self.headers.get(HOST).filter(|_| self.headers.contains_key(ORIGIN));
+        host.is_some_and(|host| !host.to_str().is_ok_and(is_own_name))
+    }
+}
+
+/// Whether a host, its port aside, is `localhost` or an address of loopback.
+fn is_own_name(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let host = authority.host();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,57 @@
+//! The checks after the signature that need no service: time, protocol, address.
+
+use std::time::Duration;
+
+use super::{Check, Denied, Protocol, Terms};
+use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
+
+/// How much earlier than its start a token is accepted, because of clock skew. Its expiry is exact:
+/// a token is never valid longer than it states.
+pub const START_SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// The time and the peer of a use of a token.
+pub(super) struct Use<'a> {
+    pub(super) now: Ticks,
+    pub(super) peer: &'a Peer,
+}
+
+type CheckFn = fn(&Terms, &Use<'_>) -> Result<(), Denied>;
+
+/// The checks after the signature, in their order.
+pub(super) const RULES: [(Check, CheckFn); 3] =
+    [(Check::Time, time), (Check::Protocol, protocol), (Check::Address, address)];
+
+fn time(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
+    let fails = |message| Err(Denied::new(Check::Time, Reason::AuthenticationFailed, message));
+    let skew = u64::try_from(START_SKEW.as_nanos() / 100).unwrap_or(u64::MAX);
+    match (&terms.start, &terms.expiry) {
+        (Some(start), _) if start.ticks().get() > usage.now.get().saturating_add(skew) => {
+            fails(format!("the signature is not valid yet: st=`{start}`"))
+        }
+        (_, Some(expiry)) if expiry.ticks() <= usage.now => {
+            fails(format!("the signature has expired: se=`{expiry}`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn protocol(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
+    if terms.protocol == Some(Protocol::Https) && usage.peer.tls.is_none() {
+        let message = "the signature asks for an encrypted connection: spr=`https`";
+        let reason = Reason::AuthorizationProtocolMismatch;
+        return Err(Denied::new(Check::Protocol, reason, message));
+    }
+    Ok(())
+}
+
+fn address(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
+    let address = usage.peer.ip();
+    match &terms.addresses {
+        Some(range) if !range.has(address) => {
+            let message = "the signature is not for this address";
+            let message = format!("{message}: sip=`{range}`, address=`{address}`");
+            Err(Denied::new(Check::Address, Reason::AuthorizationSourceIpMismatch, message))
+        }
+        _ => Ok(()),
+    }
+}

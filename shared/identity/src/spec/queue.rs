@@ -1,0 +1,39 @@
+//! The signatures of queues: the call names the queue, and nothing bounds the messages.
+
+use trestle_service::{fault::Violations, name::QueueName};
+
+use super::{ResourceType, ServiceSpec, whole, without_empty};
+use crate::{caller::QUEUE_HEADER, field_values::FieldValues, sas::Scope, shared_key::all_headers};
+
+/// Queues.
+pub const QUEUE: ServiceSpec = ServiceSpec {
+    name: "queue",
+    letter: 'q',
+    is_served: true,
+    permissions: &[('r', "read"), ('a', "add"), ('u', "update"), ('p', "process")],
+    orders_permissions: false,
+    name_field: None,
+    name_header: Some(QUEUE_HEADER),
+    is_name,
+    ignores_case: false,
+    has_paths: false,
+    container: "queue",
+    objects: "messages",
+    resource_types: &[ResourceType { code: "", name_in: whole, covers_below: false }],
+    fields: &[],
+    normalize: without_empty,
+    describe: |_| String::new(),
+    signed_texts: all_headers::texts,
+};
+
+impl Scope {
+    /// The messages of a queue.
+    #[must_use]
+    pub fn of_queue(name: impl Into<String>) -> Self {
+        Self::of_resource(&QUEUE, name, FieldValues::default())
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    QueueName::parse(text.to_owned(), QUEUE_HEADER, &mut Violations::default()).is_some()
+}

@@ -1,0 +1,97 @@
+//! Which keyspaces take no writes for the moment: those whose memtables take more than their part of the write
+//! buffer, and those where compaction lags behind.
+//!
+//! The database itself sleeps inside a write, without bound, when a keyspace has 30 runs in level 0 or 4 sealed
+//! memtables; the one commit thread must never get there, so the gate closes earlier.
+//!
+//! A keyspace may take up to twice what is left of the write buffer. So one that is flooded takes two thirds of it,
+//! and there is always room for small writes elsewhere.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use fjall::AbstractTree as _;
+
+use super::shared::{EngineState, Tree};
+
+const L0_RUNS_MAX: usize = 24;
+const SEALED_MEMTABLES_MAX: usize = 2;
+/// How much of the rest of the write buffer a keyspace may take.
+const PART_OF_REST: u64 = 2;
+
+/// A set of keyspaces, by their place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct KeyspaceSet(u16);
+
+impl KeyspaceSet {
+    /// With the keyspace at a place.
+    pub(super) fn with(self, place: usize) -> Self {
+        Self(
+            self.0
+                | u32::try_from(place).ok().and_then(|place| 1_u16.checked_shl(place)).unwrap_or(0),
+        )
+    }
+
+    /// Whether the sets have one in common.
+    pub(super) fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// The keyspaces that take no writes now.
+pub(super) fn pressed(shared: &EngineState) -> KeyspaceSet {
+    let buffered: Vec<u64> = shared.trees.iter().map(buffered_bytes).collect();
+    shared.buffered_bytes.store(buffered.iter().sum(), Relaxed);
+    let over = over_part(&buffered, shared.write_buffer_bytes);
+    let lagging = shared.trees.iter().enumerate().filter(|(_, Tree { handle, .. })| {
+        lags(handle.tree.l0_run_count(), handle.sealed_memtable_count())
+    });
+    lagging.fold(over, |set, (place, _)| set.with(place))
+}
+
+/// Bytes of the memtables of a keyspace, with those that are flushed and not released yet.
+pub(super) fn buffered_bytes(tree: &Tree) -> u64 {
+    tree.handle.tree.version_memtable_size_sum()
+}
+
+fn over_part(buffered: &[u64], limit: u64) -> KeyspaceSet {
+    let rest = limit.saturating_sub(buffered.iter().sum());
+    let is_over = |bytes: u64| bytes > rest.saturating_mul(PART_OF_REST);
+    let places = buffered.iter().enumerate().filter(|(_, bytes)| is_over(**bytes));
+    places.fold(KeyspaceSet::default(), |set, (place, _)| set.with(place))
+}
+
+fn lags(l0_runs: usize, sealed_memtables: usize) -> bool {
+    l0_runs > L0_RUNS_MAX || sealed_memtables > SEALED_MEMTABLES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(places: &[usize]) -> KeyspaceSet {
+        places.iter().fold(KeyspaceSet::default(), |set, place| set.with(*place))
+    }
+
+    #[test]
+    fn the_gate_closes_before_the_database_blocks_on_its_own() {
+        assert!(!lags(24, 2));
+        assert!(lags(25, 0));
+        assert!(lags(0, 3));
+    }
+
+    #[test]
+    fn a_flooded_keyspace_takes_two_thirds_and_leaves_the_others_room() {
+        assert_eq!(over_part(&[60, 0, 0], 90), set(&[]));
+        assert_eq!(over_part(&[61, 0, 0], 90), set(&[0]));
+        assert_eq!(over_part(&[61, 10, 0], 90), set(&[0]));
+        assert_eq!(over_part(&[60, 20, 11], 90), set(&[0, 1, 2]), "all of it is taken");
+        assert_eq!(over_part(&[40, 40, 0], 90), set(&[0, 1]));
+    }
+
+    #[test]
+    fn a_set_holds_every_place_that_a_keyspace_can_have() {
+        assert!(set(&[15]).intersects(set(&[3, 15])));
+        assert!(!set(&[0, 14]).intersects(set(&[15])));
+        assert_eq!(set(&[16]), KeyspaceSet::default());
+    }
+}

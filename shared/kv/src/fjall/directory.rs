@@ -1,0 +1,100 @@
+//! The directory of an engine: its lock, and how it is made.
+//!
+//! Layout: `LOCK` (held while open), `MANIFEST`, `CREATING` (only while it is made), `CLOSED` (only
+//! while it is closed, after a clean shutdown), `DURABILITY` (only where groups are not synced in order),
+//! `db` (fjall), `damaged-1` and so on (what repairs replaced).
+//! A directory is made in an order that distinguishes a crash at any instant from a loss of files:
+//! `CREATING` first, then the database, then the manifest, then `CREATING` is removed. A
+//! database without a manifest is removed if there is `CREATING`, as nothing in it was ever
+//! acknowledged, and refused otherwise.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use super::clean_shutdown;
+use super::inventory::DATABASE;
+use super::options::OpenError;
+
+const LOCK: &str = "LOCK";
+const CREATING: &str = "CREATING";
+
+/// Our own lock, as the one of the database does not cover the manifest, and waits before it
+/// gives up.
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+    let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.join(LOCK))
+        .map_err(io_failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(io_failed(source)),
+    }
+}
+
+/// Begins to make a directory that has no manifest.
+pub(super) fn start_creating(path: &Path) -> Result<(), OpenError> {
+    let io_failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let mark = path.join(CREATING);
+    if mark.try_exists().map_err(io_failed)? {
+        sync_ancestors(path).map_err(io_failed)?;
+        match fs::remove_dir_all(path.join(DATABASE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_failed(error)),
+            _ => return clean_shutdown::take(path).map(drop).map_err(io_failed),
+        }
+    }
+    for entry in fs::read_dir(path).map_err(io_failed)? {
+        let name = entry.map_err(io_failed)?.file_name();
+        if name != LOCK {
+            let found = name.display();
+            let reason = format!("the directory holds something, but no manifest: found=`{found}`");
+            return Err(OpenError::Manifest { path: path.to_owned(), reason });
+        }
+    }
+    let synced = File::create(mark).and_then(|file| file.sync_all());
+    synced.and_then(|()| sync(path)).and_then(|()| sync_ancestors(path)).map_err(io_failed)
+}
+
+/// Makes the names of a directory and of those above it durable: any of them may be new, and what is in a directory
+/// whose name is lost is lost with it.
+fn sync_ancestors(path: &Path) -> io::Result<()> {
+    for ancestor in path.canonicalize()?.ancestors().skip(1) {
+        match sync(ancestor) {
+            // One that may not be read was not made by this process.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// The directory is made; whether it was before.
+pub(super) fn end_creating(path: &Path) -> io::Result<()> {
+    remove_if_there(&path.join(CREATING))
+}
+
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file, whole or not at all, and for good.
+pub(super) fn replace(directory: &Path, name: &str, text: &[u8]) -> io::Result<()> {
+    let draft = directory.join(format!("{name}.new"));
+    let mut file = File::create(&draft)?;
+    io::Write::write_all(&mut file, text)?;
+    file.sync_all()?;
+    fs::rename(&draft, directory.join(name))?;
+    sync(directory)
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}

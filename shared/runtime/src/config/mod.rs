@@ -1,0 +1,160 @@
+//! Configuration in layers: defaults, then a TOML file, then the environment, then flags.
+//!
+//! An unknown key is an error that names it: a misspelt limit must not silently leave the default in force. This is the
+//! one module that reads the environment.
+
+mod redacted;
+mod whole_numbers;
+
+use std::{
+    collections::HashMap,
+    env,
+    path::{Path, PathBuf},
+};
+
+use config::{Config, Environment, File, FileFormat, Value};
+use serde::{
+    Deserialize as _, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _, IntoDeserializer as _},
+};
+
+use self::{redacted::redacted, whole_numbers::reject_fractions};
+
+/// The prefix of every variable of Trestle: `TRESTLE__SECTION__KEY`.
+const PREFIX: &str = "TRESTLE";
+/// The separator of sections and keys in the name of a variable.
+const SEPARATOR: &str = "__";
+
+/// Invalid configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("configuration file cannot be read: path=`{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Unknown keys.
+    #[error("configuration has unknown keys: keys=`{}`", keys.join("`, `"))]
+    UnknownKeys {
+        /// The keys, with their sections.
+        keys: Vec<String>,
+    },
+    /// A malformed value.
+    #[error("configuration is malformed: {0}")]
+    Malformed(String),
+    /// Well-formed values that violate a rule.
+    #[error("configuration is invalid: {}", problems.join("; "))]
+    Invalid {
+        /// Each with its key and its rule.
+        problems: Vec<String>,
+    },
+}
+
+/// The layers above the defaults.
+#[derive(Debug, Default)]
+pub struct Sources<'a> {
+    /// The file, if one is given.
+    pub file: Option<&'a Path>,
+    /// The environment: variables of Trestle and standard ones.
+    pub environment: HashMap<String, String>,
+    /// Standard variables that set a key of Trestle, with a lower priority than the file: name and key.
+    pub foreign: &'a [(&'a str, &'a str)],
+    /// Keys and values of the flags that were given.
+    pub flags: Vec<(String, String)>,
+}
+
+/// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+pub fn environment() -> HashMap<String, String> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    env::vars_os().filter_map(text).collect()
+}
+
+/// Settings from their defaults and the layers above.
+///
+/// # Errors
+/// Every kind of [`ConfigError`] but the last, which the caller checks.
+pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let malformed = |error: config::ConfigError| ConfigError::Malformed(redacted(error));
+    let defaults = Config::try_from(defaults).map_err(malformed)?;
+    let mut builder = Config::builder().add_source(defaults.clone());
+    let mut foreign = Config::builder();
+    for (variable, key) in sources.foreign {
+        let value = sources.environment.get(*variable).cloned();
+        foreign = foreign.set_override_option(*key, value).map_err(malformed)?;
+    }
+    builder = builder.add_source(foreign.build().map_err(malformed)?);
+    if let Some(path) = sources.file {
+        builder = builder.add_source(file(path)?);
+    }
+    // As texts, which every type parses: a number of an inferred type may have lost digits.
+    let environment = Environment::with_prefix(PREFIX)
+        .prefix_separator(SEPARATOR)
+        .separator(SEPARATOR)
+        .source(Some(sources.environment));
+    builder = builder.add_source(environment);
+    for (key, value) in sources.flags {
+        builder = builder.set_override(key, Value::from(value)).map_err(malformed)?;
+    }
+    let layered = builder.build().map_err(malformed)?;
+    let mut problems = Vec::new();
+    reject_fractions("", Some(&defaults.cache), &layered.cache, &mut problems);
+    let mut keys = Vec::new();
+    let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
+    // The number of an unknown key is not checked.
+    if settings.is_ok() && !keys.is_empty() {
+        return Err(ConfigError::UnknownKeys { keys });
+    }
+    if !problems.is_empty() {
+        return Err(ConfigError::Malformed(problems.join("; ")));
+    }
+    settings.map_err(malformed)
+}
+
+/// Parses the name of an enum value; the error lists the valid names.
+///
+/// # Errors
+/// Any other value.
+pub fn choice<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let text = String::deserialize(deserializer)?;
+    T::deserialize(text.as_str().into_deserializer()).map_err(|error: serde::de::value::Error| {
+        let error = error.to_string();
+        let words = error.split_once(", expected ").map_or(error.as_str(), |(_, words)| words);
+        D::Error::custom(format!("must be {words}: value=`{text}`"))
+    })
+}
+
+/// The file, read here so that a missing file differs from a malformed one.
+fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;
+    if let Err(error) = toml::from_str::<toml::Table>(&text) {
+        // Not the whole error: it repeats the line, which may contain a key.
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let message = format!("{}: line {line}: {}", path.display(), error.message());
+        return Err(ConfigError::Malformed(message));
+    }
+    Ok(File::from_str(&text, FileFormat::Toml))
+}
+
+/// Settings as TOML that [`load`] reads back. Keys without a value are omitted.
+///
+/// # Errors
+/// Settings that TOML cannot represent.
+pub fn print<T: Serialize>(settings: &T) -> Result<String, ConfigError> {
+    toml::to_string_pretty(settings).map_err(|error| ConfigError::Malformed(error.to_string()))
+}

@@ -1,0 +1,198 @@
+//! The connections of some listeners: together at most a number, of which every peer has a share.
+//!
+//! A connection that gives way is closed, with a short time for the calls in flight. It counts on until it is closed,
+//! so there is a bound for these, and its descriptor is within a bound too.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::{
+    goaway::GoawayDrain,
+    peer_shares::{AtLimit, MemberId, PeerShares},
+};
+use crate::log_rate::LogRate;
+
+/// The share of the connections that may perform a handshake at a time: it costs memory before the client is
+/// authenticated.
+const HANDSHAKES_SHARE: usize = 8;
+const HANDSHAKES_MIN: usize = 16;
+/// How often a connection that waits for a handshake looks again: a younger one may be old enough by now to give way.
+const HANDSHAKE_RETRY: Duration = Duration::from_millis(100);
+/// Most evicted connections that are not closed yet, beside the limit. Half of them may have given way to
+/// connections of the same peer, so that no peer can exhaust them for others.
+pub(super) const EVICTED_MAX: usize = 64;
+const EVICTED_BY_OWN_MAX: usize = EVICTED_MAX / 2;
+
+/// See the module. Clones share the connections.
+#[derive(Clone)]
+pub struct Connections(Arc<ConnectionTable>);
+
+struct ConnectionTable {
+    connections_max: usize,
+    open: Mutex<PeerShares<LiveConnection>>,
+    /// Evicted connections that are not closed yet.
+    evicted: AtomicUsize,
+    handshakes: Mutex<PeerShares<CancellationToken>>,
+    handshake_ended: Notify,
+    rejections: LogRate,
+}
+
+/// What an eviction needs of a connection.
+#[derive(Clone)]
+struct LiveConnection {
+    calls: GoawayDrain,
+    evicted: CancellationToken,
+}
+
+impl Connections {
+    /// Most descriptors that connections may have open beside one for each: of evicted connections.
+    pub const EVICTED_MAX: usize = EVICTED_MAX;
+
+    /// At most this many at a time.
+    #[must_use]
+    pub fn at_most(connections_max: usize) -> Self {
+        Self(Arc::new(ConnectionTable {
+            connections_max,
+            open: Mutex::new(PeerShares::new(connections_max)),
+            evicted: AtomicUsize::new(0),
+            handshakes: Mutex::new(PeerShares::new(
+                (connections_max / HANDSHAKES_SHARE).max(HANDSHAKES_MIN),
+            )),
+            handshake_ended: Notify::new(),
+            rejections: LogRate::default(),
+        }))
+    }
+
+    /// How many are open.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        lock(&self.0.open).len() + self.0.evicted.load(Ordering::Relaxed)
+    }
+
+    /// Admits a connection. At the limit one of the greediest peer is closed for it, if that has more.
+    pub(super) fn admit(&self, peer: IpAddr) -> Option<ConnectionSlot> {
+        let live =
+            LiveConnection { calls: GoawayDrain::default(), evicted: CancellationToken::new() };
+        let now = Instant::now();
+        let mut open = lock(&self.0.open);
+        if open.is_full() {
+            let made_room = self.evict(&mut open, peer, now);
+            self.log(peer, made_room.is_ok());
+            made_room.ok()?;
+        }
+        let member = open.add(peer.into(), now, live.clone());
+        drop(open);
+        let LiveConnection { calls, evicted } = live;
+        Some(ConnectionSlot { connections: self.clone(), peer, member, calls, evicted })
+    }
+
+    fn evict(
+        &self,
+        open: &mut PeerShares<LiveConnection>,
+        peer: IpAddr,
+        now: Instant,
+    ) -> Result<(), AtLimit> {
+        let member = open.gives_way(peer.into(), now, |live| live.calls.is_idle())?;
+        let evicted_max = if member.is_of(peer.into()) { EVICTED_BY_OWN_MAX } else { EVICTED_MAX };
+        if self.0.evicted.load(Ordering::Relaxed) >= evicted_max {
+            return Err(AtLimit);
+        }
+        let live = open.remove(member).ok_or(AtLimit)?;
+        self.0.evicted.fetch_add(1, Ordering::Relaxed);
+        live.evicted.cancel();
+        Ok(())
+    }
+
+    fn log(&self, peer: IpAddr, is_admitted: bool) {
+        let connections_max = self.0.connections_max;
+        if self.0.rejections.may_log(Instant::now()) {
+            warn!(
+                connections_max, %peer, is_admitted,
+                "connection limit reached: a connection was closed or refused; not logged again within 10 s"
+            );
+        } else {
+            debug!(connections_max, %peer, is_admitted, "connection limit reached");
+        }
+    }
+}
+
+/// The place of an open connection, until it is dropped.
+pub(super) struct ConnectionSlot {
+    connections: Connections,
+    peer: IpAddr,
+    member: MemberId,
+    /// Its calls.
+    pub(super) calls: GoawayDrain,
+    /// Cancelled when it gives way to another connection.
+    pub(super) evicted: CancellationToken,
+}
+
+impl ConnectionSlot {
+    /// The handshake is finished, and the protocol detected.
+    pub(super) fn opened(&self) {
+        lock(&self.connections.0.open).opened(self.member);
+    }
+
+    /// Waits for the right to perform a TLS handshake. At the limit the oldest of the greediest peer gives way.
+    pub(super) async fn handshake(&self) -> HandshakeSlot {
+        loop {
+            let ended = self.connections.0.handshake_ended.notified();
+            if let Some(slot) = self.try_handshake() {
+                return slot;
+            }
+            let _ = tokio::time::timeout(HANDSHAKE_RETRY, ended).await;
+        }
+    }
+
+    fn try_handshake(&self) -> Option<HandshakeSlot> {
+        let (now, peer) = (Instant::now(), self.peer.into());
+        let mut handshakes = lock(&self.connections.0.handshakes);
+        if handshakes.is_full() {
+            let member = handshakes.gives_way(peer, now, |_| false).ok()?;
+            handshakes.remove(member)?.cancel();
+        }
+        let evicted = CancellationToken::new();
+        let member = handshakes.add(peer, now, evicted.clone());
+        Some(HandshakeSlot { connections: self.connections.clone(), member, evicted })
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let shared = &self.connections.0;
+        if lock(&shared.open).remove(self.member).is_none() {
+            shared.evicted.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The right to perform a handshake, until it is dropped.
+pub(super) struct HandshakeSlot {
+    connections: Connections,
+    member: MemberId,
+    /// Cancelled when it gives way to another handshake.
+    pub(super) evicted: CancellationToken,
+}
+
+impl Drop for HandshakeSlot {
+    fn drop(&mut self) {
+        let shared = &self.connections.0;
+        if lock(&shared.handshakes).remove(self.member).is_some() {
+            shared.handshake_ended.notify_one();
+        }
+    }
+}
+
+fn lock<T>(members: &Mutex<PeerShares<T>>) -> MutexGuard<'_, PeerShares<T>> {
+    members.lock().unwrap_or_else(PoisonError::into_inner)
+}

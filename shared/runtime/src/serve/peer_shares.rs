@@ -1,0 +1,153 @@
+//! Shares of peers in a limited number of places: who is admitted, and which member gives way.
+//!
+//! Shares bind only at the limit, so that a single peer, such as a gateway, may use all of it. At the limit the peer
+//! with the most members gives way to one with fewer. That makes the number of places of each peer at least the limit
+//! divided by the number of peers, and no member of a peer with fewer gives way. A pure structure: times and states
+//! are passed in.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+/// A member gives way to a newer one of the same peer only from this age on: of connections that are opened
+/// together, none is closed for another.
+const OWN_AGE_MIN: Duration = Duration::from_secs(1);
+
+/// What is one peer: an IPv4 address, or the network of 64 bits of an IPv6 address, which one client has alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PeerKey(IpAddr);
+
+impl From<IpAddr> for PeerKey {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+/// A member; later ones have higher numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct MemberId {
+    peer: PeerKey,
+    number: u64,
+}
+
+impl MemberId {
+    /// Whether it is one of this peer.
+    pub(super) fn is_of(self, peer: PeerKey) -> bool {
+        self.peer == peer
+    }
+}
+
+#[derive(Debug)]
+struct Member<T> {
+    since: Instant,
+    is_open: bool,
+    value: T,
+}
+
+/// The limit is reached, and no member gives way to the new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AtLimit;
+
+/// See the module. `T` is what the owner stores for a member.
+#[derive(Debug)]
+pub(super) struct PeerShares<T> {
+    members_max: usize,
+    joined: u64,
+    members: BTreeMap<MemberId, Member<T>>,
+    counts: HashMap<PeerKey, usize>,
+    /// The same, in order.
+    by_count: BTreeSet<(usize, PeerKey)>,
+}
+
+impl<T> PeerShares<T> {
+    /// No members, and at most this many.
+    pub(super) fn new(members_max: usize) -> Self {
+        let (members, counts, by_count) = Default::default();
+        Self { members_max, joined: 0, members, counts, by_count }
+    }
+
+    /// How many members there are.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether the next member is refused unless another one gives way.
+    pub(super) fn is_full(&self) -> bool {
+        self.members.len() >= self.members_max
+    }
+
+    /// Adds a member that is not open. Below the limit only: make room first.
+    pub(super) fn add(&mut self, peer: PeerKey, now: Instant, value: T) -> MemberId {
+        self.joined += 1;
+        let id = MemberId { peer, number: self.joined };
+        self.members.insert(id, Member { since: now, is_open: false, value });
+        self.recount(peer, |count| count + 1);
+        id
+    }
+
+    /// The member opened: it is past its handshake.
+    pub(super) fn opened(&mut self, id: MemberId) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.is_open = true;
+        }
+    }
+
+    /// Removes a member; none if it gave way before.
+    pub(super) fn remove(&mut self, id: MemberId) -> Option<T> {
+        let member = self.members.remove(&id)?;
+        self.recount(id.peer, |count| count - 1);
+        Some(member.value)
+    }
+
+    /// The member that gives way to a new one of this peer. Of the peer with the most members: the oldest that is not
+    /// open, else the oldest that is idle, else the newest. If the new one's peer has the most itself, only one of
+    /// the first two, and only after [`OWN_AGE_MIN`].
+    ///
+    /// # Errors
+    /// No member gives way.
+    pub(super) fn gives_way(
+        &self,
+        peer: PeerKey,
+        now: Instant,
+        is_idle: impl Fn(&T) -> bool,
+    ) -> Result<MemberId, AtLimit> {
+        let count = self.counts.get(&peer).copied().unwrap_or_default();
+        let (most, greediest) = self.by_count.last().copied().ok_or(AtLimit)?;
+        // With fewer, the two would only change roles.
+        let is_other = most > count + 1;
+        let of = if is_other { greediest } else { peer };
+        let members = || {
+            let of_peer = |number| MemberId { peer: of, number };
+            let members = self.members.range(of_peer(0)..=of_peer(u64::MAX));
+            members.map(|(id, member)| (*id, member))
+        };
+        let unused = members()
+            .find(|(_, member)| !member.is_open)
+            .or_else(|| members().find(|(_, member)| is_idle(&member.value)));
+        let is_old =
+            |member: &Member<T>| now.saturating_duration_since(member.since) >= OWN_AGE_MIN;
+        match unused {
+            Some((id, member)) if is_other || is_old(member) => Ok(id),
+            None if is_other => members().next_back().map(|(id, _)| id).ok_or(AtLimit),
+            _ => Err(AtLimit),
+        }
+    }
+
+    fn recount(&mut self, peer: PeerKey, change: impl FnOnce(usize) -> usize) {
+        let before = self.counts.remove(&peer).unwrap_or_default();
+        self.by_count.remove(&(before, peer));
+        let after = change(before);
+        if after > 0 {
+            self.counts.insert(peer, after);
+            self.by_count.insert((after, peer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

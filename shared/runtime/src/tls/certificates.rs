@@ -1,0 +1,148 @@
+//! The certificate files of a listener: read and checked.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio_rustls::rustls::{
+    RootCertStore, ServerConfig,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
+};
+
+/// The protocols inside the encryption (ALPN), in order of preference.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// The certificate files of a listener, all in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate chain of the server, its own certificate first.
+    pub certificate: PathBuf,
+    /// The private key of the certificate.
+    pub key: PathBuf,
+    /// Which certificates clients need.
+    pub clients: ClientCertificates,
+}
+
+/// Which certificates the clients of a listener need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// None.
+    Off,
+    /// One that a CA certificate in the file signed, or none.
+    Optional(PathBuf),
+    /// One that a CA certificate in the file signed.
+    Required(PathBuf),
+}
+
+impl ClientCertificates {
+    fn authorities(&self) -> Option<&Path> {
+        match self {
+            Self::Off => None,
+            Self::Optional(file) | Self::Required(file) => Some(file),
+        }
+    }
+}
+
+/// Files that cannot be used for TLS.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: file=`{}`, {problem}", file.display())]
+pub struct TlsError {
+    what: &'static str,
+    file: PathBuf,
+    problem: String,
+}
+
+/// The content of the files of a listener when they were read. Equal if the files were.
+#[derive(Clone)]
+pub struct Certificates {
+    files: Vec<Vec<u8>>,
+    pub(super) config: Arc<ServerConfig>,
+}
+
+impl PartialEq for Certificates {
+    fn eq(&self, other: &Self) -> bool {
+        self.files == other.files
+    }
+}
+
+impl Certificates {
+    /// Reads the files, and checks that they fit together: the key is that of the certificate, and a CA certificate
+    /// exists where clients need certificates. Blocks.
+    ///
+    /// # Errors
+    /// The first file that cannot be used, and why.
+    pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let (certificate_pem, chain) = certificates("certificate", &files.certificate)?;
+        let failed =
+            |problem: String| TlsError { what: "private key", file: files.key.clone(), problem };
+        let key_pem = fs::read(&files.key).map_err(|error| failed(unreadable(&error)))?;
+        let key = PrivateKeyDer::from_pem_slice(&key_pem)
+            .map_err(|_| failed("holds no private key in PEM".to_owned()))?;
+        let mut read = vec![certificate_pem, key_pem];
+        let clients: Arc<dyn ClientCertVerifier> = match files.clients.authorities() {
+            None => Arc::new(NoClientAuth),
+            Some(file) => {
+                let (pem, authorities) = certificates("client authorities", file)?;
+                read.push(pem);
+                verifier(files, file, authorities, &provider)?
+            }
+        };
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| failed(error.to_string()))?
+            .with_client_cert_verifier(clients);
+        let mut config = config
+            .with_single_cert(chain, key)
+            .map_err(|error| failed(format!("is no key of the certificate: {error}")))?;
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        Ok(Self { files: read, config: Arc::new(config) })
+    }
+}
+
+fn verifier(
+    files: &TlsFiles,
+    file: &Path,
+    authorities: Vec<CertificateDer<'static>>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let failed = |error: &dyn std::error::Error| TlsError {
+        what: "client authorities",
+        file: file.to_owned(),
+        problem: error.to_string(),
+    };
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority).map_err(|error| failed(&error))?;
+    }
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let verifier = match files.clients {
+        ClientCertificates::Optional(_) => verifier.allow_unauthenticated(),
+        ClientCertificates::Off | ClientCertificates::Required(_) => verifier,
+    };
+    verifier.build().map_err(|error| failed(&error))
+}
+
+/// The bytes of a file and the certificates in it, at least one.
+fn certificates(
+    what: &'static str,
+    file: &Path,
+) -> Result<(Vec<u8>, Vec<CertificateDer<'static>>), TlsError> {
+    let failed = |problem: String| TlsError { what, file: file.to_owned(), problem };
+    let pem = fs::read(file).map_err(|error| failed(unreadable(&error)))?;
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let read = read.map_err(|_| failed("is not in PEM".to_owned()))?;
+    if read.is_empty() {
+        return Err(failed("holds no certificate in PEM".to_owned()));
+    }
+    Ok((pem, read))
+}
+
+fn unreadable(error: &io::Error) -> String {
+    format!("cannot be read: {error}")
+}

@@ -1,0 +1,114 @@
+//! The encryption of a listener: certificates read from files, checked, and replaced while connections remain open.
+//!
+//! New connections get the newest certificate that could be read; those that are open keep theirs. No error text here
+//! contains the content of a file.
+
+mod certificates;
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+    time::Instant,
+};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Meter},
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{self, ServerConfig},
+};
+use tracing::{debug, info};
+use trestle_service::semconv;
+
+pub use self::certificates::{Certificates, ClientCertificates, TlsError, TlsFiles};
+use crate::log_rate::LogRate;
+
+/// The encryption of a listener. Clones share it.
+#[derive(Clone)]
+pub struct Tls {
+    current: Arc<RwLock<Arc<ServerConfig>>>,
+    failures: Arc<HandshakeFailures>,
+}
+
+/// The handshakes that failed.
+#[derive(Default)]
+struct HandshakeFailures {
+    counter: OnceLock<Counter<u64>>,
+    lines: LogRate,
+}
+
+/// Why a handshake failed, as the metric labels it.
+fn cause(error: &io::Error) -> &'static str {
+    let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match (of_tls, error.kind()) {
+        (
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented),
+            _,
+        ) => "certificate",
+        (Some(_), _) => "protocol",
+        (None, io::ErrorKind::TimedOut) => "timeout",
+        (None, _) => "closed",
+    }
+}
+
+impl Tls {
+    /// Uses these certificates until they are replaced.
+    #[must_use]
+    pub fn new(certificates: &Certificates) -> Self {
+        let current = Arc::new(RwLock::new(Arc::clone(&certificates.config)));
+        Self { current, failures: Arc::default() }
+    }
+
+    /// Counts the handshakes that fail from now on.
+    pub fn count_on(&self, meter: &Meter) {
+        self.failures.counter.get_or_init(|| semconv::failed_handshakes(meter));
+    }
+
+    /// Records a handshake that failed.
+    pub(crate) fn failed(&self, peer: SocketAddr, error: &io::Error) {
+        let cause = cause(error);
+        if let Some(counter) = self.failures.counter.get() {
+            counter.add(1, &[KeyValue::new(semconv::ERROR_TYPE, cause)]);
+        }
+        // Balancers connect and disconnect as a probe.
+        if cause != "closed" && self.failures.lines.may_log(Instant::now()) {
+            info!(%peer, cause, %error, "handshake failed; further failures within 10 s are not logged");
+        } else {
+            debug!(%peer, cause, %error, "handshake failed");
+        }
+    }
+
+    /// Uses other certificates for new connections.
+    pub fn replace(&self, certificates: &Certificates) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::clone(&certificates.config);
+    }
+
+    /// Performs the handshake of the next connection.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_a_failed_handshake_with_one_of_four_causes() {
+        let of = |error: rustls::Error| io::Error::new(io::ErrorKind::InvalidData, error);
+        for (error, expected) in [
+            (of(rustls::Error::NoCertificatesPresented), "certificate"),
+            (of(rustls::CertificateError::UnknownIssuer.into()), "certificate"),
+            (of(rustls::Error::HandshakeNotComplete), "protocol"),
+            (io::ErrorKind::UnexpectedEof.into(), "closed"),
+            (io::ErrorKind::TimedOut.into(), "timeout"),
+        ] {
+            assert_eq!(cause(&error), expected, "{error}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Bounds the memory of bodies: requests that are read and not yet answered, and responses that are
+//! not yet read by their client.
+//!
+//! Both count against one budget. A call that arrives while it is used up, and one whose request
+//! does not fit, is rejected with a retry delay, before its message is complete and so before
+//! anything was executed. A large response of a call that only reads is rejected too; the response
+//! of a call that may have written never is. The memory that a service derives from a message is
+//! proportional to it; what it reads to respond is bounded by its own limits.
+//!
+//! A request that is one message must also arrive in time: it holds memory and a slot.
+
+mod arrival;
+mod bodies;
+mod budget;
+mod held_bytes;
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use tower::Service;
+
+use self::{
+    arrival::ArrivalDeadline,
+    bodies::{CountedPieces, CountedRequest, CountedResponse},
+    budget::Budget,
+    held_bytes::HeldBytes,
+};
+use super::{
+    Request, Response, ResponseFuture,
+    body_wrapper::wrap_body,
+    error_response,
+    framing::Framing,
+    methods::Methods,
+    middleware::{Middleware, MiddlewareLayer},
+};
+
+/// Bounds the bytes of bodies. Clones share the budget.
+pub type BodyBytesLayer = MiddlewareLayer<BodyBytes>;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct BodyBytes {
+    budget: Arc<Budget>,
+    arrives_within: Duration,
+    methods: Methods,
+}
+
+impl BodyBytesLayer {
+    /// Lets bodies hold up to `bytes_max` at a time, and requires a request that is one message to
+    /// arrive completely within `arrives_within`.
+    #[must_use]
+    pub fn new(bytes_max: usize, arrives_within: Duration, methods: Methods) -> Self {
+        let budget = Arc::new(Budget::new(bytes_max));
+        Self(BodyBytes { budget, arrives_within, methods })
+    }
+}
+
+/// Marks a request, in its extensions, whose body has no gRPC framing: one message, or a stream of
+/// bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unframed {
+    /// Whether it is compressed and so becomes larger when it is read.
+    pub is_compressed: bool,
+    /// Whether it, or the body of its response, is a stream: a transfer of bulk data.
+    pub is_stream: bool,
+}
+
+impl Unframed {
+    /// Whether a request is marked as a stream.
+    pub(super) fn is_stream(request: &Request) -> bool {
+        request.extensions().get::<Self>().is_some_and(|unframed| unframed.is_stream)
+    }
+}
+
+impl Middleware for BodyBytes {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
+    {
+        if self.budget.is_used_up() {
+            let fault = self.budget.fault();
+            return Box::pin(async move { Ok(error_response(fault)) });
+        }
+        let method = self.methods.find(request.uri().path());
+        let unframed = request.extensions().get::<Unframed>().copied();
+        let is_bulk = unframed.is_some_and(|unframed| unframed.is_stream);
+        let (is_stream, reads) = (method.streams_in || is_bulk, method.reads);
+        let held_bytes = Arc::new(HeldBytes::new(Arc::clone(&self.budget)));
+        let deadline = (!is_stream).then(|| ArrivalDeadline::new(self.arrives_within));
+        let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&held_bytes));
+        let framing = match unframed {
+            Some(Unframed { is_compressed, .. }) => Framing::none(is_compressed),
+            None => Framing::default(),
+        };
+        let request = request.map(|body| match is_bulk {
+            true => wrap_body(body, CountedPieces { budget: Arc::clone(&budget) }),
+            false => wrap_body(body, CountedRequest { framing, held_bytes: arriving, deadline }),
+        });
+        let answer = inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            // The message that did not fit never arrived at the service, whatever is between.
+            if !is_stream && let Some(fault) = held_bytes.refused() {
+                return Ok(error_response(fault));
+            }
+            Ok(answer.map(|body| wrap_body(body, CountedResponse { budget, reads })))
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Calls without a response: whether the other process may have executed them.
+
+use std::{error::Error, time::Duration};
+
+use crate::fault::{Fault, Reason};
+
+/// When a client should retry after a connection failed.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+
+/// Whether a call without a response was executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailedCall {
+    /// It was not.
+    Unseen,
+    /// It may have.
+    Unknown,
+}
+
+/// What a transport error implies; `is_untouched`: nothing of the body was sent.
+pub(super) fn judge(error: &hyper::Error, is_untouched: bool) -> FailedCall {
+    if is_untouched || was_refused(error) { FailedCall::Unseen } else { FailedCall::Unknown }
+}
+
+/// Whether the peer reported that it did not process the call.
+fn was_refused(error: &hyper::Error) -> bool {
+    // Canceled here, before anything was sent.
+    if error.is_canceled() {
+        return true;
+    }
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            // GOAWAY names the last call that is processed; later ones fail so.
+            let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (error.is_go_away() || refused);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// No connection, and no time left to wait for one.
+pub(super) fn unreachable() -> Fault {
+    let message = "the service is unreachable; nothing was sent";
+    Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
+}
+
+/// The connection broke, or refused the call, and nothing was changed.
+pub(super) fn interrupted() -> Fault {
+    let message = "the connection to the service failed during the call; nothing was changed";
+    Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
+}
+
+/// The connection broke during a write.
+pub(super) fn outcome_unknown() -> Fault {
+    let message = "the connection to the service failed during the call; its outcome is unknown";
+    Fault::new(Reason::OutcomeUnknown, message)
+}
+
+/// The error of a call whose connection broke; a read changed nothing in any case.
+pub(super) fn broken(is_read: bool) -> Fault {
+    if is_read { interrupted() } else { outcome_unknown() }
+}

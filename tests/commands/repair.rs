@@ -1,0 +1,167 @@
+//! The command `repair`: it shows what a store that does not open would lose, and takes it out only if asked.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tempfile::{TempDir, tempdir};
+use trestle_tests::Server;
+
+use crate::client::{Ended, bare, succeeds};
+
+const ROWS: usize = 8;
+
+/// A server with rows that were inserted one by one, killed; their table is `rows`.
+struct KilledStore {
+    data: TempDir,
+}
+
+impl KilledStore {
+    fn new() -> Self {
+        let store = Self { data: tempdir().unwrap() };
+        let server = store.serve();
+        succeeds(&server, &["table", "create", "rows"]);
+        for row in 0..ROWS {
+            let name = format!("row-{row}");
+            let value = format!("value={}", "v".repeat(200 + row));
+            succeeds(&server, &["table", "insert", "rows", "-p", "p", "-r", &name, "-s", &value]);
+        }
+        server.kill();
+        store
+    }
+
+    fn path(&self) -> &str {
+        self.data.path().to_str().unwrap()
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.data.path().join("kv/db/0.jnl")
+    }
+
+    fn serve(&self) -> Server {
+        Server::start(&["--data-dir", self.path()], &[])
+    }
+
+    /// The rows that a server shows.
+    fn rows(&self) -> Vec<String> {
+        let ended = succeeds(&self.serve(), &["table", "export", "rows", "-"]);
+        let names = (0..ROWS).map(|row| format!("row-{row}"));
+        names.filter(|name| ended.output.contains(&format!("\"{name}\""))).collect()
+    }
+
+    /// Starts a server that must be refused.
+    fn refused(&self) -> Ended {
+        let free = "127.0.0.1:0";
+        let mut serve = bare(&["serve", "--data-dir", self.path(), "--listen", free]);
+        serve.args(["--admin", free, "--azure-table", free, "--azure-queue", free]);
+        let ended = Ended::of(serve);
+        assert_eq!(ended.code, Some(4), "{ended:?}");
+        ended
+    }
+
+    fn repair(&self, more: &[&str]) -> Ended {
+        let mut repair = bare(&["repair", "--data-dir", self.path()]);
+        repair.args(more);
+        Ended::of(repair)
+    }
+
+    /// Changes the journal at the value of a row, and what follows it; what it holds then.
+    fn damage(&self, row: usize, damage: impl FnOnce(&mut [u8])) -> Vec<u8> {
+        let mut bytes = fs::read(self.journal()).unwrap();
+        let value = "v".repeat(200 + row);
+        let place = bytes.windows(value.len()).position(|part| part == value.as_bytes()).unwrap();
+        damage(&mut bytes[place..]);
+        fs::write(self.journal(), &bytes).unwrap();
+        bytes
+    }
+}
+
+fn contains(ended: &Ended, parts: &[&str]) {
+    for part in parts {
+        assert!(ended.output.contains(part) || ended.errors.contains(part), "{part}: {ended:?}");
+    }
+}
+
+#[test]
+fn damage_to_acknowledged_rows_is_shown_and_only_what_is_damaged_is_taken_out() {
+    let store = KilledStore::new();
+    let damaged = store.damage(5, |bytes| bytes[0] ^= 1);
+    let refused = store.refused();
+    contains(&refused, &["db/0.jnl", "offset=`", "groups_after=`", "trestle repair"]);
+
+    let shown = store.repair(&[]);
+
+    assert_eq!(shown.code, Some(4), "{shown:?}");
+    let parts = [
+        "damaged, would be lost: file=`db/0.jnl`",
+        "groups_at_most=`1`",
+        "recognised_rows=`entity=1`",
+    ];
+    contains(&shown, &parts);
+    contains(&shown, &["nothing was changed", "--accept-loss"]);
+    assert!(fs::read(store.journal()).unwrap() == damaged, "the journal was changed");
+    assert_eq!(store.refused().errors, refused.errors);
+
+    let repaired = store.repair(&["--accept-loss"]);
+
+    assert_eq!(repaired.code, Some(0), "{repaired:?}");
+    let originals = store.data.path().join("kv/damaged-1");
+    contains(&repaired, &[originals.to_str().unwrap()]);
+    assert!(fs::read(originals.join("0.jnl")).unwrap() == damaged, "the original is not kept");
+    let kept: Vec<_> = (0..ROWS).filter(|row| *row != 5).map(|row| format!("row-{row}")).collect();
+    assert_eq!(store.rows(), kept);
+    assert_eq!(store.repair(&[]).code, Some(0));
+}
+
+#[test]
+fn a_lost_journal_after_a_clean_shutdown_is_shown_and_may_be_accepted() {
+    let store = KilledStore::new();
+    assert_eq!(store.serve().terminate(), Some(0));
+    fs::remove_file(store.journal()).unwrap();
+    contains(&store.refused(), &["every journal is missing", "trestle repair"]);
+
+    let shown = store.repair(&[]);
+    assert_eq!(shown.code, Some(4), "{shown:?}");
+    contains(&shown, &["a journal is missing: file=`db/0.jnl`, left=`", "nothing was changed"]);
+    store.refused();
+
+    assert_eq!(store.repair(&["--accept-loss"]).code, Some(0));
+    // What was flushed before is there.
+    succeeds(&store.serve(), &["table", "list"]);
+    assert!(store.data.path().join("kv/damaged-1/CLOSED").exists());
+}
+
+#[test]
+fn a_torn_end_needs_no_repair() {
+    let store = KilledStore::new();
+    let bytes = store.damage(ROWS - 1, |bytes| bytes[100..].fill(0));
+
+    let shown = store.repair(&[]);
+
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    contains(&shown, &["torn end, never acknowledged", "nothing to repair"]);
+    assert!(fs::read(store.journal()).unwrap() == bytes, "the journal was changed");
+    assert_eq!(store.rows().len(), ROWS - 1);
+}
+
+#[test]
+fn what_no_repair_brings_back_is_said() {
+    let store = KilledStore::new();
+    let running = store.serve();
+    let locked = store.repair(&["--accept-loss"]);
+    assert_eq!(locked.code, Some(3), "{locked:?}");
+    running.kill();
+
+    fs::remove_dir_all(store.data.path().join("kv/db/keyspaces/1")).unwrap();
+    let missing = store.repair(&["--accept-loss"]);
+    assert_eq!(missing.code, Some(4), "{missing:?}");
+    contains(&missing, &["db/keyspaces/1", "a repair cannot bring it back"]);
+
+    let empty = tempdir().unwrap();
+    for path in [empty.path(), Path::new("/nonexistent")] {
+        let none = Ended::of(bare(&["repair", "--data-dir", path.to_str().unwrap()]));
+        assert_eq!(none.code, Some(4), "{none:?}");
+        assert!(!empty.path().join("kv").exists());
+    }
+}
