@@ -82,7 +82,7 @@ fn cut(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
-/// The statistics of one call; a handle without a cell discards what it is given. Clones share the
+/// The statistics of one call; a handle without a cell discards what is recorded. Clones share the
 /// statistics.
 #[derive(Clone, Default)]
 pub struct StatisticsRecorder(Option<Arc<Mutex<RecordedStatistics>>>);

@@ -59,7 +59,7 @@ pub struct Violation {
 pub struct Resource {
     /// `table` or `entity`.
     pub kind: &'static str,
-    /// Its name or key, as the client gave it.
+    /// Its name or key, as the client sent it.
     pub name: String,
 }
 

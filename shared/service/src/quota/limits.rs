@@ -59,7 +59,7 @@ impl LiveQuotas {
         Self { current: Arc::new(RwLock::new(quotas)) }
     }
 
-    /// Replaces all limits, from the next call on. Tokens that were reserved stay reserved.
+    /// Replaces all limits, from the next call on. Reserved tokens remain reserved.
     pub fn replace(&self, quotas: Quotas) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = quotas;
     }

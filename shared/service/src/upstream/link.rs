@@ -135,7 +135,7 @@ pub(super) struct OpenConnection {
 }
 
 impl UpstreamLink {
-    /// Keeps a connection open until the task is aborted.
+    /// Maintains a connection until the task is aborted.
     pub(super) async fn keep(self) {
         let mut backoff = pauses(PAUSE_MIN, PAUSE_MAX);
         let mut attempt = self.index;
@@ -269,7 +269,7 @@ impl UpstreamLink {
     }
 }
 
-/// The health of a service as seen over one connection.
+/// The health of a service as reported over one connection.
 struct HealthWatch {
     client: HealthClient<Own>,
     service: &'static str,
