@@ -82,7 +82,7 @@ fn comparer() -> &'static hmac::Key {
 }
 
 /// Replaces an absent key, so that a check takes as long. Never accepted.
-pub(super) fn nobodys() -> &'static AccountKey {
+pub(super) fn placeholder_key() -> &'static AccountKey {
     static NOBODYS: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::of(&[0; 64]));
     &NOBODYS
 }
