@@ -29,7 +29,7 @@ pub struct Health {
 struct HealthState {
     /// Services, and the problem of each.
     parts: BTreeMap<&'static str, Option<String>>,
-    /// Names of limitations, and what each is while there is one.
+    /// The present limitations by name.
     limitations: BTreeMap<&'static str, Option<&'static str>>,
     draining: bool,
 }
@@ -83,10 +83,10 @@ impl Health {
         }
     }
 
-    /// Stores a limitation by its name; none, if there is none at present.
+    /// Stores a limitation by its name; none clears it.
     pub async fn limit(&self, name: &'static str, limitation: Option<&'static str>) {
-        let known = self.lock().limitations.insert(name, limitation);
-        if known != Some(limitation) {
+        let previous = self.lock().limitations.insert(name, limitation);
+        if previous != Some(limitation) {
             self.publish(name).await;
         }
     }

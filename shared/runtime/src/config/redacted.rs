@@ -1,4 +1,4 @@
-//! Errors of the configuration without texts that may be secrets in the wrong place.
+//! Errors of the configuration without texts that may be misplaced secrets.
 
 /// A value as part of an error, where it is a number or one with a unit. Any other text may be a
 /// secret in the wrong place.

@@ -22,13 +22,13 @@ use tokio::{
 };
 use trestle_service::fault::{Fault, Reason};
 
-/// Part of the user agent of clients that lose calls.
+/// Part of the user agent of clients that lose calls at GOAWAY.
 const LOSES_CALLS: &str = "tonic/";
 /// How long no call may have been in flight. Longer than a response and the next call take, also
 /// where a busy machine delays the caller.
-const QUIET: Duration = Duration::from_millis(200);
+const IDLE: Duration = Duration::from_millis(200);
 /// How long to wait for that; longer calls are not waited for.
-const QUIET_WITHIN: Duration = Duration::from_secs(1);
+const IDLE_WITHIN: Duration = Duration::from_secs(1);
 /// When a rejected client should retry: by then its connection is closed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
@@ -75,7 +75,7 @@ impl GoawayDrain {
     /// Waits until GOAWAY may be sent; rejects calls of clients that lose them from now on.
     pub(super) async fn drain(&self) {
         self.0.is_draining.store(true, Ordering::SeqCst);
-        let until = Instant::now() + QUIET_WITHIN;
+        let until = Instant::now() + IDLE_WITHIN;
         loop {
             let changed = self.0.changed.notified();
             // Before the first call it is unknown; one of such a client may be on its way.
@@ -83,7 +83,7 @@ impl GoawayDrain {
                 return;
             }
             let is_over = if self.is_idle() {
-                timeout(QUIET, changed).await.is_err()
+                timeout(IDLE, changed).await.is_err()
             } else {
                 timeout_at(until, changed).await.is_err()
             };

@@ -67,24 +67,24 @@ pub(super) fn guard(
     budget: Duration,
 ) -> impl Future<Output = ()> + Unpin {
     let mut call = Box::pin(call);
-    let (mut seen, mut budget) = (ResponseProgress::default(), WriteBudget::new(budget));
+    let (mut previous, mut budget) = (ResponseProgress::default(), WriteBudget::new(budget));
     // Runs while the call waits for the client.
     let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
     poll_fn(move |cx| {
-        let (polled, progress) = PROGRESS.sync_scope(Cell::new(seen), || {
+        let (polled, progress) = PROGRESS.sync_scope(Cell::new(previous), || {
             let polled = call.as_mut().poll(cx);
             (polled, PROGRESS.with(Cell::get))
         });
         if polled.is_ready() {
             return Poll::Ready(());
         }
-        if progress != seen || !progress.waits_for_client {
+        if progress != previous || !progress.waits_for_client {
             if let Some((since, _)) = clock.take() {
                 budget.spend(since.elapsed());
             }
-            budget.refill(progress.bytes.wrapping_sub(seen.bytes));
+            budget.refill(progress.bytes.wrapping_sub(previous.bytes));
         }
-        seen = progress;
+        previous = progress;
         if !progress.waits_for_client {
             return Poll::Pending;
         }
