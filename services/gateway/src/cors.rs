@@ -2,9 +2,9 @@
 //! properties.
 //!
 //! A preflight request has no credentials, so its account is unknown: it is allowed where the rules
-//! of any account here allow it. That grants nothing; a page may read the response of the call
+//! of any account of this server allow it. That grants nothing; a page may read the response of the call
 //! itself only by the rules of the account that the call was authenticated for. The rules bind
-//! browsers, not callers: a call is never refused for its origin.
+//! browsers, not callers: a call is never rejected for its origin.
 
 use std::{
     convert::Infallible,
@@ -129,9 +129,9 @@ impl Service<Request> for CorsGateway {
 /// The response to a preflight request.
 async fn preflight(pages: Option<&ServiceCors>, headers: &HeaderMap) -> Result<Response, Fault> {
     let preflight = Preflight::read(headers)?;
-    let pages = pages.ok_or_else(|| preflight.refused())?;
+    let pages = pages.ok_or_else(|| preflight.rejected())?;
     let allowed = pages.first_of_any(|rules| rules.preflight(preflight)).await;
-    let allowed = allowed.ok_or_else(|| preflight.refused())?;
+    let allowed = allowed.ok_or_else(|| preflight.rejected())?;
     let mut answer = Response::default();
     *answer.headers_mut() = allowed.headers(Method::OPTIONS, headers.clone()).await;
     Ok(answer)
@@ -145,7 +145,7 @@ struct ServiceCors {
 
 impl ServiceCors {
     /// A response with the headers of CORS, where the rules of the account allow the page. A call
-    /// that was refused before it was authenticated holds data of no account: there the rules of
+    /// that was rejected before it was authenticated has data of no account, so the rules of
     /// every account count, so that pages can read the error.
     async fn with_headers(
         &self,
@@ -169,7 +169,7 @@ impl ServiceCors {
         Response::from_parts(answer, body)
     }
 
-    /// What the rules of any account here allow.
+    /// What the rules of any account allow.
     async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
         let reads = stream::iter((self.accounts)())
             .map(|account| async move { self.store.lookup.rules(&account).await })

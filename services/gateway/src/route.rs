@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_a_path_of_no_service_as_unimplemented() {
+    async fn rejects_a_path_of_no_service_as_unimplemented() {
         let routes = Routes::default().with("a.v1.A", named("a"));
 
         for path in ["/", "/a.v1.A", "/a.v1.", "/b.v1.B/Get", "/A.V1.A/Get"] {

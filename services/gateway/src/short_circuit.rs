@@ -25,7 +25,7 @@ impl ShortCircuit {
         Self { stack: stack.before(ShortCircuitService) }
     }
 
-    /// Responds to a request, unless a layer refuses it.
+    /// Responds to a request, unless a layer rejects it.
     pub(crate) fn answer(
         &mut self,
         request: &Request,
@@ -40,7 +40,7 @@ impl ShortCircuit {
         Box::pin(async move {
             let mut answer = answer.await?;
             if answer.extensions().get::<IsShortCircuit>().is_none() {
-                // A layer refuses in gRPC; with HTTP status 200 a browser would take it for success.
+                // A layer rejects in gRPC; with HTTP status 200 a browser would take it for success.
                 *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             }
             for name in STATUS_HEADERS {

@@ -8,7 +8,7 @@ use trestle_cli::{
 };
 
 use crate::{
-    roles::{AzureFront, ROLES, Roles},
+    roles::{AzureEdge, ROLES, Roles},
     settings::{Listen, RoleKey as _},
 };
 
@@ -117,11 +117,11 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// The arguments that were given, as keys and values of the configuration.
+    /// The arguments, as keys and values of the configuration.
     #[must_use]
     pub fn flags(&self) -> Vec<(String, String)> {
         let path = |path: &PathBuf| path.display().to_string();
-        let yes = |given: bool| given.then(|| "true".to_owned());
+        let yes = |is_set: bool| is_set.then(|| "true".to_owned());
         let flags = [
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
             ("storage.ephemeral", yes(self.ephemeral)),
@@ -130,27 +130,27 @@ impl ServeArgs {
             ("server.admin", self.admin.map(|address| address.to_string())),
             ("server.allow_plaintext", yes(self.allow_plaintext)),
         ];
-        let given = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
+        let set = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
         let azure = self.azure.0.iter();
         let azure = azure.map(|(role, listen)| (Listen::full_key(role), listen.to_string()));
-        flags.into_iter().filter_map(given).chain(azure).collect()
+        flags.into_iter().filter_map(set).chain(azure).collect()
     }
 }
 
-/// A flag for each role with a protocol of Azure Storage: role and address, where given.
+/// A flag for each role with a protocol of Azure Storage: role and address, where set.
 #[derive(Debug, Clone, Default)]
 pub struct AzureListenArgs(Vec<(&'static str, Listen)>);
 
 impl AzureListenArgs {
-    fn fronts() -> impl Iterator<Item = (&'static str, AzureFront)> {
+    fn edges() -> impl Iterator<Item = (&'static str, AzureEdge)> {
         ROLES.iter().filter_map(|role| Some((role.name, role.azure?)))
     }
 }
 
 impl Args for AzureListenArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
-        Self::fronts().fold(command, |command, (_, front)| {
-            let AzureFront { flag, serves, port, .. } = front;
+        Self::edges().fold(command, |command, (_, edge)| {
+            let AzureEdge { flag, serves, port, .. } = edge;
             let help = format!(
                 "Address of {serves} for clients of Azure Storage; port 0 takes a free one, `off` \
                  none [default: 127.0.0.1:{port}]"
@@ -169,9 +169,9 @@ impl Args for AzureListenArgs {
 
 impl FromArgMatches for AzureListenArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given =
-            |(role, front): (_, AzureFront)| Some((role, *matches.get_one::<Listen>(front.flag)?));
-        Ok(Self(Self::fronts().filter_map(given).collect()))
+        let set =
+            |(role, edge): (_, AzureEdge)| Some((role, *matches.get_one::<Listen>(edge.flag)?));
+        Ok(Self(Self::edges().filter_map(set).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -215,7 +215,7 @@ const REPAIR_HELP: &str = "\
 Without --accept-loss nothing is changed.
 
 Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration, 3 the data directory
-is in use, 4 the store is refused as it is, or cannot be repaired, 1 anything else.";
+is in use, 4 the store cannot be opened as it is, or cannot be repaired, 1 anything else.";
 
 const SERVE_HELP: &str = "\
 Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags;

@@ -35,7 +35,7 @@ const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The live parts of a node.
 pub struct NodeDeps {
-    /// The store; none where no role here owns data.
+    /// The store; none where no role of this process owns data.
     pub engine: Option<Arc<dyn Engine>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -43,7 +43,7 @@ pub struct NodeDeps {
     pub meter: Meter,
     /// Which traces it keeps.
     pub traces: Traces,
-    /// Who writes the line of each call that comes from outside.
+    /// What writes the line of each call from outside.
     pub access: AccessLog,
     /// Makes request ids, and draws the traces that are kept.
     pub random: fn() -> u128,
@@ -51,15 +51,15 @@ pub struct NodeDeps {
     pub source: Option<SettingsSource>,
 }
 
-/// A node that does not run yet.
+/// A node before its start.
 pub struct Node {
-    /// Every call goes in here: in process, or behind a listener.
+    /// The entry of every call: in process, or behind a listener.
     pub routes: CallService,
     /// The protocols of Azure Storage; only in a gateway.
     pub azure: Vec<AzureIngress>,
     /// The loops it needs to run beside.
     pub tasks: Vec<Task>,
-    /// Ends calls that wait, here and at other processes, when the process shuts down.
+    /// Ends waiting calls, in this process and in other ones, when the process shuts down.
     pub drains: Vec<DrainAction>,
     /// Wakes those tasks that watch files.
     pub reload: Reload,
@@ -179,7 +179,7 @@ fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
 }
 
 /// A store that stopped takes no writes until a restart: health sends callers elsewhere. One that is
-/// short of disk space serves reads and deletes, so it stays.
+/// short of disk space serves reads and deletes, so it remains.
 fn watch_storage(
     engine: &Arc<dyn Engine>,
     settings: &Settings,

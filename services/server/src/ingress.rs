@@ -39,7 +39,7 @@ pub struct AzureIngress {
     pub role: &'static str,
     /// Most headers of a request; none: as many as fit into its head.
     pub headers_max: Option<usize>,
-    /// Its requests go in here.
+    /// The entry of its requests.
     pub calls: CallService,
 }
 
@@ -57,11 +57,11 @@ pub(crate) fn direct(
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(CallTelemetry { access: AccessLog::off(), ..observe }))
-        // Before every layer that may refuse: the gateway logs the call with the statistics of this process.
+        // Before every layer that may reject: the gateway logs the call with the statistics of this process.
         .layer(StatisticsLayer::default())
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer::default())
-        // The gateway hands the deadline of the client on; here it ends the work.
+        // The gateway forwards the deadline of the client; this layer enforces it.
         .layer(DeadlineLayer::new(limits.answer_within_max, methods.clone()))
         // Several gateways may call: what one of them admits is not all.
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))

@@ -36,7 +36,7 @@ use trestle_service::clock::SystemClock;
 /// always waited for.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// The exit code for a store that cannot be opened as it is, as of `serve`.
-const REFUSED: u8 = 4;
+const REJECTED: u8 = 4;
 /// How long a forced shutdown may take.
 const FORCED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -179,7 +179,7 @@ fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
     let settings = load(args.config.as_deref(), flags.collect())?;
     let repaired = repair::repair(&settings.storage, args.accept_loss)?;
     print(&repaired.report)?;
-    Ok(if repaired.is_refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+    Ok(if repaired.is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
 }
 
 fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {

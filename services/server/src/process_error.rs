@@ -41,7 +41,7 @@ pub enum ProcessError {
     Descriptors(#[from] DescriptorError),
     /// The process may not have enough file descriptors.
     #[error(
-        "too few file descriptors: limit=`{limit}`, needed=`{needed}`, wanted=`{wanted}`; raise the \
+        "too few file descriptors: limit=`{limit}`, needed=`{needed}`, recommended=`{recommended}`; raise the \
          hard limit (ulimit -Hn, LimitNOFILE)"
     )]
     DescriptorLimit {
@@ -50,7 +50,7 @@ pub enum ProcessError {
         /// Fewest that it starts with.
         needed: usize,
         /// As many as the settings need.
-        wanted: usize,
+        recommended: usize,
     },
     /// The runtime or the signals cannot be set up.
     #[error("process cannot be set up")]
@@ -64,7 +64,7 @@ pub enum ProcessError {
     /// A forced shutdown did not end in time.
     #[error("shutdown timed out")]
     Hung,
-    /// Calls did not end within the time that a shutdown gives them.
+    /// Calls did not end within the drain timeout.
     #[error("calls were cut off: connections=`{connections}`")]
     Cut {
         /// How many connections still had calls.

@@ -63,7 +63,7 @@ impl SettingsSource {
     /// Settings that cannot be used, as a text.
     pub fn read(&self) -> Result<Settings, String> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the file is read, so that a change meanwhile is seen the next time.
+        // Before the file is read, so that a change meanwhile is detected the next time.
         let stamp = self.stamp();
         if let Some((_, settings)) = last.as_ref().filter(|(read, _)| *read == stamp) {
             return Ok(settings.clone());
@@ -79,7 +79,7 @@ impl SettingsSource {
     }
 }
 
-/// What differs between versions of a file: inode, length and time. None where there is no file.
+/// What differs between versions of a file: inode, length and time. None without a file.
 type Stamp = Option<(u64, u64, SystemTime)>;
 
 /// A task that keeps something up to date with its files: calls `read`, and passes what differs from

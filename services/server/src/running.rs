@@ -106,7 +106,7 @@ impl Listeners {
     }
 }
 
-/// What can be done about an address that cannot be taken.
+/// Hint for an address that cannot be bound.
 const ELSEWHERE: &str = "give another address, or port 0 for a free one";
 /// The same where the listener is optional.
 const ELSEWHERE_OR_OFF: &str = "give another address, port 0 for a free one, or `off`";
@@ -168,10 +168,10 @@ impl Running {
             tokio::spawn(watchdog.watch(key, signals.stop.clone(), serving))
         };
         let mut calls = vec![serve("server.listen".to_owned(), grpc, node.routes, bounds)];
-        for front in node.azure {
-            if let Some(listener) = azure.remove(front.role) {
-                let bounds = Bounds { headers_max: front.headers_max, ..bounds };
-                calls.push(serve(Listen::full_key(front.role), listener, front.calls, bounds));
+        for edge in node.azure {
+            if let Some(listener) = azure.remove(edge.role) {
+                let bounds = Bounds { headers_max: edge.headers_max, ..bounds };
+                calls.push(serve(Listen::full_key(edge.role), listener, edge.calls, bounds));
             }
         }
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
@@ -192,7 +192,7 @@ impl Running {
     }
 
     /// Shuts down in order: health reports NOT_SERVING, calls are still accepted from connected
-    /// clients that have not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
+    /// clients that have not received it, listeners close, waiting calls are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
         // Without connections no client has to see it.
@@ -251,7 +251,7 @@ impl Signals {
     /// Handles them from now on.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system rejects.
     pub fn take() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -80,7 +80,7 @@ pub fn keyspaces() -> Vec<Keyspace> {
     roles::keyspaces(ROLES)
 }
 
-/// Reads the engine when metrics are asked for. Holds it weakly, so that metrics keep no store
+/// Reads the engine when metrics are collected. Holds it weakly, so that metrics keep no store
 /// open.
 fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
     let gauge = |metric: Described, read: fn(&dyn Engine) -> Option<u64>| {

@@ -36,9 +36,9 @@ pub struct GatewaySettings {
     /// the name has addresses. Up to four times as many are opened while all are full. Default: 4.
     pub connections: usize,
     /// How long calls wait for a role that restarts, in milliseconds from the loss of its last
-    /// connection, up to 60000; 0: they are refused at once. Default: 5000.
+    /// connection, up to 60000; 0: they are rejected at once. Default: 5000.
     pub wait_ms: u64,
-    /// Most calls that wait at a time, 1 to 1000000; more are refused at once. Default: 512.
+    /// Most calls that wait at a time, 1 to 1000000; more are rejected at once. Default: 512.
     pub waiting_calls_max: usize,
     /// TLS to the roles, for endpoints that begin with `https`.
     #[serde(default)]

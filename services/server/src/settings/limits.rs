@@ -5,7 +5,7 @@ use trestle_service::limits::MESSAGE_BYTES_MAX;
 
 use super::{outside, wide};
 
-/// Most calls, and most connections, at a time: about as many sockets as Linux gives a process, and
+/// Most calls, and most connections, at a time: about as many sockets as Linux allows a process, and
 /// far more than its memory holds.
 const SLOTS_MAX: u64 = 1_000_000;
 /// Most bytes of bodies at a time: a tebibyte.
@@ -25,15 +25,15 @@ const SILENCE_SECONDS_MAX: u64 = 3600;
 /// The section `limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
-    /// Most calls at a time; more are refused at once. Streams may be half of them; calls that may
+    /// Most calls at a time; more are rejected at once. Streams may be half of them; calls that may
     /// wait for a message have as many slots of their own. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
-    /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message, and
+    /// that are not taken; calls past it are rejected. At least 16 MiB, twice the largest message, and
     /// at most 1 TiB. Default: 256 MiB.
     pub body_bytes_max: usize,
     /// Most connections of callers at a time, on all listeners; fewer where the process may have few
-    /// descriptors. At the limit the peer with the most connections gives way: a peer is an IPv4
+    /// descriptors. At the limit a connection of the peer with the most is evicted: a peer is an IPv4
     /// address or an IPv6 network of 64 bits. An eighth may be in a TLS handshake. 1 to 1000000.
     /// Default: 4096.
     pub connections_max: usize,

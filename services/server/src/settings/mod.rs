@@ -129,10 +129,10 @@ impl Settings {
         let names = |has: fn(&&RoleSpec) -> bool| -> Vec<_> {
             roles.iter().filter(has).map(|role| role.name).collect()
         };
-        let (fronts, services) =
+        let (edges, services) =
             (names(|role| role.azure.is_some()), names(|role| !role.is_ingress()));
         [
-            self.server.azure.unknown(&fronts),
+            self.server.azure.unknown(&edges),
             self.gateway.endpoints.unknown(&services),
             self.gateway.tls.server_names.unknown(&services),
         ]

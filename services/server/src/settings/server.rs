@@ -20,7 +20,7 @@ use crate::roles::{GATEWAY, RoleSpec, Roles};
 pub enum Listen {
     /// Nowhere.
     Off,
-    /// There; port 0 takes a free one.
+    /// At this address; port 0 selects a free one.
     At(SocketAddr),
 }
 
@@ -81,7 +81,7 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "address")]
     pub admin: SocketAddr,
     /// Listen without encryption on addresses that are not loopback. Default: no, and such an address is
-    /// refused.
+    /// rejected.
     pub allow_plaintext: bool,
     /// Let another process of the same user listen at the same addresses, if it has this setting too:
     /// a new one starts before the old one ends, and no connection is refused. Default: no; then an
@@ -112,8 +112,8 @@ impl ServerSettings {
     /// The defaults where these roles exist.
     pub(super) fn defaults(roles: &[RoleSpec]) -> Self {
         let mut azure = PerRole::default();
-        for (role, front) in roles.iter().filter_map(|role| Some((role, role.azure?))) {
-            azure.set(role.name, Listen::At((Ipv4Addr::LOCALHOST, front.port).into()));
+        for (role, edge) in roles.iter().filter_map(|role| Some((role, role.azure?))) {
+            azure.set(role.name, Listen::At((Ipv4Addr::LOCALHOST, edge.port).into()));
         }
         Self {
             roles: Roles::All,
@@ -178,7 +178,7 @@ impl ServerSettings {
             };
             problems.push(format!(
                 "{key}: this address is not loopback and nothing is encrypted; set {encrypt}, or \
-                 ask for plain text with --allow-plaintext or server.allow_plaintext = true: \
+                 allow plain text with --allow-plaintext or server.allow_plaintext = true: \
                  value=`{address}`"
             ));
         }

@@ -40,7 +40,7 @@ pub enum ClientAuth {
     Off,
     /// Requested, and clients without one are served too.
     Optional,
-    /// Yes, and clients without one are refused.
+    /// Yes, and clients without one are rejected.
     Required,
 }
 
