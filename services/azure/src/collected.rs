@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 pub(crate) struct CollectedBytes {
     /// The only piece so far.
     first: Bytes,
-    /// All pieces, once there are several.
+    /// All pieces, if more than one.
     all: BytesMut,
 }
 

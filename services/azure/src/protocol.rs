@@ -36,7 +36,7 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     fn transfer(&self, operation: &Self::Operation) -> BodyTransfer;
 
     /// Translates the request, makes the call, and translates the response. A body of bounded size
-    /// is collected here; one of any size becomes a stream of messages.
+    /// is collected; one of any size becomes a stream of messages.
     fn perform(
         &self,
         operation: Self::Operation,

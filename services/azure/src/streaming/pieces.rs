@@ -16,7 +16,7 @@ use crate::{
     request_body::{RequestBody, broken, instead, too_large},
 };
 
-/// Most bytes of a piece of a streamed body, whatever the connection delivers at once.
+/// Most bytes of a piece of a streamed body, for any size of a read.
 pub(crate) const PIECE_BYTES_MAX: usize = 128 * 1024;
 
 impl RequestBody {

@@ -23,8 +23,8 @@ impl Prefer {
     /// Parses the header; other preferences are ignored.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
-        let mut wishes = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
-        wishes.find_map(Self::parse).unwrap_or_default()
+        let mut preferences = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
+        preferences.find_map(Self::parse).unwrap_or_default()
     }
 
     fn parse(wish: &str) -> Option<Self> {

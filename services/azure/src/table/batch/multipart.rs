@@ -90,7 +90,7 @@ impl<'a> MultipartParts<'a> {
     }
 
     /// Whether the preamble or, once every part was read, the epilogue contains a line that begins
-    /// as a boundary. MIME allows other text there, which is ignored.
+    /// as a boundary. MIME allows other text after it, which is ignored.
     #[must_use]
     pub fn surround_parts(&self) -> bool {
         let mut lines =
@@ -98,7 +98,7 @@ impl<'a> MultipartParts<'a> {
         lines.any(|line| line.starts_with(b"--"))
     }
 
-    /// Reads up to the next boundary, and the boundary; none if there is no other.
+    /// Reads up to the next boundary, and the boundary; none if no other follows.
     fn part(&mut self) -> Option<&'a [u8]> {
         let mut from = 0;
         while let Some(found) = self.rest.get(from..).and_then(|rest| self.delimiter.find(rest)) {
