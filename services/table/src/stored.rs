@@ -9,7 +9,7 @@
 //! request task; the timestamp and the etag (4 and 5) are appended when the time of the write is
 //! known. A read is then a slice, and a filter walks the bytes and reads only what it names.
 //!
-//! Reading never panics, whatever the bytes; what cannot be decoded is a [`CorruptRecord`].
+//! Reading never panics, for any bytes; what cannot be decoded is a [`CorruptRecord`].
 
 mod encode;
 mod project;

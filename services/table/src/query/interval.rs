@@ -196,8 +196,8 @@ impl KeyInterval {
 
     /// Whether the hull of both is exactly their union.
     pub(super) fn touches(&self, other: &Self) -> bool {
-        let reaches = |a: &Self, b: &Self| b.end.as_ref().is_none_or(|end| a.start <= *end);
-        reaches(self, other) && reaches(other, self)
+        let overlaps = |a: &Self, b: &Self| b.end.as_ref().is_none_or(|end| a.start <= *end);
+        overlaps(self, other) && overlaps(other, self)
     }
 
     pub(super) fn contains(&self, other: &Self) -> bool {

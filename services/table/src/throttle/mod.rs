@@ -69,7 +69,7 @@ impl Throttle {
         Self::new(LiveQuotas::default(), &meter)
     }
 
-    /// Nothing was used yet.
+    /// Nothing was used before.
     pub(crate) fn new(quotas: LiveQuotas, meter: &Meter) -> Self {
         Self {
             quotas,
@@ -87,9 +87,9 @@ impl Throttle {
         account: Option<&AccountName>,
         count: usize,
     ) -> Vec<HeavyHitter<HotPartition>> {
-        let wanted =
+        let filter =
             |partition: &HotPartition| account.is_none_or(|account| partition.account == *account);
-        self.heavy_hitters.hottest(count, self.now(), wanted)
+        self.heavy_hitters.hottest(count, self.now(), filter)
     }
 
     fn now(&self) -> Duration {

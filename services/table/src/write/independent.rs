@@ -24,7 +24,7 @@ const COMMIT_ENTITIES_MAX: usize = 100;
 /// Most bytes of an import that go into one commit.
 const COMMIT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How far [`EntityWriter::independent`] came.
+/// The progress of [`EntityWriter::independent`].
 #[derive(Debug)]
 pub(crate) struct WriteOutcomes {
     /// The outcomes of the first operations, in their order.
