@@ -137,7 +137,7 @@ impl Drop for Connection {
 }
 
 impl Shared {
-    /// Lets the writer look. Once is enough for all that is added before it does.
+    /// Wakes the writer. One wake-up covers everything that is queued before it runs.
     fn report(&self) {
         if !self.is_reported.swap(true, Ordering::AcqRel) {
             self.written.notify_one();
@@ -224,7 +224,7 @@ impl State {
         }
     }
 
-    /// Lets the server go on from time to time.
+    /// Yields to the server from time to time.
     fn consume(&mut self, bytes: usize) {
         self.consumed += u32::try_from(bytes).unwrap();
         if self.consumed > CONNECTION_WINDOW / 4 {

@@ -48,7 +48,7 @@ fn row(number: usize) -> String {
     format!(r#"{{"PartitionKey":"p","RowKey":"{number:05}","n":{number}}}"#)
 }
 
-/// A server that lets so many entities a second into a partition, and so many at once after a rest.
+/// A server with a rate of entities a second for a partition, and a burst.
 fn limited(a_second: &str, at_once: &str) -> Server {
     let settings = [
         ("TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND", a_second),
@@ -163,26 +163,26 @@ fn code(server: &Server, args: &[&str]) -> (Option<i32>, String) {
 fn files_that_are_missing_or_malformed_are_usage_errors() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (gone, bad) = (file("gone.jsonl"), file("bad.jsonl"));
+    let (absent, bad) = (file("absent.jsonl"), file("bad.jsonl"));
     fs::write(&bad, "oops\n").unwrap();
     succeeds(&server, &["table", "create", "rows"]);
     succeeds(&server, &["queue", "create", "jobs"]);
 
     for args in [
-        &["table", "import", "rows", &gone][..],
-        &["queue", "load", "jobs", &gone],
+        &["table", "import", "rows", &absent][..],
+        &["queue", "load", "jobs", &absent],
         &["queue", "load", "jobs", &bad],
-        &["queue", "properties", "set", &gone],
-        &["import", "azurite", &gone],
-        &["table", "list", "--account", "acme", "--account-key-file", &gone],
-        &["table", "list", "--account", "acme", "--sas-file", &gone],
+        &["queue", "properties", "set", &absent],
+        &["import", "azurite", &absent],
+        &["table", "list", "--account", "acme", "--account-key-file", &absent],
+        &["table", "list", "--account", "acme", "--sas-file", &absent],
         &["queue", "create", "more", "--metadata", "a=b", "--metadata", "a=c"],
     ] {
         let (code, errors) = code(&server, args);
         assert_eq!(code, Some(2), "{args:?}: {errors}");
     }
     let https = ["--endpoint", "https://127.0.0.1:1", "--ca-file"];
-    for authorities in [&gone, &bad] {
+    for authorities in [&absent, &bad] {
         let args = [&["table", "list"][..], &https, &[authorities]].concat();
         let ended = Ended::of(bare(&args));
         assert_eq!(ended.code, Some(2), "{ended:?}");

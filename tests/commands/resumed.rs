@@ -139,11 +139,11 @@ fn a_file_that_changed_before_the_checkpoint_is_not_resumed() {
         fs::write(&stopped.file, "{}\n").unwrap();
         let shorter = stopped.run(&["--resume"]);
 
-        for refused in [changed, shorter] {
-            assert_eq!(refused.code, Some(2), "{refused:?}");
+        for rejected in [changed, shorter] {
+            assert_eq!(rejected.code, Some(2), "{rejected:?}");
             let text = "has changed before the place where it was interrupted";
-            assert!(refused.errors.contains(text), "{refused:?}");
-            assert!(refused.errors.contains(name(&stopped.checkpoint)), "{refused:?}");
+            assert!(rejected.errors.contains(text), "{rejected:?}");
+            assert!(rejected.errors.contains(name(&stopped.checkpoint)), "{rejected:?}");
         }
         assert!(fs::read(&stopped.checkpoint).unwrap() == before, "the checkpoint is unchanged");
         stopped.write(stopped.lines);
@@ -167,11 +167,11 @@ fn rejects_a_checkpoint_of_another_version_or_job_with_a_hint() {
             *other.pointer_mut(pointer).unwrap() = value;
             fs::write(&stopped.checkpoint, other.to_string()).unwrap();
 
-            let refused = stopped.run(&["--resume"]);
+            let rejected = stopped.run(&["--resume"]);
 
-            assert_eq!(refused.code, Some(2), "{refused:?}");
-            assert!(refused.errors.contains(rule), "{rule}: {refused:?}");
-            assert!(refused.errors.contains(&hint), "{refused:?}");
+            assert_eq!(rejected.code, Some(2), "{rejected:?}");
+            assert!(rejected.errors.contains(rule), "{rule}: {rejected:?}");
+            assert!(rejected.errors.contains(&hint), "{rejected:?}");
         }
         fs::remove_file(&stopped.checkpoint).unwrap();
         let mode: &[&str] =

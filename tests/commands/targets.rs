@@ -87,11 +87,11 @@ fn an_export_to_a_link_replaces_its_target() {
         assert!(!path(real).is_symlink());
         assert_eq!(fs::read_to_string(path(real)).unwrap(), LINE);
     }
-    for refused in ["itself.jsonl", "inner"] {
-        let name = path(refused);
+    for rejected in ["itself.jsonl", "inner"] {
+        let name = path(rejected);
         let args = ["table", "export", "rows", name.to_str().unwrap(), "--format", "jsonl"];
         let ended = run(&server, &args);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.errors.contains(refused), "{ended:?}");
+        assert!(ended.errors.contains(rejected), "{ended:?}");
     }
 }

@@ -8,8 +8,8 @@ use trestle_tests::{Queue, Server, metric, receipt_of, seconds, text, texts, wit
 
 use crate::{faults::library, start};
 
-/// Longer than the server takes to note the time.
-const NOTED: Duration = Duration::from_secs(8);
+/// Longer than the interval at which the server stores its time.
+const STORED_WITHIN: Duration = Duration::from_secs(8);
 
 async fn create(server: &Server, name: &str) -> Queue {
     let queue = Queue::over(&server.channel(), name);
@@ -34,25 +34,25 @@ async fn clock_set_back_over_a_restart_delays_and_repeats_nothing() {
         start(&data, &settings)
     };
     let server = start("0");
-    let (jobs, quiet) = (create(&server, "jobs").await, create(&server, "quiet").await);
-    quiet.send(text("q")).await.unwrap();
+    let (jobs, idle) = (create(&server, "jobs").await, create(&server, "idle").await);
+    idle.send(text("q")).await.unwrap();
     jobs.send_all(["0", "1", "2", "3", "4", "5"].map(text).to_vec()).await.unwrap();
     jobs.send_all(["g1", "g2", "g3"].map(grouped).to_vec()).await.unwrap();
     let held = jobs.receive(3, seconds(3600)).await.unwrap();
     assert_eq!(texts(&held), ["0", "1", "2"]);
     jobs.delete(receipt_of(&held[0])).await.unwrap();
-    tokio::time::sleep(NOTED).await;
+    tokio::time::sleep(STORED_WITHIN).await;
     server.kill();
 
     let server = start("-7200");
-    let (jobs, quiet) = (create(&server, "jobs").await, create(&server, "quiet").await);
-    assert_eq!(texts(&quiet.receive(32, seconds(3600)).await.unwrap()), ["q"], "at once");
+    let (jobs, idle) = (create(&server, "jobs").await, create(&server, "idle").await);
+    assert_eq!(texts(&idle.receive(32, seconds(3600)).await.unwrap()), ["q"], "at once");
     let received = jobs.receive(32, seconds(1)).await.unwrap();
     assert_eq!(texts(&received), ["3", "4", "5", "g1"], "nothing deleted, held or behind another");
     jobs.delete(receipt_of(&held[1])).await.expect("receipts of before still count");
     jobs.send(text("new")).await.unwrap();
     assert_eq!(texts(&jobs.receive(32, seconds(3600)).await.unwrap()), ["new"], "at once");
-    tokio::time::sleep(NOTED).await;
+    tokio::time::sleep(STORED_WITHIN).await;
     server.kill();
 
     let server = start("-90000");
@@ -111,7 +111,7 @@ async fn stepping_clock_expires_no_message_early_and_delivers_none_twice() {
         assert!(offset(&server).await.abs() < 1.0, "{}", offset(&server).await);
     }
     // Longer than the sweeper takes to remove what has expired.
-    tokio::time::sleep(NOTED).await;
+    tokio::time::sleep(STORED_WITHIN).await;
     assert_eq!(kept.receive(32, seconds(30)).await.unwrap().len(), 20, "none expired early");
     let log = fs::read_to_string(log).unwrap();
     assert_eq!(log.matches("service time is away from the wall clock").count(), 2, "{log}");

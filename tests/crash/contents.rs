@@ -56,8 +56,8 @@ impl Contents {
             Item::Token(partition) => {
                 let values = self.values(partition);
                 assert!(values.len() < 2, "half a batch: {partition}: {values:?}");
-                let in_place = values.iter().all(|(row, value)| row.parse() == Ok(*value));
-                assert!(in_place, "{partition}: {values:?}");
+                let is_row = values.iter().all(|(row, value)| row.parse() == Ok(*value));
+                assert!(is_row, "{partition}: {values:?}");
                 (state(values.first().map(|(_, value)| value)), None)
             }
             Item::Table(name) => (state(self.tables.get(name).map(|_| &0)), None),
@@ -71,18 +71,18 @@ impl Contents {
     }
 
     /// Checks that nothing exists that was never written.
-    pub(crate) fn has_only(&self, known: &[&Item]) {
+    pub(crate) fn has_only(&self, allowed: &[&Item]) {
         for (partition, row) in self.rows.keys() {
             let is_of = |item: &&&Item| match item {
                 Item::Row(p, r) => p == partition && r == row,
                 Item::Group(p) | Item::Token(p) => p == partition,
                 Item::Table(_) | Item::Inside(_) => false,
             };
-            assert!(known.iter().any(|item| is_of(&item)), "never written: {partition}/{row}");
+            assert!(allowed.iter().any(|item| is_of(&item)), "never written: {partition}/{row}");
         }
         for name in self.tables.keys() {
             let item = Item::Table(name.clone());
-            assert!(known.contains(&&item), "never created: {name}");
+            assert!(allowed.contains(&&item), "never created: {name}");
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "never written:")]
     fn detects_a_row_that_was_never_written() {
-        let known = Item::Row("p".to_owned(), "r".to_owned());
-        contents(&[("r", 1), ("s", 1)]).has_only(&[&known]);
+        let written = Item::Row("p".to_owned(), "r".to_owned());
+        contents(&[("r", 1), ("s", 1)]).has_only(&[&written]);
     }
 }

@@ -39,7 +39,7 @@ const ERRORS: u64 = 20;
 struct Front {
     address: SocketAddr,
     accepting: JoinHandle<()>,
-    refusing: Arc<Notify>,
+    rejecting: Arc<Notify>,
 }
 
 impl Front {
@@ -47,11 +47,11 @@ impl Front {
     async fn open(address: SocketAddr, target: String) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free");
         let address = listener.local_addr().expect("it has an address");
-        let refusing = Arc::new(Notify::new());
-        let refused = Arc::clone(&refusing);
+        let rejecting = Arc::new(Notify::new());
+        let rejected = Arc::clone(&rejecting);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
-            while let Some(mut near) = accept(&listener, &refused).await {
+            while let Some(mut near) = accept(&listener, &rejected).await {
                 let target = target.clone();
                 connections.spawn(async move {
                     // Either end may go at any time; that is what the test is about.
@@ -63,12 +63,12 @@ impl Front {
             drop(listener);
             connections.join_all().await;
         });
-        Self { address, accepting, refusing }
+        Self { address, accepting, rejecting }
     }
 
-    /// Refuses new connections, as for a process that shuts down; keeps those that are open.
-    async fn refuse(&self) {
-        self.refusing.notify_one();
+    /// Rejects new connections, as for a process that shuts down; keeps those that are open.
+    async fn reject(&self) {
+        self.rejecting.notify_one();
         while TcpStream::connect(self.address).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -84,9 +84,9 @@ impl Front {
 }
 
 /// The next connection, until stopped.
-async fn accept(listener: &TcpListener, refused: &Notify) -> Option<TcpStream> {
+async fn accept(listener: &TcpListener, rejected: &Notify) -> Option<TcpStream> {
     tokio::select! {
-        () = refused.notified() => None,
+        () = rejected.notified() => None,
         accepted = listener.accept() => accepted.ok().map(|(stream, _peer)| stream),
     }
 }
@@ -114,7 +114,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let first = table_process(&data);
     let front = Front::open(([127, 0, 0, 1], 0).into(), first.address("grpc")).await;
     let endpoint = format!("http://{}", front.address);
-    // Refused at once, so that the test sees the errors of clients.
+    // Rejected at once, so that the test sees the errors of clients.
     let settings = [
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
         ("TRESTLE__GATEWAY__WAIT_MS", "0"),
@@ -129,10 +129,10 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let gap = async {
         counts.written.by(WRITES).await;
 
-        front.refuse().await;
+        front.reject().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
-        counts.refused.by(ERRORS).await;
+        counts.rejected.by(ERRORS).await;
         let unavailable: CallError = table.get("p", "first").await.unwrap_err();
         assert_eq!(unavailable.code, Code::Unavailable, "{unavailable:?}");
         let second = table_process(&data);
@@ -146,7 +146,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
 
     let all = Outcomes::of_all(outcomes);
     all.were_true(&table).await;
-    assert!(all.written.len() > 100 && all.refused.len() > 10, "the gap was under load");
+    assert!(all.written.len() > 100 && all.rejected.len() > 10, "the gap was under load");
     all.repeat(&table, &["first"]).await;
     drop(kept);
     all

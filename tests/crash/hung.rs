@@ -78,14 +78,14 @@ fn is_late(code: Code) -> bool {
 }
 
 /// Calls until all of them end with a code.
-async fn until(gateway: &Server, count: usize, wanted: Code) {
+async fn until(gateway: &Server, count: usize, expected: Code) {
     let began = Instant::now();
     loop {
         let codes = calls(gateway, count).await;
-        if codes.iter().all(|code| *code == wanted) {
+        if codes.iter().all(|code| *code == expected) {
             return;
         }
-        assert!(began.elapsed() < NOTICED_WITHIN, "{codes:?}, not {wanted:?}");
+        assert!(began.elapsed() < NOTICED_WITHIN, "{codes:?}, not {expected:?}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! The server killed, stopped, restarted, and on a disk that fails: what it acknowledged is kept,
-//! what it refused is not, and nothing is half done.
+//! what it rejected is not, and nothing is half done.
 //!
 //! Every test starts the real binary and calls it over gRPC.
 

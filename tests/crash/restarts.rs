@@ -71,14 +71,14 @@ impl Roles {
 
     /// Ends the process of a role that owns data in a way and starts it again.
     async fn renew(&mut self, role: &'static str, end: impl FnOnce(Server) + Send + 'static) {
-        let place = if role == "queue" { &mut self.queue } else { &mut self.table };
-        let old = place.take().expect("it runs");
+        let slot = if role == "queue" { &mut self.queue } else { &mut self.table };
+        let old = slot.take().expect("it runs");
         let (address, path) = (old.address("grpc"), self.data.path().to_owned());
         let renew = move || {
             end(old);
             Self::process(role, &address, &path)
         };
-        *place = Some(tokio::task::spawn_blocking(renew).await.unwrap());
+        *slot = Some(tokio::task::spawn_blocking(renew).await.unwrap());
     }
 
     /// Restarts the gateway.
@@ -107,7 +107,7 @@ enum Handover {
 }
 
 impl Handover {
-    /// When a client comes back that was refused.
+    /// When a client comes back that was rejected.
     fn come_back_after(self) -> Duration {
         match self {
             // Longer than a start takes.
@@ -225,7 +225,7 @@ async fn work(
         once.call(|| table.get("p", &row)).await;
         once.call(|| queue.send(text(&row))).await;
         kept += 1;
-        // Hidden for longer than the test: each message goes to one client, once.
+        // Invisible for longer than the test: each message goes to one client, once.
         for delivery in once.call(|| queue.receive(1, seconds(3600))).await {
             if written % 2 == 0 {
                 once.call(|| queue.delete(receipt_of(&delivery))).await;

@@ -51,10 +51,10 @@ pub(crate) struct WriteHistory {
 }
 
 impl WriteHistory {
-    /// The state that an item is known to have.
+    /// The state that an item must have.
     pub(crate) fn state(&self, item: &Item) -> State {
         let entry = self.entries.get(item);
-        assert!(entry.is_none_or(|entry| entry.maybe.is_empty()), "{item:?} is not settled");
+        assert!(entry.is_none_or(|entry| entry.maybe.is_empty()), "{item:?} is not resolved");
         entry.map_or(State::Absent, |entry| entry.sure)
     }
 
@@ -73,7 +73,7 @@ impl WriteHistory {
         (entry.sure, entry.stamp) = (state, stamp);
     }
 
-    /// The write on its way was refused, and did not take place.
+    /// The pending write was rejected and not executed.
     pub(crate) fn retract(&mut self, item: &Item) {
         self.entries.get_mut(item).expect("it was attempted").maybe.pop();
     }
@@ -100,7 +100,7 @@ impl WriteHistory {
     }
 
     /// Takes the stored contents, after a check, as the history.
-    pub(crate) fn settle(&mut self, contents: &Contents) {
+    pub(crate) fn resolve(&mut self, contents: &Contents) {
         self.check(contents);
         for (item, entry) in &mut self.entries {
             (entry.sure, entry.stamp) = contents.of(item);

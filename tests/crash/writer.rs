@@ -78,7 +78,7 @@ pub(crate) fn crew() -> Vec<Writer> {
     JOBS.iter().enumerate().map(writer).collect()
 }
 
-/// Lets a crew write until each of its members has seen a write fail.
+/// Runs the writers until each has had a failed write.
 pub(crate) async fn work(crew: Vec<Writer>, channel: &Channel) -> Vec<Writer> {
     join_all(crew.into_iter().map(|writer| writer.run(channel.clone()))).await
 }
@@ -88,15 +88,15 @@ pub(crate) fn check(crew: &[Writer], contents: &Contents) {
     for writer in crew {
         writer.history.check(contents);
     }
-    let known: Vec<&Item> = crew.iter().flat_map(|writer| writer.history.items()).collect();
-    contents.has_only(&known);
+    let written: Vec<&Item> = crew.iter().flat_map(|writer| writer.history.items()).collect();
+    contents.has_only(&written);
 }
 
 /// The same, and takes the stored contents as the history.
-pub(crate) fn settle(crew: &mut [Writer], contents: &Contents) {
+pub(crate) fn resolve(crew: &mut [Writer], contents: &Contents) {
     check(crew, contents);
     for writer in crew {
-        writer.history.settle(contents);
+        writer.history.resolve(contents);
     }
 }
 

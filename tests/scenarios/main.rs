@@ -1,4 +1,4 @@
-//! The behaviour of Trestle, as its clients see it.
+//! The behaviour of Trestle for its clients.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
     reason = "tests"
 )]
 
-mod azure_front;
+mod azure_edge;
 mod azure_queue;
 mod azure_table;
 mod bad_input;

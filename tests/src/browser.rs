@@ -14,7 +14,7 @@ use crate::{CallError, World, wire};
 pub const BINARY: &str = "application/grpc-web+proto";
 /// The type of messages as text.
 pub const TEXT: &str = "application/grpc-web-text+proto";
-/// The mark of the frame that holds the trailers.
+/// The flag of the frame that holds the trailers.
 const TRAILERS: u8 = 0x80;
 
 /// What a call of gRPC-Web answers.
@@ -115,13 +115,13 @@ fn untexted(text: &[u8]) -> Vec<u8> {
 fn unframed(mut body: Bytes) -> (Vec<Bytes>, HeaderMap) {
     let mut messages = Vec::new();
     loop {
-        let (mark, length) = (body.get_u8(), body.get_u32());
+        let (flag, length) = (body.get_u8(), body.get_u32());
         let frame = body.split_to(usize::try_from(length).expect("a length"));
-        if mark == TRAILERS {
+        if flag == TRAILERS {
             assert!(body.is_empty(), "nothing follows the trailers");
             return (messages, trailers(&frame));
         }
-        assert_eq!(mark, 0, "messages are not compressed");
+        assert_eq!(flag, 0, "messages are not compressed");
         messages.push(frame);
     }
 }

@@ -1,4 +1,4 @@
-//! What the scenarios are written with: worlds to run them in, and verbs that hide plumbing but
+//! What the scenarios are written with: worlds to run them in, and verbs that encapsulate plumbing but
 //! never assert.
 //!
 //! A scenario is one async function over a [`World`]. [`scenario!`] turns it into three tests: with

@@ -135,7 +135,7 @@ impl Server {
     }
 
     fn end(&mut self) {
-        // Both fail only when the process has ended already, which is what is wanted.
+        // Both fail only when the process has ended already, which is what is expected.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -173,7 +173,7 @@ impl Queue {
         Ok(response.into_inner().results.into_iter().map(outcome).collect())
     }
 
-    /// Receives up to so many messages and hides them so long.
+    /// Receives up to so many messages with a visibility timeout.
     pub async fn receive(
         &self,
         max: u32,

@@ -59,7 +59,7 @@ pub fn terms(scope: Scope, permissions: &str) -> Terms {
     }
 }
 
-/// What a token states that leaves everything to a stored access policy.
+/// The terms of a token whose stored access policy sets everything.
 pub fn terms_by_policy(scope: Scope, id: &str) -> Terms {
     Terms { start: None, expiry: None, policy: Some(id.to_owned()), ..terms(scope, "") }
 }

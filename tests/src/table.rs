@@ -156,7 +156,7 @@ impl Table {
         response.map(tonic::Response::into_inner).map_err(CallError::from)
     }
 
-    /// One page of a query, as asked for.
+    /// One page of a query, as requested.
     pub async fn page(
         &self,
         request: proto::QueryEntitiesRequest,

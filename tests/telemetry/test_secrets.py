@@ -57,7 +57,7 @@ class Guarded:
         return self.world.call("ListTables", trace=self._trace(), authorization=authorization)
 
     def rest(self, query="", authorization=None, date=None, method="GET"):
-        """Asks for the tables with credentials; the status."""
+        """Lists the tables with credentials; returns the status."""
         address = self.world.gateway.azure_table
         headers = {
             "traceparent": self._trace().header,
@@ -111,14 +111,14 @@ def test_no_secret_is_in_what_is_sent_to_the_collector_or_logged(guarded):
     cut = base64.b64encode(f"{ACCOUNT}:{guarded.key[:-4]}".encode()).decode()
     guarded.secrets |= {cut, guarded.key[:-4]}
 
-    ok, refused = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED
+    ok, rejected = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED
     assert guarded.grpc(f"Basic {basic}") == ok
-    assert guarded.grpc(f"Basic {cut}") == refused
-    assert guarded.grpc(f"Bearer {basic}") == refused
+    assert guarded.grpc(f"Basic {cut}") == rejected
+    assert guarded.grpc(f"Bearer {basic}") == rejected
     assert guarded.grpc(f"SharedAccessSignature {token}") == ok
-    assert guarded.grpc(f"SharedAccessSignature {wrong}") == refused
-    assert guarded.grpc(f"SharedAccessSignature {garbled}") == refused
-    assert guarded.grpc(token) == refused
+    assert guarded.grpc(f"SharedAccessSignature {wrong}") == rejected
+    assert guarded.grpc(f"SharedAccessSignature {garbled}") == rejected
+    assert guarded.grpc(token) == rejected
     assert guarded.rest(token) == 200
     assert guarded.rest(wrong) == 403
     assert guarded.rest(garbled) in (400, 403)

@@ -103,7 +103,7 @@ def test_a_trace_that_the_caller_does_not_keep_has_no_spans_and_all_processes_ag
     tree(receiver, kept, 5)
     world.end()
 
-    # What begins here is not kept with the ratio 0; what a caller keeps is.
+    # With the ratio 0 new traces are not sampled; those that a caller samples are.
     assert receiver.spans(passed_over.id) == [] and receiver.spans_of("not-drawn") == []
 
 

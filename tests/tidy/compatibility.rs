@@ -83,7 +83,7 @@ pub(crate) fn missing_operations(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Rows that say "same" and name no test.
+/// Rows with "same" that name no test.
 pub(crate) fn unproven(source: &Source) -> Vec<Finding> {
     if source.path != DOCUMENT {
         return Vec::new();

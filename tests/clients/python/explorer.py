@@ -34,12 +34,12 @@ class Explorer:
         """The descriptor of a file, found by name or by symbol; loads what it imports."""
         answer = self.ask(**question)
         assert not answer.HasField("error_response"), answer.error_response.error_message
-        wanted = None
+        expected = None
         for encoded in answer.file_descriptor_response.file_descriptor_proto:
             file = descriptor_pb2.FileDescriptorProto.FromString(encoded)
-            wanted = wanted or file
+            expected = expected or file
             self._load(file)
-        return wanted
+        return expected
 
     def _load(self, file):
         if file.name in self._files:

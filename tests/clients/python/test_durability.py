@@ -14,7 +14,7 @@ BATCH = 10
 
 
 def write_until_it_breaks(api, address, writer, acknowledged, enough):
-    """Inserts entities and batches, and notes what was answered, until the connection breaks."""
+    """Inserts entities and batches, and records what was acknowledged, until the connection breaks."""
     with grpc.insecure_channel(address) as channel:
         stub = api.rpc.TableServiceStub(channel)
         for number in range(1_000_000):

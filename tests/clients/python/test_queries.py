@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from entities import entity, keys, values
-from failures import refused
+from failures import rejected
 
 ROWS = 2500
 
@@ -97,7 +97,7 @@ def test_explain_shows_the_range_the_rest_of_the_filter_and_advice(api, stub, fi
 
 
 def test_a_mistake_in_a_filter_is_rejected_with_its_position(api, stub, filled):
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
         stub.QueryEntities(api.pb.QueryEntitiesRequest(table=filled, filter="n eq 'open"))
 
     assert failure.violations == ["filter"]
@@ -108,7 +108,7 @@ def test_a_token_of_another_query_is_rejected(api, stub, filled):
         api.pb.QueryEntitiesRequest(table=filled, page_size=1)
     ).next_page_token
     for wrong in (token, token[:-2], "nonsense"):
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_QUERY_PARAMETER_VALUE"):
+        with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_QUERY_PARAMETER_VALUE"):
             stub.QueryEntities(
                 api.pb.QueryEntitiesRequest(table=filled, filter="n gt 1", page_token=wrong)
             )
@@ -200,7 +200,7 @@ def test_an_import_answers_while_it_is_being_sent(api, stub, table):
 
 def test_an_import_without_a_spec_is_rejected(api, stub):
     message = api.pb.ImportEntitiesRequest
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "PROPERTIES_NEED_VALUE"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "PROPERTIES_NEED_VALUE"):
         list(
             stub.ImportEntities(
                 iter([message(chunk=api.pb.ImportChunk(entities=[entity(api, "p", "r")]))])

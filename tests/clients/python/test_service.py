@@ -8,7 +8,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from entities import entity
-from failures import refused
+from failures import rejected
 from server import Server
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -112,11 +112,11 @@ def test_bytes_that_are_no_message_are_rejected(channel, body):
 
 def test_a_message_over_the_limit_is_rejected_and_the_connection_stays_open(api, stub, table):
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(130)})
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
 
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(16)})
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "ENTITY_TOO_LARGE"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "ENTITY_TOO_LARGE"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
 
 

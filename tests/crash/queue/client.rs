@@ -15,8 +15,8 @@ use trestle_tests::{CallError, Queue, receipt_of, seconds, text, text_of};
 
 use super::history::{CallOutcome, Event, Named, Redrive, Side};
 
-/// How long a delivery is hidden, in seconds.
-const HIDDEN: i64 = 1;
+/// The visibility timeout of a delivery, in seconds.
+const VISIBILITY_TIMEOUT: i64 = 1;
 /// Groups of a sender.
 const GROUPS: u32 = 3;
 /// How often a message is delivered before it goes to the dead letters, where there are any.
@@ -73,8 +73,8 @@ pub(super) struct Client {
     pub(super) moved: u32,
     held: Vec<(Side, Delivery)>,
     sent: usize,
-    /// Texts that were refused as not written.
-    pub(super) refused: Vec<String>,
+    /// Texts that were rejected as not written.
+    pub(super) rejected: Vec<String>,
 }
 
 impl Client {
@@ -89,11 +89,11 @@ impl Client {
             moved: 0,
             held: Vec::new(),
             sent: 0,
-            refused: Vec::new(),
+            rejected: Vec::new(),
         }
     }
 
-    fn note(&mut self, begun: i128, event: Event) {
+    fn record(&mut self, begun: i128, event: Event) {
         self.history.push(CallOutcome { begun, answered: wall(), event });
     }
 
@@ -102,13 +102,13 @@ impl Client {
         let may_have_happened = match self.way {
             // A kill is no answer: it has no reason of the server's.
             Way::Direct => {
-                assert_eq!(error.reason, "", "the server refused: {error:?}");
+                assert_eq!(error.reason, "", "the server rejected: {error:?}");
                 true
             }
             Way::Gateway(_) => {
                 assert_ne!(error.reason, "", "the gateway reports the reason: {error:?}");
-                let known = [Code::Unavailable, Code::Unknown].contains(&error.code);
-                assert!(known, "{error:?}");
+                let is_expected = [Code::Unavailable, Code::Unknown].contains(&error.code);
+                assert!(is_expected, "{error:?}");
                 error.code == Code::Unknown
             }
         };
@@ -158,12 +158,12 @@ impl Client {
                     for (sent, text) in sent.into_iter().zip(texts) {
                         let id = sent.expect("nothing is wrong with it").message_id;
                         let message = Named { id, text, group: group.clone() };
-                        self.note(begun, Event::Sent { message });
+                        self.record(begun, Event::Sent { message });
                     }
                 }
                 Err(error) => {
                     if !self.failed(&error).may_have_happened {
-                        self.refused.extend(texts);
+                        self.rejected.extend(texts);
                     }
                     if self.is_over(true) {
                         return;
@@ -195,7 +195,7 @@ impl Client {
             let side = if site.dead.is_some() { side } else { Side::Work };
             let begun = wall();
             let max = self.random.random_range(1..6);
-            let received = match site.at(side).receive(max, seconds(HIDDEN)).await {
+            let received = match site.at(side).receive(max, seconds(VISIBILITY_TIMEOUT)).await {
                 Ok(received) => received,
                 Err(error) => {
                     self.failed(&error);
@@ -207,11 +207,11 @@ impl Client {
             };
             for delivery in &received {
                 let message = delivery.message.as_ref().expect("a message");
-                let hidden_until = nanos(delivery.next_visible_time.as_ref());
+                let invisible_until = nanos(delivery.next_visible_time.as_ref());
                 let count = message.dequeue_count;
                 check_origin(site, side, message);
                 let message = named(message);
-                self.note(begun, Event::Received { message, side, count, hidden_until });
+                self.record(begun, Event::Received { message, side, count, invisible_until });
             }
             if received.is_empty() {
                 tokio::time::sleep(REST).await;
@@ -261,7 +261,7 @@ impl Client {
     async fn delete(&mut self, queue: &Queue, receipt: &ReceiptRef) -> bool {
         let (begun, id) = (wall(), receipt.message_id.clone());
         match queue.delete(receipt.clone()).await {
-            Ok(()) => self.note(begun, Event::Deleted { id }),
+            Ok(()) => self.record(begun, Event::Deleted { id }),
             Err(error) => return self.changed_nothing(begun, id, &error),
         }
         false
@@ -270,26 +270,26 @@ impl Client {
     /// Extends; whether the work is over.
     async fn extend(&mut self, queue: &Queue, receipt: ReceiptRef) -> bool {
         let (begun, id) = (wall(), receipt.message_id.clone());
-        let hidden = self.random.random_range(0..3);
-        match queue.update(receipt, seconds(hidden), None).await {
+        let timeout = self.random.random_range(0..3);
+        match queue.update(receipt, seconds(timeout), None).await {
             Ok(_) => {
                 // At least so long after the call began.
-                let hidden_until = begun + i128::from(hidden) * 1_000_000_000;
-                self.note(begun, Event::Extended { id, hidden_until });
+                let invisible_until = begun + i128::from(timeout) * 1_000_000_000;
+                self.record(begun, Event::Extended { id, invisible_until });
             }
             Err(error) => return self.changed_nothing(begun, id, &error),
         }
         false
     }
 
-    /// Notes a change that failed; whether the work is over.
+    /// Records a change that failed; whether the work is over.
     fn changed_nothing(&mut self, begun: i128, id: String, error: &CallError) -> bool {
         // Lapsed, and received by another client.
         if error.reason == "MESSAGE_NOT_FOUND" {
             return false;
         }
         if self.failed(error).may_have_happened {
-            self.note(begun, Event::Unsure { id });
+            self.record(begun, Event::Unsure { id });
         }
         self.is_over(true)
     }

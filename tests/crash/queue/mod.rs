@@ -56,7 +56,7 @@ async fn drain(queue: &Queue) -> Left {
         let request = ReceiveMessagesRequest {
             max_messages: Some(32),
             visibility_timeout: Some(seconds(3600)),
-            // Longer than anything is hidden.
+            // Longer than every visibility timeout.
             wait: Some(seconds(4)),
             ..Default::default()
         };
@@ -219,7 +219,7 @@ pub(crate) fn gateway(role: &Server, more: &[(&str, &str)]) -> Server {
     let endpoint = role.endpoint();
     let settings = [
         ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", endpoint.as_str()),
-        // Nobody calls for tables here.
+        // No client uses tables in this test.
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
     ];
     Server::start(&["--roles", "gateway"], &[&settings, more].concat())
@@ -233,7 +233,7 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
     let data = tempfile::tempdir().unwrap();
     let mut server = role(&data, "127.0.0.1:0".to_owned()).await;
     let address = server.address("grpc");
-    // One refuses calls at once while the process is away, the other one has them wait.
+    // One rejects calls at once while the process is away, the other one has them wait.
     let gateways = [gateway(&server, &[("TRESTLE__GATEWAY__WAIT_MS", "0")]), gateway(&server, &[])];
     let jobs = [create(&gateways[0].channel()).await, Queue::over(&gateways[1].channel(), "jobs")];
     let ways = jobs.map(|jobs| Site { jobs, dead: None });
@@ -257,13 +257,13 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
     check(&clients, &ways[1]).await;
     let outcome: Vec<&CallOutcome> = clients.iter().flat_map(|client| &client.history).collect();
     let in_turn = check_groups(&histories(outcome.iter().copied()));
-    let refused: BTreeSet<_> = clients.iter().flat_map(|client| &client.refused).collect();
-    println!("{in_turn} deliveries in turn, {} refused", refused.len());
+    let rejected: BTreeSet<_> = clients.iter().flat_map(|client| &client.rejected).collect();
+    println!("{in_turn} deliveries in turn, {} rejected", rejected.len());
     assert!(in_turn >= IN_TURN_MIN, "only {in_turn} deliveries in turn");
-    assert!(!refused.is_empty(), "no client was refused");
+    assert!(!rejected.is_empty(), "no client was rejected");
     for outcome in outcome {
         if let Event::Received { message, .. } = &outcome.event {
-            assert!(!refused.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
+            assert!(!rejected.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
         }
     }
     assert_eq!(gateways.map(Server::terminate), [Some(0); 2]);

@@ -1,4 +1,4 @@
-//! Bodies of writes on the Azure front: whatever is sent becomes an entity or is refused, and a
+//! Bodies of writes on the Azure edge: whatever is sent becomes an entity or is rejected, and a
 //! key in the address always counts more than one in the body.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Files of Azurite that an import reads: any bytes are a database or are refused, and who goes on
+//! Files of Azurite that an import reads: any bytes are a database or are rejected, and who goes on
 //! after the first documents is given the others as they were.
 #![no_main]
 

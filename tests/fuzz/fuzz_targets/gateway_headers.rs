@@ -89,7 +89,7 @@ enum How {
 
 #[derive(Debug, Arbitrary)]
 enum Value {
-    Known(u8),
+    Predefined(u8),
     Free(Vec<u8>),
     Base64(Vec<u8>),
     Limit(u32, u8),
@@ -98,7 +98,7 @@ enum Value {
 impl Value {
     fn header(&self) -> Option<HeaderValue> {
         match self {
-            Self::Known(index) => {
+            Self::Predefined(index) => {
                 Some(HeaderValue::from_static(VALUES[usize::from(*index) % VALUES.len()]))
             }
             Self::Free(bytes) => HeaderValue::from_bytes(bytes).ok(),

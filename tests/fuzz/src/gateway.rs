@@ -43,7 +43,7 @@ const QUEUE: &str = "trestle.queue.v1.QueueService";
 /// A gateway and what is behind it: the table `tbl`, the queue `que`, and a rule for [`PAGE`].
 pub struct Gateway {
     /// What clients reach.
-    front: CallService,
+    edge: CallService,
     /// What gateways reach.
     direct: CallService,
     runtime: tokio::runtime::Runtime,
@@ -132,9 +132,9 @@ impl Gateway {
         let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = cors(&stack, calls, stores, &names);
+        let edge = cors(&stack, calls, stores, &names);
         let direct = CallService::new(direct);
-        let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
+        let made = Self { edge, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();
         made
     }
@@ -183,7 +183,7 @@ impl Gateway {
         let mut request = call(path, headers, body);
         *request.method_mut() = method;
         *request.version_mut() = version;
-        self.send(&self.front, request)
+        self.send(&self.edge, request)
     }
 
     /// Calls as a gateway.

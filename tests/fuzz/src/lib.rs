@@ -28,7 +28,7 @@ pub enum Key {
     /// The empty key.
     Empty,
     /// One of few, among them neighbours that UTF-8 and UTF-16 order differently.
-    Known(u8),
+    Predefined(u8),
     /// Anything, legal or not.
     Free(String),
 }
@@ -37,10 +37,12 @@ impl Key {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        const KNOWN: [&str; 6] = ["a", "aa", "b", "c", "\u{FFFF}", "\u{10000}"];
+        const PREDEFINED: [&str; 6] = ["a", "aa", "b", "c", "\u{FFFF}", "\u{10000}"];
         match self {
             Self::Empty => String::new(),
-            Self::Known(index) => KNOWN[usize::from(*index) % KNOWN.len()].to_owned(),
+            Self::Predefined(index) => {
+                PREDEFINED[usize::from(*index) % PREDEFINED.len()].to_owned()
+            }
             Self::Free(text) => text.clone(),
         }
     }
@@ -50,7 +52,7 @@ impl Key {
 #[derive(Debug, Clone, Arbitrary)]
 pub enum Name {
     /// One of few.
-    Known(u8),
+    Predefined(u8),
     /// Anything, legal or not.
     Free(String),
 }
@@ -59,9 +61,11 @@ impl Name {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        const KNOWN: [&str; 6] = ["x", "y", "X", "n_1", "\u{E9}t\u{E9}", "\u{10400}"];
+        const PREDEFINED: [&str; 6] = ["x", "y", "X", "n_1", "\u{E9}t\u{E9}", "\u{10400}"];
         match self {
-            Self::Known(index) => KNOWN[usize::from(*index) % KNOWN.len()].to_owned(),
+            Self::Predefined(index) => {
+                PREDEFINED[usize::from(*index) % PREDEFINED.len()].to_owned()
+            }
             Self::Free(text) => text.clone(),
         }
     }

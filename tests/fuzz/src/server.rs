@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// Sends messages to a method and reads the whole answer. A call without any message is not
-    /// made: it is the library's to refuse, and it answers INTERNAL.
+    /// made: it is the library's to reject, and it answers INTERNAL.
     ///
     /// # Panics
     /// When the response reports a defect of the server.

@@ -28,7 +28,7 @@ pub(crate) struct Plan {
 /// How a consumer comes by a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// It asks for each.
+    /// It requests each.
     Pulled,
     /// The server sends some ahead.
     Pushed,
@@ -54,7 +54,7 @@ impl Way {
         }
     }
 
-    /// Messages that a consumer may be given ahead of asking, where the protocol has that.
+    /// Messages that a consumer may be sent before it requests them, where the protocol has that.
     pub(crate) fn ahead(self) -> u16 {
         match self {
             Self::Pulled => 1,

@@ -63,8 +63,8 @@ fn plan(seconds: u64) -> Plan {
 }
 
 async fn run(installed: &Installed, plan: Plan) {
-    let is_wanted = |way: &Way| is_listed("BENCH_WAYS", way.name());
-    for way in [Way::Pulled, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
+    let is_expected = |way: &Way| is_listed("BENCH_WAYS", way.name());
+    for way in [Way::Pulled, Way::Pushed, Way::Batched].into_iter().filter(is_expected) {
         let mut turns = Vec::new();
         for (name, started) in start(installed, way).await {
             match started {

@@ -56,7 +56,7 @@ impl Server {
     /// Waits until a port is open.
     ///
     /// # Errors
-    /// Nobody does in time, or the process has ended.
+    /// No server listens in time, or the process has ended.
     pub(crate) async fn listening(&mut self, port: u16) -> Result<(), String> {
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {

@@ -267,7 +267,7 @@ async fn batch_requests_are_validated_like_single_requests() {
         let response = rest.send(change_set(&part(&request))).await;
         assert_eq!(failed(&response), failure, "{request}: {response:?}");
     }
-    // What is an operation, but none of a change set.
+    // An operation that a change set must not have.
     for target in ["/$batch", "/Tables", "/tab?comp=acl"] {
         let response = rest.send(change_set(&part(&to(target)))).await;
         assert!((400..=501).contains(&failed(&response).0), "{target}: {response:?}");

@@ -18,7 +18,7 @@ use crate::{
     world::{node, store},
 };
 
-/// The account of development, which requests here are for.
+/// The development account, which the requests are for.
 const ACCOUNT: &str = "devstoreaccount1";
 
 /// Sends a request to an address and waits for the whole answer.

@@ -60,8 +60,8 @@ impl RestRequest {
 
     /// The same whose body is a message with a text.
     pub fn message(method: &str, target: &str, text: &str) -> Self {
-        let marks = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('\r', "&#xD;")];
-        let text = marks.into_iter().fold(text.to_owned(), |text, (of, to)| text.replace(of, to));
+        let escapes = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('\r', "&#xD;")];
+        let text = escapes.into_iter().fold(text.to_owned(), |text, (of, to)| text.replace(of, to));
         let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
         Self::xml(method, target, body)
     }
@@ -85,7 +85,7 @@ impl RestRequest {
         self
     }
 
-    /// With a header, in place of one of its name.
+    /// With a header, which replaces one of its name.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         let value = HeaderValue::from_str(value).expect("a header");

@@ -19,7 +19,7 @@ const OWN = new Set([
   'listSegments', 'listItems', 'listQueuesSegment', 'getQueueNameFromUrl',
   'generateSasStringToSign',
 ]);
-// For users of a directory, which this server does not know.
+// For Entra ID, which this server does not support.
 const DIRECTORY = new Set([
   'getUserDelegationKey', 'generateUserDelegationSasUrl', 'generateUserDelegationStringToSign',
 ]);

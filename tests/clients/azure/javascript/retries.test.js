@@ -71,7 +71,7 @@ test('a queue client tries again while the service is busy', async (context) => 
   assert.deepEqual(proxy.requests, ['PUT', 'POST', 'POST', 'POST', 'GET', 'GET']);
 });
 
-test('the names of development storage are known to the clients', () => {
+test('the clients support the names of development storage', () => {
   const string = 'UseDevelopmentStorage=true';
   const table = TableClient.fromConnectionString(string, 'orders');
   assert.match(table.url, /^http:\/\/127\.0\.0\.1:10002\/devstoreaccount1/);

@@ -6,7 +6,7 @@ const { before, describe } = require('node:test');
 const {
   AzureNamedKeyCredential, TableClient, TableTransaction, odata,
 } = require('@azure/data-tables');
-const { ACCOUNT, KEY, listed, paged, refused, suite, test } = require('./target');
+const { ACCOUNT, KEY, listed, paged, rejected, suite, test } = require('./target');
 
 const world = suite();
 const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
@@ -90,7 +90,7 @@ describe('transactions', () => {
 
   test('a transaction on a missing table is not found', async () => {
     const table = new TableClient(world.table, world.name(), credential, options);
-    await refused(table.submitTransaction([['create', entity('a')]]), 404, 'TableNotFound');
+    await rejected(table.submitTransaction([['create', entity('a')]]), 404, 'TableNotFound');
   });
 });
 
@@ -147,7 +147,7 @@ describe('queries', () => {
       assert.deepEqual(rows.map((row) => row.rowKey), found, filter);
     }
     const wrong = more.listEntities({ queryOptions: { filter: 'n add 1 eq 2' } });
-    await refused(listed(wrong), 400, 'InvalidInput');
+    await rejected(listed(wrong), 400, 'InvalidInput');
   });
 
   test('a projection has what it names', async () => {

@@ -1,4 +1,4 @@
-"""What a client raises when a call is refused, checked whole: class, status and code."""
+"""What a client raises when a call is rejected, checked whole: class, status and code."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ def code_of(error):
 
 
 @contextlib.contextmanager
-def refused(kind, status, *codes):
+def rejected(kind, status, *codes):
     """Runs a call that must raise `kind` itself, with `status` and one of `codes`."""
     with pytest.raises(kind) as raised:
         yield raised

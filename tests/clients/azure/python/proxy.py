@@ -1,4 +1,4 @@
-"""A proxy between a client and a server, which can answer in the server's place."""
+"""A proxy between a client and a server, which can respond instead of the server."""
 
 import contextlib
 import http.client
@@ -32,7 +32,7 @@ class Proxy(http.server.ThreadingHTTPServer):
             self._failures += [(status, headers)] * times
 
     def next_failure(self, request):
-        """Notes a request; the failure it gets, if any."""
+        """Records a request; the failure it gets, if any."""
         with self._lock:
             self.requests.append(request)
             return self._failures.pop(0) if self._failures else None

@@ -12,7 +12,7 @@ from azure.storage.queue import (
     TextBase64EncodePolicy,
 )
 
-from azure_errors import refused
+from azure_errors import rejected
 
 WEEK = datetime.timedelta(days=7)
 SECOND = datetime.timedelta(seconds=1)
@@ -37,7 +37,7 @@ async def test_a_message_is_sent_received_and_deleted(queue):
     assert 20 * SECOND < timeout <= 31 * SECOND, "the default visibility timeout is 30 s"
     assert await queue.receive_message() is None
     await queue.delete_message(got)
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(got)
 
 
@@ -64,13 +64,13 @@ async def test_an_empty_text_is_a_message(queue):
 
 async def test_the_text_of_a_message_is_limited(queue):
     for large in ("x" * 65537, "ä" * 32769, "x" * 200_000):
-        with refused(HttpResponseError, 413, "RequestBodyTooLarge"):
+        with rejected(HttpResponseError, 413, "RequestBodyTooLarge"):
             await queue.send_message(large)
     assert await queue.peek_messages() == []
 
 
 async def test_a_text_that_no_xml_can_hold_is_rejected(queue):
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await queue.send_message("bell \x07")
 
 
@@ -110,9 +110,9 @@ async def test_a_number_of_messages_has_its_bounds(queue):
         await queue.send_message(str(number))
     assert len(await received(queue, max_messages=2)) == 2
     for wrong in (33, 0):
-        with refused(HttpResponseError, 400, OUT):
+        with rejected(HttpResponseError, 400, OUT):
             await received(queue, messages_per_page=wrong)
-    with refused(HttpResponseError, 400, OUT):
+    with rejected(HttpResponseError, 400, OUT):
         await queue.peek_messages(max_messages=0)
     with pytest.raises(ValueError, match="between 1 and 32"):
         await queue.peek_messages(max_messages=33)
@@ -143,9 +143,9 @@ async def test_an_update_gives_a_new_receipt_and_the_old_one_is_dead(queue):
     old = got.pop_receipt
     updated = await queue.update_message(got, content="b", visibility_timeout=60)
     assert updated.pop_receipt != old and updated.content == "b"
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(got.id, old)
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.update_message(got.id, old, "c")
     await queue.delete_message(got.id, updated.pop_receipt)
 
@@ -164,7 +164,7 @@ async def test_a_message_that_is_not_deleted_is_received_again(queue):
     await asyncio.sleep(2)
     second = await queue.receive_message(visibility_timeout=1)
     assert (second.id, second.dequeue_count) == (first.id, 2)
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(first)
     await asyncio.sleep(2)
     # No consumer received it since: the receipt is valid after its visibility timeout.
@@ -190,14 +190,14 @@ async def test_a_message_expires_after_its_ttl(queue):
     await asyncio.sleep(3)
     left = await received(queue, messages_per_page=32)
     assert [message.content for message in left] == ["forever", "month"]
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(short.id, short.pop_receipt)
 
 
 @pytest.mark.parametrize(
     ("options", "codes"),
     [
-        # Which of the two, no source settles.
+        # The documentation does not define which of the two.
         ({"time_to_live": 0}, [OUT, INVALID]),
         ({"time_to_live": -2}, [OUT, INVALID]),
         ({"visibility_timeout": -1}, [OUT]),
@@ -206,22 +206,22 @@ async def test_a_message_expires_after_its_ttl(queue):
     ],
 )
 async def test_a_time_of_a_message_has_its_bounds(queue, options, codes):
-    with refused(HttpResponseError, 400, *codes):
+    with rejected(HttpResponseError, 400, *codes):
         await queue.send_message("x", **options)
 
 
 @pytest.mark.parametrize("timeout", [0, 604801])
 async def test_the_visibility_timeout_has_bounds(queue, timeout):
-    with refused(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
+    with rejected(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
         await queue.receive_message(visibility_timeout=timeout)
 
 
 async def test_a_malformed_receipt_is_rejected(queue):
     sent = await queue.send_message("x")
-    with refused(HttpResponseError, 400, "InvalidQueryParameterValue"):
+    with rejected(HttpResponseError, 400, "InvalidQueryParameterValue"):
         await queue.delete_message(sent.id, "x y")
     absent = "7f7f6ff4-3c2b-4d3c-9d0e-54fa0c8d7c4e"
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(absent, sent.pop_receipt)
 
 

@@ -7,7 +7,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty
 
-from azure_errors import refused
+from azure_errors import rejected
 
 UTC = datetime.timezone.utc
 ID = uuid.UUID("c9da6455-213d-42c9-9a79-3e9149a57833")
@@ -94,12 +94,12 @@ async def test_a_filter_takes_parameters_of_each_type(filled, value, found):
     ],
 )
 async def test_a_malformed_filter_is_rejected(filled, text):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await filled.query_entities(text)
 
 
 async def test_a_syntax_error_has_its_position(filled):
-    with refused(HttpResponseError, 400, "InvalidInput") as raised:
+    with rejected(HttpResponseError, 400, "InvalidInput") as raised:
         await filled.query_entities("aaa bbb ccc")
     assert "Syntax error at position" in raised.value.message
     assert "in 'aaa bbb ccc'." in raised.value.message
@@ -159,16 +159,16 @@ async def test_a_page_has_1000_entities_by_default(many):
 
 
 async def test_a_page_of_more_than_1000_is_rejected(many):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await many.pages("list_entities", results_per_page=1001)
 
 
 async def test_a_query_continues_from_a_token_past_deleted_entities(many):
-    wanted = ("query_entities", "PartitionKey eq 'b'")
-    first, token = await many.page(*wanted, results_per_page=10)
+    expected = ("query_entities", "PartitionKey eq 'b'")
+    first, token = await many.page(*expected, results_per_page=10)
     assert first[-1]["RowKey"] == "0009"
     await many.delete_entity("b", "0010")
-    second, token = await many.page(*wanted, results_per_page=10, token=token)
+    second, token = await many.page(*expected, results_per_page=10, token=token)
     assert [second[0]["RowKey"], second[-1]["RowKey"]] == ["0011", "0020"]
 
 

@@ -14,7 +14,7 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from target import ACCOUNT, KEY
 
 NOW = datetime.datetime.now(datetime.timezone.utc)
@@ -41,9 +41,9 @@ async def test_a_wrong_key_is_rejected(clients, queue, name):
     from azure.core.credentials import AzureNamedKeyCredential
 
     wrong = AzureNamedKeyCredential(ACCOUNT, base64.b64encode(b"wrong").decode())
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queue(name, wrong).get_queue_properties()
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queues(wrong).list_queues()
 
 
@@ -109,13 +109,13 @@ async def test_a_signature_for_a_queue_does_nothing_else(clients, queue, name):
 
 async def test_a_signature_has_its_time(clients, queue, name):
     for limits in ({"expiry": NOW - HOUR}, {"start": NOW + HOUR, "expiry": NOW + 2 * HOUR}):
-        with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+        with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
             await clients.queue(name, of_queue(name, **limits)).peek_messages()
 
 
 async def test_a_signature_that_was_changed_is_rejected(clients, queue, name):
     sas = of_queue(name, "r").replace("sp=r", "sp=raup")
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queue(name, sas).peek_messages()
 
 
@@ -138,7 +138,7 @@ async def test_a_stored_policy_gives_and_takes_access(clients, queue, name):
     with forbidden(HttpResponseError, MISMATCH):
         await signed.peek_messages()
     await queue.set_queue_access_policy({})
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await signed.receive_message()
 
 
@@ -163,7 +163,7 @@ async def test_policies_survive_a_round_trip(queue):
 async def test_five_policies_fit_and_a_sixth_does_not(queue):
     policies = {f"p{number}": AccessPolicy(permission="r") for number in range(5)}
     await queue.set_queue_access_policy(policies)
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await queue.set_queue_access_policy({**policies, "sixth": policies["p0"]})
     assert set(await queue.get_queue_access_policy()) == set(policies)
 

@@ -7,7 +7,7 @@ import requests
 from azure.core.exceptions import HttpResponseError
 from azure.storage.queue import CorsRule, Metrics, QueueAnalyticsLogging, RetentionPolicy
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from proxy import proxy_to
 from test_queue_access import of_account
 
@@ -74,7 +74,7 @@ async def test_unset_properties_are_kept(service):
 async def test_a_sixth_rule_for_origins_is_rejected(service):
     rules = [CorsRule([f"http://{number}.example"], ["GET"]) for number in range(6)]
     await service.set_service_properties(cors=rules[:5])
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await service.set_service_properties(cors=rules)
     assert len((await service.get_service_properties())["cors"]) == 5
 
@@ -165,5 +165,5 @@ async def test_answers_have_the_headers_that_frameworks_read(queue):
 async def test_there_is_no_key_for_users_of_a_directory(clients):
     now = datetime.datetime.now(datetime.timezone.utc)
     later = now + datetime.timedelta(hours=1)
-    with refused(HttpResponseError, 400, "InvalidQueryParameterValue"):
+    with rejected(HttpResponseError, 400, "InvalidQueryParameterValue"):
         await clients.queues().get_user_delegation_key(expiry=later, start=now)

@@ -58,24 +58,24 @@ async def test_a_client_succeeds_over_quota_by_retrying_after_the_delay(
     }
     limited = start(settings=settings)
     async with clients_of(flavour, limited) as clients:
-        impatient = clients.table(name)
-        await impatient.create_table()
+        imretrying = clients.table(name)
+        await imretrying.create_table()
         rows = [{"PartitionKey": "hot", "RowKey": f"{number:02}"} for number in range(20)]
         errors = []
         for row in rows * 3:
             try:
-                await impatient.upsert_entity(row)
+                await imretrying.upsert_entity(row)
             except HttpResponseError as error:
                 errors.append(error)
         assert errors, "60 writes at 20 a second go over the limit"
         for error in errors:
             assert (error.status_code, error.error_code) == (503, "ServerBusy")
             assert int(error.response.headers["Retry-After"]) >= 1
-        patient = clients.table(name, retry_total=10)
+        retrying = clients.table(name, retry_total=10)
         for row in rows[:5]:
-            await patient.upsert_entity({**row, "kept": True})
-        # Another partition is not the hot one.
-        await impatient.create_entity({"PartitionKey": "cool", "RowKey": "r"})
+            await retrying.upsert_entity({**row, "kept": True})
+        # Another partition is not throttled.
+        await imretrying.create_entity({"PartitionKey": "cool", "RowKey": "r"})
 
 
 # Where `UseDevelopmentStorage=true` leads.

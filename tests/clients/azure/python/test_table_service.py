@@ -13,7 +13,7 @@ from azure.data.tables import (
     UpdateMode,
 )
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from proxy import proxy_to
 from signatures import of_account
 
@@ -96,7 +96,7 @@ async def test_unset_properties_are_kept(service):
 async def test_a_sixth_rule_for_origins_is_rejected(service):
     rules = [TableCorsRule([f"http://{number}.example"], ["GET"]) for number in range(6)]
     await service.set_service_properties(cors=rules[:5])
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await service.set_service_properties(cors=rules)
     assert len((await service.get_service_properties())["cors"]) == 5
 
@@ -204,9 +204,9 @@ async def test_localhost_on_another_port_works_though_the_client_takes_it_for_co
     await table.upsert_entity({**keys, "z": 3})
     await table.submit_transaction([("update", {**keys, "a": 4})])
     await table.update_entity({**keys, "w": 5}, mode=UpdateMode.MERGE)
-    wanted = {**keys, "x": 1, "y": 2, "z": 3, "a": 4, "w": 5}
-    assert await table.get_entity("p", "r") == wanted
-    with refused(ResourceNotFoundError, 404, "ResourceNotFound"):
+    expected = {**keys, "x": 1, "y": 2, "z": 3, "a": 4, "w": 5}
+    assert await table.get_entity("p", "r") == expected
+    with rejected(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.update_entity({"PartitionKey": "p", "RowKey": "absent"})
 
 

@@ -1,9 +1,9 @@
-"""Tables: created, listed, deleted, found by any spelling of their name, refused by rule."""
+"""Tables: created, listed, deleted, found by any spelling of their name, rejected by rule."""
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
-from azure_errors import refused
+from azure_errors import rejected
 
 
 async def test_a_table_is_created_listed_and_deleted(clients, name):
@@ -19,13 +19,13 @@ async def test_the_client_of_a_table_creates_and_deletes_it(clients, name):
     table = clients.table(name)
     assert (await table.create_table()).name == name
     await table.delete_table()
-    with refused(ResourceNotFoundError, 404, "TableNotFound"):
+    with rejected(ResourceNotFoundError, 404, "TableNotFound"):
         await table.create_entity({"PartitionKey": "p", "RowKey": "r"})
 
 
 async def test_a_second_table_of_a_name_is_a_conflict(clients, table, name):
     for spelling in (name, name.upper()):
-        with refused(ResourceExistsError, 409, "TableAlreadyExists"):
+        with rejected(ResourceExistsError, 409, "TableAlreadyExists"):
             await clients.tables().create_table(spelling)
 
 
@@ -81,8 +81,8 @@ async def test_tables_are_listed_page_by_page_in_order(clients, name):
     made = [f"{name}p{number}" for number in range(5)]
     for one in reversed(made):
         await service.create_table(one)
-    wanted = f"TableName ge '{name}p' and TableName lt '{name}q'"
-    pages = await service.pages("query_tables", wanted, results_per_page=2)
+    expected = f"TableName ge '{name}p' and TableName lt '{name}q'"
+    pages = await service.pages("query_tables", expected, results_per_page=2)
     assert [[item.name for item in page] for page in pages] == [made[:2], made[2:4], made[4:]]
 
 
@@ -91,13 +91,13 @@ async def test_a_list_of_tables_continues_from_a_token(clients, name):
     made = [f"{name}t{number}" for number in range(3)]
     for one in made:
         await service.create_table(one)
-    wanted = f"TableName ge '{name}t' and TableName lt '{name}u'"
-    first, token = await service.page("query_tables", wanted, results_per_page=2)
+    expected = f"TableName ge '{name}t' and TableName lt '{name}u'"
+    first, token = await service.page("query_tables", expected, results_per_page=2)
     assert [item.name for item in first] == made[:2] and token
     # What the token leads to is deleted between the pages.
     await service.delete_table(made[2])
     await service.create_table(f"{name}t9")
-    second, token = await service.page("query_tables", wanted, results_per_page=2, token=token)
+    second, token = await service.page("query_tables", expected, results_per_page=2, token=token)
     assert [item.name for item in second] == [f"{name}t9"] and not token
 
 
@@ -107,7 +107,7 @@ async def test_a_filter_on_names_has_parameters(clients, table, name):
 
 
 async def test_a_filter_on_other_fields_than_the_name_is_rejected(clients, table):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await clients.tables().query_tables("Color eq 'red'")
 
 

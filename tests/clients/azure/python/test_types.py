@@ -8,7 +8,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty, UpdateMode
 
-from azure_errors import refused, rewriting
+from azure_errors import rejected, rewriting
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
 UTC = datetime.timezone.utc
@@ -107,8 +107,8 @@ async def test_a_page_has_the_control_data_of_its_level(table, name, level, targ
     assert len(body["value"]) == 1
     assert ("odata.etag" in body["value"][0]) == (level != "nometadata")
     assert ("odata.id" in body["value"][0]) == (level == "fullmetadata")
-    wanted = None if level == "nometadata" else f"{target.table}/$metadata#{name}"
-    assert body.get("odata.metadata") == wanted
+    expected = None if level == "nometadata" else f"{target.table}/$metadata#{name}"
+    assert body.get("odata.metadata") == expected
     assert "ETag" not in seen[0].headers
 
 
@@ -156,7 +156,7 @@ async def test_a_property_may_change_its_type_and_names_differ_by_case(table):
     assert await table.get_entity("p", "r") == {**KEYS, "x": "text", "X": "other"}
 
 
-# What the library would refuse itself goes in as two plain texts.
+# What the library would reject itself goes in as two plain texts.
 ONLY_TEXT = rewriting((b'"x@odata.type@odata.type": "Edm.String"', b'"y": 1'))
 
 
@@ -174,7 +174,7 @@ ONLY_TEXT = rewriting((b'"x@odata.type@odata.type": "Edm.String"', b'"y": 1'))
     ],
 )
 async def test_a_value_that_is_not_of_its_type_is_rejected(table, value, kind):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await table.create_entity({**KEYS, "x": value, "x@odata.type": kind}, **ONLY_TEXT)
     assert await table.list_entities() == []
     await table.create_entity({**KEYS, "x": "5", "x@odata.type": "Edm.Int64"}, **ONLY_TEXT)

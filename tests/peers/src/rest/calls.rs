@@ -204,8 +204,8 @@ impl Caller {
         let path = format!("/{ACCOUNT}/$batch");
         self.write_table(("POST", &path), &content_type, "", &body);
         let answer = self.sent(202).await;
-        let refused = answer.windows(10).any(|line| line == b"HTTP/1.1 4");
-        assert!(!refused, "a batch is accepted: {}", String::from_utf8_lossy(answer));
+        let rejected = answer.windows(10).any(|line| line == b"HTTP/1.1 4");
+        assert!(!rejected, "a batch is accepted: {}", String::from_utf8_lossy(answer));
     }
 
     /// A request to tables, in JSON.
@@ -247,7 +247,7 @@ impl Caller {
     }
 
     /// Sends a query and does not read the answer.
-    pub(super) async fn ask(&mut self, target: &str) {
+    pub(super) async fn request_only(&mut self, target: &str) {
         self.write_table(("GET", target), "", "", "");
         self.connection.send(&self.request).await;
         self.connection.begins().await;
@@ -306,9 +306,9 @@ impl Caller {
         self.sent(status).await
     }
 
-    async fn sent(&mut self, wanted: u16) -> &[u8] {
+    async fn sent(&mut self, expected: u16) -> &[u8] {
         let (status, body) = self.connection.call(&self.request).await;
-        assert!(status == wanted, "{status} is answered: {}", String::from_utf8_lossy(body));
+        assert!(status == expected, "{status} is answered: {}", String::from_utf8_lossy(body));
         body
     }
 }

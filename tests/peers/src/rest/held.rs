@@ -1,4 +1,4 @@
-//! What a page takes in the memory of the server while it is sent: readers that ask and do not read.
+//! What a page takes in the memory of the server while it is sent: clients that send requests and read no response.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(installed: &Installed) {
     let mut readers = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut reader = Caller::over(Connection::open_narrow(side.table_port).await);
-        reader.ask(&page).await;
+        reader.request_only(&page).await;
         readers.push(reader);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;

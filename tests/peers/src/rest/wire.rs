@@ -103,10 +103,10 @@ impl Connection {
     /// Moves so many bytes to the body.
     async fn take(&mut self, mut bytes: usize) {
         loop {
-            let here = bytes.min(self.read.len());
-            self.body.extend_from_slice(&self.read[..here]);
-            self.read.drain(..here);
-            bytes -= here;
+            let buffered = bytes.min(self.read.len());
+            self.body.extend_from_slice(&self.read[..buffered]);
+            self.read.drain(..buffered);
+            bytes -= buffered;
             if bytes == 0 {
                 return;
             }

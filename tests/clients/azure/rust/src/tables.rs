@@ -58,7 +58,7 @@ pub fn signed_by(signature: &AccountSharedAccessSignature) -> StorageCredentials
 
 /// Status and code of an error, as the crate classifies it.
 pub fn error_of<T>(answer: legacy_core::Result<T>) -> (StatusCode, String) {
-    let Err(error) = answer else { panic!("the call is refused") };
+    let Err(error) = answer else { panic!("the call is rejected") };
     match error.kind() {
         ErrorKind::HttpResponse { status, error_code } => {
             (*status, error_code.clone().unwrap_or_default())
