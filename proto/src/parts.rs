@@ -23,7 +23,7 @@ use prost_types::{
 /// take some 50 MB.
 pub const PARTS_MAX: usize = 300_000;
 
-/// Messages up to so many bytes are not counted: decoding them takes little memory whatever they contain.
+/// Messages up to so many bytes are not counted: decoding them takes little memory for any content.
 const SMALL_BYTES: usize = 64 * 1024;
 
 /// Deepest nesting that is counted; the contracts have less than half of it.

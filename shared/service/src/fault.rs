@@ -183,7 +183,7 @@ pub struct Meaning {
     pub code: Code,
     /// The Azure storage error code.
     pub azure_code: &'static str,
-    /// The HTTP status that goes with it.
+    /// Its HTTP status.
     pub http_status: u16,
 }
 

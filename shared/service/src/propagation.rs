@@ -118,7 +118,7 @@ pub fn inject(span: &Span, headers: &mut HeaderMap) {
     inject_context(&span.context(), headers);
 }
 
-/// Sets the current trace context in the headers, if there is one, so that the next process makes
+/// Sets the current trace context in the headers, if any, so that the next process makes
 /// the same sampling decision.
 pub(crate) fn inject_current(headers: &mut HeaderMap) {
     Context::map_current(|context| {

@@ -38,7 +38,7 @@ pub struct Preflight<'a> {
     pub origin: &'a HeaderValue,
     /// The method of the request.
     pub method: &'a HeaderValue,
-    /// The headers that the page sets, separated by commas; a list may come in parts.
+    /// The headers that the page sets, separated by commas; a list may have several headers.
     pub headers: &'a HeaderMap,
 }
 

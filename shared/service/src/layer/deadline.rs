@@ -4,7 +4,7 @@
 //! end; here it applies everywhere. Two limits: the client's own, which covers the whole response,
 //! and ours, which covers the time until the response begins, so that long streams may run while no
 //! unary call hangs. If the request is a stream, ours counts from the last part of it that arrived:
-//! an upload may take as long as it makes progress. The header stays on the request, so the next
+//! an upload may take as long as it makes progress. The header remains on the request, so the next
 //! process has the deadline too.
 
 use std::{
@@ -122,7 +122,7 @@ impl Progress {
         Self { started, at: Arc::default() }
     }
 
-    /// Waits for a response until there was no progress for `within`, or until `end`. Returns which
+    /// Waits for a response until no progress was made for `within`, or until `end`. Returns which
     /// of the limits expired.
     async fn timeout(
         &self,

@@ -74,7 +74,7 @@ struct Count {
 struct Moment {
     /// The number of the present window.
     window: u64,
-    /// How much of the window is still to come, in parts of [`PARTS`].
+    /// The remainder of the window, in parts of [`PARTS`].
     left: u64,
 }
 

@@ -18,7 +18,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Whether there is no limit.
+    /// Whether nothing is limited.
     #[must_use]
     pub fn is_unlimited(self) -> bool {
         self.account.is_none() && self.partition.is_none()

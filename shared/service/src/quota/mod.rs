@@ -2,7 +2,7 @@
 //! entity that is written or examined.
 //!
 //! Everything is bounded for any number of partitions: [`KeyedBuckets`] evicts the bucket
-//! nearest to full, [`HeavyHitters`] the key used least. Time comes from the caller, as the time since any
+//! nearest to full, [`HeavyHitters`] the key used least. Time is an argument, as the time since any
 //! fixed moment.
 
 pub mod bucket;

@@ -1,7 +1,7 @@
 //! Every name that telemetry carries: targets, attributes of spans and logs, and, in `metrics`, the
 //! metrics with their units and help.
 //!
-//! Published names of OpenTelemetry come first, as version 1.42 of its conventions has them; ours
+//! Published names of OpenTelemetry, version 1.42 of its conventions, are preferred; ours
 //! begin with `trestle.`. Labels are bounded sets: never a key, an etag, a table or an id.
 
 mod metrics;

@@ -149,7 +149,7 @@ impl UpstreamLink {
                 }
                 self.pool.failed("closed soon after it was made");
             }
-            // The next of the addresses, if there are several.
+            // The next of several addresses.
             attempt = attempt.wrapping_add(1);
             backoff.next_backoff().await;
         }
