@@ -83,8 +83,8 @@ fn comparer() -> &'static hmac::Key {
 
 /// Replaces an absent key, so that a check takes as long. Never accepted.
 pub(super) fn placeholder_key() -> &'static AccountKey {
-    static NOBODYS: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::of(&[0; 64]));
-    &NOBODYS
+    static PLACEHOLDER: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::of(&[0; 64]));
+    &PLACEHOLDER
 }
 
 /// Equal keys have equal digests; a timing difference of the comparison discloses no secret, since

@@ -2,7 +2,7 @@
 //!
 //! Checks form, signature, time, protocol and address; stored access policy, service,
 //! resource type, permission and key range by the service, which has the operation. Since the
-//! policy comes before protocol and address, their errors for a token with a policy are sent to the
+//! policy precedes protocol and address, their errors for a token with a policy are sent to the
 //! service with the caller, and the service returns them if the policy is valid.
 
 use super::{

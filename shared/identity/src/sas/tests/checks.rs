@@ -303,7 +303,7 @@ fn an_explanation_matches_the_server_and_omits_the_signature() {
 }
 
 #[test]
-fn an_explanation_without_key_or_connection_leaves_their_checks_undecided() {
+fn explain_without_key_or_connection_reports_their_checks_as_open() {
     let terms = Terms { protocol: Some(Protocol::Https), ..table_terms() };
 
     let explanation = explain(&token(terms, "acme", 1), None, None, at(0), None);
