@@ -2,7 +2,7 @@
 //!
 //! The process as a whole, the service with the empty name, serves while each of its parts does and
 //! it is not shutting down. A limitation, such as that nothing can be written, has a name of its own and
-//! is not a problem of the whole: what still works should go on.
+//! is not a problem of the whole: what still works should continue.
 
 use std::{
     collections::BTreeMap,

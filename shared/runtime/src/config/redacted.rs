@@ -14,7 +14,7 @@ const UNIT_MAX: usize = 5;
 /// Longest number that is shown, in bytes, its unit included.
 const NUMBER_MAX: usize = 24;
 
-/// An error with its key first, and no text that may be a secret in the wrong place.
+/// An error with its key first, and no text that may be a misplaced secret.
 pub(super) fn redacted(error: config::ConfigError) -> String {
     use config::ConfigError as E;
     match error {
@@ -40,7 +40,7 @@ fn text_of(unexpected: &str) -> Option<&str> {
     unexpected.strip_prefix("string \"")?.strip_suffix('"')
 }
 
-/// An error without the unexpected text: it may be a secret in the wrong place.
+/// An error without the unexpected text: it may be a misplaced secret.
 fn without_text(error: &str) -> String {
     let (start, end) = ("string \"", "\", expected");
     match (error.find(start), error.rfind(end)) {

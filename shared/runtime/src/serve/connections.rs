@@ -26,9 +26,9 @@ use crate::log_rate::LogRate;
 /// authenticated.
 const HANDSHAKES_SHARE: usize = 8;
 const HANDSHAKES_MIN: usize = 16;
-/// How often a connection that waits for a handshake looks again: a younger one may be old enough by now to give way.
+/// How often a connection that waits for a handshake retries: a younger one may be old enough by now for eviction.
 const HANDSHAKE_RETRY: Duration = Duration::from_millis(100);
-/// Most evicted connections that are not closed yet, beside the limit. Half of them may have been evicted for
+/// Most evicted connections that are not closed, beside the limit. Half of them may have been evicted for
 /// connections of the same peer, so that no peer can exhaust them for others.
 pub(super) const EVICTED_MAX: usize = 64;
 const EVICTED_BY_OWN_MAX: usize = EVICTED_MAX / 2;
@@ -40,7 +40,7 @@ pub struct Connections(Arc<ConnectionTable>);
 struct ConnectionTable {
     connections_max: usize,
     open: Mutex<PeerShares<LiveConnection>>,
-    /// Evicted connections that are not closed yet.
+    /// Evicted connections that are not closed.
     evicted: AtomicUsize,
     handshakes: Mutex<PeerShares<CancellationToken>>,
     handshake_ended: Notify,

@@ -3,7 +3,7 @@
 //! on.
 //!
 //! A client stops a response by granting no flow-control window. Such a call waits in hyper, which has
-//! no time limit, so two things are done around it. Large responses are sent in pieces, and once a
+//! no time limit, so two measures surround it. Large responses are sent in pieces, and once a
 //! connection holds many bytes that its client has not received, a response ends only when all its
 //! pieces have left the process: a call lasts as long as it holds memory. And the future of the call
 //! is polled inside one that distinguishes waiting for the service from waiting for the client, and

@@ -138,7 +138,7 @@ fn into_json(line: &mut String, context: &SpanContext) {
     let (trace, span) = (context.trace_id(), context.span_id());
     let names = (semconv::TRACE_ID, semconv::SPAN_ID);
     let ids = format!("{:?}:\"{trace}\",{:?}:\"{span}\",", names.0, names.1);
-    // Every line is an object with members, so these may go first.
+    // Every line is an object with members, so these may be first.
     line.insert_str(usize::from(line.starts_with('{')), &ids);
 }
 

@@ -1,6 +1,6 @@
 //! Logs, traces and metrics of a process.
 //!
-//! Logs go to standard error. With an OTLP endpoint, traces, metrics and logs are exported to it too. Metrics
+//! Logs are written to standard error. With an OTLP endpoint, traces, metrics and logs are exported to it too. Metrics
 //! can always be read as Prometheus text. Nothing here is global until [`Telemetry::install`],
 //! which `main` alone calls.
 
@@ -50,8 +50,8 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts the telemetry of the settings; `random` generates a salt where none is configured. Must be called on a Tokio
-    /// runtime.
+    /// Starts the telemetry of the settings; `random` generates a salt where none is configured. Must be called on a
+    /// Tokio runtime.
     ///
     /// # Errors
     /// An exporter that cannot be built, a malformed filter, or a file that cannot be opened.

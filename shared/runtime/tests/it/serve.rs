@@ -262,6 +262,6 @@ async fn cuts_an_old_connection_whose_calls_outlast_the_grace() {
     server.finish.notify_one();
     let next = call(server.address).await.unwrap();
 
-    assert_eq!(cut.expect("it goes on").unwrap(), Code::Unknown);
+    assert_eq!(cut.expect("it continues").unwrap(), Code::Unknown);
     assert_eq!(next, Code::Ok);
 }

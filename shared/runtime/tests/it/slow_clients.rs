@@ -143,7 +143,7 @@ async fn small_responses_that_are_not_received_hold_bounded_memory() {
         stalled.push(request(&client, 50_000).await.await.unwrap());
     }
 
-    // 1 MiB of them may stay until the connection ends.
+    // 1 MiB of them may remain until the connection ends.
     assert!(held.becomes(20).await || held.becomes(21).await, "{:?}", held.0);
 }
 

@@ -175,7 +175,7 @@ fn completes_inline(
     is_over.load(Relaxed)
 }
 
-/// Runs the spawned tasks: there is one thread.
+/// Runs the spawned tasks, on one thread.
 async fn run_tasks() {
     tokio::task::yield_now().await;
 }
