@@ -118,8 +118,8 @@ mod tests {
 
         assert_eq!(
             error.to_string(),
-            "too few file descriptors: limit=`527`, needed=`528`, recommended=`5444`; raise the hard limit (ulimit -Hn, \
-             LimitNOFILE)"
+            "too few file descriptors: limit=`527`, needed=`528`, recommended=`5444`; raise the hard limit \
+             (ulimit -Hn, LimitNOFILE)"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Where calls come into a process, and the layers that they pass: those of the gateway, or fewer
+//! The entries of calls into a process, and their layers: those of the gateway, or fewer
 //! before roles that only gateways call.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The command `repair`: shows what a store that does not open would lose, and takes it out if that is accepted.
+//! The command `repair`: shows what a store that does not open would lose, and removes it if that is accepted.
 
 use std::fmt::Write as _;
 

@@ -107,9 +107,9 @@ impl Listeners {
 }
 
 /// Hint for an address that cannot be bound.
-const ELSEWHERE: &str = "give another address, or port 0 for a free one";
+const ELSEWHERE: &str = "set another address, or port 0 for a free one";
 /// The same where the listener is optional.
-const ELSEWHERE_OR_OFF: &str = "give another address, port 0 for a free one, or `off`";
+const ELSEWHERE_OR_OFF: &str = "set another address, port 0 for a free one, or `off`";
 
 async fn bind(
     server: &ServerSettings,
@@ -217,7 +217,7 @@ impl Running {
     }
 }
 
-/// The bounds of the connections that calls come by.
+/// The bounds of the connections of calls.
 fn bounds(settings: &Settings) -> Bounds {
     let LimitSettings {
         calls_per_connection_max,

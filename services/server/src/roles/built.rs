@@ -76,6 +76,6 @@ impl BuiltRole {
 pub struct UpstreamRole {
     /// Which.
     pub spec: RoleSpec,
-    /// Where its calls go.
+    /// The target of its calls.
     pub upstream: Upstream,
 }

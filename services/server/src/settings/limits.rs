@@ -18,8 +18,7 @@ const TRANSFER_SECONDS_MAX: u64 = 3600;
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
 /// Longest setting for the age of a connection: a week.
 const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
-/// Longest setting for the time between questions to a silent client, and for one that cannot be
-/// asked: an hour.
+/// Longest keepalive interval, and longest timeout of a silent client: an hour.
 const SILENCE_SECONDS_MAX: u64 = 3600;
 
 /// The section `limits`.
@@ -28,8 +27,8 @@ pub struct LimitSettings {
     /// Most calls at a time; more are rejected at once. Streams may be half of them; calls that may
     /// wait for a message have as many slots of their own. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
-    /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
-    /// that are not taken; calls past it are rejected. At least 16 MiB, twice the largest message, and
+    /// Most bytes that bodies of calls hold at a time, requests without a response and responses
+    /// that are not read; calls past it are rejected. At least 16 MiB, twice the largest message, and
     /// at most 1 TiB. Default: 256 MiB.
     pub body_bytes_max: usize,
     /// Most connections of callers at a time, on all listeners; fewer where the process may have few

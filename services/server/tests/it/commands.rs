@@ -183,7 +183,7 @@ fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
 
     let whole = check(&endpoint, "");
     let table = check(&endpoint, "trestle.table.v1.TableService");
-    let unknown_service = check(&endpoint, "nobody");
+    let unknown_service = check(&endpoint, "absent");
     let configured = output(trestle(&["healthcheck"]).env("TRESTLE__SERVER__LISTEN", &server.grpc));
     server.terminate();
     server.wait();
