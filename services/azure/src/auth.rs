@@ -121,7 +121,7 @@ fn token(head: &RequestHead) -> String {
     fields.collect::<Vec<_>>().join("&")
 }
 
-/// The error of a rejected shared access signature. Malformed fields give the error of a wrong
+/// The error of a rejected shared access signature. Malformed fields return the error of a wrong
 /// signature, as in Azure: only a malformed header `Authorization` has an error of its own.
 fn of_signature(denied: Denied) -> Denied {
     match denied.check {

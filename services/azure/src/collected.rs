@@ -13,7 +13,7 @@ pub(crate) struct CollectedBytes {
 }
 
 impl CollectedBytes {
-    /// Adds a piece. With a second piece, `room` bytes are reserved for all; there may be more of
+    /// Adds a piece. With a second piece, `room` bytes are reserved for all; the body may have more of
     /// them, or less.
     pub(crate) fn add(&mut self, piece: Bytes, room: usize) {
         if self.first.is_empty() && self.all.is_empty() {

@@ -32,7 +32,7 @@ pub(crate) struct DrainableBody(Arc<Mutex<DrainState>>);
 
 struct DrainState {
     body: Body,
-    /// The client waits for `100 Continue`, which was not sent yet.
+    /// The client waits for `100 Continue`, which was not sent.
     is_waiting: bool,
 }
 

@@ -39,7 +39,7 @@ impl RequestBody {
 pub(crate) struct BodyPieces {
     body: Body,
     bytes_max: u64,
-    /// Bytes that may still come.
+    /// Bytes that may follow.
     left: u64,
     /// What the connection delivered beyond the last piece.
     rest: Bytes,

@@ -215,7 +215,7 @@ fn changed(result: BatchResult, part: &BatchPart) -> PartAnswer {
 }
 
 fn applied(prefer: Prefer) -> Vec<(&'static str, String)> {
-    prefer.applied().map(|wish| ("Preference-Applied", wish.to_owned())).into_iter().collect()
+    prefer.applied().map(|name| ("Preference-Applied", name.to_owned())).into_iter().collect()
 }
 
 /// The response to a batch; `failed` is the error of one of its operations.
