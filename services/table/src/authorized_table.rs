@@ -1,5 +1,5 @@
 //! The table that a call on entities works in. Its id is available only through a permission check, so no entity is
-//! reached without one.
+//! accessed without one.
 
 use trestle_service::{
     clock::Ticks,

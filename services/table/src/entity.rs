@@ -137,7 +137,7 @@ impl Entity {
         if count > count_max || size > size_max { Err(RuleBroken) } else { Ok(()) }
     }
 
-    /// The stored entity with the properties of `update` added, or in place of its own.
+    /// The stored entity with the properties of `update` added, or replacing its own.
     #[must_use]
     pub fn merge(stored: Self, update: Self) -> Self {
         let mut properties = Vec::with_capacity(stored.properties.len() + update.properties.len());

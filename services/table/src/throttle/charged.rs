@@ -54,7 +54,7 @@ impl ChargedBuckets {
         low(self.partition, self.quota.partition) || low(self.account, self.quota.account)
     }
 
-    /// Reserves tokens of both buckets or of none. With `ahead`, one token must be available and the others are borrowed.
+    /// Reserves tokens of both buckets or of none. With `ahead`, one must be available and the others are borrowed.
     ///
     /// # Errors
     /// The limit that would be exceeded.

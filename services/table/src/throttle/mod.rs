@@ -1,7 +1,7 @@
 //! Enforces the quotas of accounts and partitions, and measures which partitions are used most.
 //!
 //! Every entity that is written or examined costs its weight in tokens, see [`trestle_service::quota`]: writes reserve
-//! them before they happen, reads while they go. Only a caller over its own limit waits.
+//! them before they run, reads while they run. Only a caller over its own limit waits.
 
 mod charged;
 mod exceeded;

@@ -54,7 +54,7 @@ impl<'a> TokenReservation<'a> {
         reservation
     }
 
-    /// Whether there is a limit.
+    /// Whether the caller is limited.
     pub(crate) fn is_limited(&self) -> bool {
         !self.charged.quota.is_unlimited()
     }
