@@ -1,4 +1,4 @@
-//! A disk whose syncs take longer: a small library, compiled here and preloaded into a measured process.
+//! A disk with slow syncs: a small library, compiled by the bench and preloaded into a measured process.
 
 use std::{
     path::{Path, PathBuf},

@@ -10,7 +10,7 @@ const { call } = require('./contract');
 const { site } = require('./site');
 
 /** How long a change of the rules may take, with room for a busy machine. */
-const SEEN_MS = 30_000;
+const APPLIED_MS = 30_000;
 const FORMATS = ['binary', 'text'];
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
@@ -64,9 +64,9 @@ async function allow(rule, headers) {
   await own('SetServiceProperties', { properties: { cors: { rules } } }, headers);
 }
 
-/** Repeats a call until `accept` takes what came of it. */
+/** Repeats a call until `accept` accepts the outcome. */
 async function until(accept, calling) {
-  const end = Date.now() + SEEN_MS;
+  const end = Date.now() + APPLIED_MS;
   for (;;) {
     const found = await calling();
     if (accept(found)) return found;
@@ -182,9 +182,9 @@ describe('with a rule for one site', () => {
       await own('ExecuteBatch', { table, operations });
     }
 
-    const asked = { address: world.server.grpc, name: 'StreamEntities', request: { table } };
+    const request = { address: world.server.grpc, name: 'StreamEntities', request: { table } };
     const text = await world.friend.call('text', 'StreamEntities', { table });
-    const bytes = await world.friend.stream(asked);
+    const bytes = await world.friend.stream(request);
 
     assert.equal(text.code, 0);
     assert.match(bytes.trailers, /^grpc-status: ?0\r\n/);

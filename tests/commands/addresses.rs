@@ -1,4 +1,4 @@
-//! Addresses that are malformed, or lead to something else than the gRPC listener.
+//! Addresses that are malformed, or of another listener than gRPC.
 
 use std::fs;
 

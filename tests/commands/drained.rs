@@ -14,7 +14,7 @@ use crate::client::{
     Ended, becomes, interrupt, messages, pipe, run, server, spawned, succeeds, trestle, wait,
 };
 
-/// More than the buffer of a pipe takes of one receive.
+/// More of one receive than the buffer of a pipe holds.
 const LARGE: usize = 40;
 const RECEIVED: u64 = 32;
 
@@ -45,7 +45,7 @@ fn text_of(line: &str) -> String {
 }
 
 #[test]
-fn a_drain_of_a_missing_queue_leaves_no_file() {
+fn a_drain_of_a_missing_queue_creates_no_file() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = directory.path().join("drained.jsonl");
     let drain = ["queue", "drain", "nosuch", "--to", file.to_str().unwrap()];
@@ -134,7 +134,7 @@ fn a_drain_into_a_closed_pipe_fails_and_makes_unread_messages_visible() {
 }
 
 #[test]
-fn a_drain_that_loses_its_server_reports_its_progress() {
+fn a_drain_disconnected_from_its_server_reports_its_progress() {
     let (server, directory) = (server(), tempdir().unwrap());
     let (child, mut reader) = hanging(&server, &directory.path().join("pipe"));
     let endpoint = server.endpoint();

@@ -59,7 +59,7 @@ fn limited(a_second: &str, at_once: &str) -> Server {
 
 #[test]
 fn an_interrupted_import_reports_its_progress_and_how_to_resume() {
-    // All rows take minutes, and a chunk of five hundred two seconds, after which there is a checkpoint.
+    // All rows take minutes. The first chunk of 500 takes two seconds and writes a checkpoint.
     let (server, directory) = (limited("250", "250"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     let (file, checkpoint) = (path("rows.jsonl"), path("rows.jsonl.trestle-import"));
@@ -79,7 +79,7 @@ fn an_interrupted_import_reports_its_progress_and_how_to_resume() {
     }
     let saved: Value = serde_json::from_slice(&fs::read(&checkpoint).unwrap()).unwrap();
     let done = usize::try_from(saved["state"]["done"]["row"].as_u64().unwrap()).unwrap();
-    // What follows may have changed: now it is short.
+    // The rest of the file may have changed: now it is short.
     fs::write(&file, rows[..done + 10].join("\n")).unwrap();
     let resumed = succeeds(&server, &[&import[..], &["--resume"]].concat());
     assert!(resumed.errors.contains("resumed after row"), "{resumed:?}");
@@ -95,7 +95,7 @@ fn an_import_that_fails_at_a_row_does_not_wait_for_more_input() {
     let mut child = import.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
 
-    // More than a chunk, and more is awaited.
+    // More than a chunk, without the end of the input.
     for number in 0..600 {
         writeln!(input, "{}", row(number)).unwrap();
     }
@@ -132,7 +132,7 @@ fn write_workspace(folder: &Path, entities: usize) {
 
 #[test]
 fn an_import_interrupted_during_the_comparison_reports_how_to_resume() {
-    // The copy uses up the quota, so that reading it back takes minutes.
+    // The copy exhausts the quota, so that the comparison takes minutes.
     let (server, directory) = (limited("1", "200"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     let (workspace, checkpoint) = (path("ws"), path("ws.trestle-import"));

@@ -43,7 +43,7 @@ impl KilledStore {
         Server::start(&["--data-dir", self.path()], &[])
     }
 
-    /// The rows that a server shows.
+    /// The rows of a server.
     fn rows(&self) -> Vec<String> {
         let ended = succeeds(&self.serve(), &["table", "export", "rows", "-"]);
         let names = (0..ROWS).map(|row| format!("row-{row}"));
@@ -84,7 +84,7 @@ fn contains(ended: &Ended, parts: &[&str]) {
 }
 
 #[test]
-fn damage_to_acknowledged_rows_is_shown_and_only_what_is_damaged_is_taken_out() {
+fn repair_reports_damaged_rows_and_removes_only_those() {
     let store = KilledStore::new();
     let damaged = store.damage(5, |bytes| bytes[0] ^= 1);
     let rejected = store.rejected();
@@ -115,7 +115,7 @@ fn damage_to_acknowledged_rows_is_shown_and_only_what_is_damaged_is_taken_out() 
 }
 
 #[test]
-fn a_lost_journal_after_a_clean_shutdown_is_shown_and_may_be_accepted() {
+fn repair_reports_a_missing_journal_and_accepts_its_loss() {
     let store = KilledStore::new();
     assert_eq!(store.serve().terminate(), Some(0));
     fs::remove_file(store.journal()).unwrap();
@@ -127,7 +127,7 @@ fn a_lost_journal_after_a_clean_shutdown_is_shown_and_may_be_accepted() {
     store.rejected();
 
     assert_eq!(store.repair(&["--accept-loss"]).code, Some(0));
-    // What was flushed before is there.
+    // Rows that were flushed before exist.
     succeeds(&store.serve(), &["table", "list"]);
     assert!(store.data.path().join("kv/damaged-1/CLOSED").exists());
 }

@@ -1,4 +1,4 @@
-//! Interrupted loads and imports: nothing is started again by accident, and nothing is resumed with another file.
+//! Interrupted loads and imports: no accidental restart, and no resume with another file.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ const LINES: [&str; 3] = [r#"{"text":"one"}"#, r#"{"text":"two"}"#, r#"{"text":"
 /// The hash of no bytes, as a checkpoint holds it.
 const HASH_OF_NOTHING: &str = "99aa06d3014798d86001c324468d497f";
 
-/// A file whose third line is malformed, and a command that stopped there.
+/// A file whose third line is malformed, and a command that stopped at it.
 struct Stopped {
     server: Server,
     _directory: TempDir,
@@ -182,7 +182,7 @@ fn rejects_a_checkpoint_of_another_version_or_job_with_a_hint() {
 }
 
 #[test]
-fn a_load_that_sent_nothing_leaves_no_checkpoint() {
+fn a_load_that_sent_nothing_writes_no_checkpoint() {
     let (server, directory) = (server(), tempdir().unwrap());
     succeeds(&server, &["queue", "create", "jobs"]);
     let file = directory.path().join("lines.jsonl");

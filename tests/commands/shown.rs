@@ -1,4 +1,4 @@
-//! What commands show of queues and messages.
+//! The output of commands on queues and messages.
 
 use serde_json::Value;
 

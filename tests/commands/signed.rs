@@ -1,4 +1,4 @@
-//! Signatures that are made.
+//! Generated SAS tokens.
 
 use crate::client::{Ended, bare};
 

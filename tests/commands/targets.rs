@@ -1,4 +1,4 @@
-//! Where exports and drains write to: pipes, links, standard output.
+//! Targets of exports and drains: pipes, links, standard output.
 
 use std::{
     fs::{self, File},
@@ -53,7 +53,7 @@ fn an_export_or_drain_writes_to_a_pipe_without_replacing_it() {
 #[test]
 fn an_export_into_a_closed_pipe_fails() {
     let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
-    // More than the buffer of a pipe takes.
+    // More than the buffer of a pipe holds.
     let text = format!("text={}", "x".repeat(30_000));
     for row in ["1", "2", "3", "4"] {
         let keys = ["-p", "p", "-r", row, "-s", &text];

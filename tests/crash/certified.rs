@@ -1,5 +1,5 @@
-//! Certificates between roles: a gateway reaches the table process with the right one, with no
-//! other, and takes over a new one while it runs.
+//! Mutual TLS between roles: the table process accepts only valid client certificates, and a
+//! gateway reloads a changed one.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{contents::MAIN, writer::create};
 
 /// The address of the table process, as its certificate names it.
 const LOOPBACK: &str = "127.0.0.1";
-/// How long files may take to be read again, with the reconnect after it.
+/// How long a reload may take, with the reconnect after it.
 const SOON: Duration = Duration::from_secs(30);
 
 /// A role process that requires client certificates of a CA.
@@ -31,13 +31,13 @@ fn table_process(data: &TempDir, own: &Issued, gateways: &CertificateAuthority) 
     process("table", data, own, gateways)
 }
 
-/// A gateway that reaches tables encrypted, trusts an authority and shows a certificate, or none.
+/// A gateway that connects to tables over TLS, with a CA and optionally a client certificate.
 fn gateway(table: &Server, trusted: &CertificateAuthority, shown: Option<&Issued>) -> Server {
     let endpoint = format!("https://{}", table.address("grpc"));
     gateway_to(&[("TRESTLE__GATEWAY__TABLE_ENDPOINT", &endpoint)], trusted, shown)
 }
 
-/// A gateway that reaches roles at endpoints.
+/// A gateway with endpoints of roles.
 fn gateway_to(
     endpoints: &[(&str, &str)],
     trusted: &CertificateAuthority,
@@ -156,7 +156,7 @@ async fn rejects_a_role_whose_certificate_has_another_name() {
     let (name, queue_name) =
         ("TRESTLE__GATEWAY__TLS__SERVER_NAME", "TRESTLE__GATEWAY__TLS__QUEUE_SERVER_NAME");
 
-    // Each endpoint answers that the table and the queue do not exist.
+    // Each role responds that the table and the queue do not exist.
     let (there, away) = (Code::NotFound, Code::Unavailable);
     let both = [(name, "tables.internal"), (queue_name, "queues.internal")];
     assert_eq!(reached(&both).await, [there, there]);

@@ -72,9 +72,9 @@ async fn offset(server: &Server) -> f64 {
     metric(&server.page("/metrics").await, "trestle_clock_offset").expect("the gauge is exported")
 }
 
-/// Steps the wall clock by so many seconds from that of the machine.
+/// Sets the wall clock to so many seconds from that of the machine.
 fn step(triggers: &Path, seconds: i64) {
-    // As a whole: the server reads it at any time.
+    // Atomically: the server reads it at any time.
     let draft = triggers.join("draft");
     fs::write(&draft, seconds.to_string()).unwrap();
     fs::rename(draft, triggers.join("clock-step")).unwrap();

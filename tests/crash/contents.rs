@@ -1,4 +1,4 @@
-//! Everything that a server has, read through its own interface.
+//! The contents of a server, read through its API.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use trestle_tests::{Table, value_of};
 
 use crate::write_history::{Item, Stamp, State};
 
-/// The table of every row; others come and go.
+/// The table of every row; others are created and deleted.
 pub(crate) const MAIN: &str = "main";
 
-/// Everything that a server has.
+/// The contents of a server.
 #[derive(Debug)]
 pub(crate) struct Contents {
     rows: BTreeMap<(String, String), (i64, Stamp)>,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     /// A row `r` whose value 1 was acknowledged, and perhaps 2 was written after that.
-    fn promised(maybe: Option<i64>) -> WriteHistory {
+    fn acknowledged(maybe: Option<i64>) -> WriteHistory {
         let item = Item::Row("p".to_owned(), "r".to_owned());
         let mut history = WriteHistory::default();
         history.attempt(&item, State::Value(1));
@@ -133,28 +133,28 @@ mod tests {
 
     #[test]
     fn accepts_a_history_without_violations() {
-        promised(None).check(&contents(&[("r", 1)]));
-        promised(Some(2)).check(&contents(&[("r", 1)]));
+        acknowledged(None).check(&contents(&[("r", 1)]));
+        acknowledged(Some(2)).check(&contents(&[("r", 1)]));
         let whole = contents(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
         assert_eq!(whole.of(&Item::Group("p".to_owned())).0, State::Value(7));
     }
 
     #[test]
-    #[should_panic(expected = "is Absent, promised")]
+    #[should_panic(expected = "is Absent, acknowledged")]
     fn detects_a_lost_row() {
-        promised(Some(2)).check(&contents(&[]));
+        acknowledged(Some(2)).check(&contents(&[]));
     }
 
     #[test]
-    #[should_panic(expected = "is Value(2), promised")]
+    #[should_panic(expected = "is Value(2), acknowledged")]
     fn detects_a_value_that_was_never_written() {
-        promised(Some(3)).check(&contents(&[("r", 2)]));
+        acknowledged(Some(3)).check(&contents(&[("r", 2)]));
     }
 
     #[test]
     #[should_panic(expected = "etag")]
     fn detects_a_new_value_under_an_old_version() {
-        promised(Some(2)).check(&contents(&[("r", 2)]));
+        acknowledged(Some(2)).check(&contents(&[("r", 2)]));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! A disk that fails: after the first failed sync nothing is acknowledged any more, reads
-//! go on, and a restart finds everything that was.
+//! A disk that fails: after the first failed sync no write is acknowledged, reads continue, and a
+//! restart recovers every acknowledged write.
 //!
 //! The faults come from a library that the test compiles and loads before the server's own.
 
@@ -33,7 +33,7 @@ pub(crate) fn library() -> Option<&'static str> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let source = root.join("../shared/kv/tests/faults/fsfault.c");
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // Another run may be loading the old one: replace it as a whole.
+        // Another run may be loading the old one: replace it atomically.
         let draft = directory.join(format!("server-fault-{}.so", std::process::id()));
         let library = directory.join("libserver-fault.so");
         let mut compiler = Command::new("cc");
@@ -65,7 +65,7 @@ async fn becomes_unhealthy(channel: &Channel, service: &str) {
     assert!(waited.is_ok(), "`{service}` still reports SERVING");
 }
 
-/// A status that clients of Azure retry would keep them for minutes, and only a restart helps.
+/// Azure clients would retry a 500 or 503 for minutes, but only a restart helps.
 async fn rest_clients_get_no_retry_delay(server: &Server) {
     let entity = r#"{"PartitionKey":"late","RowKey":"rest"}"#;
     let insert = RestRequest::json("POST", &format!("/{MAIN}"), entity);
@@ -93,10 +93,10 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
 
     let crew = crew();
     let acknowledged: Vec<_> = crew.iter().map(|writer| Arc::clone(&writer.acknowledged)).collect();
-    // Every writer has been promised something before the fault.
-    let promised = join_all(acknowledged.iter().map(|progress| progress.by(6)));
+    // Every writer has an acknowledged write before the fault.
+    let writes = join_all(acknowledged.iter().map(|progress| progress.by(6)));
     let load = pin!(work(crew, &channel));
-    let Either::Right((_, load)) = select(load, promised).await else {
+    let Either::Right((_, load)) = select(load, writes).await else {
         panic!("writes failed without a fault");
     };
     fs::write(&trigger, "").unwrap();

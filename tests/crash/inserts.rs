@@ -17,14 +17,14 @@ use crate::progress::Progress;
 const NOTHING_WRITTEN: (Code, &str) = (Code::Unavailable, "SERVER_UNAVAILABLE");
 const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
 
-/// What inserts have come to so far, of one client or of several.
+/// The outcomes of inserts so far, of one client or of several.
 #[derive(Debug, Default)]
 pub(crate) struct CallCounts {
     pub(crate) written: Progress,
     pub(crate) rejected: Progress,
 }
 
-/// What became of each row.
+/// The outcome of each row.
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
     pub(crate) written: BTreeSet<String>,
@@ -90,7 +90,7 @@ impl Outcomes {
         assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
     }
 
-    /// Retries what failed, as clients should: an insert is conditional, and reports whether it has
+    /// Retries what failed, as clients should: a repeated insert reports ALREADY_EXISTS if it has
     /// happened before. Then the rows of `others` exist, every one of these, and no more.
     pub(crate) async fn repeat(&self, table: &Table, others: &[&str]) {
         for row in &self.rejected {

@@ -18,9 +18,9 @@ use crate::{
 
 /// Kills under load, at least, of a run by default.
 const KILLS: usize = 24;
-/// A machine that is this slow is not working.
+/// The time limit of a run.
 const KILLS_MAX: usize = 10 * KILLS;
-/// Fewer acknowledged writes in all than this would make the test mean little: it continues until then.
+/// Fewest acknowledged writes of a run: it continues until then.
 const ACKNOWLEDGED_MIN: u64 = 1_000;
 
 /// Runs the writers until the server is killed.
@@ -56,7 +56,7 @@ async fn see(server: &Server, crew: &mut [Writer]) -> Channel {
     channel
 }
 
-/// Writes that the whole crew was promised.
+/// Acknowledged writes of all writers.
 fn acknowledged(crew: &[Writer]) -> u64 {
     crew.iter().map(|writer| writer.acknowledged.made()).sum()
 }

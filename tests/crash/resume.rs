@@ -1,5 +1,5 @@
-//! An import of rows, and a load of messages, whose client is killed on the way goes on where it stopped, and loses and
-//! doubles nothing.
+//! An import of rows and a load of messages whose client is killed continue from their checkpoint without loss or
+//! duplicates.
 
 use std::{
     fmt::Write as _,
@@ -44,7 +44,7 @@ fn write_rows(path: &Path) {
     fs::write(path, text).expect("the file is written");
 }
 
-/// Kills the import once it has a checkpoint; false when it was over before.
+/// Kills the import once it has a checkpoint; false if it ended before.
 fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args).spawn().expect("the client runs");
     let started = Instant::now();

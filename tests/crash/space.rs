@@ -1,4 +1,4 @@
-//! A disk with less free space than the reserve: writes are rejected, reads and deletes go on.
+//! A disk with less free space than the reserve: writes are rejected, reads and deletes are served.
 
 use tonic::Code;
 use trestle_proto::table::v1::WriteMode;

@@ -21,7 +21,7 @@ fn small() -> Workspace {
     workspace
 }
 
-/// What becomes of the text of a file.
+/// Changes the text of a file.
 type Damage = fn(String) -> String;
 
 fn written(workspace: &Workspace) -> TempDir {
@@ -183,8 +183,8 @@ fn a_workspace_of_several_accounts_needs_from_account() {
     let ended = run(&server, &["import", "azurite", &path]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.errors.contains("--from-account: `devstoreaccount1`, `other`"), "{ended:?}");
-    let ended = run(&server, &["import", "azurite", &path, "--from-account", "nobody"]);
-    assert!(ended.code == Some(2) && ended.errors.contains("`nobody`"), "{ended:?}");
+    let ended = run(&server, &["import", "azurite", &path, "--from-account", "absent"]);
+    assert!(ended.code == Some(2) && ended.errors.contains("`absent`"), "{ended:?}");
 
     succeeds(&server, &["import", "azurite", &path, "--from-account", "other"]);
     let tables = succeeds(&server, &["table", "list", "--json"]);

@@ -17,7 +17,7 @@ use crate::command::{start, succeeds, trestle};
 
 /// Enough for many pages of 1,000 in each range, so that a kill falls between two of them.
 const ENTITIES: u32 = 40_000;
-/// How long an import may take to write down its first progress.
+/// How long an import may take to write its first checkpoint.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Fills a table with partitions that begin with every hexadecimal digit, and some others.

@@ -16,7 +16,7 @@ use crate::command::{run, start, succeeds, trestle};
 
 /// Enough for many receives of 32, so that a kill falls between two of them.
 const MESSAGES: usize = 640;
-/// How long an import may take to write down its first progress.
+/// How long an import may take to write its first checkpoint.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The connection string of the account of a server.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts the servers of the peers into a directory, without installing anything on the machine:
-# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be had is left
-# out with a word; what is installed already is kept.
+# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be downloaded is
+# skipped with a message; what is installed is kept.
 #
 #   tests/peers/install.sh DIRECTORY [azurite]     all of them, or Azurite alone
 set -eu

@@ -83,10 +83,10 @@ async fn account_key_grants_full_access_to_its_account_only(world: &World) {
 
 async fn unknown_account_and_wrong_key_are_indistinguishable(world: &World) {
     let wrong_key = rejected(&basic(world, "acme", KEY_3)).await;
-    let no_account = rejected(&basic(world, "nobody", KEY_1)).await;
+    let no_account = rejected(&basic(world, "absent", KEY_1)).await;
     let wrong_signature = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_3);
     let wrong_signature = rejected(&world.signed(&wrong_signature)).await;
-    let stranger = signed(terms(over_account("t", "sco"), "rl"), "nobody", KEY_1);
+    let stranger = signed(terms(over_account("t", "sco"), "rl"), "absent", KEY_1);
     let stranger = rejected(&world.signed(&stranger)).await;
 
     assert_eq!(wrong_key.kind(), NOT_AUTHENTIC);
@@ -280,7 +280,7 @@ async fn secrets_are_never_logged() {
     tables(&basic(&world, "acme", KEY_1)).await.unwrap();
     tables(&world.signed(&token)).await.unwrap();
     rejected(&basic(&world, "acme", KEY_3)).await;
-    rejected(&basic(&world, "nobody", KEY_2)).await;
+    rejected(&basic(&world, "absent", KEY_2)).await;
     rejected(&world.signed(&token.replace("sp=rl", "sp=r"))).await;
     for value in malformed() {
         rejected(&world.with_header(AUTHORIZATION, &value)).await;

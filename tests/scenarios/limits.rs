@@ -201,7 +201,7 @@ fn weighing(bytes: usize) -> Vec<Property> {
     let mut left = bytes - KEYS;
     let mut properties = Vec::new();
     while left > 0 {
-        // Leaves enough for one more property, or nothing.
+        // Enough for one more property remains, or nothing.
         let value = (left - PROPERTY).min(65_000);
         let value =
             if left - PROPERTY - value == 0 { value } else { value.min(left - 2 * PROPERTY) };

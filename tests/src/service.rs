@@ -43,17 +43,17 @@ impl Service {
         Self { upstream: Upstream::Remote(remote), _server: Some(server), _data: data }
     }
 
-    /// What the owner of the development account sees.
+    /// The world of the owner of the development account.
     pub fn owner(&self) -> World {
         self.world_of(AccountName::development(), Authority::Owner)
     }
 
-    /// What a caller of the development account sees.
+    /// The world of a caller of the development account.
     pub fn granted(&self, authority: Authority) -> World {
         self.world_of(AccountName::development(), authority)
     }
 
-    /// What a caller sees.
+    /// The world of a caller.
     pub fn world_of(&self, account: AccountName, authority: Authority) -> World {
         let caller = Arc::new(Caller { account, authority });
         let authenticate = move |mut request: http::Request<Body>| {

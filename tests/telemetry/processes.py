@@ -56,7 +56,7 @@ class Process:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def log(self):
-        """What was logged so far."""
+        """The log so far."""
         self._log.seek(0)
         return self._log.read().decode()
 

@@ -40,7 +40,7 @@ class Guarded:
         self.secrets = {self.key, base64.b64encode(f"{ACCOUNT}:{self.key}".encode()).decode()}
 
     def token(self):
-        """A good token for the account. Its signature is a secret in every way it is written."""
+        """A valid token of the account. Its signature is a secret in every encoding."""
         command = [os.environ["TRESTLE_BIN"], "sas", "account", "--account", ACCOUNT]
         command += ["--account-key-file", str(self._key_file), "--permissions", "rl"]
         command += ["--expiry", "1h"]
@@ -76,7 +76,7 @@ class Guarded:
             return error.code
 
     def shared_key(self, date):
-        """What signs a listing of the tables."""
+        """The signature of a request that lists the tables."""
         text = f"{date}\n/{ACCOUNT}/{ACCOUNT}/Tables".encode()
         made = hmac.new(base64.b64decode(self.key), text, hashlib.sha256).digest()
         signature = base64.b64encode(made).decode()
@@ -103,7 +103,7 @@ def guarded(receiver, tmp_path):
     guarded.world.end()
 
 
-def test_no_secret_is_in_what_is_sent_to_the_collector_or_logged(guarded):
+def test_no_secret_is_exported_or_logged(guarded):
     token = guarded.token()
     wrong = token.replace("sp=", "sp=w")
     garbled = token.replace("sig=", "sig=%zz")

@@ -1,5 +1,5 @@
-//! What the document on compatibility promises of itself: every operation has a row, and what is
-//! declared to be the same is proven by a test.
+//! The rules of the document on compatibility: every operation has a row, and every row with "same"
+//! names a test.
 
 use crate::source::{Finding, Source};
 

@@ -47,7 +47,7 @@ pub(crate) fn ignored_tests(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// Prints that someone forgot.
+/// Debug prints.
 pub(crate) fn debug_prints(source: &Source) -> Vec<Finding> {
     in_sequences(source, "dbg", |tokens| {
         let [macro_name, mark, ..] = tokens else { return None };

@@ -33,7 +33,7 @@ pub(crate) fn long_lines(source: &Source) -> Vec<Finding> {
 
 /// Marks of unfinished work without an issue: `(#12)` must follow.
 pub(crate) fn open_ends(source: &Source) -> Vec<Finding> {
-    // Written apart, lest this file break its own rule.
+    // Split, so that this file does not break its own rule.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
     let is_open = |line: &str| {
         marks.iter().any(|mark| {

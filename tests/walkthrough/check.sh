@@ -90,7 +90,7 @@ equal "scope of a filter on a property" "$(has explain_filter '"scope":"TABLE"')
 equal "stats: entities" "$(has stats "\"entities\":$rows,\"partitions\":$sections,")" 1
 equal "stats: types" "$(has stats "\"size\":{\"Edm.Int64\":$sized}")" 1
 
-# Beyond export = re-export, which the walk-through compares itself: nothing was lost on the way in.
+# Beyond export = re-export, which the walk-through compares itself: the import is complete.
 equal "exported rows" "$(count packages-1.jsonl)" "$rows"
 equal "export has what was imported" \
   "$(sort packages-1.jsonl | sha256sum)" "$(sort packages.jsonl | sha256sum)"

@@ -171,7 +171,7 @@ test('access policies and settings are returned as they were set', async () => {
   assert.deepEqual(after.logging, before.logging);
 });
 
-test('the state of the service names the durability', async () => {
+test('stats report the durability', async () => {
   const stats = await world.client.GetServiceStats({});
   assert.deepEqual([stats.durability, stats.engine], ['DURABILITY_ALWAYS', 'fjall']);
 });

@@ -46,7 +46,7 @@ def all_keys(api, stub):
     ]
 
 
-def test_acknowledged_writes_survive_a_kill_and_no_batch_is_halved(api, tmp_path):
+def test_acknowledged_writes_survive_a_kill_and_batches_are_atomic(api, tmp_path):
     server = Server(tmp_path)
     acknowledged = [[] for _ in range(WRITERS)]
     enough = threading.Event()

@@ -63,7 +63,7 @@ def test_empty_keys_and_a_projection(api, stub, table):
     assert values(stored) == {"a": ("int32_value", 1), "c": ("int32_value", 3)}
 
 
-def test_an_entity_that_exists_is_not_inserted_again(api, stub, table):
+def test_inserting_an_existing_entity_is_rejected(api, stub, table):
     request = api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "r", a=1))
     stub.InsertEntity(request)
     with rejected(grpc.StatusCode.ALREADY_EXISTS, "ENTITY_ALREADY_EXISTS") as failure:
@@ -97,7 +97,7 @@ def test_an_update_merges_or_replaces_and_a_stale_etag_is_aborted(api, stub, tab
     assert list(values(get(api, stub, table, "p", "r"))) == ["d"]
 
 
-def test_an_update_of_nothing_is_not_found_and_an_upsert_inserts(api, stub, table):
+def test_an_update_of_a_missing_entity_is_not_found_and_an_upsert_inserts(api, stub, table):
     update = api.pb.UpdateEntityRequest(table=table, entity=entity(api, "p", "r", a=1))
     update.mode = api.pb.WRITE_MODE_MERGE
     with rejected(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
@@ -142,7 +142,7 @@ def test_every_violation_of_a_request_is_listed(api, stub, table):
     ]
 
 
-def test_a_mode_that_does_not_exist_is_rejected(api, stub, table):
+def test_an_unknown_mode_is_rejected(api, stub, table):
     upsert = api.pb.UpsertEntityRequest(table=table, entity=entity(api, "p", "r"))
     for mode in (0, 99):
         upsert.mode = mode
@@ -203,7 +203,7 @@ def test_a_batch_fails_whole_and_names_the_operation(api, stub, table):
         ([("p", "1"), ("p", "2"), ("p", "1")], "INVALID_DUPLICATE_ROW", "2"),
     ],
 )
-def test_a_batch_that_breaks_a_rule_names_the_operation(api, stub, table, rows, reason, index):
+def test_an_invalid_batch_names_the_operation(api, stub, table, rows, reason, index):
     with rejected(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
         stub.ExecuteBatch(batch(api, table, *(insert(api, *row) for row in rows)))
 

@@ -82,7 +82,7 @@ def test_the_cost_includes_what_a_filter_reads(api, stub, filled, text, scope, s
     assert plan.cost.scanned == scanned
 
 
-def test_explain_shows_the_range_the_rest_of_the_filter_and_advice(api, stub, filled):
+def test_explain_returns_the_range_the_residual_filter_and_advice(api, stub, filled):
     text = "PartitionKey eq 'p1' and RowKey ge '0100' and n gt 5"
     plan = stub.ExplainQuery(api.pb.ExplainQueryRequest(table=filled, filter=text))
     assert (plan.start.partition_key, plan.start.row_key, plan.start.inclusive) == (
@@ -96,7 +96,7 @@ def test_explain_shows_the_range_the_rest_of_the_filter_and_advice(api, stub, fi
     assert stub.ExplainQuery(api.pb.ExplainQueryRequest(table=filled, filter="n eq 1")).advice
 
 
-def test_a_mistake_in_a_filter_is_rejected_with_its_position(api, stub, filled):
+def test_a_malformed_filter_is_rejected_with_its_position(api, stub, filled):
     with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
         stub.QueryEntities(api.pb.QueryEntitiesRequest(table=filled, filter="n eq 'open"))
 
@@ -183,7 +183,7 @@ def test_an_import_replaces_or_merges_by_its_mode(api, stub, table):
     assert (set(values(merged)), set(values(replaced))) == ({"a", "old"}, {"b"})
 
 
-def test_an_import_answers_while_it_is_being_sent(api, stub, table):
+def test_an_import_responds_before_its_end(api, stub, table):
     message = api.pb.ImportEntitiesRequest
     to_send = queue.SimpleQueue()
     call = stub.ImportEntities(iter(to_send.get, None))

@@ -51,7 +51,7 @@ def test_every_listed_service_can_be_described(explorer):
 
 def test_an_unknown_symbol_is_an_error_of_its_own(explorer):
     try:
-        answer = explorer.ask(file_containing_symbol="trestle.nothing.v1.Absent")
+        answer = explorer.query(file_containing_symbol="trestle.nothing.v1.Absent")
     except grpc.RpcError as error:
         assert code_of(error) == "NOT_FOUND"
     else:

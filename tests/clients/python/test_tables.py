@@ -39,7 +39,7 @@ def test_a_second_table_of_the_name_is_rejected_with_both_codes(api, stub, table
         ("tables", "INVALID_RESOURCE_NAME"),
     ],
 )
-def test_a_malformed_name_is_rejected_with_the_field_that_is_wrong(api, stub, name, reason):
+def test_a_malformed_name_is_rejected_with_its_field(api, stub, name, reason):
     with rejected(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
         stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
 

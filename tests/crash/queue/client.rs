@@ -19,22 +19,22 @@ use super::history::{CallOutcome, Event, Named, Redrive, Side};
 const VISIBILITY_TIMEOUT: i64 = 1;
 /// Groups of a sender.
 const GROUPS: u32 = 3;
-/// How often a message is delivered before it goes to the dead letters, where there are any.
+/// Deliveries of a message before it is dead-lettered, if configured.
 pub(super) const DEQUEUES_MAX: u32 = 2;
 /// Pause of a client after an empty receive or a failure.
 const REST: Duration = Duration::from_millis(20);
 
-/// Wall time in nanoseconds, as the server sees it: it runs on the same machine.
+/// Wall time in nanoseconds, the same for the server on this machine.
 #[allow(clippy::disallowed_methods, reason = "to compare with the times that the server returns")]
 fn wall() -> i128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i128::try_from(since.as_nanos()).expect("fits")
 }
 
-/// How a client reaches the server, and so what a kill looks like to it.
+/// How a client connects to the server, which determines the effect of a kill.
 #[derive(Clone)]
 pub(super) enum Way {
-    /// A connection that closes with the server, which ends the client.
+    /// A direct connection: the client ends when the server closes it.
     Direct,
     /// Through a gateway, which reports the outcome of each call; the client ends when stopped.
     Gateway(Arc<AtomicBool>),
@@ -58,7 +58,7 @@ impl Site {
 
 /// A call that failed.
 struct Failed {
-    /// Whether it may have done something.
+    /// Whether it may have been executed.
     may_have_happened: bool,
 }
 
@@ -97,10 +97,10 @@ impl Client {
         self.history.push(CallOutcome { begun, answered: wall(), event });
     }
 
-    /// What a failure means.
+    /// Classifies a failure.
     fn failed(&self, error: &CallError) -> Failed {
         let may_have_happened = match self.way {
-            // A kill is no answer: it has no reason of the server's.
+            // The error of a kill has no reason of the server.
             Way::Direct => {
                 assert_eq!(error.reason, "", "the server rejected: {error:?}");
                 true
@@ -170,7 +170,7 @@ impl Client {
                     }
                 }
             }
-            // About as fast as the consumers, so that messages come back again and again.
+            // About as fast as the consumers, so that messages are redelivered often.
             tokio::time::sleep(REST).await;
         }
     }
@@ -178,7 +178,7 @@ impl Client {
     /// Receives, extends and deletes until it is over, and moves dead letters back.
     pub(super) async fn consume(&mut self, site: &Site) {
         while !self.is_over(false) {
-            // Receipts of before the crash still count.
+            // Receipts from before the crash are still valid.
             if self.random.random_bool(0.2)
                 && let Some((side, delivery)) = self.held.pop()
                 && self.delete(site.at(side), &receipt_of(&delivery)).await
@@ -237,7 +237,7 @@ impl Client {
         }
     }
 
-    /// Moves dead letters back to where they came from; whether the work is over.
+    /// Redrives dead letters to their source; whether the client ends.
     async fn redrive(&mut self, dead: &Queue) -> bool {
         let (begun, max) = (wall(), self.random.random_range(1..20));
         let moved = dead.redrive("", max).await;

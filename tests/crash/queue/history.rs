@@ -1,4 +1,4 @@
-//! The history of a queue's clients, checked against the guarantees of a queue.
+//! The history of the clients of a queue, checked against its guarantees.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub(super) enum Event {
     Deleted {
         id: String,
     },
-    /// The call failed on the way: it may have happened.
+    /// The call failed with an unknown outcome.
     Unsure {
         id: String,
     },
 }
 
-/// Where a message is.
+/// The queue of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// In the queue of work.
@@ -120,7 +120,7 @@ impl MessageHistory {
         (!named.group.is_empty()).then_some((&*named.group, number))
     }
 
-    /// Holds the history of one message against the promises.
+    /// Checks the history of one message against the guarantees.
     pub(super) fn check(&mut self, id: &str, redrives: &[Redrive]) {
         self.events.sort_by_key(|outcome| outcome.answered);
         let (mut live_until, mut deleted_at) = (i128::MIN, None);
@@ -148,7 +148,7 @@ impl MessageHistory {
                 }
                 Event::Extended { invisible_until, .. } => live_until = invisible_until,
                 Event::Deleted { .. } => deleted_at = Some(outcome.answered),
-                // It may have been given back at once.
+                // It may have been released at once.
                 Event::Unsure { .. } => live_until = i128::MIN,
                 Event::Sent { .. } => {}
             }

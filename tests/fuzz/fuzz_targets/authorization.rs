@@ -1,4 +1,4 @@
-//! Headers of credentials: any input gives a caller or an error, and no caller becomes
+//! Headers of credentials: any input yields a caller or an error, and no caller becomes
 //! the owner of an account without its key.
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Requests of REST to queues: whatever comes is answered in the form of the protocol, never with
-//! a defect of the server, and never well without credentials.
+//! REST requests to queues: any request gets a response of the protocol, never a server error, and
+//! never success without credentials.
 #![no_main]
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const PATHS: [&str; 8] = [
     "/devstoreaccount1-secondary/que",
     "/devstoreaccount1-secondary/",
     "/devstoreaccount1/other",
-    "/nobody/que",
+    "/absent/que",
 ];
 const QUERIES: [&str; 10] = [
     "comp=list",
@@ -103,7 +103,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
 });
 
 impl FuzzRequest {
-    /// The request; none where HTTP cannot have it.
+    /// The request; none if it is not valid HTTP.
     fn request(&self) -> Option<Request<Bytes>> {
         let method = METHODS[usize::from(self.method) % METHODS.len()];
         let fixed = PATHS[usize::from(self.path) % PATHS.len()];

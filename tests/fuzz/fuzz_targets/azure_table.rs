@@ -1,5 +1,5 @@
-//! Requests of REST to tables: whatever comes is answered in the form of the protocol, never with
-//! a defect of the server, and successfully only if it is signed with the key.
+//! REST requests to tables: any request gets a response of the protocol, never a server error, and
+//! success only if it is signed with the key.
 #![no_main]
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ const PATHS: [&str; 10] = [
     "/devstoreaccount1/$batch",
     "/devstoreaccount1-secondary/tbl",
     "/devstoreaccount1/other",
-    "/nobody/tbl",
+    "/absent/tbl",
 ];
 const QUERIES: [&str; 9] = [
     "comp=acl",
@@ -135,7 +135,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
 });
 
 impl FuzzRequest {
-    /// The request; none where HTTP cannot have it.
+    /// The request; none if it is not valid HTTP.
     fn request(&self) -> Option<Request<Bytes>> {
         let method = METHODS[usize::from(self.method) % METHODS.len()];
         let fixed = PATHS[usize::from(self.path) % PATHS.len()];

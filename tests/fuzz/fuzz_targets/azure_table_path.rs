@@ -1,5 +1,5 @@
-//! Addresses of the Azure edge: whatever is sent is read or rejected, and what names an entity is
-//! read again from the address that answers give it.
+//! URIs of the Azure edge: any URI is parsed or rejected, and that of an entity is parsed again
+//! from the form in responses.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -88,18 +88,18 @@ pub enum Value {
     Boolean(bool),
     /// Edm.DateTime, mostly in range.
     Time(u64),
-    /// Edm.DateTime, as it comes.
+    /// Edm.DateTime, unvalidated.
     AnyTime(i64, i32),
     /// Edm.Guid
     Guid(u128),
-    /// Edm.Guid, as it comes.
+    /// Edm.Guid, unvalidated.
     AnyGuid(String),
     /// Edm.Binary
     Binary(Vec<u8>),
 }
 
 impl Value {
-    /// As it travels.
+    /// In protobuf.
     #[must_use]
     pub fn proto(&self) -> proto::Value {
         use proto::value::Kind;
@@ -138,7 +138,7 @@ pub struct Entity {
 }
 
 impl Entity {
-    /// As it travels.
+    /// In protobuf.
     #[must_use]
     pub fn proto(&self) -> proto::Entity {
         let property = |(name, value): &(Name, Value)| proto::Property {

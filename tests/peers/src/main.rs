@@ -31,7 +31,7 @@ use crate::{
     servers::Installed,
 };
 
-/// How many clients go round at a time.
+/// Concurrent clients.
 const CLIENTS: usize = 64;
 /// How many connections they share.
 const CONNECTIONS: usize = 4;
@@ -77,7 +77,7 @@ async fn run(installed: &Installed, plan: Plan) {
                 runner.turn(plan.turn).await;
             }
         }
-        // Their servers do not compete any more.
+        // Their servers no longer use the machine.
         load::report(&turns.into_iter().map(Runner::finish).collect::<Vec<_>>());
     }
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How long a server may take until it listens.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Where everything is.
+/// The paths.
 pub(crate) struct Installed {
     /// The binary of Trestle.
     pub(crate) trestle: PathBuf,

@@ -23,7 +23,7 @@ use crate::{
 };
 
 const QUEUE: &str = "bench";
-/// How long a receipt holds: what was pushed ahead waits for the next turn.
+/// The visibility timeout: messages sent ahead wait for the next turn.
 const VISIBILITY_TIMEOUT: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
 
 struct Client {
@@ -37,7 +37,7 @@ struct Client {
 struct Pushed {
     grants: mpsc::Sender<StreamMessagesRequest>,
     deliveries: Streaming<StreamMessagesResponse>,
-    /// What came together with the one before.
+    /// Messages received together with the previous one.
     ready: Vec<Delivery>,
 }
 

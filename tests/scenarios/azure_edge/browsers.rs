@@ -80,7 +80,7 @@ async fn preflight_without_a_matching_rule_is_rejected() {
         }
         // An unknown account has no rules, and is not revealed as unknown.
         let requested = [(ORIGIN, "http://a"), (METHOD, "PUT")];
-        let response = preflight(&endpoint, "nobody", &requested).await;
+        let response = preflight(&endpoint, "absent", &requested).await;
         assert_eq!(response.failure(), (403, "CorsPreflightFailure"));
     }
 }

@@ -324,7 +324,7 @@ async fn account_in_the_host_is_served_and_its_secondary_is_read_only() {
             assert!(response.status == 200 && response.text() != edge.empty, "{response:?}");
         }
         // With the account in the host, the path has none.
-        let other = host("nobody");
+        let other = host("absent");
         let response = endpoint.connect().await.call(read(&other).as_bytes()).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }

@@ -78,7 +78,7 @@ async fn rejects_malformed_credentials_without_echoing_them() {
             ("SharedKey devstoreaccount1:%%%secret%%%", (403, "AuthenticationFailed")),
             ("SharedKey devstoreaccount1:c2VjcmV0:c2VjcmV0", (403, "AuthenticationFailed")),
             ("SharedKey ../devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
-            ("SharedKey nobody:c2VjcmV0", (403, "AuthenticationFailed")),
+            ("SharedKey absent:c2VjcmV0", (403, "AuthenticationFailed")),
             ("SharedKeyLite devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
             (long.as_str(), (403, "AuthenticationFailed")),
         ] {

@@ -205,7 +205,7 @@ async fn ttl_may_be_infinite_and_must_exceed_the_visibility_timeout() {
     assert_eq!(peeked.all("MessageText"), ["ever", "long", "longer", "longer", "longer"]);
 
     let target = "/orders/messages?messagettl=10&visibilitytimeout=10";
-    let response = rest.send(RestRequest::message("POST", target, "never seen")).await;
+    let response = rest.send(RestRequest::message("POST", target, "never stored")).await;
     assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
     assert_eq!(response.only("QueryParameterName"), "visibilitytimeout");
     assert_eq!(response.only("QueryParameterValue"), "10");

@@ -96,7 +96,7 @@ async fn rejects_invalid_shared_key_signatures() {
         let response = rejected(request().scheme(None).with("authorization", value)).await;
         assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"), "{value}");
     }
-    for value in ["SharedKey devstoreaccount1:abc", "SharedKey nobody:QUJD"] {
+    for value in ["SharedKey devstoreaccount1:abc", "SharedKey absent:QUJD"] {
         let response = rejected(request().scheme(None).with("authorization", value)).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{value}");
     }

@@ -261,7 +261,7 @@ async fn batch_requests_are_validated_like_single_requests() {
         (to("/%2e%2e"), (400, "InvalidResourceName")),
         (to("/tab%00"), (400, "InvalidResourceName")),
         (to("/tab%zz"), (400, "InvalidInput")),
-        (to("http://127.0.0.1/nobody/tab"), (404, "ResourceNotFound")),
+        (to("http://127.0.0.1/absent/tab"), (404, "ResourceNotFound")),
         (insert("/"), (400, "OutOfRangeInput")),
     ] {
         let response = rest.send(change_set(&part(&request))).await;

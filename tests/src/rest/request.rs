@@ -13,8 +13,8 @@ use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::ACCOUNT;
 
-/// A request to be signed. It adds nothing to what a test sets but the account, the date, and how long
-/// its body is.
+/// A request to be signed. Only the account, the date, and the length of the body are added to what a
+/// test sets.
 #[derive(Debug, Clone)]
 pub struct RestRequest {
     method: Method,
@@ -27,7 +27,7 @@ pub struct RestRequest {
     scheme: Option<Scheme>,
 }
 
-/// Whose rules a request is signed by.
+/// The service whose rules sign the request.
 #[derive(Debug, Clone, Copy)]
 enum Service {
     Table,
@@ -78,7 +78,7 @@ impl RestRequest {
         }
     }
 
-    /// To path and query as they are given, the account included.
+    /// To an unchanged path and query, the account included.
     #[must_use]
     pub fn at(mut self, target: &str) -> Self {
         target.clone_into(&mut self.target);
@@ -129,7 +129,7 @@ impl RestRequest {
         self
     }
 
-    /// Signed over a text that the test makes of the usual one.
+    /// Signed over a changed string to sign.
     #[must_use]
     pub fn signed_otherwise(mut self, host: &str, change: impl Fn(String) -> String) -> Self {
         self.complete(host);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 
-/// What was answered.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct RestResponse {
     /// The status.

@@ -56,7 +56,7 @@ describe('tables', () => {
     await rejected(service.deleteTable(name), 404, 'ResourceNotFound');
   });
 
-  test('what is not there is not deleted, and everything is listed', async () => {
+  test('deleting what does not exist is not found, and everything is listed', async () => {
     const [service, name] = await created();
     const names = [];
     let token = null;
@@ -149,7 +149,7 @@ describe('tables', () => {
     assert.equal(answer.entity.x._, 1);
   });
 
-  test('signatures and stored policies hold', async () => {
+  test('SAS and stored policies apply', async () => {
     const [service, name] = await created();
     await service.insertEntity(name, entity('r'));
     const AccessPolicy = { Permissions: 'r', Expiry: new Date(Date.now() + HOUR) };
@@ -196,7 +196,7 @@ describe('queues', () => {
     await rejected(service.getMessage(name), 404, 'QueueNotFound');
   });
 
-  test('what is not there is not deleted, and everything is listed', async () => {
+  test('deleting what does not exist is not found, and everything is listed', async () => {
     const [service, name] = [queues(), world.name()];
     assert.equal((await service.doesQueueExist(name)).exists, false);
     await service.createQueue(name);
@@ -213,7 +213,7 @@ describe('queues', () => {
     assert.equal(await service.deleteQueueIfExists(name), false);
   });
 
-  test('several messages are received, and signatures of a stored policy hold', async () => {
+  test('several messages are received, and SAS with a stored policy apply', async () => {
     const [service, name] = [queues(), world.name()];
     await service.createQueue(name);
     for (const text of ['one', 'two']) await service.createMessage(name, text);
@@ -225,8 +225,8 @@ describe('queues', () => {
     const sas = service.generateSharedAccessSignature(name, { Id: 'readers' });
     const host = world.queue;
     const reader = promising(azure.createQueueServiceWithSas(host, sas));
-    const seen = await reader.peekMessages(name, { numOfMessages: 32 });
-    assert.deepEqual(seen.map((message) => message.messageText), ['one', 'two']);
+    const peeked = await reader.peekMessages(name, { numOfMessages: 32 });
+    assert.deepEqual(peeked.map((message) => message.messageText), ['one', 'two']);
     await rejected(reader.createMessage(name, 'x'), 403, 'AuthorizationPermissionMismatch');
     const got = await service.getMessages(name, { numOfMessages: 32 });
     assert.deepEqual(got.map((message) => message.messageText), ['one', 'two']);

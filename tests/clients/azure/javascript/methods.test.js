@@ -1,6 +1,6 @@
 'use strict';
-// Every method of the clients is called by one of these suites: a client that learns a new one is
-// not left half tested.
+// Every method of the clients is called by one of these suites: a new method in a client fails this
+// test.
 
 const assert = require('node:assert/strict');
 const fs = require('node:fs');

@@ -53,7 +53,7 @@ describe('signatures', () => {
     await rejected(signedBy(queue, 'raup').getAccessPolicy(), 403, 'AuthorizationFailure');
   });
 
-  test('a signature has its time, addresses and protocol', async () => {
+  test('a SAS is limited by time, addresses and protocol', async () => {
     const queue = await filled();
     const cases = [
       [{ expiresOn: later(-hour) }, 'AuthenticationFailed'],

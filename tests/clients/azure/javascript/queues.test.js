@@ -137,9 +137,9 @@ describe('messages', () => {
   test('a message has a visibility timeout, is received again, and expires', async () => {
     const queue = await created();
     await queue.sendMessage('later', { visibilityTimeout: 1, messageTimeToLive: 5 });
-    const forever = await queue.sendMessage('forever', { messageTimeToLive: -1 });
-    assert.equal(forever.expiresOn.getUTCFullYear(), 9999);
-    await queue.deleteMessage(forever.messageId, forever.popReceipt);
+    const permanent = await queue.sendMessage('permanent', { messageTimeToLive: -1 });
+    assert.equal(permanent.expiresOn.getUTCFullYear(), 9999);
+    await queue.deleteMessage(permanent.messageId, permanent.popReceipt);
     assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), []);
     await sleep(1500);
     const { receivedMessageItems: [first] } = await queue.receiveMessages({ visibilityTimeout: 1 });

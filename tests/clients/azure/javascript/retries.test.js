@@ -1,5 +1,5 @@
 'use strict';
-// What the clients do by themselves when a server is busy.
+// Retries of the clients while a server is busy.
 
 const assert = require('node:assert/strict');
 const http = require('node:http');

@@ -57,7 +57,7 @@ describe('signatures', () => {
     await rejected(reader.getAccessPolicy(), 403, 'AuthorizationFailure');
   });
 
-  test('a signature has its time, addresses and protocol', async () => {
+  test('a SAS is limited by time, addresses and protocol', async () => {
     const { name } = await filled();
     const read = { permissions: { query: true } };
     const cases = [
@@ -73,7 +73,7 @@ describe('signatures', () => {
     await signedBy(name, { ...read, ...local }).getEntity('a', '1');
   });
 
-  test('a range of keys holds', async () => {
+  test('a key range applies', async () => {
     const { name } = await filled();
     const permissions = { query: true, add: true, update: true };
     const range = {

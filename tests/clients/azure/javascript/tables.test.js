@@ -38,14 +38,14 @@ describe('tables', () => {
     await rejected(tableOf(name).createEntity(keys), 404, 'TableNotFound');
   });
 
-  test('a table that exists counts as created, in any spelling', async () => {
+  test('creating an existing table succeeds, in any case of its name', async () => {
     const name = world.name();
     const table = await created(name);
     await table.createTable();
-    const seen = [];
-    const onResponse = (answer) => seen.push([answer.status, answer.parsedBody?.odataError?.code]);
+    const answers = [];
+    const onResponse = (answer) => answers.push([answer.status, answer.parsedBody?.odataError?.code]);
     await tableOf(name.toUpperCase()).createTable({ onResponse });
-    assert.equal(seen[0][0], 409);
+    assert.equal(answers[0][0], 409);
     await tableOf(name.toUpperCase()).createEntity(keys);
     assert.equal((await listed(table.listEntities())).length, 1);
   });
@@ -94,14 +94,14 @@ describe('entities', () => {
     await rejected(table.updateEntity(keys), 404, 'ResourceNotFound');
   });
 
-  test('an entity that exists is a conflict', async () => {
+  test('inserting an existing entity is a conflict', async () => {
     await table.createEntity({ partitionKey: 'p', rowKey: 'twice' });
     await rejected(
       table.createEntity({ partitionKey: 'p', rowKey: 'twice' }), 409, 'EntityAlreadyExists',
     );
   });
 
-  test('an update and a delete hold to their etag', async () => {
+  test('an update and a delete with a stale etag are rejected', async () => {
     const entity = { partitionKey: 'p', rowKey: 'etag' };
     const made = await table.createEntity(entity);
     const changed = await table.updateEntity(entity, 'Merge', { etag: made.etag });
@@ -116,7 +116,7 @@ describe('entities', () => {
     await table.deleteEntity('p', 'etag', { etag: changed.etag });
   });
 
-  test('nothing is not stored, and does not delete', async () => {
+  test('null is not stored and deletes nothing', async () => {
     const entity = { partitionKey: 'p', rowKey: 'null' };
     await table.createEntity({ ...entity, x: 1, none: null });
     await table.updateEntity({ ...entity, x: null }, 'Merge');
@@ -156,7 +156,7 @@ describe('entities', () => {
   });
 });
 
-test('a connection string is enough, and localhost is as good as its number', async () => {
+test('a connection string suffices, with localhost or 127.0.0.1', async () => {
   const name = world.name();
   const connection = [world.connectionString, name, options];
   const table = TableClient.fromConnectionString(...connection);

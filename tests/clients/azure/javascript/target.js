@@ -103,7 +103,7 @@ async function paged(items, settings) {
   return pages;
 }
 
-/** Writes what became of a test, for the comparison with Azurite. */
+/** Writes the outcome of a test, for the comparison with Azurite. */
 function record(name, outcome) {
   const file = path.basename(require.main.filename);
   const line = `javascript/${file}::${name}\t${outcome}\n`;

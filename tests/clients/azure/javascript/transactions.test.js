@@ -59,7 +59,7 @@ describe('transactions', () => {
     assert.equal((await rowsOf(table)).length, 100);
   });
 
-  test('an operation that fails undoes the others and is named by its index', async () => {
+  test('a failed operation rolls back the transaction and is reported by its index', async () => {
     const table = await created();
     await table.createEntity(entity('there'));
     const cases = [
@@ -136,7 +136,7 @@ describe('queries', () => {
       [odata`s eq ${"it's"}`, ['1']],
       [odata`b eq ${true}`, ['1']],
       [odata`d lt ${0.6}`, ['1']],
-      // The client writes a large number without the letter that the filter wants.
+      // The client writes a large number without the suffix that the filter requires.
       [`big eq ${2n ** 40n}L`, ['1']],
       [odata`when eq ${new Date('2026-11-21T12:00:00Z')}`, ['2']],
       [odata`not (n eq ${1})`, ['2']],
@@ -150,7 +150,7 @@ describe('queries', () => {
     await rejected(listed(wrong), 400, 'InvalidInput');
   });
 
-  test('a projection has what it names', async () => {
+  test('a projection returns the selected properties', async () => {
     const select = ['n', 'absent'];
     const got = await table.getEntity('a', '1001', { queryOptions: { select } });
     assert.equal(got.n, 1);

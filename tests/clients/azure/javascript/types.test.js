@@ -32,7 +32,7 @@ const EVERY_TYPE = {
 // What annotates a property, from the level on at which it does.
 const ANNOTATED = ['nan', 'below', 'bytes', 'large', 'lowest', 'when', 'exact', 'id'];
 
-/** The client of a table with an entity of every type, which asks for a level of metadata. */
+/** The client of a table with an entity of every type, at a level of metadata. */
 async function filledAt(level) {
   const answers = [];
   const policy = {

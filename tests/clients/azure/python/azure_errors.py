@@ -7,7 +7,7 @@ import pytest
 
 
 def code_of(error):
-    """The code of the service in an error, wherever the library has left it."""
+    """The code of the service in an error, at any of the attributes of the library."""
     found = getattr(error, "error_code", None)
     if found is None:
         # An insert raises what it got, before the library has read it.

@@ -10,7 +10,7 @@ HOP_HEADERS = {"connection", "keep-alive", "proxy-connection", "transfer-encodin
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Forwards to one server whatever host a request names, once it has no failure to give."""
+    """Forwards to one server, for any host of a request, unless it injects a failure."""
 
     daemon_threads = True
 
@@ -23,7 +23,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     @property
     def address(self):
-        """Where it listens, as `host:port`."""
+        """Its address, as `host:port`."""
         return f"127.0.0.1:{self.server_port}"
 
     def fail(self, times, status=503, **headers):

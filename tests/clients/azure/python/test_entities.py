@@ -20,7 +20,7 @@ def same(etag):
     return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
 
 
-async def test_an_insert_answers_with_the_etag_of_the_entity(table):
+async def test_an_insert_returns_the_etag_of_the_entity(table):
     made = await table.create_entity({**KEYS, "x": 1})
     entity = await table.get_entity("p", "r")
     assert entity == {**KEYS, "x": 1}
@@ -63,7 +63,7 @@ async def test_an_upsert_inserts_and_then_merges_or_replaces(table, mode):
 
 
 @pytest.mark.parametrize("mode", [UpdateMode.MERGE, UpdateMode.REPLACE])
-async def test_an_update_holds_to_its_etag(table, mode):
+async def test_an_update_with_a_stale_etag_is_rejected(table, mode):
     made = await table.create_entity({**KEYS, "x": 1})
     changed = await table.update_entity({**KEYS, "x": 2}, mode=mode, **same(made["etag"]))
     with rejected(ResourceModifiedError, 412, "UpdateConditionNotSatisfied"):
@@ -72,21 +72,21 @@ async def test_an_update_holds_to_its_etag(table, mode):
     assert entity["x"] == 2 and entity.metadata["etag"] == changed["etag"]
 
 
-async def test_an_update_of_what_is_not_there_is_not_found_under_a_condition_too(table):
+async def test_a_conditional_update_of_a_missing_entity_is_not_found(table):
     made = await table.create_entity(KEYS)
     await table.delete_entity("p", "r")
     with rejected(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.update_entity(KEYS, **same(made["etag"]))
 
 
-async def test_a_merge_of_nothing_makes_a_new_etag(table):
+async def test_an_empty_merge_returns_a_new_etag(table):
     made = await table.create_entity({**KEYS, "x": 1})
     merged = await table.update_entity(KEYS, mode=UpdateMode.MERGE)
     assert merged["etag"] != made["etag"]
     assert await table.get_entity("p", "r") == {**KEYS, "x": 1}
 
 
-async def test_an_entity_made_again_never_has_an_old_etag(table):
+async def test_a_recreated_entity_has_a_new_etag(table):
     etags = set()
     for _ in range(5):
         etags.add((await table.create_entity(KEYS))["etag"])
@@ -94,7 +94,7 @@ async def test_an_entity_made_again_never_has_an_old_etag(table):
     assert len(etags) == 5
 
 
-async def test_a_delete_holds_to_its_etag(table):
+async def test_a_delete_with_a_stale_etag_is_rejected(table):
     made = await table.create_entity({**KEYS, "x": 1})
     changed = await table.update_entity({**KEYS, "x": 2})
     with rejected(ResourceModifiedError, 412, "UpdateConditionNotSatisfied"):
@@ -104,14 +104,14 @@ async def test_a_delete_holds_to_its_etag(table):
         await table.get_entity("p", "r")
 
 
-async def test_a_delete_of_what_is_not_there_succeeds_for_the_client(table):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+async def test_a_delete_of_a_missing_entity_succeeds(table):
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response)}
     await table.delete_entity("p", "r", **hook)
-    assert [answer.status_code for answer in seen] == [404]
+    assert [answer.status_code for answer in responses] == [404]
 
 
-async def test_an_etag_of_the_wrong_form_is_rejected(table):
+async def test_a_malformed_etag_is_rejected(table):
     await table.create_entity(KEYS)
     with rejected(HttpResponseError, 400, "InvalidInput"):
         await table.update_entity(KEYS, **same("no etag"))

@@ -105,7 +105,7 @@ async def test_messages_are_received_in_the_order_in_which_they_were_sent(queue)
     assert len(set(receipts)) == 40, "each message has a receipt of its own"
 
 
-async def test_a_number_of_messages_has_its_bounds(queue):
+async def test_the_number_of_messages_is_limited(queue):
     for number in range(3):
         await queue.send_message(str(number))
     assert len(await received(queue, max_messages=2)) == 2
@@ -118,7 +118,7 @@ async def test_a_number_of_messages_has_its_bounds(queue):
         await queue.peek_messages(max_messages=33)
 
 
-async def test_a_peek_changes_nothing_and_gives_no_receipt(queue):
+async def test_a_peek_changes_nothing_and_returns_no_receipt(queue):
     for number in range(3):
         await queue.send_message(str(number))
     for _ in range(2):
@@ -128,7 +128,7 @@ async def test_a_peek_changes_nothing_and_gives_no_receipt(queue):
         assert not any(message.pop_receipt for message in peeked)
 
 
-async def test_the_receipt_of_a_send_is_good_at_once(queue):
+async def test_a_send_receipt_is_valid_at_once(queue):
     sent = await queue.send_message("a")
     await queue.delete_message(sent.id, sent.pop_receipt)
     sent = await queue.send_message("b")
@@ -137,7 +137,7 @@ async def test_the_receipt_of_a_send_is_good_at_once(queue):
     assert updated.pop_receipt != sent.pop_receipt
 
 
-async def test_an_update_gives_a_new_receipt_and_the_old_one_is_dead(queue):
+async def test_an_update_returns_a_new_receipt_and_invalidates_the_old(queue):
     await queue.send_message("a")
     got = await queue.receive_message(visibility_timeout=60)
     old = got.pop_receipt
@@ -182,14 +182,14 @@ async def test_a_message_may_have_an_initial_visibility_timeout(queue):
 
 async def test_a_message_expires_after_its_ttl(queue):
     short = await queue.send_message("short", time_to_live=2)
-    forever = await queue.send_message("forever", time_to_live=-1)
+    permanent = await queue.send_message("permanent", time_to_live=-1)
     month = await queue.send_message("month", time_to_live=30 * 24 * 3600)
     assert short.expires_on - short.inserted_on == 2 * SECOND
-    assert forever.expires_on.year == 9999
+    assert permanent.expires_on.year == 9999
     assert month.expires_on - month.inserted_on == datetime.timedelta(days=30)
     await asyncio.sleep(3)
     left = await received(queue, messages_per_page=32)
-    assert [message.content for message in left] == ["forever", "month"]
+    assert [message.content for message in left] == ["permanent", "month"]
     with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(short.id, short.pop_receipt)
 
@@ -205,13 +205,13 @@ async def test_a_message_expires_after_its_ttl(queue):
         ({"time_to_live": 10, "visibility_timeout": 10}, [INVALID]),
     ],
 )
-async def test_a_time_of_a_message_has_its_bounds(queue, options, codes):
+async def test_the_times_of_a_message_are_limited(queue, options, codes):
     with rejected(HttpResponseError, 400, *codes):
         await queue.send_message("x", **options)
 
 
 @pytest.mark.parametrize("timeout", [0, 604801])
-async def test_the_visibility_timeout_has_bounds(queue, timeout):
+async def test_the_visibility_timeout_is_limited(queue, timeout):
     with rejected(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
         await queue.receive_message(visibility_timeout=timeout)
 

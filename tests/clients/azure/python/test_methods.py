@@ -1,4 +1,4 @@
-"""Every method of the clients is called by one of these suites: a client that learns a new one is
+"""Every method of the clients is called by one of these suites: a new method in a client is
 not left half tested."""
 
 import inspect

@@ -67,7 +67,7 @@ async def filled(table):
         ("Timestamp gt datetime'2001-01-01T00:00:00Z'", ["a1", "a2", "b1", "b2", "c"]),
     ],
 )
-async def test_a_filter_finds(filled, text, found):
+async def test_a_filter_selects_entities(filled, text, found):
     rows = await filled.query_entities(text)
     assert [row["PartitionKey"] + row["RowKey"] for row in rows] == found
 
@@ -105,7 +105,7 @@ async def test_a_syntax_error_has_its_position(filled):
     assert "in 'aaa bbb ccc'." in raised.value.message
 
 
-async def test_a_projection_has_what_it_names_and_nothing_else(filled):
+async def test_a_projection_returns_only_the_selected_properties(filled):
     rows = await filled.list_entities(select=["PartitionKey", "s"])
     assert rows[0] == {"PartitionKey": "a", "s": "one"}
     assert rows[0].metadata["etag"]
@@ -113,7 +113,7 @@ async def test_a_projection_has_what_it_names_and_nothing_else(filled):
     assert entity == {"s": "one"}
 
 
-async def test_a_projection_fills_what_is_missing_with_nothing(filled):
+async def test_a_projection_returns_null_for_missing_properties(filled):
     assert await filled.get_entity("a", "1", select=["n", "absent"]) == {"n": 1, "absent": None}
     rows = await filled.list_entities(select="big")
     assert [dict(row) for row in rows][0] == {"big": None}
@@ -121,13 +121,13 @@ async def test_a_projection_fills_what_is_missing_with_nothing(filled):
 
 
 async def test_the_metadata_of_a_projection_names_it(filled, name, target):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.json())}
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response.json())}
     await filled.list_entities(select=["s", "n"], **hook)
-    assert seen[0]["odata.metadata"] == f"{target.table}/$metadata#{name}&$select=s,n"
+    assert responses[0]["odata.metadata"] == f"{target.table}/$metadata#{name}&$select=s,n"
 
 
-async def test_a_projection_keeps_the_type_of_what_it_names(filled):
+async def test_a_projection_keeps_the_types_of_properties(filled):
     assert await filled.get_entity("b", "1", select=["big", "id"]) == {
         "big": EntityProperty(2**40, EdmType.INT64),
         "id": ID,

@@ -81,7 +81,7 @@ async def test_a_list_of_queues_continues_past_deleted_queues(clients, name):
 
 
 @pytest.mark.parametrize("results", [0, 5001])
-async def test_a_page_of_queues_has_its_bounds(clients, results):
+async def test_the_page_size_of_queues_is_limited(clients, results):
     with rejected(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
         await clients.queues().pages("list_queues", results_per_page=results)
 

@@ -1,4 +1,4 @@
-"""What the clients do by themselves when a server is busy, and what a crash leaves behind."""
+"""Retries of the clients while a server is busy, and data after a crash."""
 
 import pathlib
 import re
@@ -82,7 +82,7 @@ async def test_a_client_succeeds_over_quota_by_retrying_after_the_delay(
 ADDRESSES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
 
 
-async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
+async def test_acknowledged_writes_survive_a_crash_of_the_server(flavour, start):
     server = start(**ADDRESSES)
     async with clients_of(flavour, server) as clients:
         string = "UseDevelopmentStorage=true"
@@ -105,7 +105,7 @@ async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
         )
 
 
-def test_the_programs_of_the_readme_run(start, capsys):
+def test_the_readme_programs_run(start, capsys):
     readme = pathlib.Path(__file__).resolve().parents[4] / "README.md"
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
     writes, reads = [block for block in blocks if "UseDevelopmentStorage" in block]

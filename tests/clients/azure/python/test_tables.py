@@ -34,7 +34,7 @@ async def test_create_if_not_exists_takes_a_table_that_exists(clients, table, na
     assert again.table_name == name
 
 
-async def test_deleting_a_table_that_is_not_there_succeeds_for_the_client(clients, name):
+async def test_deleting_a_missing_table_succeeds(clients, name):
     # The library takes the 404 for success, and only the 404.
     await clients.tables().delete_table(name)
     statuses = []
@@ -43,7 +43,7 @@ async def test_deleting_a_table_that_is_not_there_succeeds_for_the_client(client
     assert statuses == [404]
 
 
-async def test_a_table_is_found_by_every_spelling_of_its_name(clients, name):
+async def test_table_names_are_case_insensitive(clients, name):
     created = clients.table(f"Case{name}")
     await created.create_table()
     other = clients.table(f"cASE{name}")
@@ -118,13 +118,13 @@ async def test_a_deleted_name_is_free_at_once_and_the_table_empty(clients, table
     assert await table.list_entities() == []
 
 
-async def test_the_answer_to_a_creation_is_201_with_a_location(clients, name, target):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+async def test_a_creation_is_201_with_a_location(clients, name, target):
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response)}
     await clients.tables().create_table(name, **hook)
-    assert seen[0].status_code == 201
-    assert seen[0].headers["Location"] == f"{target.table}/Tables('{name}')"
-    assert seen[0].headers["x-ms-request-id"]
-    assert seen[0].headers["x-ms-version"] == "2019-02-02"
-    assert seen[0].headers["Cache-Control"] == "no-cache"
-    assert seen[0].headers["X-Content-Type-Options"] == "nosniff"
+    assert responses[0].status_code == 201
+    assert responses[0].headers["Location"] == f"{target.table}/Tables('{name}')"
+    assert responses[0].headers["x-ms-request-id"]
+    assert responses[0].headers["x-ms-version"] == "2019-02-02"
+    assert responses[0].headers["Cache-Control"] == "no-cache"
+    assert responses[0].headers["X-Content-Type-Options"] == "nosniff"

@@ -102,7 +102,7 @@ async fn beside_grpc(ours: &Side, plan: Plan) {
     }
 }
 
-/// What a turn did.
+/// The result of a turn.
 #[derive(Clone, Copy, Default)]
 struct Done {
     /// Calls; entities of a batch.
@@ -131,7 +131,7 @@ async fn turn(side: &Side, operation: Operation, time: Duration) -> Done {
 }
 
 impl Side {
-    /// Runs what callers do, each a task that ends with how many units it did.
+    /// Runs the tasks of callers, each of which returns its number of units.
     async fn measure<C>(&self, callers: impl Iterator<Item = C>) -> Done
     where
         C: Future<Output = u64> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Shared Key: what proves who calls.
+//! Shared Key signatures.
 
 use std::time::SystemTime;
 

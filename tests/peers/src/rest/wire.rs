@@ -1,4 +1,4 @@
-//! A connection of HTTP/1.1: requests out as bytes, answers in, and nothing kept that is not needed.
+//! A connection of HTTP/1.1: requests as bytes, and only the needed part of responses.
 
 use std::net::SocketAddr;
 

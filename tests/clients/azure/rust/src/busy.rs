@@ -69,7 +69,7 @@ fn reject(client: TcpStream) -> io::Result<()> {
 }
 
 fn pass(mut from: TcpStream, mut to: TcpStream) {
-    // Ends with either side, as it likes.
+    // Ends when either side closes.
     let _passed = io::copy(&mut from, &mut to);
     let _ended = to.shutdown(Shutdown::Write);
 }

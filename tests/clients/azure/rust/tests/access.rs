@@ -45,7 +45,7 @@ async fn read(service: &TableServiceClient, table: &str) -> legacy_core::Result<
 }
 
 #[tokio::test]
-async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
+async fn an_account_sas_permits_exactly_its_grant() {
     let name = filled().await;
     let hour = Duration::hours(1);
     let objects = AccountSasResourceType::Object;
@@ -76,7 +76,7 @@ async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_signature_has_its_time_addresses_and_protocol() {
+async fn a_sas_is_limited_by_time_addresses_and_protocol() {
     let name = filled().await;
     let objects = AccountSasResourceType::Object;
     let good = || signature(objects, reads(), Duration::hours(1));

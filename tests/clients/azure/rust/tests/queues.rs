@@ -171,7 +171,7 @@ async fn the_text_of_a_message_survives_a_round_trip() {
 }
 
 #[tokio::test]
-async fn numbers_and_times_have_their_bounds() {
+async fn numbers_and_times_are_limited() {
     let (name, messages) = created().await;
     let out = (400, "OutOfRangeQueryParameterValue".to_owned());
     let options =
@@ -183,9 +183,9 @@ async fn numbers_and_times_have_their_bounds() {
     assert_eq!(error_of(sent), out);
     for number in 0..3 {
         let text = text(&number.to_string()).try_into().unwrap();
-        let forever =
+        let permanent =
             QueueClientSendMessageOptions { message_time_to_live: Some(-1), ..Default::default() };
-        messages.send_message(text, Some(forever)).await.unwrap();
+        messages.send_message(text, Some(permanent)).await.unwrap();
     }
     assert_eq!(received(&messages, 32).await.len(), 3);
     messages.clear(None).await.unwrap();

@@ -38,7 +38,7 @@ fn members(entity: &Value, are_annotations: bool) -> Vec<(&str, &Value)> {
         .collect()
 }
 
-/// What the server answers to a client that asks for `level`: an entity alone, and one of a page.
+/// The responses at `level`: an entity alone, and one of a page.
 async fn answers(level: &str) -> [Value; 2] {
     let part = Level::of(level);
     let table = part.created(&target().table, name()).await;
