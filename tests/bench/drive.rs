@@ -34,7 +34,7 @@ impl Done {
     }
 }
 
-/// Runs `clients` loops of `call` for `time`; `call` gets a new number each time and returns how many operations it did.
+/// Runs `clients` loops of `call` for `time`; `call` gets a new number each time and returns its number of operations.
 pub(crate) async fn drive<F, R>(clients: usize, time: Duration, call: F) -> Done
 where
     F: Fn(u64) -> R + Send + Sync + 'static,
