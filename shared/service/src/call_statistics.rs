@@ -145,7 +145,7 @@ impl StatisticsRecorder {
         }
     }
 
-    /// Requests the statistics from the next process if they are requested gateway. The same header
+    /// Requests the statistics from the next process if they are recorded. The same header
     /// from a client is removed.
     pub(crate) fn forward_request(&self, headers: &mut HeaderMap) {
         headers.remove(REQUEST_HEADER);
