@@ -1,4 +1,4 @@
-//! Opens the store and makes its state visible.
+//! Opens the store and exposes its state as metrics.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     settings::{DurabilitySetting, StorageSettings},
 };
 
-/// Directory of the engine within the data directory, which others will share.
+/// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
 
 /// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
@@ -68,7 +68,7 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
     }
 }
 
-/// Where the engine keeps its files.
+/// The directory of the engine.
 #[must_use]
 pub fn engine_dir(settings: &StorageSettings) -> PathBuf {
     settings.data_dir.join(ENGINE_DIR)
