@@ -12,11 +12,33 @@ use fjall::{AbstractTree as _, SeqNo};
 
 use super::shared::Tree;
 
-/// Size of a file that compaction writes; the database's own.
-const FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// Biggest size of a file that compaction writes; the database's own.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Smallest size of a file that compaction writes.
+const FILE_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
-/// A level below the first that has more is compacted into the next one; the database's own.
-const LEVEL_BYTES_MIN: u64 = 4 * FILE_BYTES;
+/// A file has at most one of so many parts of the reserve, so that a compaction of several files fits into it.
+const FILES_OF_RESERVE: u64 = 8;
+
+/// A level below the first that has more files' worth is compacted into the next one; the database's own.
+const FILES_OF_LEVEL: u64 = 4;
+
+/// While space is short, compactions write files of one of so many parts of the usual size: the next step down then
+/// overlaps little.
+const PIECES_OF_FILE: u64 = 8;
+
+/// Size of the files that compactions write to a store that keeps so many bytes free.
+pub(super) fn file_bytes(reserve_bytes: u64) -> u64 {
+    match reserve_bytes / FILES_OF_RESERVE {
+        0 => FILE_BYTES_MAX,
+        bytes => bytes.clamp(FILE_BYTES_MIN, FILE_BYTES_MAX),
+    }
+}
+
+/// The strategy of the compactions that the database runs on its own.
+pub(super) fn strategy(file_bytes: u64) -> Leveled {
+    Leveled::default().with_table_target_size(file_bytes)
+}
 
 /// A file of a level.
 struct File<'a> {
@@ -57,6 +79,15 @@ impl StoredRows {
 
 /// The most that the next compaction by the database writes before what it read is removed, in bytes.
 pub(super) fn next_output(tree: &Tree) -> u64 {
+    with_levels(tree, |levels| output_of(levels, tree.file_bytes * FILES_OF_LEVEL))
+}
+
+/// The most that the next step of [`push_down`] writes before what it read is removed, in bytes.
+pub(super) fn next_step_output(tree: &Tree) -> u64 {
+    with_levels(tree, step_output_of)
+}
+
+fn with_levels(tree: &Tree, output: impl FnOnce(&[Vec<File<'_>>]) -> u64) -> u64 {
     let version = tree.handle.tree.current_version();
     let levels: Vec<Vec<File<'_>>> = version
         .iter_levels()
@@ -70,25 +101,44 @@ pub(super) fn next_output(tree: &Tree) -> u64 {
             files.collect()
         })
         .collect();
-    output_of(&levels)
+    output(&levels)
 }
 
-fn output_of(levels: &[Vec<File<'_>>]) -> u64 {
+/// Of the first level into the next one that has files, or of a file of a level that is too big into the level below.
+fn output_of(levels: &[Vec<File<'_>>], level_bytes_max: u64) -> u64 {
     let Some((newest, sorted)) = levels.split_first() else { return 0 };
     let first = sorted.iter().find(|level| !level.is_empty()).map_or(&[][..], Vec::as_slice);
+    let is_only = sorted.iter().filter(|level| !level.is_empty()).count() == 1;
+    // The database puts a level above one that is full.
     let into_first = match (first_key(newest), last_key(newest)) {
+        _ if is_only && total(first) > level_bytes_max => total(newest),
         (Some(from), Some(to)) => total(newest).saturating_add(overlap(first, from, to)),
-        _ => 0,
+        // What is written next may overlap all of it.
+        _ => total(first).min(level_bytes_max),
     };
     let pairs = sorted.iter().zip(sorted.iter().skip(1));
-    let into_next =
-        pairs.filter(|(level, _)| total(level) > LEVEL_BYTES_MIN).map(|(level, next)| {
-            let with_next = level
-                .iter()
-                .map(|file| file.bytes.saturating_add(overlap(next, file.first, file.last)));
-            with_next.min().unwrap_or(0)
-        });
+    let into_next = pairs
+        .filter(|(level, _)| total(level) > level_bytes_max)
+        .map(|(level, next)| cheapest(level, next));
     into_next.fold(into_first, u64::max)
+}
+
+/// Of the deepest level that has one below it, file by file; of the first level, into an empty one, where no other is
+/// above the last.
+fn step_output_of(levels: &[Vec<File<'_>>]) -> u64 {
+    let Some((newest, sorted)) = levels.split_first() else { return 0 };
+    let mut pairs = sorted.iter().zip(sorted.iter().skip(1)).rev();
+    match pairs.find(|(level, _)| !level.is_empty()) {
+        Some((level, next)) => cheapest(level, next),
+        None => total(newest),
+    }
+}
+
+/// The fewest bytes that merging a file of a level into the next one writes.
+fn cheapest(level: &[File<'_>], next: &[File<'_>]) -> u64 {
+    let with_next =
+        level.iter().map(|file| file.bytes.saturating_add(overlap(next, file.first, file.last)));
+    with_next.min().unwrap_or(0)
 }
 
 fn total(files: &[File<'_>]) -> u64 {
@@ -112,14 +162,20 @@ fn overlap(level: &[File<'_>], from: &[u8], to: &[u8]) -> u64 {
 
 /// Compacts a whole keyspace into its last level. Flushes and other compactions of it wait meanwhile.
 pub(super) fn compact_whole(tree: &Tree, watermark: SeqNo) -> Result<(), fjall::Error> {
-    tree.handle.tree.major_compact(FILE_BYTES, watermark).map_err(fjall::Error::from)
+    tree.handle.tree.major_compact(tree.file_bytes, watermark).map_err(fjall::Error::from)
 }
 
 /// One step that brings the marks of deletes nearer to what they delete: every level above the last counts as too
-/// big. Returns whether there was something to do.
-pub(super) fn push_down(tree: &Tree, watermark: SeqNo) -> Result<bool, fjall::Error> {
+/// big, the deepest first. Returns whether there was something to do.
+pub(super) fn push_down(
+    tree: &Tree,
+    watermark: SeqNo,
+    is_short: bool,
+) -> Result<bool, fjall::Error> {
     let before = tree.handle.tree.current_version().id();
-    let levels = Leveled::default().with_l0_threshold(1).with_level_ratio_policy(vec![0.0]);
+    let bytes = if is_short { tree.file_bytes / PIECES_OF_FILE } else { tree.file_bytes };
+    // With a threshold of none, a level may have no byte.
+    let levels = strategy(bytes).with_l0_threshold(0).with_level_ratio_policy(vec![0.0]);
     tree.handle.tree.compact(Arc::new(levels), watermark)?;
     Ok(tree.handle.tree.current_version().id() != before)
 }
@@ -146,18 +202,20 @@ mod tests {
     }
 
     fn output(levels: &[Vec<File<'_>>]) -> u64 {
-        output_of(levels) / MIB
+        output_of(levels, 256 * MIB) / MIB
     }
 
     #[test]
     fn a_compaction_of_the_first_level_writes_it_and_what_it_overlaps() {
         let below = || vec![file("a", "c", 64), file("d", "f", 64), file("g", "i", 64)];
 
-        assert_eq!(output(&[vec![], below()]), 0);
+        assert_eq!(output(&[vec![], below()]), 192, "what is written next overlaps it");
         assert_eq!(output(&[vec![file("a", "b", 16)], vec![], vec![]]), 16);
         assert_eq!(output(&[vec![file("x", "z", 16)], vec![], below()]), 16);
         let spread = vec![file("e", "f", 16), file("b", "d", 16)];
         assert_eq!(output(&[spread, vec![], below()]), 2 * 16 + 2 * 64);
+        let full = ('a'..'f').map(|_| file("a", "b", 64)).collect();
+        assert_eq!(output(&[vec![file("a", "b", 16)], vec![], full]), 16, "into a new level");
     }
 
     #[test]
@@ -166,11 +224,32 @@ mod tests {
             let letters = ["a", "b", "c", "d", "e"];
             letters.iter().map(|letter| file(letter, letter, 64)).collect::<Vec<_>>()
         };
-        let next = || vec![file("a", "b", 64), file("c", "c", 32), file("d", "e", 64)];
+        let next = || vec![file("a", "b", 256), file("c", "c", 224), file("d", "e", 256)];
 
-        assert_eq!(output(&[vec![], level(), next()]), 64 + 32);
+        assert_eq!(output(&[vec![], level(), next()]), 64 + 224);
         let small = level().into_iter().take(4).collect();
-        assert_eq!(output(&[vec![], small, next()]), 0, "it is not too big");
+        assert_eq!(output(&[vec![], small, next()]), 4 * 64, "it is not too big");
+    }
+
+    #[test]
+    fn a_step_down_merges_the_cheapest_file_of_the_deepest_level() {
+        let step = |levels: &[Vec<File<'_>>]| step_output_of(levels) / MIB;
+        let last = || vec![file("a", "c", 64), file("d", "f", 64)];
+        let marks = || vec![file("a", "f", 2)];
+
+        assert_eq!(step(&[vec![], vec![], last()]), 0);
+        assert_eq!(step(&[marks(), vec![], last()]), 2, "into an empty level");
+        assert_eq!(step(&[marks(), marks(), last()]), 2 + 2 * 64);
+        let pieces = vec![file("a", "d", 1), file("e", "f", 1)];
+        assert_eq!(step(&[marks(), pieces, last()]), 1 + 64);
+    }
+
+    #[test]
+    fn files_are_an_eighth_of_the_reserve_within_bounds() {
+        assert_eq!(
+            [0, 64, 128, 512, 4096].map(|reserve| file_bytes(reserve * MIB) / MIB),
+            [64, 8, 16, 64, 64]
+        );
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use fjall::{AbstractTree as _, PersistMode};
+use fjall::AbstractTree as _;
 
-use super::committer::HEARTBEAT_KEY;
-use super::reclaim::{SNAPSHOTS_WITHIN, flush};
+use super::reclaim::{SNAPSHOTS_WITHIN, flush_heartbeat};
 use super::shared::{EngineState, Tree};
 use crate::Span;
 
@@ -27,10 +26,7 @@ pub(super) fn discard(
     if tree.handle.tree.get_highest_persisted_seqno() < persisted {
         // A recovery reads the journal from what the files say is persisted. Without a newer file it would bring
         // back rows of those that were removed.
-        let mut batch = shared.database.batch().durability(Some(PersistMode::SyncData));
-        batch.insert(&tree.handle, HEARTBEAT_KEY, [0; 8]);
-        batch.commit()?;
-        flush(tree)?;
+        flush_heartbeat(shared, tree)?;
     }
     shared.release_files(SNAPSHOTS_WITHIN);
     Ok(())

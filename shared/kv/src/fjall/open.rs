@@ -13,7 +13,7 @@ use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, MIN_FREE_BYTES_MIN, OpenError};
 use super::recovery::{self, JournalSet};
 use super::shared::{EngineParts, EngineState, Tree};
-use super::{directory, last_durability, version_floor};
+use super::{compactions, directory, last_durability, version_floor};
 use crate::Keyspaces;
 use crate::service_clock::ServiceClock;
 
@@ -150,12 +150,13 @@ fn open_database(
         let reason = format!("a keyspace is missing: keyspace=`{name}`; restore a backup");
         return Err(OpenError::Damaged { path: options.path.clone(), reason });
     }
+    let file_bytes = compactions::file_bytes(options.min_free_bytes);
     let mut trees = Vec::with_capacity(options.keyspaces.len());
     for keyspace in &options.keyspaces {
-        let create = || create_options(options.memtable_bytes);
+        let create = || create_options(options.memtable_bytes, file_bytes);
         let handle = database.keyspace(keyspace.name, create).map_err(failed)?;
         // What a recovery brought back may be deletes.
-        trees.push(Tree { handle, deletes: 1.into() });
+        trees.push(Tree { handle, deletes: 1.into(), file_bytes });
     }
     Ok((database, trees))
 }
@@ -163,6 +164,9 @@ fn open_database(
 /// Stored when a keyspace is created and ignored from then on. LZ4 below the first two levels,
 /// where most data is: it halves the disk and costs reads from cache nothing. Blocks of 4 KiB and
 /// bloom filters on every level are the defaults: point reads, and inserts that must find nothing.
-fn create_options(memtable_bytes: u64) -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes).manual_journal_persist(true)
+fn create_options(memtable_bytes: u64, file_bytes: u64) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes)
+        .manual_journal_persist(true)
+        .compaction_strategy(Arc::new(compactions::strategy(file_bytes)))
 }

@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fjall::SeqNo;
+use fjall::{AbstractTree as _, PersistMode, SeqNo};
 
+use super::committer::HEARTBEAT_KEY;
 use super::compactions::{self, StoredRows};
 use super::shared::{EngineState, Tree, error_text};
 
@@ -95,7 +96,7 @@ impl Reclaimer {
             return Ok(());
         };
         if tree.deletes.swap(0, Relaxed) > 0 {
-            flush(tree)?;
+            flush_heartbeat(&shared, tree)?;
         }
         let stored = StoredRows::of(tree);
         let is_worth_it = stored.dead_bytes() > if is_short { 0 } else { stored.bytes / DEAD_PART };
@@ -107,7 +108,7 @@ impl Reclaimer {
         if stored.bytes <= spare.min(WHOLE_BYTES_MAX) {
             compactions::compact_whole(tree, watermark)?;
         } else {
-            push_down(&shared, tree, watermark)?;
+            push_down(&shared, tree, watermark, is_short)?;
         }
         *settled = Some(StoredRows::of(tree));
         shared.release_files(SNAPSHOTS_WITHIN);
@@ -116,20 +117,41 @@ impl Reclaimer {
 }
 
 /// Compacts step by step, for as long as there is room for a step.
-fn push_down(shared: &EngineState, tree: &Tree, watermark: SeqNo) -> Result<(), fjall::Error> {
+fn push_down(
+    shared: &EngineState,
+    tree: &Tree,
+    watermark: SeqNo,
+    is_short: bool,
+) -> Result<(), fjall::Error> {
+    if is_short && tree.handle.tree.l0_run_count() > 0 {
+        // A file alone in the first level would be moved down as it is. Two that overlap, which the second with this
+        // row does, are merged into small ones.
+        flush_heartbeat(shared, tree)?;
+    }
     loop {
         let spare = shared.space.spare_bytes(shared.measure_buffered());
-        let fits = compactions::next_output(tree) <= spare;
-        if !fits || shared.stopped().is_some() || !compactions::push_down(tree, watermark)? {
+        let fits = compactions::next_step_output(tree) <= spare;
+        if !fits
+            || shared.stopped().is_some()
+            || !compactions::push_down(tree, watermark, is_short)?
+        {
             return Ok(());
         }
         shared.release_files(SNAPSHOTS_WITHIN);
     }
 }
 
+/// Flushes with a row that nothing reads.
+pub(super) fn flush_heartbeat(shared: &EngineState, tree: &Tree) -> Result<(), fjall::Error> {
+    let mut batch = shared.database.batch().durability(Some(PersistMode::SyncData));
+    batch.insert(&tree.handle, HEARTBEAT_KEY, [0; 8]);
+    batch.commit()?;
+    flush(tree)
+}
+
 /// Writes the memtable of a keyspace to disk and waits for it.
 #[expect(clippy::disallowed_methods, reason = "the threads of an engine are no async workers")]
-pub(super) fn flush(tree: &Tree) -> Result<(), fjall::Error> {
+fn flush(tree: &Tree) -> Result<(), fjall::Error> {
     tree.handle.rotate_memtable()?;
     let started = Instant::now();
     while tree.handle.sealed_memtable_count() > 0 && started.elapsed() < FLUSHES_WITHIN {

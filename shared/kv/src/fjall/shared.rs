@@ -32,6 +32,8 @@ pub(super) struct Tree {
     pub(super) handle: fjall::Keyspace,
     /// Deletes that were written to it and may be in memory still.
     pub(super) deletes: AtomicU64,
+    /// Size of the files that compactions write.
+    pub(super) file_bytes: u64,
 }
 
 pub(super) struct EngineState {
