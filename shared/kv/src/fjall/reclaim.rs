@@ -105,40 +105,42 @@ impl Reclaimer {
         }
         let Some(watermark) = shared.watermark(SNAPSHOTS_WITHIN) else { return Ok(()) };
         let spare = shared.space.spare_bytes(shared.measure_buffered());
-        if stored.bytes <= spare.min(WHOLE_BYTES_MAX) {
+        let is_done = if stored.bytes <= spare.min(WHOLE_BYTES_MAX) {
             compactions::compact_whole(tree, watermark)?;
+            true
         } else {
-            push_down(&shared, tree, watermark, is_short)?;
+            push_down(&shared, tree, watermark, is_short)?
+        };
+        if is_done {
+            *settled = Some(StoredRows::of(tree));
         }
-        *settled = Some(StoredRows::of(tree));
         shared.release_files(SNAPSHOTS_WITHIN);
         Ok(())
     }
 }
 
-/// Compacts step by step, for as long as there is room for a step.
+/// Compacts step by step, for as long as there is room for a step. Returns whether nothing is left to do; a compaction
+/// of the database that is under way may hide what is.
 fn push_down(
     shared: &EngineState,
     tree: &Tree,
     watermark: SeqNo,
     is_short: bool,
-) -> Result<(), fjall::Error> {
+) -> Result<bool, fjall::Error> {
     if is_short && tree.handle.tree.l0_run_count() > 0 {
         // A file alone in the first level would be moved down as it is. Two that overlap, which the second with this
         // row does, are merged into small ones.
         flush_heartbeat(shared, tree)?;
     }
-    loop {
-        let spare = shared.space.spare_bytes(shared.measure_buffered());
-        let fits = compactions::next_step_output(tree) <= spare;
-        if !fits
-            || shared.stopped().is_some()
-            || !compactions::push_down(tree, watermark, is_short)?
-        {
-            return Ok(());
+    while compactions::next_step_output(tree) <= shared.space.spare_bytes(shared.measure_buffered())
+        && shared.stopped().is_none()
+    {
+        if !compactions::push_down(tree, watermark, is_short)? {
+            return Ok(shared.database.active_compactions() == 0);
         }
         shared.release_files(SNAPSHOTS_WITHIN);
     }
+    Ok(false)
 }
 
 /// Flushes with a row that nothing reads.
