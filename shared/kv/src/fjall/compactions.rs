@@ -27,6 +27,11 @@ const FILES_OF_LEVEL: u64 = 4;
 /// overlaps little.
 const PIECES_OF_FILE: u64 = 8;
 
+/// And of so many parts of the first level, where it is split.
+const PIECES_OF_FIRST: u64 = 64;
+/// Smallest of these files.
+const PIECE_BYTES_MIN: u64 = 16 * 1024;
+
 /// Size of the files that compactions write to a store that keeps so many bytes free.
 pub(super) fn file_bytes(reserve_bytes: u64) -> u64 {
     match reserve_bytes / FILES_OF_RESERVE {
@@ -134,6 +139,17 @@ fn step_output_of(levels: &[Vec<File<'_>>]) -> u64 {
     }
 }
 
+/// Size of the files that the next step writes while space is short: where the first level is to be split, so small that
+/// each file overlaps little of the level below.
+fn piece_bytes(levels: &[Vec<File<'_>>], most: u64) -> u64 {
+    match levels.split_first() {
+        Some((newest, [above @ .., _])) if above.iter().all(Vec::is_empty) => {
+            (total(newest) / PIECES_OF_FIRST).clamp(PIECE_BYTES_MIN.min(most), most)
+        }
+        _ => most,
+    }
+}
+
 /// The fewest bytes that merging a file of a level into the next one writes.
 fn cheapest(level: &[File<'_>], next: &[File<'_>]) -> u64 {
     let with_next =
@@ -173,11 +189,27 @@ pub(super) fn push_down(
     is_short: bool,
 ) -> Result<bool, fjall::Error> {
     let before = tree.handle.tree.current_version().id();
-    let bytes = if is_short { tree.file_bytes / PIECES_OF_FILE } else { tree.file_bytes };
+    let bytes = match is_short {
+        true => with_levels(tree, |levels| piece_bytes(levels, tree.file_bytes / PIECES_OF_FILE)),
+        false => tree.file_bytes,
+    };
     // With a threshold of none, a level may have no byte.
     let levels = strategy(bytes).with_l0_threshold(0).with_level_ratio_policy(vec![0.0]);
     tree.handle.tree.compact(Arc::new(levels), watermark)?;
     Ok(tree.handle.tree.current_version().id() != before)
+}
+
+/// Bytes of keys and values that are not deleted, uncompressed; some number above `most` if they are more.
+pub(super) fn live_bytes(tree: &Tree, most: u64) -> Result<u64, fjall::Error> {
+    let mut live = 0_u64;
+    for row in tree.handle.iter() {
+        let (key, value) = row.into_inner()?;
+        live = live.saturating_add(u64::try_from(key.len() + value.len()).unwrap_or(u64::MAX));
+        if live > most {
+            break;
+        }
+    }
+    Ok(live)
 }
 
 /// Whether there are files or memtables that were replaced, and kept for snapshots.
@@ -242,6 +274,17 @@ mod tests {
         assert_eq!(step(&[marks(), marks(), last()]), 2 + 2 * 64);
         let pieces = vec![file("a", "d", 1), file("e", "f", 1)];
         assert_eq!(step(&[marks(), pieces, last()]), 1 + 64);
+    }
+
+    #[test]
+    fn the_first_level_is_split_into_pieces_by_its_size() {
+        let piece = |levels: &[Vec<File<'_>>]| piece_bytes(levels, MIB);
+        let last = || vec![file("a", "f", 64)];
+
+        assert_eq!(piece(&[vec![file("a", "f", 16)], vec![], last()]), MIB / 4);
+        assert_eq!(piece(&[vec![file("a", "f", 640)], vec![], last()]), MIB);
+        assert_eq!(piece(&[vec![], vec![], last()]), 16 * 1024);
+        assert_eq!(piece(&[vec![], last(), last()]), MIB, "no level is split");
     }
 
     #[test]

@@ -81,15 +81,19 @@ impl SpaceGuard {
         self.is_short.load(Relaxed)
     }
 
-    /// What a compaction may write now and leave for deletes what is theirs, with so many bytes in memtables.
-    pub(super) fn spare_bytes(&self, buffered_bytes: u64) -> u64 {
-        self.unwritten(buffered_bytes).saturating_sub(KEPT_FROM_DELETES)
+    /// What a compaction may write and leave for deletes what is theirs, with so many bytes free now and in memtables.
+    pub(super) fn spare_bytes(&self, free_bytes: u64, buffered_bytes: u64) -> u64 {
+        self.once_written(free_bytes, buffered_bytes).saturating_sub(KEPT_FROM_DELETES)
     }
 
     /// Free bytes once journal and memtables are written.
     fn unwritten(&self, buffered_bytes: u64) -> u64 {
+        self.once_written(self.free_bytes(), buffered_bytes)
+    }
+
+    fn once_written(&self, free_bytes: u64, buffered_bytes: u64) -> u64 {
         let admitted = self.admitted_bytes.load(Relaxed);
-        self.free_bytes().saturating_sub(admitted.saturating_add(buffered_bytes))
+        free_bytes.saturating_sub(admitted.saturating_add(buffered_bytes))
     }
 
     /// Free bytes once a compaction also ran.

@@ -89,7 +89,7 @@ impl FjallEngine {
         let shared = Arc::new(open::open(&options)?);
         let mut housekeeper = Housekeeper {
             shared: Arc::clone(&shared),
-            probe: options.space_probe,
+            probe: Arc::clone(&options.space_probe),
             tick: options.tick,
             is_blind: false,
         };
@@ -109,7 +109,7 @@ impl FjallEngine {
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(io_failed)
         };
-        let reclaimer = Reclaimer::new(Arc::clone(&shared), options.tick);
+        let reclaimer = Reclaimer::new(Arc::clone(&shared), options.space_probe, options.tick);
         let committer = Committer::new(shared);
         let commits = spawn("kv-commit", Box::new(move || committer.run(queue)))?;
         engine.threads.push(commits);

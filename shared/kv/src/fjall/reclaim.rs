@@ -13,6 +13,7 @@ use fjall::{AbstractTree as _, PersistMode, SeqNo};
 
 use super::committer::HEARTBEAT_KEY;
 use super::compactions::{self, StoredRows};
+use super::options::SpaceProbe;
 use super::shared::{EngineState, Tree, error_text};
 
 /// The engine is idle after so long with few writes.
@@ -28,9 +29,12 @@ const FLUSHES_WITHIN: Duration = Duration::from_secs(10);
 const FLUSH_POLL: Duration = Duration::from_millis(5);
 /// Up to this size a keyspace is compacted as a whole, which holds up its flushes for about two seconds.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Up to this size a keyspace is read to find out how much of it is live, which takes a few seconds.
+const SCANNED_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 pub(super) struct Reclaimer {
     shared: Arc<EngineState>,
+    probe: SpaceProbe,
     tick: Duration,
     /// Bytes that were committed when they last were many, and when that was.
     busy: (u64, Instant),
@@ -39,9 +43,9 @@ pub(super) struct Reclaimer {
 }
 
 impl Reclaimer {
-    pub(super) fn new(shared: Arc<EngineState>, tick: Duration) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>, probe: SpaceProbe, tick: Duration) -> Self {
         let settled = shared.trees.iter().map(|_| None).collect();
-        Self { shared, tick, busy: (0, Instant::now()), settled }
+        Self { shared, probe, tick, busy: (0, Instant::now()), settled }
     }
 
     /// Runs until the sender of `stop` was dropped.
@@ -104,14 +108,8 @@ impl Reclaimer {
             return Ok(());
         }
         let Some(watermark) = shared.watermark(SNAPSHOTS_WITHIN) else { return Ok(()) };
-        let spare = shared.space.spare_bytes(shared.measure_buffered());
-        let is_done = if stored.bytes <= spare.min(WHOLE_BYTES_MAX) {
-            compactions::compact_whole(tree, watermark)?;
-            true
-        } else {
-            push_down(&shared, tree, watermark, is_short)?
-        };
-        if is_done {
+        let run = Run { shared: &shared, probe: &self.probe, tree, watermark, is_short };
+        if run.compact(&stored)? {
             *settled = Some(StoredRows::of(tree));
         }
         shared.release_files(SNAPSHOTS_WITHIN);
@@ -119,28 +117,54 @@ impl Reclaimer {
     }
 }
 
-/// Compacts step by step, for as long as there is room for a step. Returns whether nothing is left to do; a compaction
-/// of the database that is under way may hide what is.
-fn push_down(
-    shared: &EngineState,
-    tree: &Tree,
+/// Compactions of a keyspace.
+struct Run<'a> {
+    shared: &'a EngineState,
+    probe: &'a SpaceProbe,
+    tree: &'a Tree,
     watermark: SeqNo,
     is_short: bool,
-) -> Result<bool, fjall::Error> {
-    if is_short && tree.handle.tree.l0_run_count() > 0 {
-        // A file alone in the first level would be moved down as it is. Two that overlap, which the second with this
-        // row does, are merged into small ones.
-        flush_heartbeat(shared, tree)?;
-    }
-    while compactions::next_step_output(tree) <= shared.space.spare_bytes(shared.measure_buffered())
-        && shared.stopped().is_none()
-    {
-        if !compactions::push_down(tree, watermark, is_short)? {
-            return Ok(shared.database.active_compactions() == 0);
+}
+
+impl Run<'_> {
+    /// Compacts what there is room for. Returns whether nothing is left to do.
+    fn compact(&self, stored: &StoredRows) -> Result<bool, fjall::Error> {
+        let room = self.spare_bytes().min(WHOLE_BYTES_MAX);
+        let fits = stored.bytes <= room
+            || self.is_short
+                && stored.bytes <= SCANNED_BYTES_MAX
+                && compactions::live_bytes(self.tree, room)? <= room;
+        if fits {
+            compactions::compact_whole(self.tree, self.watermark)?;
+            return Ok(true);
         }
-        shared.release_files(SNAPSHOTS_WITHIN);
+        self.push_down()
     }
-    Ok(false)
+
+    /// Compacts step by step, for as long as there is room for a step. Returns whether nothing is left to do; a
+    /// compaction of the database that is under way may hide what is.
+    fn push_down(&self) -> Result<bool, fjall::Error> {
+        if self.is_short && self.tree.handle.tree.l0_run_count() > 0 {
+            // A file alone in the first level would be moved down as it is. Two that overlap, which the second with
+            // this row does, are merged into small ones.
+            flush_heartbeat(self.shared, self.tree)?;
+        }
+        while compactions::next_step_output(self.tree) <= self.spare_bytes()
+            && self.shared.stopped().is_none()
+        {
+            if !compactions::push_down(self.tree, self.watermark, self.is_short)? {
+                return Ok(self.shared.database.active_compactions() == 0);
+            }
+            self.shared.release_files(SNAPSHOTS_WITHIN);
+        }
+        Ok(false)
+    }
+
+    /// What a compaction may write now; nothing, where free space cannot be measured.
+    fn spare_bytes(&self) -> u64 {
+        let free_bytes = (self.probe)(&self.shared.path).unwrap_or(0);
+        self.shared.space.spare_bytes(free_bytes, self.shared.measure_buffered())
+    }
 }
 
 /// Flushes with a row that nothing reads.

@@ -222,7 +222,7 @@ async fn half_of_the_rows_deleted_frees_about_half_of_a_short_disk() {
     let (end, error) = fill_up(&engine, 0).await;
     assert!(matches!(error, CommitError::Full { .. }), "{error}");
     let free_bytes = disk.free_bytes();
-    let is_kept = |number: &u32| number % 2 == 0;
+    let is_kept = |number: &u32| number.is_multiple_of(2);
     let name = |number: u32| row(if number.is_multiple_of(16) { "kept" } else { "big" }, number);
 
     let removed = (0..end).filter(|number| !is_kept(number)).map(|number| name(number).0);
