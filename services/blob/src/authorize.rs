@@ -118,12 +118,6 @@ impl BlobAccess {
         Ok(Self { caller, need })
     }
 
-    /// The access of an owner.
-    #[cfg(test)]
-    pub(crate) fn owner(account: AccountName) -> Self {
-        Self { caller: Arc::new(Caller::owner(account)), need: BlobNeed::Read }
-    }
-
     /// The account that the call works in.
     pub(crate) fn account(&self) -> &AccountName {
         &self.caller.account

@@ -67,8 +67,8 @@ impl BlobFixture {
 
     /// A blob of a new container.
     pub(crate) async fn key(&self, name: &str) -> BlobKey {
-        let name = uuid::Uuid::new_v4().simple().to_string();
-        let container = self.container(&name).await.id;
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let container = self.container(&unique).await.id;
         BlobKey { container, name: BlobName::stored(name.to_owned()) }
     }
 
@@ -173,5 +173,5 @@ pub(crate) fn container_name(name: &str) -> ContainerName {
 
 /// Bytes that differ from place to place.
 pub(crate) fn sample(length: usize) -> Bytes {
-    (0..length).map(|at| (at / 4096 + at * 31) as u8).collect::<Vec<_>>().into()
+    (0..length).map(|at| (at / 4096 + at * 31).to_le_bytes()[0]).collect::<Vec<_>>().into()
 }

@@ -19,9 +19,10 @@ use crate::{
 /// Most memory of all uploads together, in KiB.
 const MEMORY_KIB: usize = 128 * 1024;
 /// Memory of an upload of small content, in KiB.
-const SMALL_KIB: u32 = (INLINE_BYTES_MAX / 1024) as u32;
+const SMALL_KIB: usize = INLINE_BYTES_MAX / 1024;
 /// Memory of any other upload, in KiB.
-const LARGE_KIB: u32 = (EXTENT_BYTES / 1024) as u32;
+const LARGE_KIB: usize = 4 * 1024;
+const _: () = assert!(LARGE_KIB as u64 * 1024 == EXTENT_BYTES, "an upload holds one extent");
 /// Longest wait for memory, before the client is asked to repeat the call.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -36,7 +37,8 @@ impl Default for UploadMemory {
 }
 
 impl UploadMemory {
-    async fn reserve(&self, kib: u32) -> Result<OwnedSemaphorePermit, BlobError> {
+    async fn reserve(&self, kib: usize) -> Result<OwnedSemaphorePermit, BlobError> {
+        let kib = u32::try_from(kib).map_err(|_| BlobError::Busy)?;
         let permits = Arc::clone(&self.0).acquire_many_owned(kib);
         let reserved =
             tokio::time::timeout(WAIT_MAX, permits).await.map_err(|_| BlobError::Busy)?;
@@ -112,7 +114,7 @@ impl Upload {
             && self.buffered + more <= INLINE_BYTES_MAX as u64;
         let kib = if is_small { SMALL_KIB } else { LARGE_KIB };
         let held = self.memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let missing = kib.saturating_sub(u32::try_from(held).unwrap_or(u32::MAX));
+        let missing = kib.saturating_sub(held);
         if missing > 0 {
             let permit = self.blobs.memory.reserve(missing).await?;
             match &mut self.memory {

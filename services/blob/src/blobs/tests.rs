@@ -95,7 +95,7 @@ async fn a_read_of_an_overwritten_blob_goes_on_or_fails_but_never_mixes() {
 
     fixture.sweep().await;
     assert_eq!(drain(&fixture, first).await.expect("within the grace period"), data);
-    fixture.advance(crate::sweep::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.advance(crate::sweep::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     let late = drain(&fixture, second).await;
     assert!(matches!(late, Err(BlobError::Condition(ConditionError::NotMet))));
@@ -149,17 +149,17 @@ async fn properties_and_metadata_are_replaced_separately_and_content_remains() {
     let fixture = BlobFixture::new();
     let key = fixture.key("a").await;
     let put = fixture.put(&key, "abc").await;
-    let metadata = Some(vec![("a".to_owned(), "b".to_owned())]);
+    let metadata = vec![("a".to_owned(), "b".to_owned())];
     let properties =
         Some(ContentProperties { language: "en".to_owned(), ..ContentProperties::default() });
     let update = |change| fixture.blobs.change(key.clone(), change, (Conditions::default(), None));
 
-    let first = BlobChange::Update { properties: None, metadata: metadata.clone() };
+    let first = BlobChange::Update { properties: None, metadata: Some(metadata.clone()) };
     let first = update(first).await.expect("changed").record;
     let second = BlobChange::Update { properties: properties.clone(), metadata: None };
     let second = update(second).await.expect("changed").record;
 
-    assert_eq!((first.metadata.clone(), first.properties), (metadata.unwrap(), put.properties));
+    assert_eq!((first.metadata.clone(), first.properties), (metadata, put.properties));
     assert_eq!((second.metadata, Some(second.properties)), (first.metadata, properties));
     assert!(put.etag != first.etag && first.etag != second.etag);
     assert_eq!(fixture.read(&key).await.expect("read"), "abc");

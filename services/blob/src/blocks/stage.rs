@@ -101,11 +101,11 @@ struct StageRows {
     block: Option<ReadId>,
 }
 
+/// The record, the staged blocks as a whole, and the block with the id.
+type CurrentRows = (Option<BlobRecord>, Option<Staging>, Option<Part>);
+
 impl StageRows {
-    fn get(
-        self,
-        reads: &Reads<'_>,
-    ) -> Result<(Option<BlobRecord>, Option<Staging>, Option<Part>), BlobError> {
+    fn get(self, reads: &Reads<'_>) -> Result<CurrentRows, BlobError> {
         let record = decode_record(reads.get(self.record))?;
         let staging = reads.get(self.staging).map(|value| Staging::decode(value)).transpose()?;
         let block = self.block.and_then(|block| reads.get(block));

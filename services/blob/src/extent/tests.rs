@@ -6,7 +6,7 @@ const ID: ExtentId = ExtentId { content: ContentId(7), index: 3 };
 
 /// Bytes that differ from frame to frame.
 fn sample(length: usize) -> Bytes {
-    (0..length).map(|at| (at / 1000 + at * 7) as u8).collect::<Vec<_>>().into()
+    (0..length).map(|at| (at / 1000 + at * 7).to_le_bytes()[0]).collect::<Vec<_>>().into()
 }
 
 fn object(data: &Bytes) -> (Extent, Bytes) {

@@ -37,9 +37,9 @@ fn blob(lease: Lease, content: Content) -> BlobRecord {
     }
 }
 
-fn survives<T: Stored + PartialEq + std::fmt::Debug>(record: T) {
+fn survives<T: Stored + PartialEq + std::fmt::Debug>(record: &T) {
     let encoded = record.encode();
-    assert_eq!(T::decode(&encoded).expect("readable"), record);
+    assert_eq!(T::decode(&encoded).expect("readable"), *record);
 
     let mut later = encoded.to_vec();
     later[0] = FORMAT + 1;
@@ -57,9 +57,9 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
     ];
     for lease in leases() {
         for content in contents {
-            survives(blob(lease, content));
+            survives(&blob(lease, content));
         }
-        survives(ContainerRecord {
+        survives(&ContainerRecord {
             id: ContainerId(1),
             etag: ETag(ticks(2)),
             created_at: ticks(1),
@@ -68,15 +68,15 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
             lease,
         });
     }
-    survives(part(3));
-    survives(vec![
+    survives(&part(3));
+    survives(&vec![
         StoredBlock { id: "a".into(), part: part(1) },
         StoredBlock { id: "b".into(), part: part(2) },
     ]);
-    survives(Staging { generation: 1, changed_at: ticks(2), id_bytes: 3, count: 4, size: 5 });
+    survives(&Staging { generation: 1, changed_at: ticks(2), id_bytes: 3, count: 4, size: 5 });
     let staging = Some(RetiredStaging { generation: 6, with_contents: true });
-    survives(Retired { parts: vec![part(1), part(2)], list: Some(5), staging });
-    survives(Retired { parts: vec![part(1)], ..Retired::default() });
+    survives(&Retired { parts: vec![part(1), part(2)], list: Some(5), staging });
+    survives(&Retired { parts: vec![part(1)], ..Retired::default() });
 }
 
 #[test]

@@ -45,7 +45,7 @@ proptest! {
         let parts = (1..).zip(&sizes).map(|(id, size)| Part { content: ContentId(id), size: *size });
         let parts: Vec<_> = parts.collect();
         let size: u64 = sizes.iter().sum();
-        let (one, other) = (ends.0.index(size as usize), ends.1.index(size as usize));
+        let (one, other) = (ends.0.index(to_usize(size)), ends.1.index(to_usize(size)));
         let range = one.min(other) as u64..one.max(other) as u64 + 1;
 
         let mut next = range.start;
