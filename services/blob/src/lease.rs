@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// A lease as it is stored; its state follows from the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Lease {
+pub(crate) enum ResourceLease {
     /// There is none.
     #[default]
     Absent,
@@ -127,7 +127,7 @@ pub(crate) enum LeaseError {
     Lost,
 }
 
-impl Lease {
+impl ResourceLease {
     /// The state.
     pub(crate) fn state(&self, now: Ticks) -> LeaseState {
         match self {
@@ -265,7 +265,7 @@ impl Lease {
 }
 
 /// A lease that is held from now on.
-fn hold(id: Uuid, duration: Option<Duration>, now: Ticks) -> (Lease, LeaseResult) {
+fn hold(id: Uuid, duration: Option<Duration>, now: Ticks) -> (ResourceLease, LeaseResult) {
     let term = duration.map(|duration| LeaseTerm { duration, until: now.after(duration) });
-    (Lease::Held { id, term }, LeaseResult::Held(id))
+    (ResourceLease::Held { id, term }, LeaseResult::Held(id))
 }

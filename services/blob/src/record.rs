@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
 
-use crate::{etag::ETag, lease::Lease};
+use crate::{etag::ETag, lease::ResourceLease};
 
 /// The number of a container in every key of its blobs. Never used twice, so a deleted container and its successor
 /// have no key in common.
@@ -31,7 +31,7 @@ pub(crate) struct ContainerRecord {
     /// Its access policies, encoded; empty where there are none.
     pub(crate) policies: Bytes,
     /// Its lease.
-    pub(crate) lease: Lease,
+    pub(crate) lease: ResourceLease,
 }
 
 /// A blob with committed content.
@@ -46,7 +46,7 @@ pub(crate) struct BlobRecord {
     /// The metadata.
     pub(crate) metadata: Metadata,
     /// Its lease.
-    pub(crate) lease: Lease,
+    pub(crate) lease: ResourceLease,
     /// Where its bytes are.
     pub(crate) content: Content,
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     error::BlobError,
     etag::ETag,
-    lease::{Lease, LeaseTerm},
+    lease::{LeaseTerm, ResourceLease},
     record::{
         BlobRecord, ContainerId, ContainerRecord, Content, ContentId, ContentProperties, Metadata,
         Part, Retired, RetiredStaging, Staging, StoredBlock,
@@ -331,17 +331,17 @@ fn metadata_of(forms: Vec<MetadataForm>) -> Metadata {
     forms.into_iter().map(|form| (form.name, form.value)).collect()
 }
 
-fn lease_form(lease: &Lease) -> Option<LeaseForm> {
+fn lease_form(lease: &ResourceLease) -> Option<LeaseForm> {
     let id = |id: &Uuid| Bytes::copy_from_slice(id.as_bytes());
     match lease {
-        Lease::Absent => None,
-        Lease::Held { id: held, term } => Some(LeaseForm {
+        ResourceLease::Absent => None,
+        ResourceLease::Held { id: held, term } => Some(LeaseForm {
             id: id(held),
             is_breaking: false,
             until: term.map(|term| term.until.get()),
             duration_seconds: term.map_or(0, |term| term.duration.as_secs()),
         }),
-        Lease::Breaking { id: held, until } => Some(LeaseForm {
+        ResourceLease::Breaking { id: held, until } => Some(LeaseForm {
             id: id(held),
             is_breaking: true,
             until: Some(until.get()),
@@ -350,8 +350,8 @@ fn lease_form(lease: &Lease) -> Option<LeaseForm> {
     }
 }
 
-fn lease_of(form: Option<LeaseForm>) -> Option<Lease> {
-    let Some(form) = form else { return Some(Lease::Absent) };
+fn lease_of(form: Option<LeaseForm>) -> Option<ResourceLease> {
+    let Some(form) = form else { return Some(ResourceLease::Absent) };
     let id = Uuid::from_slice(&form.id).ok()?;
     let until = match form.until {
         Some(until) => Some(Ticks::new(until)?),
@@ -360,9 +360,9 @@ fn lease_of(form: Option<LeaseForm>) -> Option<Lease> {
     let duration = Duration::from_secs(form.duration_seconds);
     match (form.is_breaking, until) {
         (false, until) => {
-            Some(Lease::Held { id, term: until.map(|until| LeaseTerm { duration, until }) })
+            Some(ResourceLease::Held { id, term: until.map(|until| LeaseTerm { duration, until }) })
         }
-        (true, Some(until)) => Some(Lease::Breaking { id, until }),
+        (true, Some(until)) => Some(ResourceLease::Breaking { id, until }),
         (true, None) => None,
     }
 }

@@ -5,7 +5,7 @@ use trestle_service::fault::{Fault, Reason, quoted};
 
 use super::{
     BlobApi,
-    parse::{self, Parser},
+    parse::{self, RequestParser},
     render,
 };
 use crate::{
@@ -40,7 +40,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlobRequest,
     ) -> Result<proto::GetBlobResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;
@@ -57,7 +57,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::UpdateBlobRequest,
     ) -> Result<proto::UpdateBlobResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let new_properties = parser.properties(request.properties);
@@ -90,7 +90,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::DeleteBlobRequest,
     ) -> Result<proto::DeleteBlobResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let key = self.key(access, &parser.finish(names)?).await?;
@@ -120,7 +120,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::LeaseBlobRequest,
     ) -> Result<proto::LeaseBlobResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let action = parser.lease_action(request.action.map(Into::into), (self.random)());
@@ -137,7 +137,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::CommitBlocksRequest,
     ) -> Result<proto::CommitBlocksResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let blocks = parser.blocks(request.blocks);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
@@ -155,7 +155,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlockListRequest,
     ) -> Result<proto::GetBlockListResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
         let names = parser.finish(names)?;

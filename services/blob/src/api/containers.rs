@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     BlobApi,
-    parse::{self, Parser},
+    parse::{self, RequestParser},
     render,
 };
 use crate::{
@@ -37,7 +37,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetContainerRequest,
     ) -> Result<proto::GetContainerResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
         let name = parser.finish(name)?;
@@ -52,7 +52,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::UpdateContainerRequest,
     ) -> Result<proto::UpdateContainerResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let metadata = parser.metadata(request.metadata, "metadata");
         let required = parser.container_conditions(request.conditions);
@@ -66,7 +66,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::DeleteContainerRequest,
     ) -> Result<proto::DeleteContainerResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
         self.change(access, parser.finish(name)?, ContainerChange::Delete, required).await?;
@@ -92,7 +92,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetContainerAccessPoliciesRequest,
     ) -> Result<proto::GetContainerAccessPoliciesResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let name = parser.finish(name)?;
         let record = self.containers.open(access, &name, None).await?;
@@ -106,7 +106,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SetContainerAccessPoliciesRequest,
     ) -> Result<proto::SetContainerAccessPoliciesResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
         let name = parser.finish(name)?;
@@ -121,7 +121,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::LeaseContainerRequest,
     ) -> Result<proto::LeaseContainerResponse, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
         let action = parser.lease_action(request.action.map(Into::into), (self.random)());

@@ -6,7 +6,7 @@ use tonic::Status;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{call_statistics::StatisticsRecorder, fault::Fault};
 
-use super::{BlobApi, ReadResponses, failed, parse::Parser};
+use super::{BlobApi, ReadResponses, failed, parse::RequestParser};
 use crate::{authorize::BlobAccess, conditions::Freshness, error::BlobError};
 
 impl BlobApi {
@@ -16,7 +16,7 @@ impl BlobApi {
         request: proto::ReadBlobRequest,
         recorder: StatisticsRecorder,
     ) -> Result<ReadResponses, Fault> {
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let range = parser.range(request.range);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     blobs::ListedItem,
-    lease::{Lease, LeaseResult, LeaseState},
+    lease::{LeaseResult, LeaseState, ResourceLease},
     record::{BlobRecord, ContainerRecord, ContentProperties, StoredBlock},
 };
 
@@ -59,7 +59,7 @@ fn properties(properties: ContentProperties) -> proto::HttpProperties {
     }
 }
 
-fn lease(lease: &Lease, now: Ticks) -> proto::Lease {
+fn lease(lease: &ResourceLease, now: Ticks) -> proto::Lease {
     let state = match lease.state(now) {
         LeaseState::Available => proto::LeaseState::Available,
         LeaseState::Leased => proto::LeaseState::Leased,

@@ -13,7 +13,7 @@ use trestle_service::{
 
 use super::{
     BlobApi, failed,
-    parse::{Parser, check_digests},
+    parse::{RequestParser, check_digests},
 };
 use crate::{
     authorize::BlobAccess,
@@ -53,7 +53,7 @@ impl BlobApi {
     ) -> Result<proto::WriteBlobResponse, Status> {
         let (spec, first) = first::<_, proto::WriteBlobSpec>(&mut messages).await?;
         recorder.record(|statistics| statistics.set_container(&spec.container));
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let mut properties = parser.properties(spec.properties);
@@ -84,7 +84,7 @@ impl BlobApi {
     ) -> Result<proto::StageBlockResponse, Status> {
         let (spec, first) = first::<_, proto::StageBlockSpec>(&mut messages).await?;
         recorder.record(|statistics| statistics.set_container(&spec.container));
-        let mut parser = Parser::default();
+        let mut parser = RequestParser::default();
         let names = parser.names(spec.container, spec.blob);
         let lease_id = parser.lease_id(&spec.lease_id, "spec.lease_id");
         parser.block_id(&spec.block_id);
@@ -156,7 +156,7 @@ async fn receive<M: Into<UploadMessage<T>>, T>(
             return Err(invalid("spec", "must be in the first message only"));
         }
     };
-    let mut parser = Parser::default();
+    let mut parser = RequestParser::default();
     let md5 = parser.md5(&finish.md5, "finish.md5");
     parser.finish(Some(())).map_err(failed)?;
     let uploaded = upload.finish().await.map_err(failed)?;

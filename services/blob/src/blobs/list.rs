@@ -4,7 +4,7 @@ mod cursor;
 
 use trestle_service::page;
 
-use self::cursor::Cursor;
+use self::cursor::NameCursor;
 use super::Blobs;
 use crate::{
     containers::position,
@@ -67,7 +67,7 @@ impl Blobs {
             token => position(token, identity)?,
         };
         let snapshot = self.engine.snapshot().await?;
-        let cursor = |row| Cursor::new(&*snapshot, row, container, (prefix, &start));
+        let cursor = |row| NameCursor::new(&*snapshot, row, container, (prefix, &start));
         let mut records = cursor(BlobRow::Record);
         let mut stagings = request.with_uncommitted.then(|| cursor(BlobRow::Staging));
         let mut page = BlobPage { items: Vec::new(), next_page_token: None };

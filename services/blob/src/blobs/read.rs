@@ -45,11 +45,11 @@ pub(crate) struct OpenedBlob {
     /// The bytes that are read.
     pub(crate) range: Range<u64>,
     key: BlobKey,
-    source: Source,
+    source: ContentSource,
 }
 
 /// Where the bytes come from.
-enum Source {
+enum ContentSource {
     Row(Bytes),
     Objects(Vec<Part>),
 }
@@ -98,14 +98,14 @@ impl Blobs {
         let source = match record.content {
             Content::Inline { size } => {
                 let row = snapshot.get(&blob.row(BlobRow::Inline, &[])).await?;
-                Source::Row(inline(row.as_ref(), size)?)
+                ContentSource::Row(inline(row.as_ref(), size)?)
             }
-            Content::Whole(part) => Source::Objects(vec![part]),
+            Content::Whole(part) => ContentSource::Objects(vec![part]),
             Content::Blocks { list, .. } => {
                 let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
                 let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
                 let blocks = Vec::<StoredBlock>::decode(&value)?;
-                Source::Objects(blocks.into_iter().map(|block| block.part).collect())
+                ContentSource::Objects(blocks.into_iter().map(|block| block.part).collect())
             }
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, source })
@@ -118,12 +118,12 @@ impl Blobs {
     ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send {
         let OpenedBlob { record, range, key, source, .. } = opened;
         let parts = match source {
-            Source::Row(row) => {
+            ContentSource::Row(row) => {
                 let piece = row.get(to_usize(range.start)..to_usize(range.end));
                 let piece = piece.map(|piece| row.slice_ref(piece)).unwrap_or_default();
                 return stream::iter((!piece.is_empty()).then_some(Ok(piece))).left_stream();
             }
-            Source::Objects(parts) => parts,
+            ContentSource::Objects(parts) => parts,
         };
         let read = move |(extent, range): (Extent, Range<u64>)| {
             let (blobs, key, content) = (self.clone(), key.clone(), record.content);

@@ -15,7 +15,7 @@ use crate::{
     error::BlobError,
     etag::ETag,
     keys::{self, BlobRow},
-    lease::{Lease, LeaseError},
+    lease::{LeaseError, ResourceLease},
     record::{BlobRecord, Content, ContentProperties, Metadata, Part, Retired, Staging},
     stored::Stored as _,
 };
@@ -76,7 +76,7 @@ pub(crate) fn decide_put(
     let lease = match (current, command.lease_id) {
         (Some(current), id) => current.lease.check_write(id, now),
         (None, Some(_)) => Err(LeaseError::NotPresent),
-        (None, None) => Ok(Lease::Absent),
+        (None, None) => Ok(ResourceLease::Absent),
     };
     let lease = lease.map_err(BlobError::BlobLease)?;
     let etag = current.map(|current| current.etag);

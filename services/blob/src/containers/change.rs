@@ -11,7 +11,7 @@ use crate::{
     error::BlobError,
     etag::ETag,
     keys,
-    lease::{Lease, LeaseAction, LeaseResult},
+    lease::{LeaseAction, LeaseResult, ResourceLease},
     names::ContainerName,
     record::{ContainerRecord, Metadata},
     stored::Stored as _,
@@ -63,7 +63,7 @@ impl Containers {
                 created_at: version.ticks(),
                 metadata: new.metadata.clone(),
                 policies: Bytes::new(),
-                lease: Lease::Absent,
+                lease: ResourceLease::Absent,
             };
             let mut writes = Writes::new();
             writes.put(key.clone(), record.encode());

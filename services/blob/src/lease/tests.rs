@@ -19,22 +19,22 @@ const B: u128 = 0xB;
 const C: u128 = 0xC;
 const X: u128 = 0xF0;
 
-fn held(letter: u128, duration: u64, remaining: u64) -> Lease {
+fn held(letter: u128, duration: u64, remaining: u64) -> ResourceLease {
     let term = LeaseTerm { duration: seconds(duration), until: now().after(seconds(remaining)) };
-    Lease::Held { id: id(letter), term: Some(term) }
+    ResourceLease::Held { id: id(letter), term: Some(term) }
 }
 
-fn infinite(letter: u128) -> Lease {
-    Lease::Held { id: id(letter), term: None }
+fn infinite(letter: u128) -> ResourceLease {
+    ResourceLease::Held { id: id(letter), term: None }
 }
 
-fn breaking(remaining: u64) -> Lease {
-    Lease::Breaking { id: id(A), until: now().after(seconds(remaining)) }
+fn breaking(remaining: u64) -> ResourceLease {
+    ResourceLease::Breaking { id: id(A), until: now().after(seconds(remaining)) }
 }
 
 /// Available, leased for another 20 s of 30, breaking for another 20 s, broken, expired.
-fn states() -> [Lease; 5] {
-    [Lease::Absent, held(A, 30, 20), breaking(20), breaking(0), held(A, 30, 0)]
+fn states() -> [ResourceLease; 5] {
+    [ResourceLease::Absent, held(A, 30, 20), breaking(20), breaking(0), held(A, 30, 0)]
 }
 
 fn acquire(proposed: Option<u128>) -> LeaseAction {
@@ -46,7 +46,7 @@ fn change(from: u128, to: u128) -> LeaseAction {
     LeaseAction::Change { id: id(from), proposed: id(to) }
 }
 
-type Applied = Result<(Lease, LeaseResult), LeaseError>;
+type Applied = Result<(ResourceLease, LeaseResult), LeaseError>;
 
 fn got(letter: u128) -> Applied {
     Ok((held(letter, 60, 60), LeaseResult::Held(id(letter))))
@@ -77,7 +77,7 @@ fn every_action_in_every_state_has_the_result_of_the_table() {
         (Err(E::AlreadyPresent), Err(E::ActionMismatch), Err(E::ActionNotPresent));
     let renewed = Ok((held(A, 30, 30), LeaseResult::Held(id(A))));
     let changed = |to: u128| Ok((held(to, 30, 20), LeaseResult::Held(id(to))));
-    let released: Applied = Ok((Lease::Absent, LeaseResult::Released));
+    let released: Applied = Ok((ResourceLease::Absent, LeaseResult::Released));
     let (no_acquire, no_renew) = (Err(E::BreakingNotAcquired), Err(E::BrokenNotRenewed));
     let no_change = Err(E::BreakingNotChanged);
     let over = broken_after(0);
@@ -128,11 +128,11 @@ fn a_call_on_a_leased_resource_is_permitted_as_the_table_says() {
         Err(E::Mismatch),
     ];
     let without = [
-        Ok(Lease::Absent),
+        Ok(ResourceLease::Absent),
         Err(E::IdMissing),
         Err(E::IdMissing),
-        Ok(Lease::Absent),
-        Ok(Lease::Absent),
+        Ok(ResourceLease::Absent),
+        Ok(ResourceLease::Absent),
     ];
     for (lease_id, writes) in [(Some(A), with_own), (Some(B), with_other), (None, without)] {
         let lease_id = lease_id.map(id);
@@ -191,7 +191,7 @@ proptest::proptest! {
     fn any_sequence_of_actions_and_waits_follows_the_model(
         steps in proptest::collection::vec((0_usize..8, 0_u128..3, 0_u128..3, 0_u64..40), 1..40),
     ) {
-        let (mut lease, mut now) = (Lease::Absent, now());
+        let (mut lease, mut now) = (ResourceLease::Absent, now());
         let mut model = Model { state: LeaseState::Available, id: None };
         for (kind, one, other, wait) in steps {
             now = now.after(seconds(wait));

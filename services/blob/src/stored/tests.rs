@@ -4,14 +4,14 @@ fn ticks(ticks: u64) -> Ticks {
     Ticks::new(ticks).expect("in range")
 }
 
-fn leases() -> [Lease; 4] {
+fn leases() -> [ResourceLease; 4] {
     let id = Uuid::from_u128(0xA);
     let term = LeaseTerm { duration: Duration::from_secs(15), until: ticks(99) };
     [
-        Lease::Absent,
-        Lease::Held { id, term: None },
-        Lease::Held { id, term: Some(term) },
-        Lease::Breaking { id, until: ticks(100) },
+        ResourceLease::Absent,
+        ResourceLease::Held { id, term: None },
+        ResourceLease::Held { id, term: Some(term) },
+        ResourceLease::Breaking { id, until: ticks(100) },
     ]
 }
 
@@ -19,7 +19,7 @@ fn part(content: u64) -> Part {
     Part { content: ContentId(content), size: content * 1000 }
 }
 
-fn blob(lease: Lease, content: Content) -> BlobRecord {
+fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
     BlobRecord {
         etag: ETag(ticks(5)),
         created_at: ticks(4),
@@ -84,7 +84,7 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
     let record = BlobRecord {
         properties: ContentProperties::default(),
         metadata: Vec::new(),
-        ..blob(Lease::Absent, Content::Whole(part(1)))
+        ..blob(ResourceLease::Absent, Content::Whole(part(1)))
     };
 
     // Field 1: etag 5; 2: created 4; 11: size 1000; 12: content 1.

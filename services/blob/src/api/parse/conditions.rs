@@ -5,10 +5,10 @@ use trestle_proto::blob::v1 as proto;
 use trestle_service::{clock::Ticks, fault::Reason, limits::CONDITION_ETAGS_MAX};
 use uuid::Uuid;
 
-use super::Parser;
+use super::RequestParser;
 use crate::{conditions::Conditions, etag::ETagPattern};
 
-impl Parser {
+impl RequestParser {
     /// The conditions of a call on a blob, and the id of its lease.
     pub(in crate::api) fn blob_conditions(
         &mut self,

@@ -12,7 +12,7 @@ use trestle_service::{
 };
 use uuid::Uuid;
 
-use super::Parser;
+use super::RequestParser;
 use crate::lease::LeaseAction;
 
 /// An action of a request, on whatever it is.
@@ -42,7 +42,7 @@ macro_rules! from_action {
 
 from_action!(lease_blob_request, lease_container_request);
 
-impl Parser {
+impl RequestParser {
     /// An action on a lease; `random` becomes the id of a new lease.
     pub(in crate::api) fn lease_action(
         &mut self,

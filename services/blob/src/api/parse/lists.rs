@@ -9,7 +9,7 @@ use trestle_service::{
     },
 };
 
-use super::Parser;
+use super::RequestParser;
 use crate::{blobs::ListBlobs, containers::ListContainers, names::ContainerName};
 
 /// A page of containers.
@@ -19,7 +19,7 @@ use crate::{blobs::ListBlobs, containers::ListContainers, names::ContainerName};
 pub(in crate::api) fn list_containers(
     request: proto::ListContainersRequest,
 ) -> Result<ListContainers, Fault> {
-    let mut parser = Parser::default();
+    let mut parser = RequestParser::default();
     let proto::ListContainersRequest { prefix, page_size, page_token } = request;
     if prefix.len() > CONTAINER_NAME_CHARS_MAX {
         let rule = format!("must have at most {CONTAINER_NAME_CHARS_MAX} bytes");
@@ -42,7 +42,7 @@ pub(in crate::api) fn list_containers(
 pub(in crate::api) fn list_blobs(
     request: proto::ListBlobsRequest,
 ) -> Result<(ContainerName, ListBlobs), Fault> {
-    let mut parser = Parser::default();
+    let mut parser = RequestParser::default();
     let container = parser.container(request.container, "container");
     let proto::ListBlobsRequest { prefix, delimiter, page_size, page_token, .. } = request;
     if prefix.chars().count() > BLOB_NAME_CHARS_MAX {

@@ -30,11 +30,11 @@ use crate::{
 
 /// Parses the fields of one request, and collects what they violate.
 #[derive(Default)]
-pub(super) struct Parser {
+pub(super) struct RequestParser {
     violations: Violations,
 }
 
-impl Parser {
+impl RequestParser {
     /// The parsed value, unless a rule was violated.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Parser {
 /// # Errors
 /// Every violated rule.
 pub(super) fn new_container(container: Option<proto::Container>) -> Result<NewContainer, Fault> {
-    let mut parser = Parser::default();
+    let mut parser = RequestParser::default();
     let Some(container) = container else {
         parser.push(Reason::PropertiesNeedValue, "container", "required: the new container");
         return parser.finish(None);

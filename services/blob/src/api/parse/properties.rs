@@ -7,13 +7,13 @@ use trestle_service::{
     limits::HTTP_PROPERTY_BYTES_MAX,
 };
 
-use super::Parser;
+use super::RequestParser;
 use crate::{checksum::Digests, record::ContentProperties};
 
 /// The media type of a blob whose client states none.
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
-impl Parser {
+impl RequestParser {
     /// HTTP properties.
     pub(in crate::api) fn properties(
         &mut self,

@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// See the module.
-pub(super) struct Cursor<'a> {
+pub(super) struct NameCursor<'a> {
     snapshot: &'a dyn Snapshot,
     row: BlobRow,
     container: ContainerId,
@@ -30,7 +30,7 @@ pub(super) struct Cursor<'a> {
     rows: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> NameCursor<'a> {
     /// Begins at the first name from `start` on that has the prefix; a start is a name, or empty.
     pub(super) fn new(
         snapshot: &'a dyn Snapshot,

@@ -7,7 +7,7 @@ fn ticks(ticks: u64) -> Ticks {
     Ticks::new(ticks).expect("in range")
 }
 
-fn current(lease: Lease) -> BlobRecord {
+fn current(lease: ResourceLease) -> BlobRecord {
     BlobRecord {
         etag: ETag(ticks(5)),
         created_at: ticks(4),
@@ -18,11 +18,11 @@ fn current(lease: Lease) -> BlobRecord {
     }
 }
 
-fn leased() -> (Lease, Uuid) {
+fn leased() -> (ResourceLease, Uuid) {
     let generated = Uuid::from_u128(1);
     let duration = Some(Duration::from_secs(15));
     let acquire = LeaseAction::Acquire { duration, proposed: None, generated };
-    (Lease::Absent.apply(acquire, ticks(0)).expect("available").0, generated)
+    (ResourceLease::Absent.apply(acquire, ticks(0)).expect("available").0, generated)
 }
 
 fn put(current: Option<&BlobRecord>, command: &PutCommand) -> Result<BlobRecord, BlobError> {
@@ -58,7 +58,7 @@ fn the_lease_is_checked_before_the_conditions() {
 
     let leased = put(Some(&current(lease)), &command);
     assert!(matches!(leased, Err(BlobError::BlobLease(LeaseError::IdMissing))));
-    let free = put(Some(&current(Lease::Absent)), &command);
+    let free = put(Some(&current(ResourceLease::Absent)), &command);
     assert!(matches!(free, Err(BlobError::Condition(ConditionError::NotMet))));
 }
 
@@ -66,7 +66,7 @@ fn the_lease_is_checked_before_the_conditions() {
 fn a_lease_id_needs_a_blob_with_that_lease() {
     let command = PutCommand { lease_id: Some(Uuid::from_u128(1)), ..PutCommand::default() };
 
-    for current in [None, Some(current(Lease::Absent))] {
+    for current in [None, Some(current(ResourceLease::Absent))] {
         let found = put(current.as_ref(), &command);
         assert!(matches!(found, Err(BlobError::BlobLease(LeaseError::NotPresent))));
     }
