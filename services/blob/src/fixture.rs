@@ -90,8 +90,7 @@ impl BlobFixture {
     ) -> Result<BlobRecord, BlobError> {
         let Uploaded { content, written, .. } =
             self.upload(data.into(), SmallContent::Inline).await;
-        written.publish();
-        self.blobs.put(key.clone(), command, content).await
+        written.publish(self.blobs.put(key.clone(), command, content)).await
     }
 
     pub(crate) async fn stage(
@@ -103,9 +102,8 @@ impl BlobFixture {
         let Uploaded { content, written, .. } =
             self.upload(data.into(), SmallContent::Object).await;
         let NewContent::Whole(part) = content else { panic!("blocks are objects") };
-        written.publish();
         let block = NewBlock { blob: key.clone(), id: id.into(), lease_id: None };
-        self.blobs.stage(block, part).await
+        written.publish(self.blobs.stage(block, part)).await
     }
 
     pub(crate) async fn commit(

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trestle_kv::CommitError;
 use trestle_service::limits::INLINE_BYTES_MAX;
 
 use crate::{
@@ -169,10 +170,22 @@ pub(crate) struct WrittenObjects {
 }
 
 impl WrittenObjects {
-    /// The objects are about to be published. From now on only the sweeper may delete them: whether a commit took
-    /// place is not always known.
-    pub(crate) fn publish(mut self) {
-        self.content = None;
+    /// Runs the change that publishes the objects. If it fails and certainly wrote nothing, they are deleted at once.
+    /// Otherwise, also where the caller is cancelled meanwhile, only the sweeper may delete them.
+    ///
+    /// # Errors
+    /// Those of the change.
+    pub(crate) async fn publish<T>(
+        mut self,
+        change: impl Future<Output = Result<T, BlobError>>,
+    ) -> Result<T, BlobError> {
+        let content = self.content.take();
+        let published = change.await;
+        match &published {
+            Ok(_) | Err(BlobError::Commit(CommitError::Unknown { .. })) => {}
+            Err(_) => self.content = content,
+        }
+        published
     }
 }
 

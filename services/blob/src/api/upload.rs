@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{
     authorize::BlobAccess,
-    blobs::{NewContent, PutCommand},
+    blobs::{BlobKey, NewContent, PutCommand},
     blocks::NewBlock,
     error::BlobError,
+    names::{BlobName, ContainerName},
     upload::{SmallContent, Upload, Uploaded},
 };
 
@@ -62,7 +63,8 @@ impl BlobApi {
         let key = self.key(access, &names).await.map_err(failed)?;
         let stated = properties.md5.take();
         let mut command = PutCommand { properties, metadata, conditions, lease_id };
-        if first.finish.is_none() {
+        let is_long = first.finish.is_none();
+        if is_long {
             // What would be rejected is rejected before its data is sent.
             self.blobs.check_put(&key, &command).await.map_err(failed)?;
         }
@@ -70,8 +72,12 @@ impl BlobApi {
         let received = receive(upload, first, &mut messages, BLOB_BYTES_MAX, stated);
         let Uploaded { digests, content, written } = in_time(received).await?;
         command.properties.md5 = digests.md5;
-        written.publish();
-        let record = self.blobs.put(key, command, content).await.map_err(failed)?;
+        if is_long {
+            // The container may have been deleted meanwhile, and even swept.
+            self.check_container(access, &names, &key).await.map_err(failed)?;
+        }
+        let published = written.publish(self.blobs.put(key, command, content));
+        let record = published.await.map_err(failed)?;
         let blob = Some(self.show(&names, record));
         Ok(proto::WriteBlobResponse { blob, crc64: digests.crc64 })
     }
@@ -91,7 +97,8 @@ impl BlobApi {
         let names = parser.finish(names).map_err(failed)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let block = NewBlock { blob, id: spec.block_id, lease_id };
-        if first.finish.is_none() {
+        let is_long = first.finish.is_none();
+        if is_long {
             self.blobs.check_stage(&block).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
@@ -102,9 +109,25 @@ impl BlobApi {
             let rule = "a block must have at least 1 byte";
             return Err(failed(Fault::violation(Reason::InvalidHeaderValue, "data", rule)));
         };
-        written.publish();
-        self.blobs.stage(block, part).await.map_err(failed)?;
+        if is_long {
+            self.check_container(access, &names, &block.blob).await.map_err(failed)?;
+        }
+        written.publish(self.blobs.stage(block, part)).await.map_err(failed)?;
         Ok(proto::StageBlockResponse { crc64: digests.crc64 })
+    }
+}
+
+impl BlobApi {
+    /// Whether the blob is still in the container that the upload began in.
+    async fn check_container(
+        &self,
+        access: &BlobAccess,
+        names: &(ContainerName, BlobName),
+        key: &BlobKey,
+    ) -> Result<(), BlobError> {
+        let found = self.containers.open(access, &names.0, Some(&names.1)).await?;
+        let is_same = found.id == key.container;
+        if is_same { Ok(()) } else { Err(BlobError::ContainerNotFound(names.0.clone())) }
     }
 }
 

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use trestle_kv::CommitError;
 use trestle_service::limits::STAGED_BLOCKS_KEPT;
 
 use super::*;
 use crate::{
+    blobs::PutCommand,
     fixture::{BlobFixture, sample},
     upload::{SmallContent, Upload},
 };
@@ -104,7 +106,7 @@ async fn objects_of_an_upload_that_was_never_published_are_deleted_after_a_day()
     let kept = sample(100_000);
     fixture.put(&key, kept.clone()).await;
     // As after a crash between the objects and the commit: nothing deletes them at once.
-    fixture.upload(sample(100_000), SmallContent::Inline).await.written.publish();
+    std::mem::forget(fixture.upload(sample(100_000), SmallContent::Inline).await.written);
     assert_eq!(fixture.objects().await, 2);
 
     fixture.advance(ORPHAN_GRACE - SECOND);
@@ -126,11 +128,36 @@ async fn an_upload_that_is_dropped_deletes_its_objects_at_once() {
 
     drop(upload);
 
+    wait_for_objects(&fixture, 0).await;
+}
+
+#[tokio::test]
+async fn an_upload_that_is_not_published_deletes_its_objects_unless_it_may_have_been() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    let if_match = vec![crate::etag::ETagPattern::Any];
+    let conditions = crate::conditions::Conditions { if_match, ..Default::default() };
+    let command = PutCommand { conditions, ..PutCommand::default() };
+
+    fixture.put_with(&key, sample(100_000), command).await.expect_err("the blob is absent");
+    wait_for_objects(&fixture, 0).await;
+
+    let written = fixture.upload(sample(100_000), SmallContent::Inline).await.written;
+    let lost = CommitError::Unknown { reason: "the connection broke".into() };
+    let published = written.publish(async { Err::<(), _>(BlobError::Commit(lost)) }).await;
+    published.expect_err("it is not known");
     for _ in 0..100 {
         tokio::task::yield_now().await;
-        if fixture.objects().await == 0 {
+        assert_eq!(fixture.objects().await, 1);
+    }
+}
+
+async fn wait_for_objects(fixture: &BlobFixture, count: usize) {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+        if fixture.objects().await == count {
             return;
         }
     }
-    panic!("the objects are still there");
+    panic!("there are still objects");
 }
