@@ -10,7 +10,7 @@ const FILES: &[&str] = &[
     "trestle/queue/v1/queue_service.proto",
     "trestle/blob/v1/blob_service.proto",
     "trestle/errors/v1/error_reason.proto",
-    // No contract refers to them; clients that live by reflection need them to read errors.
+    // No contract refers to them; clients that use only reflection need them to read errors.
     "google/rpc/error_details.proto",
 ];
 

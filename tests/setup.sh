@@ -15,14 +15,14 @@ python_environment() {
     echo "SKIPPED: no python3 on this machine"
     exit 0
   fi
-  local venv="$root/target/clients/$1" wanted
-  wanted=$(python3 --version; cat "$2")
-  if [ "$wanted" != "$(cat "$venv/.complete" 2>/dev/null || true)" ]; then
+  local venv="$root/target/clients/$1" expected
+  expected=$(python3 --version; cat "$2")
+  if [ "$expected" != "$(cat "$venv/.complete" 2>/dev/null || true)" ]; then
     rm -rf "$venv"
     mkdir -p "$(dirname "$venv")"
     python3 -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --requirement "$2"
-    printf '%s\n' "$wanted" >"$venv/.complete"
+    printf '%s\n' "$expected" >"$venv/.complete"
   fi
   python="$venv/bin/python"
   export PYTHONDONTWRITEBYTECODE=1
@@ -34,11 +34,11 @@ node_packages() {
     echo "SKIPPED: no node on this machine"
     exit 0
   fi
-  local wanted
-  wanted=$(node --version; cat "$1/package.json" "$1/package-lock.json")
-  if [ "$wanted" != "$(cat "$1/node_modules/.complete" 2>/dev/null || true)" ]; then
+  local expected
+  expected=$(node --version; cat "$1/package.json" "$1/package-lock.json")
+  if [ "$expected" != "$(cat "$1/node_modules/.complete" 2>/dev/null || true)" ]; then
     npm --prefix "$1" ci --loglevel=error --no-audit --no-fund
-    printf '%s\n' "$wanted" >"$1/node_modules/.complete"
+    printf '%s\n' "$expected" >"$1/node_modules/.complete"
   fi
 }
 

@@ -1,8 +1,8 @@
 //! The protobuf codec of every generated client and server.
 //!
-//! It differs from tonic's own in three things. A message that does not decode is the caller's mistake
+//! It differs from tonic's own in three ways. A message that does not decode is the caller's mistake
 //! (`INVALID_ARGUMENT`, naming the field), not a defect of the server (`INTERNAL`). One of too many
-//! parts is refused before it takes memory (see `parts`). And buffers begin small and grow
+//! parts is rejected before it takes memory (see `parts`). And buffers begin small and grow
 //! once to the size of the message: tonic's 8 KiB for each direction of each call were a tenth of the cost of a call.
 
 use std::marker::PhantomData;
@@ -18,9 +18,9 @@ use crate::parts::{PARTS_MAX, are_too_many};
 
 /// First size of a buffer, in bytes: most messages fit.
 const BUFFER_BYTES: usize = 2048;
-/// `ErrorInfo.domain` until the service that was called is known.
+/// `ErrorInfo.domain` until the called service is determined.
 const DOMAIN: &str = "trestle";
-/// Bytes after which a stream of messages is handed to the connection.
+/// Bytes after which a stream of messages is passed to the connection.
 const YIELD_BYTES: usize = 32 * 1024;
 
 /// Encodes `T` and decodes `U` as protobuf.
@@ -93,15 +93,15 @@ impl<U: Message + Name + Default> Decoder for MessageDecoder<U> {
 
 fn malformed(error: &prost::DecodeError) -> Status {
     let rule = error.to_string();
-    refused(&format!("message is not valid protobuf: {rule}"), rule)
+    rejected(&format!("message is not valid protobuf: {rule}"), rule)
 }
 
 fn too_many_parts() -> Status {
     let rule = format!("a message may have at most {PARTS_MAX} elements in its repeated fields");
-    refused(&format!("message has too many parts: {rule}"), rule)
+    rejected(&format!("message has too many parts: {rule}"), rule)
 }
 
-fn refused(message: &str, rule: String) -> Status {
+fn rejected(message: &str, rule: String) -> Status {
     let mut details = ErrorDetails::new();
     details.add_bad_request_violation("message", rule);
     details.set_error_info(

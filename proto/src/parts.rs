@@ -23,7 +23,7 @@ use prost_types::{
 /// take some 50 MB.
 pub const PARTS_MAX: usize = 300_000;
 
-/// Messages up to so many bytes are not counted: decoding them takes little memory whatever they contain.
+/// Messages up to so many bytes are not counted: decoding them takes little memory for any content.
 const SMALL_BYTES: usize = 64 * 1024;
 
 /// Deepest nesting that is counted; the contracts have less than half of it.
@@ -198,7 +198,7 @@ mod tests {
         batch_operation::Operation, import_entities_request::Message,
     };
 
-    fn refused<T: prost::Message + Name>(message: &T) -> bool {
+    fn rejected<T: prost::Message + Name>(message: &T) -> bool {
         are_too_many::<T>(&message.encode_to_vec())
     }
 
@@ -211,21 +211,21 @@ mod tests {
 
     #[test]
     fn accepts_the_largest_message_within_the_limits() {
-        assert!(!refused(&import(1000, 252)));
+        assert!(!rejected(&import(1000, 252)));
     }
 
     #[test]
     fn elements_count_at_every_depth() {
-        assert!(!refused(&import(PARTS_MAX, 0)));
-        assert!(refused(&import(PARTS_MAX + 1, 0)));
-        assert!(refused(&import(1, PARTS_MAX)));
+        assert!(!rejected(&import(PARTS_MAX, 0)));
+        assert!(rejected(&import(PARTS_MAX + 1, 0)));
+        assert!(rejected(&import(1, PARTS_MAX)));
         let select = Some(PropertyMask { paths: vec![String::new(); PARTS_MAX + 1] });
-        assert!(refused(&QueryEntitiesRequest { select, ..QueryEntitiesRequest::default() }));
+        assert!(rejected(&QueryEntitiesRequest { select, ..QueryEntitiesRequest::default() }));
         let properties = vec![Property::default(); PARTS_MAX];
         let entity = Some(Entity { properties, ..Entity::default() });
         let operation = Some(Operation::Insert(BatchInsert { entity }));
         let operations = vec![BatchOperation { operation }];
-        assert!(refused(&ExecuteBatchRequest { operations, ..ExecuteBatchRequest::default() }));
+        assert!(rejected(&ExecuteBatchRequest { operations, ..ExecuteBatchRequest::default() }));
     }
 
     #[test]

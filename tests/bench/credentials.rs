@@ -1,5 +1,5 @@
-//! What credentials cost a point get: a key and a signature, each beside calls without any, which
-//! the same server takes for its development account.
+//! The cost of credentials for a point get: a key and a SAS, each beside calls without credentials,
+//! which the same server accepts for its development account.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use trestle_identity::{
@@ -16,7 +16,7 @@ use crate::{
     report::{self, Side},
 };
 
-/// Share of the point gets without credentials that must be left.
+/// Share of the point gets without credentials that must remain.
 const BUDGET: f64 = 0.9;
 
 /// Measures each kind of credentials in turns with none.

@@ -1,5 +1,5 @@
-//! What a queue costs when it is deep, after much was consumed, and after a restart: none of it may
-//! grow with what waits or with what was deleted.
+//! The cost of a deep queue, after many deletes, and after a restart: it must not grow with the
+//! number of waiting or deleted messages.
 //!
 //! `BENCH_DEPTH` is the greatest depth, default 1,000,000.
 
@@ -26,7 +26,7 @@ const BATCH: u64 = 32;
 const CALLERS: u64 = 32;
 /// Receives that are measured at each depth.
 const MEASURED: u64 = 2_000;
-/// Messages that wait when little does.
+/// Messages of a shallow queue.
 const FEW: u64 = 10_000;
 
 /// A server on a directory, with connections to it.
@@ -89,7 +89,7 @@ impl Bench {
 
     /// Processor time of the server for a receive of one message, in microseconds.
     async fn receive_us(&self) -> f64 {
-        // For a day: what was received is not to come back.
+        // For a day: received messages must not be redelivered.
         let receive = &receive_message(1, 86_400);
         let before = self.server.cpu_us();
         self.calls(MEASURED, async |connections, number| {
@@ -122,7 +122,7 @@ fn receive_message(max: u32, visibility_seconds: i64) -> Bytes {
     request.encode_to_vec().into()
 }
 
-/// Fills a queue, looks at it at some depths, empties it, and starts the server anew.
+/// Fills a queue, measures at some depths, empties it, and restarts the server.
 pub(crate) async fn depth(_: Plan) {
     let deepest = std::env::var("BENCH_DEPTH").ok().and_then(|text| text.parse().ok());
     let deepest: u64 = deepest.unwrap_or(1_000_000);

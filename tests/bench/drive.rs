@@ -1,4 +1,4 @@
-//! Closed-loop load: a number of clients, each with one call under way, for a time.
+//! Closed-loop load: a number of clients, each with one call in flight, for a time.
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ use crate::http2::Connection;
 /// Connections of the load, and of the rest; one HTTP/2 connection alone would be the bottleneck.
 const CONNECTIONS: usize = 4;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Done {
     pub(crate) operations: u64,
@@ -34,7 +34,7 @@ impl Done {
     }
 }
 
-/// Runs `clients` loops of `call` for `time`; `call` gets a number that is new each time and returns how much it did.
+/// Runs `clients` loops of `call` for `time`; `call` gets a new number each time and returns its number of operations.
 pub(crate) async fn drive<F, R>(clients: usize, time: Duration, call: F) -> Done
 where
     F: Fn(u64) -> R + Send + Sync + 'static,
@@ -62,7 +62,7 @@ where
     Done { operations, seconds: started.elapsed().as_secs_f64() }
 }
 
-/// Connections to one server: some of a client that costs little, for the load, and as many of tonic's for the rest.
+/// Connections to one server: some of a light client, for the load, and as many of tonic's for the rest.
 #[derive(Clone)]
 pub(crate) struct Connections {
     load: Arc<[Connection]>,

@@ -1,4 +1,4 @@
-//! The ceiling of a call: a tonic server that answers what it was sent and does nothing else.
+//! The ceiling of a call: a tonic server that returns its request.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! A client of gRPC that costs little: on the machine of the server, what the load generator takes, the server lacks.
+//! A light gRPC client: the load generator shares the cores with the server.
 //!
 //! It implements as much of HTTP/2 as single unary calls need, as load generators do, and ignores the
 //! headers of a response. A failed call is recognised by the absence of a message in its response.
@@ -25,12 +25,12 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEAD_BYTES: usize = 9;
 /// Bytes before a message of gRPC.
 const MESSAGE_HEAD_BYTES: usize = 5;
-/// Largest frame that is sent; what every server takes.
+/// Largest frame that is sent; every server accepts it.
 const FRAME_BYTES_MAX: usize = 16 * 1024;
 /// Flow-control windows of a server: of a stream, and of the connection.
 const STREAM_WINDOW: u32 = 16 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 64 * 1024 * 1024;
-/// What both sides begin with.
+/// The initial window of both sides.
 const FIRST_WINDOW: u32 = 65_535;
 /// Size of the HPACK table, the default.
 const TABLE_BYTES_MAX: usize = 4096;
@@ -64,9 +64,9 @@ struct Shared {
 struct State {
     out: BytesMut,
     last_stream: u32,
-    /// How much the server takes now.
+    /// The send window.
     window: i64,
-    /// Messages that wait for that, in order.
+    /// Messages that wait for it, in order.
     waiting: VecDeque<(u32, Bytes)>,
     calls: HashMap<u32, Call>,
     table: Table,
@@ -137,7 +137,7 @@ impl Drop for Connection {
 }
 
 impl Shared {
-    /// Lets the writer look. Once is enough for all that is added before it does.
+    /// Wakes the writer. One wake-up covers everything that is queued before it runs.
     fn report(&self) {
         if !self.is_reported.swap(true, Ordering::AcqRel) {
             self.written.notify_one();
@@ -174,7 +174,7 @@ impl State {
         self.last_stream
     }
 
-    /// Sends the messages that the server takes now. No message is larger than the window of a stream.
+    /// Sends the messages that fit in the send window. No message is larger than the window of a stream.
     fn send_waiting(&mut self) {
         while let Some((stream, message)) = self.waiting.pop_front() {
             let length = MESSAGE_HEAD_BYTES + message.len();
@@ -197,7 +197,7 @@ impl State {
         }
     }
 
-    /// Takes one frame.
+    /// Processes one frame.
     fn take(&mut self, kind: u8, flags: u8, stream: u32, mut body: Bytes) {
         match kind {
             DATA => {
@@ -224,7 +224,7 @@ impl State {
         }
     }
 
-    /// Lets the server go on from time to time.
+    /// Yields to the server from time to time.
     fn consume(&mut self, bytes: usize) {
         self.consumed += u32::try_from(bytes).unwrap();
         if self.consumed > CONNECTION_WINDOW / 4 {
@@ -260,7 +260,7 @@ struct Table {
 }
 
 impl Table {
-    /// Writes a header: its index in the table, or itself with the order to remember it.
+    /// Writes a header: its index in the table, or itself with incremental indexing.
     fn write(&mut self, block: &mut BytesMut, name: &str, value: &str) {
         let position = self.sent.iter().position(|sent| sent.0 == name && sent.1 == value);
         if let Some(position) = position {

@@ -59,14 +59,14 @@ fn main() {
         Ok("sink") => return sink::serve(),
         _ => {}
     }
-    let wanted: Vec<String> =
+    let expected: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let plan = Plan::from_environment();
         report::header();
         for (name, path) in paths::all() {
-            if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
+            if expected.is_empty() || expected.iter().any(|part| name.contains(part.as_str())) {
                 path(plan).await;
             }
         }

@@ -1,5 +1,5 @@
-//! Five times as many callers as the server takes: what it still gets done beside its peak, and what that costs it in
-//! memory.
+//! Five times as many callers as the server admits: its throughput beside its peak, and the memory that it
+//! adds.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     report::{self, Side},
 };
 
-/// Calls that the server takes at a time, and callers at its peak.
+/// Calls that the server admits at a time, and callers at its peak.
 const CALLS_MAX: usize = 64;
 /// How many more callers there are under overload.
 const TIMES: usize = 5;

@@ -70,7 +70,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
     ]
 }
 
-/// 1 KiB that compresses to about half, as real rows do. Made once: the load generator shares the cores.
+/// 1 KiB that compresses to about half, like real rows. Built once: the load generator shares the cores.
 pub(crate) fn payload() -> &'static str {
     static PAYLOAD: LazyLock<String> = LazyLock::new(|| {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;

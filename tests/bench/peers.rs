@@ -1,6 +1,6 @@
 //! The queue beside other queues, and the protocol of Azure Storage beside its emulator. They, and the
 //! load over their protocols, are in a workspace of their own, whose dependencies nothing else
-//! wants.
+//! uses.
 
 use std::process::Command;
 

@@ -129,7 +129,7 @@ async fn cycles(connections: &Connections, time: Duration) -> Done {
     .await
 }
 
-/// From the start of a send to its delivery to a consumer who waits, one at a time.
+/// From the start of a send to its delivery to a waiting consumer, one at a time.
 pub(crate) async fn wait(_: Plan) {
     let bench = Bench::start().await;
     let connections = Arc::new(bench.connections.clone());
@@ -140,7 +140,7 @@ pub(crate) async fn wait(_: Plan) {
             let answer = consumer.call(number, RECEIVE, receive_message(Some(20))).await.unwrap();
             (Instant::now(), answer)
         });
-        // Until it waits, surely.
+        // Until it waits.
         tokio::time::sleep(Duration::from_millis(5)).await;
         let began = Instant::now();
         connections.call(number + 1, SEND, send_message()).await.unwrap();

@@ -64,6 +64,6 @@ pub(crate) fn compared(path: &str, measured: &Side, ceiling: &Side, budget: f64)
 pub(crate) fn figure(name: &str, value: f64, bound: f64, at_most: bool, unit: &str) {
     let missed = if at_most { value > bound } else { value < bound };
     let sign = if at_most { "<=" } else { ">=" };
-    let mark = if missed { "  MISSED" } else { "" };
-    println!("{name:<44} {value:>12.1} {unit} (budget {sign} {bound} {unit}){mark}");
+    let suffix = if missed { "  MISSED" } else { "" };
+    println!("{name:<44} {value:>12.1} {unit} (budget {sign} {bound} {unit}){suffix}");
 }

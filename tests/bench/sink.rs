@@ -1,4 +1,4 @@
-//! A receiver of telemetry that takes everything and keeps nothing.
+//! A telemetry receiver that accepts everything and stores nothing.
 
 use std::convert::Infallible;
 

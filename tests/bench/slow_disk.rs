@@ -1,4 +1,4 @@
-//! A disk whose syncs take longer: a small library, compiled here and preloaded into a measured process.
+//! A disk with slow syncs: a small library, compiled by the bench and preloaded into a measured process.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 /// Source of the library, shared with the fault tests of the engine.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/kv/tests/faults/fsfault.c");
 
-/// Lets each sync of a process take a millisecond more. False, with a word about it, where there is no C compiler.
+/// Delays each sync of a process by a millisecond. False, with a message, without a C compiler.
 pub(crate) fn add_a_millisecond(command: &mut Command) -> bool {
     let Some(library) = library() else {
         return false;

@@ -1,5 +1,5 @@
-//! What telemetry costs a point get: as it is by default, with traces sent, and with the access
-//! log, each beside a server that keeps no metrics and sends nothing.
+//! The cost of telemetry for a point get: by default, with traces, and with the access log, each
+//! beside a server without metrics and exports.
 
 use std::process::Command;
 
@@ -10,11 +10,11 @@ use crate::{
     server::Process,
 };
 
-/// Share of the point gets without telemetry that must be left with the default settings.
+/// Share of the point gets without telemetry that must remain with the default settings.
 const BUDGET_DEFAULT: f64 = 0.95;
 /// With one trace of a hundred.
 const BUDGET_SOME: f64 = 0.9;
-/// With every trace; a floor against surprises, since sampling every trace is optional.
+/// With every trace; a lower bound only, since sampling every trace is optional.
 const BUDGET_ALL: f64 = 0.3;
 /// With a line for each call.
 const BUDGET_ACCESS: f64 = 0.6;

@@ -1,5 +1,5 @@
 'use strict';
-// A real browser without a window, with nothing that calls home.
+// A headless browser, without background requests.
 
 const { chromium } = require('playwright-core');
 
@@ -32,8 +32,8 @@ async function open(browser, origin) {
   page.on('console', (message) => complaints.push(message.text()));
   await page.goto(origin);
   await page.waitForFunction(() => window.ready === true);
-  const call = (asked) => page.evaluate((what) => window.call(what), asked);
-  const stream = (asked) => page.evaluate((what) => window.stream(what), asked);
+  const call = (request) => page.evaluate((what) => window.call(what), request);
+  const stream = (request) => page.evaluate((what) => window.stream(what), request);
   return { call, stream, complaints };
 }
 

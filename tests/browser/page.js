@@ -36,7 +36,7 @@ function details(metadata) {
   return { types: names, info: Info.toObject(Info.decode(status.details[at].value), PLAIN) };
 }
 
-/** Calls a method; what came of it, as plain data. */
+/** Calls a method; returns the outcome as plain data. */
 window.call = ({ address, format, name, request = {}, metadata = {} }) =>
   new Promise((done) => {
     const method = root.lookupService(SERVICE).methods[name];

@@ -10,7 +10,7 @@ const { call } = require('./contract');
 const { site } = require('./site');
 
 /** How long a change of the rules may take, with room for a busy machine. */
-const SEEN_MS = 30_000;
+const APPLIED_MS = 30_000;
 const FORMATS = ['binary', 'text'];
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
@@ -64,9 +64,9 @@ async function allow(rule, headers) {
   await own('SetServiceProperties', { properties: { cors: { rules } } }, headers);
 }
 
-/** Repeats a call until `accept` takes what came of it. */
+/** Repeats a call until `accept` accepts the outcome. */
 async function until(accept, calling) {
-  const end = Date.now() + SEEN_MS;
+  const end = Date.now() + APPLIED_MS;
   for (;;) {
     const found = await calling();
     if (accept(found)) return found;
@@ -76,7 +76,7 @@ async function until(accept, calling) {
 }
 
 /** Calls from a page whose browser must keep the answer from it, or never send the call. */
-async function refused(page, ...call) {
+async function rejected(page, ...call) {
   page.complaints.length = 0;
   const found = await page.call(...call);
   assert.deepEqual([found.messages, found.headers, found.text], [[], {}, NO_ANSWER]);
@@ -94,7 +94,7 @@ async function tables(headers) {
 describe('without a rule', () => {
   for (const format of FORMATS) {
     test(`a page is rejected and nothing is written, ${format}`, async () => {
-      await refused(world.friend, format, 'CreateTable', { table: { name: 'Never' } });
+      await rejected(world.friend, format, 'CreateTable', { table: { name: 'Never' } });
       assert.deepEqual(await tables(), []);
     });
   }
@@ -148,12 +148,12 @@ describe('with a rule for one site', () => {
     });
 
     test(`a page of another site is rejected, ${format}`, async () => {
-      await refused(world.stranger, format, 'CreateTable', { table: { name: 'Stranger' } });
+      await rejected(world.stranger, format, 'CreateTable', { table: { name: 'Stranger' } });
       assert.ok(!(await tables()).includes('Stranger'));
     });
 
     test(`a header that the rule does not name is rejected, ${format}`, async () => {
-      await refused(world.friend, format, 'CreateTable', { table: { name: 'Header' } }, { 'x-other': '1' });
+      await rejected(world.friend, format, 'CreateTable', { table: { name: 'Header' } }, { 'x-other': '1' });
       assert.ok(!(await tables()).includes('Header'));
     });
 
@@ -182,9 +182,9 @@ describe('with a rule for one site', () => {
       await own('ExecuteBatch', { table, operations });
     }
 
-    const asked = { address: world.server.grpc, name: 'StreamEntities', request: { table } };
+    const request = { address: world.server.grpc, name: 'StreamEntities', request: { table } };
     const text = await world.friend.call('text', 'StreamEntities', { table });
-    const bytes = await world.friend.stream(asked);
+    const bytes = await world.friend.stream(request);
 
     assert.equal(text.code, 0);
     assert.match(bytes.trailers, /^grpc-status: ?0\r\n/);
@@ -202,7 +202,7 @@ describe('with a rule for one site', () => {
       (found) => found.code !== 0,
       () => world.friend.call('binary', 'ListTables'),
     );
-    await refused(world.friend, 'binary', 'ListTables');
+    await rejected(world.friend, 'binary', 'ListTables');
   });
 });
 
@@ -233,11 +233,11 @@ describe('with credentials', () => {
     });
 
     test(`a key does not let a page of another site in, ${format}`, async () => {
-      await refused(world.stranger, format, 'ListTables', {}, SIGNED);
+      await rejected(world.stranger, format, 'ListTables', {}, SIGNED);
     });
 
     test(`the rule of one account shows nothing of another, ${format}`, async () => {
-      await refused(world.friend, format, 'ListTables');
+      await rejected(world.friend, format, 'ListTables');
     });
   }
 });

@@ -6,10 +6,10 @@
 # Installs what the lock file names; with CI=true, as root and with apt, Chromium too. CHROMIUM
 # names another browser than /usr/bin/chromium, TRESTLE_BIN another binary than the debug build.
 # Ends with code 0 and a line that begins with SKIPPED where there is no browser, too.
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../setup.sh"
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$script_dir/../setup.sh"
 
-node_packages "$here"
+node_packages "$script_dir"
 
 CHROMIUM=${CHROMIUM:-/usr/bin/chromium}
 if [ ! -x "$CHROMIUM" ] && [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] &&
@@ -27,5 +27,5 @@ export CHROMIUM
 
 debug_binary
 
-cd "$here"
+cd "$script_dir"
 exec node --test --test-concurrency=1 "$@" ./*.test.js

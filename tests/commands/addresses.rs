@@ -1,4 +1,4 @@
-//! Addresses that are malformed, or lead to something else than the gRPC listener.
+//! Addresses that are malformed, or of another listener than gRPC.
 
 use std::fs;
 
@@ -27,12 +27,12 @@ fn rejects_a_malformed_address_with_its_rule_and_source() {
     ] {
         let mut command = bare(&["table", "list"]);
         command.env("TRESTLE_ENDPOINT", endpoint);
-        for refused in [Ended::of(command), list(endpoint, &[])] {
-            assert_eq!(refused.code, Some(2), "{endpoint}: {refused:?}");
-            assert!(refused.errors.contains(rule), "{endpoint}: {refused:?}");
+        for rejected in [Ended::of(command), list(endpoint, &[])] {
+            assert_eq!(rejected.code, Some(2), "{endpoint}: {rejected:?}");
+            assert!(rejected.errors.contains(rule), "{endpoint}: {rejected:?}");
             let named = "--endpoint (TRESTLE_ENDPOINT)";
-            assert!(refused.errors.contains(named), "{endpoint}: {refused:?}");
-            assert!(!refused.errors.contains("hunter2"), "{refused:?}");
+            assert!(rejected.errors.contains(named), "{endpoint}: {rejected:?}");
+            assert!(!rejected.errors.contains("hunter2"), "{rejected:?}");
         }
     }
 }
@@ -78,11 +78,11 @@ fn reports_a_missing_client_certificate_and_that_nothing_was_written() {
     let issued = authority.issue("127.0.0.1");
     let authorities = authority.file();
     let authorities = authorities.to_str().unwrap();
-    let wanted = [
+    let expected = [
         ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
         ("TRESTLE__TLS__CLIENT_CA_FILE", authorities),
     ];
-    let settings = [&issued.settings()[..], &wanted].concat();
+    let settings = [&issued.settings()[..], &expected].concat();
     let server = Server::start(&["--ephemeral"], &settings);
     let endpoint = format!("https://{}", server.address("grpc"));
 

@@ -30,7 +30,7 @@ pub(crate) fn succeeds(server: &Server, args: &[&str]) -> Ended {
     ended
 }
 
-/// Starts a command whose errors are read later.
+/// Starts a command whose standard error is read later.
 pub(crate) fn spawned(server: &Server, args: &[&str]) -> Child {
     let mut command = trestle(server, args);
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the client runs")

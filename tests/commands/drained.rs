@@ -14,7 +14,7 @@ use crate::client::{
     Ended, becomes, interrupt, messages, pipe, run, server, spawned, succeeds, trestle, wait,
 };
 
-/// More than the buffer of a pipe takes of one receive.
+/// More of one receive than the buffer of a pipe holds.
 const LARGE: usize = 40;
 const RECEIVED: u64 = 32;
 
@@ -45,18 +45,18 @@ fn text_of(line: &str) -> String {
 }
 
 #[test]
-fn a_drain_of_a_missing_queue_leaves_no_file() {
+fn a_drain_of_a_missing_queue_creates_no_file() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = directory.path().join("drained.jsonl");
     let drain = ["queue", "drain", "nosuch", "--to", file.to_str().unwrap()];
 
-    let refused = run(&server, &drain);
+    let rejected = run(&server, &drain);
     let existed = file.exists();
     fs::write(&file, "kept\n").unwrap();
     run(&server, &drain);
 
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(!refused.errors.contains("hint:"), "{refused:?}");
+    assert_eq!(rejected.code, Some(3), "{rejected:?}");
+    assert!(!rejected.errors.contains("hint:"), "{rejected:?}");
     assert!(!existed, "an empty file was left");
     assert_eq!(fs::read_to_string(&file).unwrap(), "kept\n");
 }
@@ -93,11 +93,11 @@ fn hanging(server: &Server, fifo: &Path) -> (Child, File) {
     assert!(load.wait().unwrap().success());
     let child = spawned(server, &["queue", "drain", "jobs", "--to", fifo.to_str().unwrap()]);
     let reader = File::open(fifo).unwrap();
-    let hidden = || {
+    let is_received = || {
         let peeked = succeeds(server, &["queue", "peek", "jobs", "-n", "32", "--json"]);
         LARGE - peeked.output.lines().count() == usize::try_from(RECEIVED).unwrap()
     };
-    assert!(becomes(hidden), "the drain has received");
+    assert!(becomes(is_received), "the drain has received");
     (child, reader)
 }
 
@@ -134,7 +134,7 @@ fn a_drain_into_a_closed_pipe_fails_and_makes_unread_messages_visible() {
 }
 
 #[test]
-fn a_drain_that_loses_its_server_reports_its_progress() {
+fn a_drain_disconnected_from_its_server_reports_its_progress() {
     let (server, directory) = (server(), tempdir().unwrap());
     let (child, mut reader) = hanging(&server, &directory.path().join("pipe"));
     let endpoint = server.endpoint();

@@ -48,7 +48,7 @@ fn row(number: usize) -> String {
     format!(r#"{{"PartitionKey":"p","RowKey":"{number:05}","n":{number}}}"#)
 }
 
-/// A server that lets so many entities a second into a partition, and so many at once after a rest.
+/// A server with a rate of entities a second for a partition, and a burst.
 fn limited(a_second: &str, at_once: &str) -> Server {
     let settings = [
         ("TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND", a_second),
@@ -59,7 +59,7 @@ fn limited(a_second: &str, at_once: &str) -> Server {
 
 #[test]
 fn an_interrupted_import_reports_its_progress_and_how_to_resume() {
-    // All rows take minutes, and a chunk of five hundred two seconds, after which there is a checkpoint.
+    // All rows take minutes. The first chunk of 500 takes two seconds and writes a checkpoint.
     let (server, directory) = (limited("250", "250"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     let (file, checkpoint) = (path("rows.jsonl"), path("rows.jsonl.trestle-import"));
@@ -79,7 +79,7 @@ fn an_interrupted_import_reports_its_progress_and_how_to_resume() {
     }
     let saved: Value = serde_json::from_slice(&fs::read(&checkpoint).unwrap()).unwrap();
     let done = usize::try_from(saved["state"]["done"]["row"].as_u64().unwrap()).unwrap();
-    // What follows may have changed: now it is short.
+    // The rest of the file may have changed: now it is short.
     fs::write(&file, rows[..done + 10].join("\n")).unwrap();
     let resumed = succeeds(&server, &[&import[..], &["--resume"]].concat());
     assert!(resumed.errors.contains("resumed after row"), "{resumed:?}");
@@ -95,7 +95,7 @@ fn an_import_that_fails_at_a_row_does_not_wait_for_more_input() {
     let mut child = import.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
 
-    // More than a chunk, and more is awaited.
+    // More than a chunk, without the end of the input.
     for number in 0..600 {
         writeln!(input, "{}", row(number)).unwrap();
     }
@@ -132,7 +132,7 @@ fn write_workspace(folder: &Path, entities: usize) {
 
 #[test]
 fn an_import_interrupted_during_the_comparison_reports_how_to_resume() {
-    // The copy uses up the quota, so that reading it back takes minutes.
+    // The copy exhausts the quota, so that the comparison takes minutes.
     let (server, directory) = (limited("1", "200"), tempdir().unwrap());
     let path = |name: &str| directory.path().join(name);
     let (workspace, checkpoint) = (path("ws"), path("ws.trestle-import"));
@@ -163,26 +163,26 @@ fn code(server: &Server, args: &[&str]) -> (Option<i32>, String) {
 fn files_that_are_missing_or_malformed_are_usage_errors() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
-    let (gone, bad) = (file("gone.jsonl"), file("bad.jsonl"));
+    let (absent, bad) = (file("absent.jsonl"), file("bad.jsonl"));
     fs::write(&bad, "oops\n").unwrap();
     succeeds(&server, &["table", "create", "rows"]);
     succeeds(&server, &["queue", "create", "jobs"]);
 
     for args in [
-        &["table", "import", "rows", &gone][..],
-        &["queue", "load", "jobs", &gone],
+        &["table", "import", "rows", &absent][..],
+        &["queue", "load", "jobs", &absent],
         &["queue", "load", "jobs", &bad],
-        &["queue", "properties", "set", &gone],
-        &["import", "azurite", &gone],
-        &["table", "list", "--account", "acme", "--account-key-file", &gone],
-        &["table", "list", "--account", "acme", "--sas-file", &gone],
+        &["queue", "properties", "set", &absent],
+        &["import", "azurite", &absent],
+        &["table", "list", "--account", "acme", "--account-key-file", &absent],
+        &["table", "list", "--account", "acme", "--sas-file", &absent],
         &["queue", "create", "more", "--metadata", "a=b", "--metadata", "a=c"],
     ] {
         let (code, errors) = code(&server, args);
         assert_eq!(code, Some(2), "{args:?}: {errors}");
     }
     let https = ["--endpoint", "https://127.0.0.1:1", "--ca-file"];
-    for authorities in [&gone, &bad] {
+    for authorities in [&absent, &bad] {
         let args = [&["table", "list"][..], &https, &[authorities]].concat();
         let ended = Ended::of(bare(&args));
         assert_eq!(ended.code, Some(2), "{ended:?}");

@@ -1,5 +1,5 @@
-//! The client commands of the real binary against a real server: what they leave behind, what they
-//! refuse, and what they report when they end early.
+//! The client commands of the real binary against a real server: output files, rejected input, and
+//! reports of interrupted commands.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 

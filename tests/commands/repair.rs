@@ -1,4 +1,4 @@
-//! The command `repair`: it shows what a store that does not open would lose, and takes it out only if asked.
+//! The command `repair`: it shows what a store that does not open would lose, and removes it only with `--accept-loss`.
 
 use std::{
     fs,
@@ -43,15 +43,15 @@ impl KilledStore {
         Server::start(&["--data-dir", self.path()], &[])
     }
 
-    /// The rows that a server shows.
+    /// The rows of a server.
     fn rows(&self) -> Vec<String> {
         let ended = succeeds(&self.serve(), &["table", "export", "rows", "-"]);
         let names = (0..ROWS).map(|row| format!("row-{row}"));
         names.filter(|name| ended.output.contains(&format!("\"{name}\""))).collect()
     }
 
-    /// Starts a server that must be refused.
-    fn refused(&self) -> Ended {
+    /// Starts a server that must be rejected.
+    fn rejected(&self) -> Ended {
         let free = "127.0.0.1:0";
         let mut serve = bare(&["serve", "--data-dir", self.path(), "--listen", free]);
         serve.args(["--admin", free, "--azure-table", free, "--azure-queue", free]);
@@ -70,8 +70,8 @@ impl KilledStore {
     fn damage(&self, row: usize, damage: impl FnOnce(&mut [u8])) -> Vec<u8> {
         let mut bytes = fs::read(self.journal()).unwrap();
         let value = "v".repeat(200 + row);
-        let place = bytes.windows(value.len()).position(|part| part == value.as_bytes()).unwrap();
-        damage(&mut bytes[place..]);
+        let at = bytes.windows(value.len()).position(|part| part == value.as_bytes()).unwrap();
+        damage(&mut bytes[at..]);
         fs::write(self.journal(), &bytes).unwrap();
         bytes
     }
@@ -84,11 +84,11 @@ fn contains(ended: &Ended, parts: &[&str]) {
 }
 
 #[test]
-fn damage_to_acknowledged_rows_is_shown_and_only_what_is_damaged_is_taken_out() {
+fn repair_reports_damaged_rows_and_removes_only_those() {
     let store = KilledStore::new();
     let damaged = store.damage(5, |bytes| bytes[0] ^= 1);
-    let refused = store.refused();
-    contains(&refused, &["db/0.jnl", "offset=`", "groups_after=`", "trestle repair"]);
+    let rejected = store.rejected();
+    contains(&rejected, &["db/0.jnl", "offset=`", "groups_after=`", "trestle repair"]);
 
     let shown = store.repair(&[]);
 
@@ -101,7 +101,7 @@ fn damage_to_acknowledged_rows_is_shown_and_only_what_is_damaged_is_taken_out() 
     contains(&shown, &parts);
     contains(&shown, &["nothing was changed", "--accept-loss"]);
     assert!(fs::read(store.journal()).unwrap() == damaged, "the journal was changed");
-    assert_eq!(store.refused().errors, refused.errors);
+    assert_eq!(store.rejected().errors, rejected.errors);
 
     let repaired = store.repair(&["--accept-loss"]);
 
@@ -115,19 +115,19 @@ fn damage_to_acknowledged_rows_is_shown_and_only_what_is_damaged_is_taken_out() 
 }
 
 #[test]
-fn a_lost_journal_after_a_clean_shutdown_is_shown_and_may_be_accepted() {
+fn repair_reports_a_missing_journal_and_accepts_its_loss() {
     let store = KilledStore::new();
     assert_eq!(store.serve().terminate(), Some(0));
     fs::remove_file(store.journal()).unwrap();
-    contains(&store.refused(), &["every journal is missing", "trestle repair"]);
+    contains(&store.rejected(), &["every journal is missing", "trestle repair"]);
 
     let shown = store.repair(&[]);
     assert_eq!(shown.code, Some(4), "{shown:?}");
     contains(&shown, &["a journal is missing: file=`db/0.jnl`, left=`", "nothing was changed"]);
-    store.refused();
+    store.rejected();
 
     assert_eq!(store.repair(&["--accept-loss"]).code, Some(0));
-    // What was flushed before is there.
+    // Rows that were flushed before exist.
     succeeds(&store.serve(), &["table", "list"]);
     assert!(store.data.path().join("kv/damaged-1/CLOSED").exists());
 }
@@ -146,7 +146,7 @@ fn a_torn_end_needs_no_repair() {
 }
 
 #[test]
-fn what_no_repair_brings_back_is_said() {
+fn reports_what_cannot_be_repaired() {
     let store = KilledStore::new();
     let running = store.serve();
     let locked = store.repair(&["--accept-loss"]);

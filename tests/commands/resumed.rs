@@ -1,4 +1,4 @@
-//! Interrupted loads and imports: nothing is started again by accident, and nothing is resumed with another file.
+//! Interrupted loads and imports: no accidental restart, and no resume with another file.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ const LINES: [&str; 3] = [r#"{"text":"one"}"#, r#"{"text":"two"}"#, r#"{"text":"
 /// The hash of no bytes, as a checkpoint holds it.
 const HASH_OF_NOTHING: &str = "99aa06d3014798d86001c324468d497f";
 
-/// A file whose third line is malformed, and a command that stopped there.
+/// A file whose third line is malformed, and a command that stopped at it.
 struct Stopped {
     server: Server,
     _directory: TempDir,
@@ -139,11 +139,11 @@ fn a_file_that_changed_before_the_checkpoint_is_not_resumed() {
         fs::write(&stopped.file, "{}\n").unwrap();
         let shorter = stopped.run(&["--resume"]);
 
-        for refused in [changed, shorter] {
-            assert_eq!(refused.code, Some(2), "{refused:?}");
+        for rejected in [changed, shorter] {
+            assert_eq!(rejected.code, Some(2), "{rejected:?}");
             let text = "has changed before the place where it was interrupted";
-            assert!(refused.errors.contains(text), "{refused:?}");
-            assert!(refused.errors.contains(name(&stopped.checkpoint)), "{refused:?}");
+            assert!(rejected.errors.contains(text), "{rejected:?}");
+            assert!(rejected.errors.contains(name(&stopped.checkpoint)), "{rejected:?}");
         }
         assert!(fs::read(&stopped.checkpoint).unwrap() == before, "the checkpoint is unchanged");
         stopped.write(stopped.lines);
@@ -167,11 +167,11 @@ fn rejects_a_checkpoint_of_another_version_or_job_with_a_hint() {
             *other.pointer_mut(pointer).unwrap() = value;
             fs::write(&stopped.checkpoint, other.to_string()).unwrap();
 
-            let refused = stopped.run(&["--resume"]);
+            let rejected = stopped.run(&["--resume"]);
 
-            assert_eq!(refused.code, Some(2), "{refused:?}");
-            assert!(refused.errors.contains(rule), "{rule}: {refused:?}");
-            assert!(refused.errors.contains(&hint), "{refused:?}");
+            assert_eq!(rejected.code, Some(2), "{rejected:?}");
+            assert!(rejected.errors.contains(rule), "{rule}: {rejected:?}");
+            assert!(rejected.errors.contains(&hint), "{rejected:?}");
         }
         fs::remove_file(&stopped.checkpoint).unwrap();
         let mode: &[&str] =
@@ -182,7 +182,7 @@ fn rejects_a_checkpoint_of_another_version_or_job_with_a_hint() {
 }
 
 #[test]
-fn a_load_that_sent_nothing_leaves_no_checkpoint() {
+fn a_load_that_sent_nothing_writes_no_checkpoint() {
     let (server, directory) = (server(), tempdir().unwrap());
     succeeds(&server, &["queue", "create", "jobs"]);
     let file = directory.path().join("lines.jsonl");

@@ -1,4 +1,4 @@
-//! What commands show of queues and messages.
+//! The output of commands on queues and messages.
 
 use serde_json::Value;
 
@@ -83,9 +83,9 @@ fn deleting_or_clearing_a_queue_needs_confirmation() {
     succeeds(&server, &["queue", "create", "jobs"]);
 
     for command in ["delete", "clear"] {
-        let refused = run(&server, &["queue", command, "jobs"]);
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.errors.contains("repeat with --yes: queue=`jobs`"), "{refused:?}");
+        let rejected = run(&server, &["queue", command, "jobs"]);
+        assert_eq!(rejected.code, Some(2), "{rejected:?}");
+        assert!(rejected.errors.contains("repeat with --yes: queue=`jobs`"), "{rejected:?}");
     }
     succeeds(&server, &["queue", "stats", "jobs"]);
 }

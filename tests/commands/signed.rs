@@ -1,4 +1,4 @@
-//! Signatures that are made.
+//! Generated SAS tokens.
 
 use crate::client::{Ended, bare};
 
@@ -17,8 +17,8 @@ fn an_expiry_may_be_a_duration_and_one_in_the_past_gets_a_warning() {
     assert_eq!((later.code, later.errors.as_str()), (Some(0), ""), "{later:?}");
     assert_eq!(past.code, Some(0), "{past:?}");
     assert!(past.errors.contains("warning: --expiry is past"), "{past:?}");
-    for (refused, named) in [(never, "--expiry: must be"), (odd, "--permissions: ")] {
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.errors.contains(named), "{refused:?}");
+    for (rejected, named) in [(never, "--expiry: must be"), (odd, "--permissions: ")] {
+        assert_eq!(rejected.code, Some(2), "{rejected:?}");
+        assert!(rejected.errors.contains(named), "{rejected:?}");
     }
 }

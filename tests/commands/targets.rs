@@ -1,4 +1,4 @@
-//! Where exports and drains write to: pipes, links, standard output.
+//! Targets of exports and drains: pipes, links, standard output.
 
 use std::{
     fs::{self, File},
@@ -53,7 +53,7 @@ fn an_export_or_drain_writes_to_a_pipe_without_replacing_it() {
 #[test]
 fn an_export_into_a_closed_pipe_fails() {
     let (server, directory) = (with_table(), tempfile::tempdir().unwrap());
-    // More than the buffer of a pipe takes.
+    // More than the buffer of a pipe holds.
     let text = format!("text={}", "x".repeat(30_000));
     for row in ["1", "2", "3", "4"] {
         let keys = ["-p", "p", "-r", row, "-s", &text];
@@ -87,11 +87,11 @@ fn an_export_to_a_link_replaces_its_target() {
         assert!(!path(real).is_symlink());
         assert_eq!(fs::read_to_string(path(real)).unwrap(), LINE);
     }
-    for refused in ["itself.jsonl", "inner"] {
-        let name = path(refused);
+    for rejected in ["itself.jsonl", "inner"] {
+        let name = path(rejected);
         let args = ["table", "export", "rows", name.to_str().unwrap(), "--format", "jsonl"];
         let ended = run(&server, &args);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.errors.contains(refused), "{ended:?}");
+        assert!(ended.errors.contains(rejected), "{ended:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Certificates between roles: a gateway reaches the table process with the right one, with no
-//! other, and takes over a new one while it runs.
+//! Mutual TLS between roles: the table process accepts only valid client certificates, and a
+//! gateway reloads a changed one.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use trestle_tests::{CertificateAuthority, Issued, Queue, Server, Table, entity, 
 use crate::{contents::MAIN, writer::create};
 
 /// The address of the table process, as its certificate names it.
-const HERE: &str = "127.0.0.1";
-/// How long files may take to be read again, with the reconnect after it.
+const LOOPBACK: &str = "127.0.0.1";
+/// How long a reload may take, with the reconnect after it.
 const SOON: Duration = Duration::from_secs(30);
 
 /// A role process that requires client certificates of a CA.
 fn process(role: &str, data: &TempDir, own: &Issued, gateways: &CertificateAuthority) -> Server {
     let path = data.path().to_str().expect("a path in UTF-8");
     let authorities = gateways.file();
-    let asked = [
+    let required = [
         ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().expect("a path in UTF-8")),
         ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
     ];
-    let settings = [&own.settings()[..], &asked].concat();
+    let settings = [&own.settings()[..], &required].concat();
     Server::start(&["--roles", role, "--data-dir", path], &settings)
 }
 
@@ -31,13 +31,13 @@ fn table_process(data: &TempDir, own: &Issued, gateways: &CertificateAuthority) 
     process("table", data, own, gateways)
 }
 
-/// A gateway that reaches tables encrypted, trusts an authority and shows a certificate, or none.
+/// A gateway that connects to tables over TLS, with a CA and optionally a client certificate.
 fn gateway(table: &Server, trusted: &CertificateAuthority, shown: Option<&Issued>) -> Server {
     let endpoint = format!("https://{}", table.address("grpc"));
     gateway_to(&[("TRESTLE__GATEWAY__TABLE_ENDPOINT", &endpoint)], trusted, shown)
 }
 
-/// A gateway that reaches roles at endpoints.
+/// A gateway with endpoints of roles.
 fn gateway_to(
     endpoints: &[(&str, &str)],
     trusted: &CertificateAuthority,
@@ -62,7 +62,7 @@ async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
         (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
     let stranger = CertificateAuthority::new("stranger");
     let (own, shown, other) =
-        (roles.issue(HERE), gateways.issue("gateway"), stranger.issue("gateway"));
+        (roles.issue(LOOPBACK), gateways.issue("gateway"), stranger.issue("gateway"));
     let data = tempfile::tempdir().unwrap();
     let table = table_process(&data, &own, &gateways);
 
@@ -76,8 +76,8 @@ async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
         ("shows a stranger's", gateway(&table, &roles, Some(&other))),
         ("trusts a stranger", gateway(&table, &stranger, Some(&shown))),
     ] {
-        let refused = Table::over(&bad.channel(), MAIN).get("p", "r").await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"), "{what}");
+        let rejected = Table::over(&bad.channel(), MAIN).get("p", "r").await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"), "{what}");
     }
     assert_eq!(through.rows("").await.unwrap().len(), 1);
 }
@@ -86,7 +86,7 @@ async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
 async fn mutual_tls_is_configured_per_role() {
     let (roles, gateways) =
         (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
-    let (own, shown) = (roles.issue(HERE), gateways.issue("gateway"));
+    let (own, shown) = (roles.issue(LOOPBACK), gateways.issue("gateway"));
     let [tables, queues] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let path = tables.path().to_str().unwrap();
     let table = Server::start(&["--roles", "table", "--data-dir", path], &[]);
@@ -99,16 +99,16 @@ async fn mutual_tls_is_configured_per_role() {
 
     let good = gateway_to(&endpoints, &roles, Some(&shown));
     let jobs = Queue::over(&good.channel(), "jobs");
-    let wanted = proto::Queue { name: jobs.name(), ..Default::default() };
-    let request = proto::CreateQueueRequest { queue: Some(wanted) };
+    let expected = proto::Queue { name: jobs.name(), ..Default::default() };
+    let request = proto::CreateQueueRequest { queue: Some(expected) };
     jobs.client().create_queue(request).await.unwrap();
     jobs.send(text("encrypted")).await.unwrap();
     assert_eq!(jobs.count().await, 1);
     create(&Table::over(&good.channel(), MAIN)).await.unwrap();
 
     let bad = gateway_to(&endpoints, &roles, None);
-    let refused = Queue::over(&bad.channel(), "jobs").peek(1).await.unwrap_err();
-    assert_eq!(refused.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"));
+    let rejected = Queue::over(&bad.channel(), "jobs").peek(1).await.unwrap_err();
+    assert_eq!(rejected.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -116,7 +116,7 @@ async fn gateway_reloads_its_client_certificate() {
     let (roles, gateways) =
         (CertificateAuthority::new("roles"), CertificateAuthority::new("gateways"));
     let data = tempfile::tempdir().unwrap();
-    let table = table_process(&data, &roles.issue(HERE), &gateways);
+    let table = table_process(&data, &roles.issue(LOOPBACK), &gateways);
     let stranger = CertificateAuthority::new("stranger");
     let shown = stranger.issue("gateway");
     let gateway = gateway(&table, &roles, Some(&shown));
@@ -156,7 +156,7 @@ async fn rejects_a_role_whose_certificate_has_another_name() {
     let (name, queue_name) =
         ("TRESTLE__GATEWAY__TLS__SERVER_NAME", "TRESTLE__GATEWAY__TLS__QUEUE_SERVER_NAME");
 
-    // Each endpoint answers that the table and the queue do not exist.
+    // Each role responds that the table and the queue do not exist.
     let (there, away) = (Code::NotFound, Code::Unavailable);
     let both = [(name, "tables.internal"), (queue_name, "queues.internal")];
     assert_eq!(reached(&both).await, [there, there]);

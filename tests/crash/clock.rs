@@ -8,8 +8,8 @@ use trestle_tests::{Queue, Server, metric, receipt_of, seconds, text, texts, wit
 
 use crate::{faults::library, start};
 
-/// Longer than the server takes to note the time.
-const NOTED: Duration = Duration::from_secs(8);
+/// Longer than the interval at which the server stores its time.
+const STORED_WITHIN: Duration = Duration::from_secs(8);
 
 async fn create(server: &Server, name: &str) -> Queue {
     let queue = Queue::over(&server.channel(), name);
@@ -34,25 +34,25 @@ async fn clock_set_back_over_a_restart_delays_and_repeats_nothing() {
         start(&data, &settings)
     };
     let server = start("0");
-    let (jobs, quiet) = (create(&server, "jobs").await, create(&server, "quiet").await);
-    quiet.send(text("q")).await.unwrap();
+    let (jobs, idle) = (create(&server, "jobs").await, create(&server, "idle").await);
+    idle.send(text("q")).await.unwrap();
     jobs.send_all(["0", "1", "2", "3", "4", "5"].map(text).to_vec()).await.unwrap();
     jobs.send_all(["g1", "g2", "g3"].map(grouped).to_vec()).await.unwrap();
     let held = jobs.receive(3, seconds(3600)).await.unwrap();
     assert_eq!(texts(&held), ["0", "1", "2"]);
     jobs.delete(receipt_of(&held[0])).await.unwrap();
-    tokio::time::sleep(NOTED).await;
+    tokio::time::sleep(STORED_WITHIN).await;
     server.kill();
 
     let server = start("-7200");
-    let (jobs, quiet) = (create(&server, "jobs").await, create(&server, "quiet").await);
-    assert_eq!(texts(&quiet.receive(32, seconds(3600)).await.unwrap()), ["q"], "at once");
+    let (jobs, idle) = (create(&server, "jobs").await, create(&server, "idle").await);
+    assert_eq!(texts(&idle.receive(32, seconds(3600)).await.unwrap()), ["q"], "at once");
     let received = jobs.receive(32, seconds(1)).await.unwrap();
     assert_eq!(texts(&received), ["3", "4", "5", "g1"], "nothing deleted, held or behind another");
     jobs.delete(receipt_of(&held[1])).await.expect("receipts of before still count");
     jobs.send(text("new")).await.unwrap();
     assert_eq!(texts(&jobs.receive(32, seconds(3600)).await.unwrap()), ["new"], "at once");
-    tokio::time::sleep(NOTED).await;
+    tokio::time::sleep(STORED_WITHIN).await;
     server.kill();
 
     let server = start("-90000");
@@ -62,7 +62,11 @@ async fn clock_set_back_over_a_restart_delays_and_repeats_nothing() {
     assert!(received.iter().all(|d| d.message.as_ref().unwrap().dequeue_count == 2));
     let receipts = received.iter().map(receipt_of).collect();
     assert!(jobs.delete_all(receipts).await.unwrap().iter().all(Result::is_ok));
-    assert_eq!(texts(&jobs.receive(32, seconds(600)).await.unwrap()), ["g2"], "the group goes on");
+    assert_eq!(
+        texts(&jobs.receive(32, seconds(600)).await.unwrap()),
+        ["g2"],
+        "the group continues"
+    );
     assert_eq!(jobs.count().await, 4, "held: 2, new, g2; behind: g3");
     assert_eq!(server.terminate(), Some(0));
 }
@@ -72,9 +76,9 @@ async fn offset(server: &Server) -> f64 {
     metric(&server.page("/metrics").await, "trestle_clock_offset").expect("the gauge is exported")
 }
 
-/// Steps the wall clock by so many seconds from that of the machine.
+/// Sets the wall clock to so many seconds from that of the machine.
 fn step(triggers: &Path, seconds: i64) {
-    // As a whole: the server reads it at any time.
+    // Atomically: the server reads it at any time.
     let draft = triggers.join("draft");
     fs::write(&draft, seconds.to_string()).unwrap();
     fs::rename(draft, triggers.join("clock-step")).unwrap();
@@ -111,7 +115,7 @@ async fn stepping_clock_expires_no_message_early_and_delivers_none_twice() {
         assert!(offset(&server).await.abs() < 1.0, "{}", offset(&server).await);
     }
     // Longer than the sweeper takes to remove what has expired.
-    tokio::time::sleep(NOTED).await;
+    tokio::time::sleep(STORED_WITHIN).await;
     assert_eq!(kept.receive(32, seconds(30)).await.unwrap().len(), 20, "none expired early");
     let log = fs::read_to_string(log).unwrap();
     assert_eq!(log.matches("service time is away from the wall clock").count(), 2, "{log}");

@@ -1,4 +1,4 @@
-//! Everything that a server has, read through its own interface.
+//! The contents of a server, read through its API.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use trestle_tests::{Table, value_of};
 
 use crate::write_history::{Item, Stamp, State};
 
-/// The table of every row; others come and go.
+/// The table of every row; others are created and deleted.
 pub(crate) const MAIN: &str = "main";
 
-/// Everything that a server has.
+/// The contents of a server.
 #[derive(Debug)]
 pub(crate) struct Contents {
     rows: BTreeMap<(String, String), (i64, Stamp)>,
@@ -56,8 +56,8 @@ impl Contents {
             Item::Token(partition) => {
                 let values = self.values(partition);
                 assert!(values.len() < 2, "half a batch: {partition}: {values:?}");
-                let in_place = values.iter().all(|(row, value)| row.parse() == Ok(*value));
-                assert!(in_place, "{partition}: {values:?}");
+                let is_row = values.iter().all(|(row, value)| row.parse() == Ok(*value));
+                assert!(is_row, "{partition}: {values:?}");
                 (state(values.first().map(|(_, value)| value)), None)
             }
             Item::Table(name) => (state(self.tables.get(name).map(|_| &0)), None),
@@ -71,18 +71,18 @@ impl Contents {
     }
 
     /// Checks that nothing exists that was never written.
-    pub(crate) fn has_only(&self, known: &[&Item]) {
+    pub(crate) fn has_only(&self, allowed: &[&Item]) {
         for (partition, row) in self.rows.keys() {
             let is_of = |item: &&&Item| match item {
                 Item::Row(p, r) => p == partition && r == row,
                 Item::Group(p) | Item::Token(p) => p == partition,
                 Item::Table(_) | Item::Inside(_) => false,
             };
-            assert!(known.iter().any(|item| is_of(&item)), "never written: {partition}/{row}");
+            assert!(allowed.iter().any(|item| is_of(&item)), "never written: {partition}/{row}");
         }
         for name in self.tables.keys() {
             let item = Item::Table(name.clone());
-            assert!(known.contains(&&item), "never created: {name}");
+            assert!(allowed.contains(&&item), "never created: {name}");
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     /// A row `r` whose value 1 was acknowledged, and perhaps 2 was written after that.
-    fn promised(maybe: Option<i64>) -> WriteHistory {
+    fn acknowledged(maybe: Option<i64>) -> WriteHistory {
         let item = Item::Row("p".to_owned(), "r".to_owned());
         let mut history = WriteHistory::default();
         history.attempt(&item, State::Value(1));
@@ -133,28 +133,28 @@ mod tests {
 
     #[test]
     fn accepts_a_history_without_violations() {
-        promised(None).check(&contents(&[("r", 1)]));
-        promised(Some(2)).check(&contents(&[("r", 1)]));
+        acknowledged(None).check(&contents(&[("r", 1)]));
+        acknowledged(Some(2)).check(&contents(&[("r", 1)]));
         let whole = contents(&["0", "1", "2", "3", "4"].map(|row| (row, 7)));
         assert_eq!(whole.of(&Item::Group("p".to_owned())).0, State::Value(7));
     }
 
     #[test]
-    #[should_panic(expected = "is Absent, promised")]
+    #[should_panic(expected = "is Absent, acknowledged")]
     fn detects_a_lost_row() {
-        promised(Some(2)).check(&contents(&[]));
+        acknowledged(Some(2)).check(&contents(&[]));
     }
 
     #[test]
-    #[should_panic(expected = "is Value(2), promised")]
+    #[should_panic(expected = "is Value(2), acknowledged")]
     fn detects_a_value_that_was_never_written() {
-        promised(Some(3)).check(&contents(&[("r", 2)]));
+        acknowledged(Some(3)).check(&contents(&[("r", 2)]));
     }
 
     #[test]
     #[should_panic(expected = "etag")]
     fn detects_a_new_value_under_an_old_version() {
-        promised(Some(2)).check(&contents(&[("r", 2)]));
+        acknowledged(Some(2)).check(&contents(&[("r", 2)]));
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "never written:")]
     fn detects_a_row_that_was_never_written() {
-        let known = Item::Row("p".to_owned(), "r".to_owned());
-        contents(&[("r", 1), ("s", 1)]).has_only(&[&known]);
+        let written = Item::Row("p".to_owned(), "r".to_owned());
+        contents(&[("r", 1), ("s", 1)]).has_only(&[&written]);
     }
 }

@@ -1,5 +1,5 @@
 //! SIGTERM: calls in flight are answered, waiting receives are answered without messages, and
-//! the process ends well and soon.
+//! the process exits with code 0 in time.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn shutdown_answers_writes_in_flight() {
         return;
     };
     let data = tempfile::tempdir().unwrap();
-    // Made at full speed: a new store takes many syncs.
+    // Created before the disk is slow: a new store needs many syncs.
     let server = start(&data, &[]);
     create(&Table::over(&server.channel(), MAIN)).await.unwrap();
     assert_eq!(server.terminate(), Some(0));
@@ -112,7 +112,7 @@ async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
     let queue = crate::queue::create(&first.channel()).await;
     let open = StreamOpen { queue: queue.name(), credit: 3, ..Default::default() };
     let open = StreamMessagesRequest { message: Some(Message::Open(open)) };
-    // The client sends nothing more, and does not end its side either.
+    // The client sends nothing more, and does not half-close.
     let requests = tokio_stream::once(open).chain(tokio_stream::pending());
     let mut stream = queue.client().stream_messages(requests).await.unwrap().into_inner();
     queue.send(text("streamed")).await.unwrap();

@@ -1,7 +1,7 @@
-//! A disk that fails: after the first failed sync nothing is acknowledged any more, reads
-//! go on, and a restart finds everything that was.
+//! A disk that fails: after the first failed sync no write is acknowledged, reads continue, and a
+//! restart recovers every acknowledged write.
 //!
-//! The faults come from a library that is compiled here and loaded before the server's own.
+//! The faults come from a library that the test compiles and loads before the server's own.
 
 use std::{
     fs,
@@ -23,17 +23,17 @@ use trestle_tests::{RestRequest, Server, Table, entity, exchange};
 use crate::{
     contents::{Contents, MAIN},
     start,
-    writer::{check, create, crew, settle, work},
+    writer::{check, create, crew, resolve, work},
 };
 
 /// The compiled library, or none where there is no C compiler.
 pub(crate) fn library() -> Option<&'static str> {
     static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compiled = LIBRARY.get_or_init(|| {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let source = here.join("../shared/kv/tests/faults/fsfault.c");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let source = root.join("../shared/kv/tests/faults/fsfault.c");
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // Another run may be loading the old one: replace it as a whole.
+        // Another run may be loading the old one: replace it atomically.
         let draft = directory.join(format!("server-fault-{}.so", std::process::id()));
         let library = directory.join("libserver-fault.so");
         let mut compiler = Command::new("cc");
@@ -65,22 +65,22 @@ async fn becomes_unhealthy(channel: &Channel, service: &str) {
     assert!(waited.is_ok(), "`{service}` still reports SERVING");
 }
 
-/// A status that clients of Azure retry would keep them for minutes, and only a restart helps.
+/// Azure clients would retry a 500 or 503 for minutes, but only a restart helps.
 async fn rest_clients_get_no_retry_delay(server: &Server) {
     let entity = r#"{"PartitionKey":"late","RowKey":"rest"}"#;
     let insert = RestRequest::json("POST", &format!("/{MAIN}"), entity);
-    let refused = exchange(&server.address("azure_table"), insert).await;
-    assert_eq!(refused.failure(), (403, "InsufficientAccountPermissions"), "{refused:?}");
-    assert_eq!(refused.header("retry-after"), "");
+    let rejected = exchange(&server.address("azure_table"), insert).await;
+    assert_eq!(rejected.failure(), (403, "InsufficientAccountPermissions"), "{rejected:?}");
+    assert_eq!(rejected.header("retry-after"), "");
     for part in ["until the server is restarted", "sync of a journal", "os error 5", "db/0.jnl"] {
-        assert!(refused.text().contains(part), "{part}: {refused:?}");
+        assert!(rejected.text().contains(part), "{part}: {rejected:?}");
     }
     let read = RestRequest::table("GET", &format!("/{MAIN}()?$top=1"));
     assert_eq!(exchange(&server.address("azure_table"), read).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn failed_sync_refuses_all_writes_until_a_restart_that_loses_none() {
+async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     let Some(library) = library() else { return };
     let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let trigger = triggers.path().join("sync-fails");
@@ -93,15 +93,15 @@ async fn failed_sync_refuses_all_writes_until_a_restart_that_loses_none() {
 
     let crew = crew();
     let acknowledged: Vec<_> = crew.iter().map(|writer| Arc::clone(&writer.acknowledged)).collect();
-    // Every writer has been promised something before the fault.
-    let promised = join_all(acknowledged.iter().map(|progress| progress.by(6)));
+    // Every writer has an acknowledged write before the fault.
+    let writes = join_all(acknowledged.iter().map(|progress| progress.by(6)));
     let load = pin!(work(crew, &channel));
-    let Either::Right((_, load)) = select(load, promised).await else {
+    let Either::Right((_, load)) = select(load, writes).await else {
         panic!("writes failed without a fault");
     };
     fs::write(&trigger, "").unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(20), load).await;
-    let mut crew = ended.expect("writes go on, though no sync succeeds");
+    let mut crew = ended.expect("writes continue, though no sync succeeds");
     fs::remove_file(&trigger).unwrap();
 
     for writer in &crew {
@@ -110,21 +110,21 @@ async fn failed_sync_refuses_all_writes_until_a_restart_that_loses_none() {
         let is_stopped = error.kind() == (Code::Unavailable, "STORAGE_STOPPED");
         assert!(is_unknown || is_stopped, "{error:?}");
     }
-    // The disk works again, and still the server must not trust it.
+    // The disk works again; the server still rejects writes until a restart.
     for row in 0..100 {
-        let refused = main.insert(entity("late", &row.to_string(), [])).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::Unavailable, "STORAGE_STOPPED"));
+        let rejected = main.insert(entity("late", &row.to_string(), [])).await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::Unavailable, "STORAGE_STOPPED"));
     }
     rest_clients_get_no_retry_delay(&server).await;
     becomes_unhealthy(&channel, "").await;
     becomes_unhealthy(&channel, "trestle.table.v1.TableService").await;
-    // Reads go on, and show what was acknowledged: nothing is known to be lost.
+    // Reads still return every acknowledged write.
     check(&crew, &Contents::take(&channel).await);
     drop(server);
 
     let server = start(&data, &[]);
     let channel = server.channel();
-    settle(&mut crew, &Contents::take(&channel).await);
+    resolve(&mut crew, &Contents::take(&channel).await);
     let acknowledged: u64 = acknowledged.iter().map(|progress| progress.made()).sum();
     println!("{acknowledged} acknowledged writes before a sync failed");
     assert!(acknowledged >= 50, "{acknowledged}");

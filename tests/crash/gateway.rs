@@ -1,5 +1,5 @@
-//! The table process ends and comes back behind a gateway: clients wait out the gap, every answer
-//! they get is true, and the gateway finds the new process by itself.
+//! The table process restarts behind a gateway: clients wait during the restart, every response
+//! is correct, and the gateway connects to the new process by itself.
 
 use std::{
     net::SocketAddr,
@@ -27,34 +27,34 @@ use crate::{
     writer::create,
 };
 
-/// No call may take longer, whatever becomes of the process that it was for.
+/// No call may take longer, also if its process ends.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Writes before the gap, and as many after it.
+/// Writes before the restart, and as many after it.
 const WRITES: u64 = 100;
-/// Errors in the gap.
+/// Errors during the restart.
 const ERRORS: u64 = 20;
 
-/// One address in front of processes that come and go, as a service has in a cluster.
+/// One address in front of processes that restart, such as a service in a cluster.
 struct Front {
     address: SocketAddr,
     accepting: JoinHandle<()>,
-    refusing: Arc<Notify>,
+    rejecting: Arc<Notify>,
 }
 
 impl Front {
-    /// Passes connections on to `target`.
+    /// Forwards connections to `target`.
     async fn open(address: SocketAddr, target: String) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free");
         let address = listener.local_addr().expect("it has an address");
-        let refusing = Arc::new(Notify::new());
-        let refused = Arc::clone(&refusing);
+        let rejecting = Arc::new(Notify::new());
+        let rejected = Arc::clone(&rejecting);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
-            while let Some(mut near) = accept(&listener, &refused).await {
+            while let Some(mut near) = accept(&listener, &rejected).await {
                 let target = target.clone();
                 connections.spawn(async move {
-                    // Either end may go at any time; that is what the test is about.
+                    // Either side may disconnect at any time.
                     if let Ok(mut far) = TcpStream::connect(target).await {
                         copy_bidirectional(&mut near, &mut far).await.ok();
                     }
@@ -63,30 +63,30 @@ impl Front {
             drop(listener);
             connections.join_all().await;
         });
-        Self { address, accepting, refusing }
+        Self { address, accepting, rejecting }
     }
 
-    /// Refuses new connections, as for a process that shuts down; keeps those that are open.
-    async fn refuse(&self) {
-        self.refusing.notify_one();
+    /// Rejects new connections, as for a process that shuts down; keeps those that are open.
+    async fn reject(&self) {
+        self.rejecting.notify_one();
         while TcpStream::connect(self.address).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     async fn close(self) -> SocketAddr {
         self.accepting.abort();
-        // Either aborted, or over because every connection was.
+        // Either aborted, or ended with the connections.
         self.accepting.await.ok();
         self.address
     }
 }
 
 /// The next connection, until stopped.
-async fn accept(listener: &TcpListener, refused: &Notify) -> Option<TcpStream> {
+async fn accept(listener: &TcpListener, rejected: &Notify) -> Option<TcpStream> {
     tokio::select! {
-        () = refused.notified() => None,
+        () = rejected.notified() => None,
         accepted = listener.accept() => accepted.ok().map(|(stream, _peer)| stream),
     }
 }
@@ -108,13 +108,13 @@ async fn recovered(table: &Table) {
     assert!(waited.is_ok(), "the gateway does not find the new process");
 }
 
-/// Ends the table process in a way, under load, and restarts it; the outcomes that clients saw.
+/// Ends the table process under load and restarts it; the outcomes of the clients.
 async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let data = tempfile::tempdir().unwrap();
     let first = table_process(&data);
     let front = Front::open(([127, 0, 0, 1], 0).into(), first.address("grpc")).await;
     let endpoint = format!("http://{}", front.address);
-    // Refused at once, so that the test sees the errors of clients.
+    // Rejected at once, so that clients get errors.
     let settings = [
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
         ("TRESTLE__GATEWAY__WAIT_MS", "0"),
@@ -129,10 +129,10 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     let gap = async {
         counts.written.by(WRITES).await;
 
-        front.refuse().await;
+        front.reject().await;
         tokio::task::spawn_blocking(|| end(first)).await.unwrap();
         let address = front.close().await;
-        counts.refused.by(ERRORS).await;
+        counts.rejected.by(ERRORS).await;
         let unavailable: CallError = table.get("p", "first").await.unwrap_err();
         assert_eq!(unavailable.code, Code::Unavailable, "{unavailable:?}");
         let second = table_process(&data);
@@ -146,7 +146,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
 
     let all = Outcomes::of_all(outcomes);
     all.were_true(&table).await;
-    assert!(all.written.len() > 100 && all.refused.len() > 10, "the gap was under load");
+    assert!(all.written.len() > 100 && all.rejected.len() > 10, "the gap was under load");
     all.repeat(&table, &["first"]).await;
     drop(kept);
     all
@@ -161,7 +161,7 @@ async fn restart_after_a_kill_keeps_every_acknowledged_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn graceful_shutdown_leaves_no_write_with_an_unknown_outcome() {
+async fn graceful_shutdown_reports_the_outcome_of_every_write() {
     let outcomes = restart(|server| assert_eq!(server.terminate(), Some(0))).await;
 
     assert!(outcomes.unknown.is_empty(), "{:?}", outcomes.unknown);

@@ -14,12 +14,11 @@ use trestle_tests::Server;
 
 use crate::restarts::free_address;
 
-/// The time that a call is given.
+/// The deadline of a call.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How much later it may end, on a busy machine.
+/// How much later than its deadline a call may end, on a busy machine.
 const SLACK: Duration = Duration::from_secs(10);
-/// How long the gateway may take to notice. A probe takes ten seconds at most; the network itself
-/// would be found dead only after forty.
+/// How long the gateway may take to detect it. A health check takes ten seconds at most, TCP forty.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
 /// Calls at a time, so that every connection of the gateway gets some.
 const CALLS: usize = 64;
@@ -77,15 +76,15 @@ fn is_late(code: Code) -> bool {
     matches!(code, Code::DeadlineExceeded | Code::Cancelled)
 }
 
-/// Calls until all of them end with a code.
-async fn until(gateway: &Server, count: usize, wanted: Code) {
+/// Repeats calls until all of them end with a code.
+async fn until(gateway: &Server, count: usize, expected: Code) {
     let began = Instant::now();
     loop {
         let codes = calls(gateway, count).await;
-        if codes.iter().all(|code| *code == wanted) {
+        if codes.iter().all(|code| *code == expected) {
             return;
         }
-        assert!(began.elapsed() < NOTICED_WITHIN, "{codes:?}, not {wanted:?}");
+        assert!(began.elapsed() < NOTICED_WITHIN, "{codes:?}, not {expected:?}");
     }
 }
 
@@ -95,7 +94,7 @@ async fn calls_fail_over_from_a_hung_process() {
     let shared = [("TRESTLE__SERVER__REUSE_PORT", "true")];
     let process = || Server::start_at(&address, &["--roles", "table", "--ephemeral"], &shared);
     let (hung, _serving) = (process(), process());
-    // So many that either process has one of them.
+    // Enough for both processes to get some.
     let gateway = gateway(&address, "16");
     until(&gateway, CALLS, Code::Ok).await;
 

@@ -17,18 +17,18 @@ use crate::progress::Progress;
 const NOTHING_WRITTEN: (Code, &str) = (Code::Unavailable, "SERVER_UNAVAILABLE");
 const UNKNOWN: (Code, &str) = (Code::Unknown, "OUTCOME_UNKNOWN");
 
-/// What inserts have come to so far, of one client or of several.
+/// The outcomes of inserts so far, of one client or of several.
 #[derive(Debug, Default)]
 pub(crate) struct CallCounts {
     pub(crate) written: Progress,
-    pub(crate) refused: Progress,
+    pub(crate) rejected: Progress,
 }
 
-/// What became of each row.
+/// The outcome of each row.
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
     pub(crate) written: BTreeSet<String>,
-    pub(crate) refused: BTreeSet<String>,
+    pub(crate) rejected: BTreeSet<String>,
     pub(crate) unknown: BTreeSet<String>,
 }
 
@@ -56,8 +56,8 @@ impl Outcomes {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     match error.kind() {
                         NOTHING_WRITTEN => {
-                            counts.refused.step();
-                            outcomes.refused.insert(row)
+                            counts.rejected.step();
+                            outcomes.rejected.insert(row)
                         }
                         UNKNOWN => outcomes.unknown.insert(row),
                         other => panic!("no client can retry {other:?}: {error:?}"),
@@ -73,27 +73,27 @@ impl Outcomes {
         let mut all = Self::default();
         for client in clients {
             all.written.extend(client.written);
-            all.refused.extend(client.refused);
+            all.rejected.extend(client.rejected);
             all.unknown.extend(client.unknown);
         }
         all
     }
 
-    /// Acknowledged rows exist, and refused ones do not.
+    /// Acknowledged rows exist, and rejected ones do not.
     pub(crate) async fn were_true(&self, table: &Table) {
         let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
-        let counts = [&self.written, &self.refused, &self.unknown].map(BTreeSet::len);
-        println!("{} written, {} refused, {} unknown", counts[0], counts[1], counts[2]);
+        let counts = [&self.written, &self.rejected, &self.unknown].map(BTreeSet::len);
+        println!("{} written, {} rejected, {} unknown", counts[0], counts[1], counts[2]);
         let lost: Vec<_> = self.written.difference(&rows).collect();
         assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
-        let untrue: Vec<_> = self.refused.intersection(&rows).collect();
+        let untrue: Vec<_> = self.rejected.intersection(&rows).collect();
         assert!(untrue.is_empty(), "UNAVAILABLE, and written: {untrue:?}");
     }
 
-    /// Retries what failed, as clients should: an insert is conditional, and reports whether it has
+    /// Retries what failed, as clients should: a repeated insert reports ALREADY_EXISTS if it has
     /// happened before. Then the rows of `others` exist, every one of these, and no more.
     pub(crate) async fn repeat(&self, table: &Table, others: &[&str]) {
-        for row in &self.refused {
+        for row in &self.rejected {
             table.insert(entity("p", row, [])).await.expect("nothing was written");
         }
         for row in &self.unknown {
@@ -103,7 +103,7 @@ impl Outcomes {
         }
         let rows: BTreeSet<String> = table.rows("").await.unwrap().into_iter().collect();
         let attempted =
-            [&self.written, &self.refused, &self.unknown].into_iter().flatten().cloned();
+            [&self.written, &self.rejected, &self.unknown].into_iter().flatten().cloned();
         let attempted: BTreeSet<_> =
             attempted.chain(others.iter().map(|&row| row.to_owned())).collect();
         let differ: Vec<_> = rows.symmetric_difference(&attempted).collect();

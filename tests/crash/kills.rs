@@ -13,17 +13,17 @@ use trestle_tests::{Server, Table, server_binary};
 use crate::{
     contents::{Contents, MAIN},
     start,
-    writer::{Writer, create, crew, settle, work},
+    writer::{Writer, create, crew, resolve, work},
 };
 
 /// Kills under load, at least, of a run by default.
 const KILLS: usize = 24;
-/// A machine that is this slow is not working.
+/// The time limit of a run.
 const KILLS_MAX: usize = 10 * KILLS;
-/// Fewer acknowledged writes in all than this would make the test mean little: it continues until then.
+/// Fewest acknowledged writes of a run: it continues until then.
 const ACKNOWLEDGED_MIN: u64 = 1_000;
 
-/// Lets a crew write until the server is killed.
+/// Runs the writers until the server is killed.
 async fn work_and_kill(crew: Vec<Writer>, server: Server, after: Duration) -> Vec<Writer> {
     let channel = server.channel();
     let (crew, ()) = tokio::join!(work(crew, &channel), async {
@@ -32,7 +32,7 @@ async fn work_and_kill(crew: Vec<Writer>, server: Server, after: Duration) -> Ve
     });
     for writer in &crew {
         let error = writer.error.as_ref().expect("only a failure ends a run");
-        assert_eq!(error.reason, "", "the server refused: {error:?}");
+        assert_eq!(error.reason, "", "the server rejected: {error:?}");
     }
     crew
 }
@@ -52,11 +52,11 @@ async fn kill_at_start(data: &TempDir, after: Duration) {
 async fn see(server: &Server, crew: &mut [Writer]) -> Channel {
     let channel = server.channel();
     let contents = Contents::take(&channel).await;
-    settle(crew, &contents);
+    resolve(crew, &contents);
     channel
 }
 
-/// Writes that the whole crew was promised.
+/// Acknowledged writes of all writers.
 fn acknowledged(crew: &[Writer]) -> u64 {
     crew.iter().map(|writer| writer.acknowledged.made()).sum()
 }
@@ -72,7 +72,7 @@ pub(crate) fn seed() -> u64 {
 
 /// Kills of this run: `CRASH_KILLS`, or else few.
 #[allow(clippy::disallowed_methods, reason = "no setting of the product")]
-fn kills_wanted() -> usize {
+fn kills_expected() -> usize {
     let kills = std::env::var("CRASH_KILLS").ok();
     kills.map_or(KILLS, |kills| kills.parse().expect("CRASH_KILLS is a number"))
 }
@@ -88,9 +88,13 @@ async fn acknowledged_writes_survive_random_kills_and_batches_stay_atomic() {
     create(&Table::over(&server.channel(), MAIN)).await.unwrap();
     let began = Instant::now();
 
-    let (mut kills, wanted) = (0, kills_wanted());
-    while kills < wanted || acknowledged(&crew) < ACKNOWLEDGED_MIN {
-        assert!(kills < wanted.max(KILLS_MAX), "only {} acknowledged writes", acknowledged(&crew));
+    let (mut kills, expected) = (0, kills_expected());
+    while kills < expected || acknowledged(&crew) < ACKNOWLEDGED_MIN {
+        assert!(
+            kills < expected.max(KILLS_MAX),
+            "only {} acknowledged writes",
+            acknowledged(&crew)
+        );
         let after = Duration::from_micros(random.random_range(20_000..600_000));
         crew = work_and_kill(crew, server, after).await;
         if kills % 4 == 3 {

@@ -1,5 +1,5 @@
-//! The server killed, stopped, restarted, and on a disk that fails: what it acknowledged is kept,
-//! what it refused is not, and nothing is half done.
+//! The server killed, stopped, restarted, and on a disk that fails: acknowledged writes survive,
+//! rejected ones do not exist, and every batch is whole or absent.
 //!
 //! Every test starts the real binary and calls it over gRPC.
 

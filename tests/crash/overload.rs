@@ -1,6 +1,6 @@
-//! Five times as many callers as a server bears: it answers or turns away, goes on with most of what
-//! it gets done at its peak, in bounded memory, and serves all clients afterwards. What share that is
-//! on a quiet machine is measured by the bench `overload`.
+//! Five times as many callers as a server can serve: it responds or rejects, keeps most of its
+//! peak throughput, in bounded memory, and serves all clients afterwards. The bench `overload` measures
+//! the share on an idle machine.
 
 use std::{
     fs,
@@ -25,13 +25,13 @@ const CALLS_MAX: usize = 16;
 const CALLERS: usize = 5 * CALLS_MAX;
 /// Calls of each caller under overload.
 const CALLS: usize = 12;
-/// How long callers go on where answers are counted.
+/// How long callers run where responses are counted.
 const COUNTED: Duration = Duration::from_secs(3);
-/// Rounds of peak and overload; the best counts, since others use the machine too.
+/// Rounds of peak and overload; the best counts, since the machine is shared.
 const ROUNDS: usize = 3;
-/// The share of its peak that the server must get done under overload. It is to be 0.7, to which
-/// the bench holds a release build on a machine of its own; here client and server share the cores
-/// of a debug build with whatever else runs, and the errors themselves cost ten times as much.
+/// The share of its peak throughput that the server must keep under overload. The budget is 0.7, to which
+/// the bench holds a release build on a machine of its own; in this test client and server share the cores
+/// of a debug build with other processes, and the errors themselves cost ten times as much.
 const GOODPUT_MIN: f64 = 0.5;
 /// Most memory that the overload may cost beyond what the peak does: bodies in flight are bounded
 /// by 16 MiB and answers by one for each call, the rest is connections and the allocator.
@@ -91,13 +91,13 @@ async fn goodput(clients: &[Client]) -> f64 {
     answered / began.elapsed().as_secs_f64()
 }
 
-/// The retry delay of a refused client.
+/// The retry delay of a rejected client.
 fn advice(status: &tonic::Status) -> Option<Duration> {
     status.get_error_details().retry_info()?.retry_delay
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overload_is_refused_with_retry_info_in_bounded_memory() {
+async fn overload_is_rejected_with_retry_info_in_bounded_memory() {
     let (calls_max, bytes_max) = (CALLS_MAX.to_string(), (16 << 20).to_string());
     let limits = [
         ("TRESTLE__LIMITS__CALLS_MAX", calls_max.as_str()),
@@ -113,7 +113,7 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     for caller in 0..CALLERS {
         upsert(&mut clients[0].clone(), caller).await.unwrap();
     }
-    // Warms up everything, buffers of connections included.
+    // Warms up, including the buffers of connections.
     goodput(&clients[..CALLS_MAX]).await;
     let before = resident_mib(&server);
 
@@ -140,7 +140,7 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     let grown = resident_mib(&server) - before;
 
     let errors: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
-    println!("calls: {}, refused: {}, grown: {grown:.0} MiB", outcomes.len(), errors.len());
+    println!("calls: {}, rejected: {}, grown: {grown:.0} MiB", outcomes.len(), errors.len());
     assert!(!errors.is_empty() && errors.len() < outcomes.len());
     for error in errors {
         assert_eq!(error.code(), Code::ResourceExhausted, "{error:?}");
@@ -149,7 +149,7 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
     assert!(grown < GROWTH_MIB_MAX, "{grown}");
 
     // With backoff, as the contract requires, every call succeeds.
-    let patient = clients.into_iter().enumerate().map(|(caller, mut client)| async move {
+    let retrying = clients.into_iter().enumerate().map(|(caller, mut client)| async move {
         for attempt in 1..50 {
             match upsert(&mut client, caller).await {
                 Ok(()) => return true,
@@ -161,13 +161,13 @@ async fn overload_is_refused_with_retry_info_in_bounded_memory() {
         }
         false
     });
-    assert!(join_all(patient).await.iter().all(|is_done| *is_done));
+    assert!(join_all(retrying).await.iter().all(|is_done| *is_done));
 }
 
 /// The settings that a server sends when a client of HTTP/2 connects: number and value of each.
 async fn settings_of(server: &Server) -> Vec<(u16, u32)> {
     let mut stream = TcpStream::connect(server.address("grpc")).await.unwrap();
-    // The opening, and a frame of settings that sets nothing.
+    // The preface, and an empty SETTINGS frame.
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     let mut head = [0; 9];
     stream.read_exact(&mut head).await.unwrap();

@@ -1,29 +1,29 @@
-//! How far a load has come. A test waits for progress, not for time: what gets done in a time is the machine's.
+//! The progress of a load. A test waits for progress, not for time, which depends on the machine.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
-/// However busy the machine is, a load that gets on makes the progress of a test in this time.
+/// The time limit of the progress of a test, also on a busy machine.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// What a load has done so far.
+/// A counter of completed operations.
 #[derive(Debug, Default)]
 pub(crate) struct Progress(AtomicU64);
 
 impl Progress {
-    /// One more is done.
+    /// Counts one operation.
     pub(crate) fn step(&self) {
         self.0.fetch_add(1, Relaxed);
     }
 
-    /// How many are done.
+    /// The count.
     pub(crate) fn made(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Waits until some more are done.
+    /// Waits for so many more operations.
     pub(crate) async fn by(&self, more: u64) {
         let begun = self.made();
         let goal = begun + more;

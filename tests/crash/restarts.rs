@@ -31,7 +31,7 @@ const CLIENTS: usize = 8;
 /// No call takes longer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
-/// A gateway and the processes behind it, each on an address that it keeps.
+/// A gateway and the processes behind it, each on a fixed address.
 struct Roles {
     data: TempDir,
     table: Option<Server>,
@@ -63,22 +63,22 @@ impl Roles {
         Server::start_at(address, &["--roles", "gateway"], &settings)
     }
 
-    /// A table and a queue as a client of its own sees them, over a connection of its own.
+    /// A table and a queue over a connection of its own.
     fn client(&self) -> (Table, Queue) {
         let channel = self.gateway.as_ref().expect("it runs").channel();
         (Table::over(&channel, MAIN), Queue::over(&channel, "jobs"))
     }
 
-    /// Ends the process of a role that owns data in a way and starts it again.
+    /// Ends the process of a role that owns data and restarts it.
     async fn renew(&mut self, role: &'static str, end: impl FnOnce(Server) + Send + 'static) {
-        let place = if role == "queue" { &mut self.queue } else { &mut self.table };
-        let old = place.take().expect("it runs");
+        let slot = if role == "queue" { &mut self.queue } else { &mut self.table };
+        let old = slot.take().expect("it runs");
         let (address, path) = (old.address("grpc"), self.data.path().to_owned());
         let renew = move || {
             end(old);
             Self::process(role, &address, &path)
         };
-        *place = Some(tokio::task::spawn_blocking(renew).await.unwrap());
+        *slot = Some(tokio::task::spawn_blocking(renew).await.unwrap());
     }
 
     /// Restarts the gateway.
@@ -100,14 +100,14 @@ impl Roles {
 /// When the new gateway starts.
 #[derive(Debug, Clone, Copy)]
 enum Handover {
-    /// After the old one has ended: for a while nothing listens.
+    /// After the old one has ended: meanwhile nothing listens.
     Gap,
     /// Before the old one is terminated, at the same address.
     Overlap,
 }
 
 impl Handover {
-    /// When a client comes back that was refused.
+    /// When a rejected client retries.
     fn come_back_after(self) -> Duration {
         match self {
             // Longer than a start takes.
@@ -143,7 +143,7 @@ async fn read_rows(table: &Table, read: &Progress, stop: &AtomicBool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_table_process_loses_nothing_and_reports_retryable_failures_truthfully() {
+async fn killed_table_process_loses_no_acknowledged_write_and_reports_retryable_errors() {
     let mut roles = Roles::start();
     let (table, _) = roles.client();
     create(&table).await.unwrap();
@@ -157,7 +157,7 @@ async fn killed_table_process_loses_nothing_and_reports_retryable_failures_truth
         Outcomes::insert((client, table), ANSWER_WITHIN, counts, &stop)
     });
     let readers = clients().map(|(_, (table, (_, read)))| read_rows(table, read, &stop));
-    // Every client bridges every gap.
+    // Every client outlasts every restart.
     let all_get_on = async || {
         join_all(made.iter().flat_map(|(counts, read)| [counts.written.by(10), read.by(10)])).await;
     };
@@ -225,7 +225,7 @@ async fn work(
         once.call(|| table.get("p", &row)).await;
         once.call(|| queue.send(text(&row))).await;
         kept += 1;
-        // Hidden for longer than the test: each message goes to one client, once.
+        // Invisible for longer than the test: each message goes to one client, once.
         for delivery in once.call(|| queue.receive(1, seconds(3600))).await {
             if written % 2 == 0 {
                 once.call(|| queue.delete(receipt_of(&delivery))).await;
@@ -294,6 +294,6 @@ async fn rolling_restart_fails_no_call_of_a_client_that_retries_once() {
 async fn gateway_replacement_on_a_shared_port_refuses_no_connection() {
     let (_, of_gateway) = roll(Handover::Overlap).await;
 
-    // Its own error, once for each connection: clients of tonic lose calls otherwise.
+    // Its own error, once for each connection: clients of tonic fail calls otherwise.
     assert!(of_gateway <= RESTARTS * CLIENTS, "{of_gateway}");
 }

@@ -1,5 +1,5 @@
-//! An import of rows, and a load of messages, whose client is killed on the way goes on where it stopped, and loses and
-//! doubles nothing.
+//! An import of rows and a load of messages whose client is killed continue from their checkpoint without loss or
+//! duplicates.
 
 use std::{
     fmt::Write as _,
@@ -14,7 +14,7 @@ use trestle_tests::{Server, server_binary};
 
 /// Rows of the file: enough for many chunks, so that a kill falls between two of them.
 const ROWS: usize = 60_000;
-/// How long the import may take to note its first progress.
+/// How long the import may take to write its first checkpoint.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(30);
 
 fn trestle(server: &Server, args: &[&str]) -> Command {
@@ -44,11 +44,11 @@ fn write_rows(path: &Path) {
     fs::write(path, text).expect("the file is written");
 }
 
-/// Kills the import once it has a checkpoint; false when it was over before.
-fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
+/// Kills the import once it has a checkpoint; false if it ended before.
+fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args).spawn().expect("the client runs");
     let started = Instant::now();
-    while !has_progress(notes) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(checkpoint) && started.elapsed() < PROGRESS_WITHIN {
         if import.try_wait().expect("the client is ours").is_some() {
             return false;
         }
@@ -58,9 +58,9 @@ fn kill_on_the_way(server: &Server, args: &[&str], notes: &Path) -> bool {
     import.wait().expect("the client is ours").code().is_none()
 }
 
-/// Whether notes say that something is done.
-fn has_progress(notes: &Path) -> bool {
-    fs::read_to_string(notes).is_ok_and(|notes| !notes.contains(r#""byte":0"#))
+/// Whether the checkpoint contains progress.
+fn has_progress(checkpoint: &Path) -> bool {
+    fs::read_to_string(checkpoint).is_ok_and(|checkpoint| !checkpoint.contains(r#""byte":0"#))
 }
 
 fn files(directory: &TempDir) -> [PathBuf; 3] {
@@ -71,20 +71,20 @@ fn files(directory: &TempDir) -> [PathBuf; 3] {
 #[test]
 fn killed_import_resumes_to_exactly_the_rows_of_its_file() {
     let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let [rows, notes, exported] = files(&directory);
+    let [rows, checkpoint, exported] = files(&directory);
     let server = crate::start(&data, &[]);
     write_rows(&rows);
     succeeds(&server, &["table", "create", "rows"]);
     let import = ["table", "import", "rows", rows.to_str().unwrap()];
 
-    assert!(kill_on_the_way(&server, &import, &notes), "the import was killed on the way");
+    assert!(kill_on_the_way(&server, &import, &checkpoint), "the import was killed on the way");
     let resume = ["table", "import", "rows", rows.to_str().unwrap(), "--resume"];
     succeeds(&server, &resume);
 
     succeeds(&server, &["table", "export", "rows", exported.to_str().unwrap()]);
     let (before, after) = (fs::read(&rows).unwrap(), fs::read(&exported).unwrap());
     assert!(before == after, "{} bytes became {}", before.len(), after.len());
-    assert!(!notes.exists(), "the checkpoint is deleted once the import is complete");
+    assert!(!checkpoint.exists(), "the checkpoint is deleted once the import is complete");
 }
 
 /// Messages of the file: enough for many batches.
@@ -93,7 +93,7 @@ const MESSAGES: usize = 10_000;
 #[test]
 fn repeatedly_killed_load_sends_every_message_once() {
     let (data, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let [lines, notes, drained] =
+    let [lines, checkpoint, drained] =
         ["lines", "lines.trestle-load", "drained.jsonl"].map(|name| directory.path().join(name));
     let server = crate::start(&data, &[]);
     let texts: Vec<_> = (0..MESSAGES).map(|number| format!("message {number}")).collect();
@@ -102,28 +102,28 @@ fn repeatedly_killed_load_sends_every_message_once() {
     let load = ["queue", "load", "jobs", lines.to_str().unwrap(), "--text"];
     let resume = [&load[..], &["--resume"]].concat();
 
-    assert!(kill_on_the_way(&server, &load, &notes), "the load was killed on the way");
+    assert!(kill_on_the_way(&server, &load, &checkpoint), "the load was killed on the way");
     for _ in 0..3 {
-        let before = fs::read(&notes).unwrap();
+        let before = fs::read(&checkpoint).unwrap();
         let mut load = trestle(&server, &resume).spawn().expect("the client runs");
         let started = Instant::now();
-        while fs::read(&notes).unwrap() == before && started.elapsed() < PROGRESS_WITHIN {
+        while fs::read(&checkpoint).unwrap() == before && started.elapsed() < PROGRESS_WITHIN {
             std::thread::yield_now();
         }
         load.kill().expect("the client is killed");
         load.wait().expect("the client is ours");
-        assert!(notes.exists(), "the load was killed on the way");
+        assert!(checkpoint.exists(), "the load was killed on the way");
     }
     succeeds(&server, &resume);
 
-    assert!(!notes.exists(), "the checkpoint is deleted once the load is complete");
+    assert!(!checkpoint.exists(), "the checkpoint is deleted once the load is complete");
     succeeds(&server, &["queue", "drain", "jobs", "--to", drained.to_str().unwrap()]);
-    let seen = fs::read_to_string(&drained).unwrap();
+    let lines = fs::read_to_string(&drained).unwrap();
     let text = |line: &str| {
         let object: serde_json::Value = serde_json::from_str(line).unwrap();
         object["text"].as_str().unwrap().to_owned()
     };
-    let seen: Vec<_> = seen.lines().map(text).collect();
-    assert_eq!(seen.len(), MESSAGES);
-    assert!(seen == texts, "every message once, in its order");
+    let lines: Vec<_> = lines.lines().map(text).collect();
+    assert_eq!(lines.len(), MESSAGES);
+    assert!(lines == texts, "every message once, in its order");
 }

@@ -1,4 +1,4 @@
-//! A disk with less free space than the reserve: writes are refused, reads and deletes go on.
+//! A disk with less free space than the reserve: writes are rejected, reads and deletes are served.
 
 use tonic::Code;
 use trestle_proto::table::v1::WriteMode;
@@ -7,7 +7,7 @@ use trestle_tests::{Table, delete_op, entity, insert_op, int};
 use crate::{contents::MAIN, start, writer::create};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn full_disk_refuses_writes_and_accepts_deletes_until_space_is_freed() {
+async fn full_disk_rejects_writes_and_accepts_deletes_until_space_is_freed() {
     let data = tempfile::tempdir().unwrap();
     let server = start(&data, &[]);
     let table = Table::over(&server.channel(), MAIN);
@@ -29,10 +29,10 @@ async fn full_disk_refuses_writes_and_accepts_deletes_until_space_is_freed() {
         create(&Table::over(&server.channel(), "another")).await.err(),
     ];
 
-    for (place, error) in errors.into_iter().enumerate() {
-        let error = error.unwrap_or_else(|| panic!("operation {place} was accepted"));
-        let wanted = (Code::ResourceExhausted, "INSUFFICIENT_STORAGE");
-        assert_eq!(error.kind(), wanted, "operation {place}");
+    for (index, error) in errors.into_iter().enumerate() {
+        let error = error.unwrap_or_else(|| panic!("operation {index} was accepted"));
+        let expected = (Code::ResourceExhausted, "INSUFFICIENT_STORAGE");
+        assert_eq!(error.kind(), expected, "operation {index}");
     }
     assert_eq!(table.rows("n eq 1").await.unwrap(), ["a", "b", "c", "d"]);
     table.delete("p", "b", None).await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::contents::Contents;
 
-/// What one write changes as a whole.
+/// The unit of a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Item {
     /// The row of a partition.
@@ -16,7 +16,7 @@ pub(crate) enum Item {
     Token(String),
     /// A table.
     Table(String),
-    /// What is in a table.
+    /// The contents of a table.
     Inside(String),
 }
 
@@ -44,26 +44,26 @@ struct Entry {
     stamp: Option<Stamp>,
 }
 
-/// What one writer has been promised.
+/// The acknowledged and pending writes of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHistory {
     entries: BTreeMap<Item, Entry>,
 }
 
 impl WriteHistory {
-    /// The state that an item is known to have.
+    /// The state that an item must have.
     pub(crate) fn state(&self, item: &Item) -> State {
         let entry = self.entries.get(item);
-        assert!(entry.is_none_or(|entry| entry.maybe.is_empty()), "{item:?} is not settled");
+        assert!(entry.is_none_or(|entry| entry.maybe.is_empty()), "{item:?} is not resolved");
         entry.map_or(State::Absent, |entry| entry.sure)
     }
 
-    /// A write is on its way.
+    /// A write is pending.
     pub(crate) fn attempt(&mut self, item: &Item, state: State) {
         self.entries.entry(item.clone()).or_default().maybe.push(state);
     }
 
-    /// The write on its way was acknowledged.
+    /// The pending write was acknowledged.
     pub(crate) fn acknowledge(&mut self, item: &Item, state: State, stamp: Option<Stamp>) {
         let entry = self.entries.get_mut(item).expect("it was attempted");
         assert_eq!(entry.maybe.pop(), Some(state), "one write at a time");
@@ -73,7 +73,7 @@ impl WriteHistory {
         (entry.sure, entry.stamp) = (state, stamp);
     }
 
-    /// The write on its way was refused, and did not take place.
+    /// The pending write was rejected and not executed.
     pub(crate) fn retract(&mut self, item: &Item) {
         self.entries.get_mut(item).expect("it was attempted").maybe.pop();
     }
@@ -81,26 +81,26 @@ impl WriteHistory {
     /// Compares the history with the stored contents.
     ///
     /// # Panics
-    /// When a promise was broken.
+    /// If an acknowledged write is missing or changed.
     pub(crate) fn check(&self, contents: &Contents) {
         for (item, entry) in &self.entries {
             let (state, stamp) = contents.of(item);
             let is_kept = state == entry.sure;
             let possible = is_kept || entry.maybe.contains(&state);
-            assert!(possible, "{item:?} is {state:?}, promised: {entry:?}");
-            if let (Some(promised), Some(found)) = (&entry.stamp, &stamp) {
+            assert!(possible, "{item:?} is {state:?}, acknowledged: {entry:?}");
+            if let (Some(acknowledged), Some(found)) = (&entry.stamp, &stamp) {
                 // The same write has the same version, a later one a later version.
                 let possible = match is_kept {
-                    true => found == promised,
-                    false => found.time > promised.time,
+                    true => found == acknowledged,
+                    false => found.time > acknowledged.time,
                 };
-                assert!(possible, "{item:?}: {found:?}, promised: {entry:?}");
+                assert!(possible, "{item:?}: {found:?}, acknowledged: {entry:?}");
             }
         }
     }
 
-    /// Takes the stored contents, after a check, as the history.
-    pub(crate) fn settle(&mut self, contents: &Contents) {
+    /// Replaces the history by the stored contents, after a check.
+    pub(crate) fn resolve(&mut self, contents: &Contents) {
         self.check(contents);
         for (item, entry) in &mut self.entries {
             (entry.sure, entry.stamp) = contents.of(item);

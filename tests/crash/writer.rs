@@ -1,7 +1,7 @@
 //! Load: writers that keep a history of their writes.
 //!
-//! Each writes things of its own, one write at a time, with values that only grow; so what a
-//! server holds after a crash can be compared with the history exactly.
+//! Each writes its own items, one write at a time, with values that only grow; so the contents
+//! after a crash can be compared with the history exactly.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
 /// Rows that a batch of [`Job::Batch`] writes.
 pub(crate) const GROUP: usize = 5;
 
-/// What a writer does, over and over.
+/// The repeated operation of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Inserts rows.
@@ -52,7 +52,7 @@ const JOBS: [Job; 9] = [
     Job::Tables,
 ];
 
-/// A writer, which outlives the servers it writes to.
+/// A writer, across restarts of the server.
 #[derive(Debug)]
 pub(crate) struct Writer {
     job: Job,
@@ -78,25 +78,25 @@ pub(crate) fn crew() -> Vec<Writer> {
     JOBS.iter().enumerate().map(writer).collect()
 }
 
-/// Lets a crew write until each of its members has seen a write fail.
+/// Runs the writers until each has had a failed write.
 pub(crate) async fn work(crew: Vec<Writer>, channel: &Channel) -> Vec<Writer> {
     join_all(crew.into_iter().map(|writer| writer.run(channel.clone()))).await
 }
 
-/// Compares what a server has with what the crew was promised.
+/// Compares the contents of a server with the acknowledged writes.
 pub(crate) fn check(crew: &[Writer], contents: &Contents) {
     for writer in crew {
         writer.history.check(contents);
     }
-    let known: Vec<&Item> = crew.iter().flat_map(|writer| writer.history.items()).collect();
-    contents.has_only(&known);
+    let written: Vec<&Item> = crew.iter().flat_map(|writer| writer.history.items()).collect();
+    contents.has_only(&written);
 }
 
-/// The same, and takes the stored contents as the history.
-pub(crate) fn settle(crew: &mut [Writer], contents: &Contents) {
+/// The same, and replaces the history by the stored contents.
+pub(crate) fn resolve(crew: &mut [Writer], contents: &Contents) {
     check(crew, contents);
     for writer in crew {
-        writer.history.settle(contents);
+        writer.history.resolve(contents);
     }
 }
 
@@ -201,7 +201,7 @@ impl Writer {
         entity(&self.name, row, [value, string("filling", &filling)])
     }
 
-    /// Makes one call and keeps the history.
+    /// Makes one call and records it.
     async fn write(&mut self, states: &[(Item, State)], call: impl Future<Output = Outcome>) {
         for (item, state) in states {
             self.history.attempt(item, *state);
@@ -214,8 +214,8 @@ impl Writer {
                 }
             }
             Err(error) => {
-                // From the server, this is a promise too; a client without an outcome reports it
-                // without a reason.
+                // With a reason of the server nothing was written; a client without an outcome has
+                // no reason.
                 if error.code == Code::Unavailable && !error.reason.is_empty() {
                     for (item, _) in states {
                         self.history.retract(item);

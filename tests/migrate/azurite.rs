@@ -1,4 +1,4 @@
-//! `import azurite`: what is copied, what is refused, and how that is reported.
+//! `import azurite`: what is copied, what is rejected, and how that is reported.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn small() -> Workspace {
     workspace
 }
 
-/// What becomes of the text of a file.
+/// Changes the text of a file.
 type Damage = fn(String) -> String;
 
 fn written(workspace: &Workspace) -> TempDir {
@@ -68,10 +68,10 @@ fn rejects_targets_that_are_not_empty_without_into_existing() {
     succeeds(&server, &["table", "insert", "orders", "-p", "p", "-r", "1", "-s", "mine=1"]);
 
     let import = ["import", "azurite", &path(&directory)];
-    let refused = run(&server, &import);
+    let rejected = run(&server, &import);
 
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.errors.contains("table `Orders`; nothing was copied"), "{refused:?}");
+    assert_eq!(rejected.code, Some(2), "{rejected:?}");
+    assert!(rejected.errors.contains("table `Orders`; nothing was copied"), "{rejected:?}");
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
     assert!(rows.contains("mine") && rows.lines().count() == 1, "{rows}");
     assert_eq!(succeeds(&server, &["queue", "list", "--json"]), "", "nothing was copied");
@@ -103,7 +103,7 @@ fn reports_skipped_items_with_the_reason_and_copies_the_rest() {
         r#"{"PartitionKey":"p","RowKey":"bad","properties":{"PartitionKey":"p","RowKey":"bad","a-b":1}}"#,
     );
     workspace.raw_message(r#"{"queueName":7}"#);
-    workspace.message_at(DEV, "jobs", "m3", r#"{"id":"gone","offset":0,"count":4}"#);
+    workspace.message_at(DEV, "jobs", "m3", r#"{"id":"absent","offset":0,"count":4}"#);
     workspace.message_at(DEV, "jobs", "m4", r#"{"id":"../x","offset":0,"count":4}"#);
     workspace.table(DEV, "ORDERS", &[("p", "9", "")]);
     workspace.queue(DEV, "Bad--Name", "");
@@ -119,7 +119,7 @@ fn reports_skipped_items_with_the_reason_and_copies_the_rest() {
         "table `ORDERS`: another table has this name in another case",
         "queue `Bad--Name`: ",
         "messages, document 3: is not a message",
-        "queue `jobs`, message `m3`: its text is missing: file=`gone` does not exist",
+        "queue `jobs`, message `m3`: its text is missing: file=`absent` does not exist",
         "queue `jobs`, message `m4`: its text is in a file with a name that Azurite does not use",
     ] {
         assert!(ended.output.contains(&format!("not copied: {text}")), "{text}: {ended:?}");
@@ -183,8 +183,8 @@ fn a_workspace_of_several_accounts_needs_from_account() {
     let ended = run(&server, &["import", "azurite", &path]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.errors.contains("--from-account: `devstoreaccount1`, `other`"), "{ended:?}");
-    let ended = run(&server, &["import", "azurite", &path, "--from-account", "nobody"]);
-    assert!(ended.code == Some(2) && ended.errors.contains("`nobody`"), "{ended:?}");
+    let ended = run(&server, &["import", "azurite", &path, "--from-account", "absent"]);
+    assert!(ended.code == Some(2) && ended.errors.contains("`absent`"), "{ended:?}");
 
     succeeds(&server, &["import", "azurite", &path, "--from-account", "other"]);
     let tables = succeeds(&server, &["table", "list", "--json"]);

@@ -17,7 +17,7 @@ use crate::command::{start, succeeds, trestle};
 
 /// Enough for many pages of 1,000 in each range, so that a kill falls between two of them.
 const ENTITIES: u32 = 40_000;
-/// How long an import may take to write down its first progress.
+/// How long an import may take to write its first checkpoint.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Fills a table with partitions that begin with every hexadecimal digit, and some others.
@@ -67,7 +67,7 @@ fn a_large_table_is_read_in_parallel_ranges_which_a_killed_import_resumes() {
     let (mut reading, mut all) = (0, 0);
     while reading < 2 {
         assert!(started.elapsed() < PROGRESS_WITHIN, "{reading} of {all} ranges were begun");
-        assert!(killed.try_wait().unwrap().is_none(), "the import was over before it was killed");
+        assert!(killed.try_wait().unwrap().is_none(), "the import ended before it was killed");
         (reading, all) = ranges(&checkpoint);
     }
     killed.kill().unwrap();

@@ -19,7 +19,7 @@ const DEV: &str = "devstoreaccount1";
 /// Enough for many chunks, so that a kill falls between two of them.
 const ENTITIES: usize = 30_000;
 const MESSAGES: usize = 4_000;
-/// How long an import may take to write down its first progress.
+/// How long an import may take to write its first checkpoint.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
 fn large() -> Workspace {
@@ -39,12 +39,12 @@ fn large() -> Workspace {
     workspace
 }
 
-/// A workspace, and a server that it is to be brought to.
+/// A workspace, and the target server.
 struct Move {
-    /// Kept, because they go when they are dropped.
+    /// Held, because dropping them deletes them.
     data: TempDir,
     _directory: TempDir,
-    /// Where the workspace is, and where the import keeps its checkpoint.
+    /// The paths of the workspace and of the checkpoint.
     ws: PathBuf,
     checkpoint: PathBuf,
     server: Server,
@@ -73,7 +73,7 @@ fn has_progress(checkpoint: &Path) -> bool {
     text.contains("Documents") || text.contains("\"End\"")
 }
 
-/// Kills the import once its checkpoint records that something was copied; false when it was over before.
+/// Kills the import once its checkpoint records that something was copied; false if it ended before.
 fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args);
     let mut import =

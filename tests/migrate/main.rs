@@ -1,5 +1,5 @@
 //! Tables and queues copied from elsewhere by the real binary into a real server: whole, damaged,
-//! interrupted, and refused.
+//! interrupted, and rejected.
 
 #![allow(
     clippy::unwrap_used,

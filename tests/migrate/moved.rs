@@ -16,7 +16,7 @@ use crate::command::{run, start, succeeds, trestle};
 
 /// Enough for many receives of 32, so that a kill falls between two of them.
 const MESSAGES: usize = 640;
-/// How long an import may take to write down its first progress.
+/// How long an import may take to write its first checkpoint.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The connection string of the account of a server.
@@ -58,7 +58,7 @@ fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path, moved:
         }
         assert!(started.elapsed() < PROGRESS_WITHIN, "no progress: {text}");
         let ended = import.try_wait().expect("the client is ours");
-        assert!(ended.is_none(), "the import was over before it was killed: {ended:?}");
+        assert!(ended.is_none(), "the import ended before it was killed: {ended:?}");
     }
     import.kill().expect("the client is killed");
     import.wait().expect("the client is ours");

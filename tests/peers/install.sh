@@ -1,14 +1,14 @@
 #!/bin/sh
 # Puts the servers of the peers into a directory, without installing anything on the machine:
-# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be had is left
-# out with a word; what is installed already is kept.
+# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be downloaded is
+# skipped with a message; what is installed is kept.
 #
 #   tests/peers/install.sh DIRECTORY [azurite]     all of them, or Azurite alone
 set -eu
 
 # The last one that Node 20 runs.
 AZURITE=3.35.0
-# `sync_interval: always` is known from NATS 2.10 on, which this release of Debian has.
+# `sync_interval: always` is supported from NATS 2.10 on, which this release of Debian has.
 NATS_RELEASE=trixie
 
 mkdir -p "$1"
@@ -48,7 +48,7 @@ rabbitmq() {
         echo "SKIPPED: rabbitmq: apt cannot download it, see $peers/apt/log"
         return
     }
-    # Erlang knows where it is installed, by heart.
+    # Erlang has its installation path built in.
     sed -i "s|ROOTDIR=/usr/lib/erlang|ROOTDIR=$peers/root/usr/lib/erlang|" \
         root/usr/lib/erlang/bin/erl
 }

@@ -1,4 +1,4 @@
-//! Requests that are wrong: every mistake is named, and the server goes on.
+//! Invalid requests: every violation is reported, and the server continues to serve.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -21,8 +21,8 @@ scenario!(
     rejects_a_malformed_or_repeated_grpc_timeout,
 );
 
-/// The server answers, and has the one entity that it had.
-async fn goes_on(world: &World) {
+/// The server responds, and its entity is unchanged.
+async fn still_serves(world: &World) {
     let table = world.existing_table("witness");
     if world.describe("witness").await.is_err() {
         world.create("witness").await.unwrap();
@@ -32,7 +32,7 @@ async fn goes_on(world: &World) {
 }
 
 async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
-    goes_on(world).await;
+    still_serves(world).await;
     let properties =
         [int("ok", 1), int("not ok", 1), string("long", &"x".repeat(32_769)), int("ok", 2)];
     let request = UpdateEntityRequest {
@@ -42,13 +42,13 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
         if_match: Some("nonsense".to_owned()),
     };
 
-    let refused = world.client().update_entity(request).await.unwrap_err();
+    let rejected = world.client().update_entity(request).await.unwrap_err();
 
-    let refused = CallError::of(&refused);
-    assert_eq!(refused.code, Code::InvalidArgument);
-    let mut fields = refused.fields.clone();
+    let rejected = CallError::of(&rejected);
+    assert_eq!(rejected.code, Code::InvalidArgument);
+    let mut fields = rejected.fields.clone();
     fields.sort();
-    let wanted = [
+    let expected = [
         "entity.partition_key",
         "entity.properties[1].name",
         "entity.properties[2].value",
@@ -58,11 +58,11 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
         "mode",
         "table",
     ];
-    assert_eq!(fields, wanted);
+    assert_eq!(fields, expected);
     // The reason and the text are those of the first.
-    assert_eq!(refused.reason, "INVALID_RESOURCE_NAME");
-    assert!(refused.message.starts_with("table: "), "{}", refused.message);
-    goes_on(world).await;
+    assert_eq!(rejected.reason, "INVALID_RESOURCE_NAME");
+    assert!(rejected.message.starts_with("table: "), "{}", rejected.message);
+    still_serves(world).await;
 
     let query = proto::QueryEntitiesRequest {
         table: "x".to_owned(),
@@ -70,8 +70,8 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
         page_size: Some(-5),
         ..Default::default()
     };
-    let refused = world.client().query_entities(query).await.unwrap_err();
-    let mut fields = CallError::of(&refused).fields;
+    let rejected = world.client().query_entities(query).await.unwrap_err();
+    let mut fields = CallError::of(&rejected).fields;
     fields.sort();
     assert_eq!(fields, ["filter", "page_size", "table"]);
 }
@@ -92,19 +92,19 @@ async fn violations_of_batch_operations_are_listed_with_their_paths(world: &Worl
         ],
     };
 
-    let refused = world.client().execute_batch(request).await.unwrap_err();
+    let rejected = world.client().execute_batch(request).await.unwrap_err();
 
-    let refused = CallError::of(&refused);
-    assert_eq!((refused.code, refused.index), (Code::InvalidArgument, Some(1)));
-    let mut fields = refused.fields;
+    let rejected = CallError::of(&rejected);
+    assert_eq!((rejected.code, rejected.index), (Code::InvalidArgument, Some(1)));
+    let mut fields = rejected.fields;
     fields.sort();
-    let wanted = [
+    let expected = [
         "operations[1].delete.if_match",
         "operations[1].delete.row_key",
         "operations[2].update.if_match",
         "operations[2].update.mode",
     ];
-    assert_eq!(fields, wanted);
+    assert_eq!(fields, expected);
 }
 
 async fn an_unknown_or_unset_mode_is_rejected(world: &World) {
@@ -117,11 +117,11 @@ async fn an_unknown_or_unset_mode_is_rejected(world: &World) {
             entity: Some(entity("p", "r", [int("a", 1)])),
             mode,
         };
-        let refused = world.client().upsert_entity(upsert).await.unwrap_err();
-        let refused = CallError::of(&refused);
-        let wanted = (Code::InvalidArgument, "INVALID_INPUT");
-        assert_eq!((refused.kind(), refused.fields.len()), (wanted, 1));
-        assert_eq!(refused.fields[0], "mode");
+        let rejected = world.client().upsert_entity(upsert).await.unwrap_err();
+        let rejected = CallError::of(&rejected);
+        let expected = (Code::InvalidArgument, "INVALID_INPUT");
+        assert_eq!((rejected.kind(), rejected.fields.len()), (expected, 1));
+        assert_eq!(rejected.fields[0], "mode");
     }
     assert_eq!(table.get("p", "r").await.unwrap().properties, []);
 }
@@ -144,10 +144,10 @@ async fn missing_required_fields_are_named(world: &World) {
         ("ExplainQuery", &["table"]),
         ("SetServiceProperties", &["properties"]),
     ] {
-        let refused = world.raw(method, empty.clone()).await.unwrap_err();
-        let wanted = (Code::InvalidArgument, "PROPERTIES_NEED_VALUE");
-        assert_eq!(refused.kind(), wanted, "{method}");
-        assert_eq!(refused.fields, fields, "{method}");
+        let rejected = world.raw(method, empty.clone()).await.unwrap_err();
+        let expected = (Code::InvalidArgument, "PROPERTIES_NEED_VALUE");
+        assert_eq!(rejected.kind(), expected, "{method}");
+        assert_eq!(rejected.fields, fields, "{method}");
     }
     for method in ["ListTables", "GetServiceProperties", "GetServiceStats"] {
         assert!(world.raw(method, empty.clone()).await.is_ok(), "{method}");
@@ -155,7 +155,7 @@ async fn missing_required_fields_are_named(world: &World) {
 }
 
 async fn malformed_protobuf_is_invalid_argument(world: &World) {
-    goes_on(world).await;
+    still_serves(world).await;
     // An entity whose key is not UTF-8.
     let mut not_utf8 =
         InsertEntityRequest { table: "witness".to_owned(), entity: Some(entity("KEY", "r", [])) }
@@ -182,60 +182,60 @@ async fn malformed_protobuf_is_invalid_argument(world: &World) {
     for message in messages {
         for method in ["InsertEntity", "UpsertEntity", "ExecuteBatch", "QueryEntities"] {
             let message = Bytes::from(message.clone());
-            let refused = world.raw(method, message.clone()).await.unwrap_err();
-            let code = refused.code;
-            assert_eq!(code, Code::InvalidArgument, "{method} {message:?}: {refused:?}");
+            let rejected = world.raw(method, message.clone()).await.unwrap_err();
+            let code = rejected.code;
+            assert_eq!(code, Code::InvalidArgument, "{method} {message:?}: {rejected:?}");
         }
-        goes_on(world).await;
+        still_serves(world).await;
     }
-    let refused = world.raw("GetTable", Bytes::from_static(b"\x0A\x02\xC3\x28")).await;
-    let refused = refused.unwrap_err();
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refused.fields, ["message"]);
+    let rejected = world.raw("GetTable", Bytes::from_static(b"\x0A\x02\xC3\x28")).await;
+    let rejected = rejected.unwrap_err();
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(rejected.fields, ["message"]);
     // Unknown fields are ignored, as in protobuf.
     let unknown = Bytes::from_static(b"\x0A\x07witness\xFA\x01\x03abc");
     assert!(world.raw("GetTable", unknown).await.is_ok());
 }
 
 async fn rejects_a_message_over_the_size_limit(world: &World) {
-    goes_on(world).await;
+    still_serves(world).await;
     let filler = Entity { etag: "x".repeat(9 * 1024 * 1024), ..entity("p", "large", []) };
     let request = InsertEntityRequest { table: "witness".to_owned(), entity: Some(filler) };
 
-    let refused = world.raw("InsertEntity", request.encode_to_vec().into()).await.unwrap_err();
+    let rejected = world.raw("InsertEntity", request.encode_to_vec().into()).await.unwrap_err();
 
-    let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
-    assert_eq!(refused.kind(), wanted);
-    goes_on(world).await;
+    let expected = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(rejected.kind(), expected);
+    still_serves(world).await;
 }
 
 /// Two bytes for each entity, a hundred times that once decoded.
 async fn rejects_a_message_with_too_many_fields_before_decoding(world: &World) {
-    goes_on(world).await;
+    still_serves(world).await;
     let empty = vec![BatchOperation { operation: None }; 4_000_000];
     let request = ExecuteBatchRequest { table: "witness".to_owned(), operations: empty };
     let message = Bytes::from(request.encode_to_vec());
 
-    let refused = world.raw("ExecuteBatch", message).await.unwrap_err();
+    let rejected = world.raw("ExecuteBatch", message).await.unwrap_err();
 
-    assert_eq!(refused.code, Code::InvalidArgument);
-    assert_eq!(refused.reason, "INVALID_INPUT");
-    assert!(refused.message.contains("at most 300000 elements"), "{}", refused.message);
-    goes_on(world).await;
+    assert_eq!(rejected.code, Code::InvalidArgument);
+    assert_eq!(rejected.reason, "INVALID_INPUT");
+    assert!(rejected.message.contains("at most 300000 elements"), "{}", rejected.message);
+    still_serves(world).await;
 }
 
 async fn an_unknown_method_is_not_implemented(world: &World) {
-    goes_on(world).await;
+    still_serves(world).await;
     for method in ["DropEverything", "insertentity", ""] {
-        let refused = world.raw(method, Bytes::new()).await.unwrap_err();
-        assert_eq!(refused.code, Code::Unimplemented, "{method}");
+        let rejected = world.raw(method, Bytes::new()).await.unwrap_err();
+        assert_eq!(rejected.code, Code::Unimplemented, "{method}");
     }
-    goes_on(world).await;
+    still_serves(world).await;
 }
 
 async fn rejects_a_malformed_or_repeated_grpc_timeout(world: &World) {
-    goes_on(world).await;
-    let asked = async |limits: &[&'static str]| {
+    still_serves(world).await;
+    let limited = async |limits: &[&'static str]| {
         let mut request = tonic::Request::new(proto::ListTablesRequest::default());
         for limit in limits {
             request.metadata_mut().append("grpc-timeout", limit.parse().unwrap());
@@ -244,11 +244,11 @@ async fn rejects_a_malformed_or_repeated_grpc_timeout(world: &World) {
         answer.map(drop).map_err(|status| CallError::of(&status))
     };
 
-    asked(&["20S"]).await.unwrap();
+    limited(&["20S"]).await.unwrap();
     for limits in [&["20S", "20S"][..], &["20S", "1"], &[""], &["20s"], &["100000000S"], &["-1S"]] {
-        let refused = asked(limits).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{limits:?}");
-        assert_eq!(refused.fields, ["grpc-timeout"], "{limits:?}");
+        let rejected = limited(limits).await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{limits:?}");
+        assert_eq!(rejected.fields, ["grpc-timeout"], "{limits:?}");
     }
-    goes_on(world).await;
+    still_serves(world).await;
 }

@@ -45,9 +45,9 @@ async fn batch_accepts_1_to_100_operations(world: &World) {
 
     let deletes: Vec<_> =
         (0..101).map(|number| delete_op("p", &format!("{number:03}"), None)).collect();
-    let refused = table.batch(deletes).await.unwrap_err();
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refused.index, Some(99));
+    let rejected = table.batch(deletes).await.unwrap_err();
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(rejected.index, Some(99));
     assert_eq!(table.rows("").await.unwrap().len(), 100);
 }
 
@@ -120,9 +120,9 @@ async fn failed_operation_is_named_and_the_batch_writes_nothing(world: &World) {
         for position in [0, 2, 4] {
             let mut operations = inserts(4);
             operations.insert(position, failing.clone());
-            let refused = table.batch(operations).await.unwrap_err();
-            assert_eq!(refused.reason, reason);
-            assert_eq!(refused.index, Some(position), "{reason}");
+            let rejected = table.batch(operations).await.unwrap_err();
+            assert_eq!(rejected.reason, reason);
+            assert_eq!(rejected.index, Some(position), "{reason}");
             assert_eq!(table.rows("").await.unwrap(), ["kept"], "{reason}");
         }
     }
@@ -135,11 +135,11 @@ async fn rejects_a_batch_across_partitions_at_the_first_that_differs(world: &Wor
     operations.push(delete_op("q", "000", None));
     operations.push(insert_op(entity("r", "000", [])));
 
-    let refused = table.batch(operations).await.unwrap_err();
+    let rejected = table.batch(operations).await.unwrap_err();
 
     let reason = "COMMANDS_IN_BATCH_ACT_ON_DIFFERENT_PARTITIONS";
-    assert_eq!(refused.kind(), (Code::InvalidArgument, reason));
-    assert_eq!(refused.index, Some(3));
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, reason));
+    assert_eq!(rejected.index, Some(3));
     assert_eq!(table.rows("").await.unwrap().len(), 0);
 }
 
@@ -149,11 +149,11 @@ async fn rejects_a_duplicate_entity_in_a_batch_at_its_second_occurrence(world: &
     operations.push(delete_op("p", "001", None));
     operations.push(insert_op(row(7)));
 
-    let refused = table.batch(operations).await.unwrap_err();
+    let rejected = table.batch(operations).await.unwrap_err();
 
-    let wanted = (Code::InvalidArgument, "INVALID_DUPLICATE_ROW");
-    assert_eq!(refused.kind(), wanted);
-    assert_eq!(refused.index, Some(3));
+    let expected = (Code::InvalidArgument, "INVALID_DUPLICATE_ROW");
+    assert_eq!(rejected.kind(), expected);
+    assert_eq!(rejected.index, Some(3));
     assert_eq!(table.rows("").await.unwrap().len(), 0);
 }
 
@@ -179,9 +179,9 @@ async fn rejects_a_batch_over_4_mib(world: &World) {
     assert_eq!(fitting.unwrap().len(), 4);
     let mut past_it = batch(1020);
     past_it.push(insert_op(sized("4", 64)));
-    let refused = table.batch(past_it).await.unwrap_err();
-    let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
-    assert_eq!(refused.kind(), wanted);
+    let rejected = table.batch(past_it).await.unwrap_err();
+    let expected = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(rejected.kind(), expected);
     assert_eq!(table.rows("").await.unwrap().len(), 4);
 }
 

@@ -45,22 +45,22 @@ fn get(table: &str) -> GetEntityRequest {
     }
 }
 
-/// The server answers as if nothing had been.
+/// The server still serves calls.
 fn create(table: &str) -> CreateTableRequest {
     CreateTableRequest { table: Some(Table { name: table.to_owned(), ..Table::default() }) }
 }
 
-async fn goes_on(world: &World) {
+async fn still_serves(world: &World) {
     let request = ListTablesRequest::default();
     let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &request).await;
     answer.message::<ListTablesResponse>();
-    assert!(world.list("", None, "").await.is_ok(), "plain gRPC goes on too");
+    assert!(world.list("", None, "").await.is_ok(), "plain gRPC is still served");
 }
 
 async fn unary_calls_work_in_grpc_web_and_grpc_web_text(world: &World) {
     for (index, form) in FORMS.into_iter().enumerate() {
         let table = format!("web{index}");
-        // Long enough to come in several pieces, and of every length modulo three.
+        // Long enough for several pieces, and of every length modulo three.
         let blob = trestle_tests::string("text", &"é".repeat(15_000 + index));
         let request = create(&table);
         let created = world.web(form, "CreateTable", &request).await;
@@ -168,9 +168,9 @@ async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
             (vec![0xff; 4096], "bytes"),
         ] {
             let request = web_request(&path_of("CreateTable"), TEXT, body);
-            let refused = world.web_body(version, request).await.error();
-            assert_eq!(refused.code, Code::InvalidArgument, "{what} {version:?}: {refused:?}");
-            assert_eq!(refused.fields, ["message"], "{what} {version:?}");
+            let rejected = world.web_body(version, request).await.error();
+            assert_eq!(rejected.code, Code::InvalidArgument, "{what} {version:?}: {rejected:?}");
+            assert_eq!(rejected.fields, ["message"], "{what} {version:?}");
         }
         // A body, but no whole message in it: the error of gRPC for that.
         let frames = [
@@ -186,21 +186,21 @@ async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
         ];
         for (body, kind, what) in frames {
             let request = web_request(&path_of("CreateTable"), kind, body);
-            let refused = world.web_body(version, request).await.error();
-            let wanted = match what {
+            let rejected = world.web_body(version, request).await.error();
+            let expected = match what {
                 "four gigabytes" => Code::InvalidArgument,
                 _ => Code::Internal,
             };
-            assert_eq!(refused.code, wanted, "{what} {version:?}: {refused:?}");
+            assert_eq!(rejected.code, expected, "{what} {version:?}: {rejected:?}");
         }
     }
     assert_eq!(world.describe("broken").await.unwrap_err().code, Code::NotFound);
-    goes_on(world).await;
+    still_serves(world).await;
 }
 
 async fn rejects_other_content_types_with_415(world: &World) {
     for version in [Version::HTTP_11, Version::HTTP_2] {
-        for (method, kind, wanted) in [
+        for (method, kind, expected) in [
             (Method::GET, BINARY, StatusCode::METHOD_NOT_ALLOWED),
             (Method::PUT, TEXT, StatusCode::METHOD_NOT_ALLOWED),
             (Method::POST, "application/grpc-web+json", StatusCode::UNSUPPORTED_MEDIA_TYPE),
@@ -211,14 +211,14 @@ async fn rejects_other_content_types_with_415(world: &World) {
 
             let answer = world.http(version, request).await.unwrap();
 
-            assert_eq!(answer.status(), wanted, "{method} {kind} {version:?}");
+            assert_eq!(answer.status(), expected, "{method} {kind} {version:?}");
         }
     }
     let no_call = [None, Some("application/json"), Some(""), Some("text/plain")];
     let forms = no_call.map(|kind| (Version::HTTP_2, kind)).into_iter();
     let forms = forms.chain(no_call.map(|kind| (Version::HTTP_11, kind)));
     for (version, kind) in forms.chain([(Version::HTTP_11, Some("application/grpc"))]) {
-        // What a page could send to any origin without asking.
+        // A simple request, which needs no preflight.
         let message = framed(&create("unasked").encode_to_vec());
         let request = Request::post(path_of("CreateTable"));
         let mut request = request.body(Bytes::from(message)).unwrap();
@@ -233,7 +233,7 @@ async fn rejects_other_content_types_with_415(world: &World) {
 
 async fn health_is_served_over_grpc_web(world: &World) {
     let mut status = 0;
-    // A gateway serves once it has reached the services in other processes.
+    // A gateway serves once it is connected to the services in other processes.
     for _ in 0..500 {
         let body = framed(&HealthCheckRequest::default().encode_to_vec());
         let request = web_request("/grpc.health.v1.Health/Check", BINARY, body);
@@ -259,10 +259,10 @@ async fn rejects_a_header_over_the_size_limit(world: &World) {
 
         let answer = world.http(version, request).await;
 
-        let wanted = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        assert!(answer.as_ref().map_or(true, |answer| answer.status() == wanted), "{answer:?}");
+        let expected = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        assert!(answer.as_ref().map_or(true, |answer| answer.status() == expected), "{answer:?}");
     }
-    goes_on(world).await;
+    still_serves(world).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

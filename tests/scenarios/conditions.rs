@@ -118,10 +118,10 @@ async fn insert_of_an_existing_entity_fails_and_changes_nothing(world: &World) {
     let table = world.table("inserts").await;
     let (_, second) = two_versions(&table, "r").await;
 
-    let refused = table.insert(change("r")).await.unwrap_err();
+    let rejected = table.insert(change("r")).await.unwrap_err();
 
-    let wanted = (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS");
-    assert_eq!(refused.kind(), wanted);
+    let expected = (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS");
+    assert_eq!(rejected.kind(), expected);
     assert_eq!(table.get("p", "r").await.unwrap().etag, second);
     assert_eq!(numbers(&table, "r").await, (Some(2), Some(2)));
 }
@@ -151,8 +151,8 @@ async fn rejects_a_malformed_etag_before_any_read(world: &World) {
                 table.delete("p", row, Some(malformed)).await.unwrap_err(),
             ];
             for error in errors {
-                let wanted = (Code::InvalidArgument, "INVALID_INPUT");
-                assert_eq!(error.kind(), wanted, "{malformed}");
+                let expected = (Code::InvalidArgument, "INVALID_INPUT");
+                assert_eq!(error.kind(), expected, "{malformed}");
                 assert_eq!(error.fields, ["if_match"]);
             }
         }

@@ -1,4 +1,4 @@
-//! Who may call: keys, signatures, and the errors of those without.
+//! Authentication: keys, SAS tokens, and the errors without valid ones.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -25,7 +25,7 @@ const KEY_2: &str =
 const KEY_3: &str =
     "AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw==";
 
-/// An account with two keys, and one that is switched off.
+/// An account with two keys, and a disabled one.
 const ACCOUNTS: &[(&str, &str)] = &[
     ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY_1),
     ("TRESTLE__ACCOUNTS__ACME__KEY2", KEY_2),
@@ -66,7 +66,7 @@ async fn tables(world: &World) -> Result<Vec<String>, CallError> {
     world.list("", None, "").await.map(|(names, _)| names)
 }
 
-async fn refused(world: &World) -> CallError {
+async fn rejected(world: &World) -> CallError {
     tables(world).await.unwrap_err()
 }
 
@@ -82,12 +82,12 @@ async fn account_key_grants_full_access_to_its_account_only(world: &World) {
 }
 
 async fn unknown_account_and_wrong_key_are_indistinguishable(world: &World) {
-    let wrong_key = refused(&basic(world, "acme", KEY_3)).await;
-    let no_account = refused(&basic(world, "nobody", KEY_1)).await;
+    let wrong_key = rejected(&basic(world, "acme", KEY_3)).await;
+    let no_account = rejected(&basic(world, "absent", KEY_1)).await;
     let wrong_signature = signed(terms(over_account("t", "sco"), "rl"), "acme", KEY_3);
-    let wrong_signature = refused(&world.signed(&wrong_signature)).await;
-    let stranger = signed(terms(over_account("t", "sco"), "rl"), "nobody", KEY_1);
-    let stranger = refused(&world.signed(&stranger)).await;
+    let wrong_signature = rejected(&world.signed(&wrong_signature)).await;
+    let stranger = signed(terms(over_account("t", "sco"), "rl"), "absent", KEY_1);
+    let stranger = rejected(&world.signed(&stranger)).await;
 
     assert_eq!(wrong_key.kind(), NOT_AUTHENTIC);
     assert_eq!(wrong_key, no_account);
@@ -96,10 +96,10 @@ async fn unknown_account_and_wrong_key_are_indistinguishable(world: &World) {
 }
 
 async fn disabled_account_is_reported_to_its_key_holder_only(world: &World) {
-    let owner = refused(&basic(world, "closed", KEY_3)).await;
+    let owner = rejected(&basic(world, "closed", KEY_3)).await;
     let signature = signed(terms(over_account("t", "sco"), "rl"), "closed", KEY_3);
-    let holder = refused(&world.signed(&signature)).await;
-    let other = refused(&basic(world, "closed", KEY_1)).await;
+    let holder = rejected(&world.signed(&signature)).await;
+    let other = rejected(&basic(world, "closed", KEY_1)).await;
 
     assert_eq!([owner.kind(), holder.kind()], [DISABLED; 2]);
     assert_eq!(other.kind(), NOT_AUTHENTIC);
@@ -131,8 +131,8 @@ async fn sas_is_valid_for_its_account_time_and_address(world: &World) {
     assert_eq!(kind(expired).await, NOT_AUTHENTIC.1);
     let early = Terms { start: time("2089-01-01"), ..terms(scope(), "r") };
     assert_eq!(kind(early).await, NOT_AUTHENTIC.1);
-    let here = Terms { addresses: addresses("127.0.0.0-127.0.0.9"), ..terms(scope(), "r") };
-    assert_eq!(kind(here).await, "");
+    let local = Terms { addresses: addresses("127.0.0.0-127.0.0.9"), ..terms(scope(), "r") };
+    assert_eq!(kind(local).await, "");
     let elsewhere = Terms { addresses: addresses("10.0.0.1"), ..terms(scope(), "r") };
     assert_eq!(kind(elsewhere).await, WRONG_ADDRESS.1);
     let changed = signed(terms(scope(), "r"), "acme", KEY_1).replace("sp=r&", "sp=raud&");
@@ -185,7 +185,7 @@ fn malformed() -> Vec<String> {
 
 async fn rejects_malformed_credentials_without_repeating_them(world: &World) {
     for value in malformed() {
-        let error = refused(&world.with_header(AUTHORIZATION, &value)).await;
+        let error = rejected(&world.with_header(AUTHORIZATION, &value)).await;
 
         assert_eq!(error.kind(), MALFORMED, "{value}: {}", error.message);
         let secret = value.split("sig=").nth(1).unwrap_or("hunter2");
@@ -197,10 +197,10 @@ async fn rejects_malformed_credentials_without_repeating_them(world: &World) {
 async fn loopback_call_without_credentials_uses_the_development_account(world: &World) {
     world.create("Shared").await.unwrap();
 
-    let known = trestle_identity::account::DEVELOPMENT_KEY;
-    let with_key = tables(&basic(world, "devstoreaccount1", known)).await.unwrap();
+    let public = trestle_identity::account::DEVELOPMENT_KEY;
+    let with_key = tables(&basic(world, "devstoreaccount1", public)).await.unwrap();
     let name = http::HeaderName::from_static("trestle-account");
-    let claimed = refused(&world.with_header(name.clone(), "acme")).await;
+    let claimed = rejected(&world.with_header(name.clone(), "acme")).await;
     let grant = http::HeaderName::from_static("trestle-grant-bin");
     let ignored = tables(&world.with_header(grant, "////")).await.unwrap();
 
@@ -249,7 +249,7 @@ async fn keys_rotate_on_reload() {
     // Its file changes, without a signal.
     write(&key, KEY_2);
     until(&world, KEY_2, true).await;
-    assert_eq!(refused(&basic(&world, "acme", KEY_1)).await.kind(), NOT_AUTHENTIC);
+    assert_eq!(rejected(&basic(&world, "acme", KEY_1)).await.kind(), NOT_AUTHENTIC);
     // The settings change, and the process gets SIGHUP.
     write(&config, &section(&format!("key2 = \"{KEY_3}\"\n")));
     world.hang_up();
@@ -279,11 +279,11 @@ async fn secrets_are_never_logged() {
 
     tables(&basic(&world, "acme", KEY_1)).await.unwrap();
     tables(&world.signed(&token)).await.unwrap();
-    refused(&basic(&world, "acme", KEY_3)).await;
-    refused(&basic(&world, "nobody", KEY_2)).await;
-    refused(&world.signed(&token.replace("sp=rl", "sp=r"))).await;
+    rejected(&basic(&world, "acme", KEY_3)).await;
+    rejected(&basic(&world, "absent", KEY_2)).await;
+    rejected(&world.signed(&token.replace("sp=rl", "sp=r"))).await;
     for value in malformed() {
-        refused(&world.with_header(AUTHORIZATION, &value)).await;
+        rejected(&world.with_header(AUTHORIZATION, &value)).await;
     }
     drop(world);
 
@@ -302,7 +302,7 @@ async fn rejects_an_https_only_sas_over_http() {
     let terms = Terms { protocol: Some(Protocol::Https), ..terms(over_account("t", "sco"), "rl") };
     let token = signed(terms, "acme", KEY_1);
 
-    let plain = refused(&World::over_loopback_with(ACCOUNTS).await.signed(&token)).await;
+    let plain = rejected(&World::over_loopback_with(ACCOUNTS).await.signed(&token)).await;
     let within = tables(&World::in_process_with(ACCOUNTS).await.signed(&token)).await;
 
     assert_eq!(plain.kind(), WRONG_PROTOCOL);
@@ -345,19 +345,19 @@ async fn development_account_can_be_disabled() {
     let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
     let world = World::over_loopback_with(&[ACCOUNTS, &off].concat()).await;
 
-    let without = refused(&world).await;
-    let known = trestle_identity::account::DEVELOPMENT_KEY;
-    let with_key = refused(&basic(&world, "devstoreaccount1", known)).await;
+    let without = rejected(&world).await;
+    let public = trestle_identity::account::DEVELOPMENT_KEY;
+    let with_key = rejected(&basic(&world, "devstoreaccount1", public)).await;
 
     assert_eq!(without.kind(), NONE);
     assert_eq!(with_key.kind(), NOT_AUTHENTIC);
     assert!(tables(&basic(&world, "acme", KEY_1)).await.is_ok());
 }
 
-/// Who signs with a command.
+/// The credentials of a command.
 const OWNER: [(&str, &str); 2] = [("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", KEY_1)];
 
-/// Runs a command with variables and nothing else: its exit code, output and errors.
+/// Runs a command with these variables only: its exit code, output and errors.
 fn run(args: &[&str], variables: &[(&str, &str)], endpoint: &str) -> (Option<i32>, String, String) {
     let mut command = Command::new(server_binary());
     command.args(args).env_clear().envs(variables.iter().copied());
@@ -366,7 +366,7 @@ fn run(args: &[&str], variables: &[(&str, &str)], endpoint: &str) -> (Option<i32
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// What `trestle sas` signs.
+/// A token of `trestle sas`.
 fn minted(args: &[&str]) -> String {
     let (code, token, errors) = run(&[&["sas"], args].concat(), &OWNER, "");
     assert_eq!(code, Some(0), "{errors}");
@@ -416,11 +416,11 @@ fn sas_explain_names_the_queue_or_container() {
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("nothing").to_owned();
         (text(&signature["outcome"]), text(&explained["refused_by"]))
     };
-    let outcome = |signature: &str, refused: &str| (signature.to_owned(), refused.to_owned());
+    let outcome = |signature: &str, rejected: &str| (signature.to_owned(), rejected.to_owned());
 
     assert_eq!(explain(&queue, "--queue", "jobs"), outcome("passed", "nothing"));
     assert_eq!(explain(&queue, "--queue", "other"), outcome("refused", "signature"));
-    // Signed well, for a service that is not there yet.
+    // A valid signature for an unsupported service.
     assert_eq!(explain(&container, "--container", "logs"), outcome("passed", "service"));
     assert_eq!(explain(&container, "--container", "other"), outcome("refused", "signature"));
 }

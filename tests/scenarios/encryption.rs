@@ -1,4 +1,4 @@
-//! Encrypted listeners: whom a client and a server trust, certificates that change while a server
+//! TLS listeners: which peers a client and a server trust, certificates that change while a server
 //! runs, and which connections are rejected.
 
 use std::{
@@ -28,10 +28,10 @@ use trestle_proto::table::v1::{
 use trestle_tests::{CertificateAuthority, Issued, Server, Table, entity, server_binary};
 
 /// The address that servers of tests listen on, as a certificate names it.
-const HERE: &str = "127.0.0.1";
+const LOOPBACK: &str = "127.0.0.1";
 /// A key of an account.
 const KEY: &str = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
-/// How long a server may take to see that a file has changed.
+/// How long a server may take to reload a changed file.
 const SOON: Duration = Duration::from_secs(30);
 
 /// A server with a certificate, and more settings.
@@ -58,13 +58,13 @@ async fn connected(server: &Server, tls: ClientTlsConfig) -> Option<Channel> {
     endpoint.connect().await.ok()
 }
 
-/// Whether a call over a connection gets an answer.
+/// Whether a call over a connection gets a response.
 async fn answers(channel: &Channel) -> bool {
     let mut client = TableServiceClient::new(channel.clone());
     client.list_tables(ListTablesRequest::default()).await.is_ok()
 }
 
-/// Whether a client gets an answer.
+/// Whether a client gets a response.
 async fn is_served(server: &Server, tls: ClientTlsConfig) -> bool {
     match connected(server, tls).await {
         Some(channel) => answers(&channel).await,
@@ -72,7 +72,7 @@ async fn is_served(server: &Server, tls: ClientTlsConfig) -> bool {
     }
 }
 
-/// Whether a client that expects the certificate of `name` finds it before long.
+/// Whether the server presents the certificate of `name` in time.
 async fn becomes(server: &Server, authority: &CertificateAuthority, name: &str) -> bool {
     let until = Instant::now() + SOON;
     while Instant::now() < until {
@@ -95,7 +95,7 @@ fn is_done(output: &Output) -> bool {
 #[tokio::test]
 async fn tls_requires_a_trusted_ca() {
     let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
-    let server = server(&ours.issue(HERE), &[]);
+    let server = server(&ours.issue(LOOPBACK), &[]);
 
     let channel = connected(&server, trusting(&ours)).await.unwrap();
     let table = Table::over(&channel, "Things");
@@ -123,7 +123,7 @@ async fn status_over_tls(
     let config = config.with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from(HERE).unwrap();
+    let name = ServerName::try_from(LOOPBACK).unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.ok()?;
     let (mut to, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -139,10 +139,10 @@ async fn status_over_tls(
 async fn every_listener_rejects_plain_text_and_untrusting_clients() {
     use std::io::{Read as _, Write as _};
     let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
-    let server = server(&ours.issue(HERE), &[("TRESTLE__TLS__ADMIN", "true")]);
+    let server = server(&ours.issue(LOOPBACK), &[("TRESTLE__TLS__ADMIN", "true")]);
 
     for (listener, target, status) in [
-        // Nobody is let in without credentials: the answer comes from the front itself.
+        // Without credentials the edge itself rejects the request.
         ("azure_table", "/devstoreaccount1/Tables", 401),
         ("azure_queue", "/devstoreaccount1?comp=list", 401),
         ("admin", "/livez", 200),
@@ -156,7 +156,7 @@ async fn every_listener_rejects_plain_text_and_untrusting_clients() {
         let request = format!("GET {target} HTTP/1.1\r\nhost: {address}\r\n\r\n");
         plain.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // A reset is as good an end as any.
+        // A reset also closes the connection.
         let _ = plain.read_to_end(&mut answer);
         assert!(!answer.starts_with(b"HTTP"), "{listener} answered in plain text");
     }
@@ -165,7 +165,7 @@ async fn every_listener_rejects_plain_text_and_untrusting_clients() {
 #[test]
 fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
     let ours = CertificateAuthority::new("ours");
-    let issued = ours.issue(HERE);
+    let issued = ours.issue(LOOPBACK);
     let account = ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY);
     for listener in ["--listen", "--azure-table", "--azure-queue", "--admin"] {
         let print = |more: &[&str], settings: &[(&str, &str)]| {
@@ -176,7 +176,7 @@ fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
         let key = format!("server.{}", listener.trim_start_matches("--").replace('-', "_"));
 
         let plain = print(&[], &[]);
-        let asked = print(&["--allow-plaintext"], &[]);
+        let allowed = print(&["--allow-plaintext"], &[]);
         let admin = ("TRESTLE__TLS__ADMIN", "true");
         let encrypted = print(&[], &[&issued.settings()[..], &[admin]].concat());
 
@@ -186,7 +186,7 @@ fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
             errors.contains(&key) && errors.contains("--allow-plaintext"),
             "{listener}: {errors}"
         );
-        assert!(is_done(&asked) && is_done(&encrypted), "{listener}: {asked:?} {encrypted:?}");
+        assert!(is_done(&allowed) && is_done(&encrypted), "{listener}: {allowed:?} {encrypted:?}");
     }
 }
 
@@ -220,11 +220,11 @@ async fn client_commands_support_tls() {
     let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
     let client = ours.issue("client");
     let authorities = ours.file();
-    let asked = [
+    let settings = [
         ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().unwrap()),
         ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
     ];
-    let server = server(&ours.issue("trestle.test"), &asked);
+    let server = server(&ours.issue("trestle.test"), &settings);
     let (endpoint, ca, other) = (https(&server), ours.file(), another.file());
     let with = |command: &[&str], ca: &str| {
         let target = ["--endpoint", &endpoint, "--server-name", "trestle.test", "--ca-file", ca];
@@ -248,21 +248,21 @@ async fn client_commands_support_tls() {
 #[tokio::test]
 async fn client_certificates_are_ignored_optional_or_required() {
     let (ours, another) = (CertificateAuthority::new("ours"), CertificateAuthority::new("another"));
-    let (here, authorities) = (ours.issue(HERE), ours.file());
-    let known = trusting(&ours).identity(identity(&ours.issue("client")));
+    let (issued, authorities) = (ours.issue(LOOPBACK), ours.file());
+    let trusted = trusting(&ours).identity(identity(&ours.issue("client")));
     let stranger = trusting(&ours).identity(identity(&another.issue("client")));
 
-    for (asks, none, unknown) in
+    for (mode, none, unknown) in
         [("off", true, true), ("optional", true, false), ("required", false, false)]
     {
         let authorities = ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().unwrap());
-        let asked = [("TRESTLE__TLS__CLIENT_CERTIFICATES", asks), authorities];
-        let asked = if asks == "off" { &asked[..1] } else { &asked[..] };
-        let server = server(&here, asked);
+        let settings = [("TRESTLE__TLS__CLIENT_CERTIFICATES", mode), authorities];
+        let settings = if mode == "off" { &settings[..1] } else { &settings[..] };
+        let server = server(&issued, settings);
 
-        assert!(is_served(&server, known.clone()).await, "{asks}");
-        assert_eq!(is_served(&server, trusting(&ours)).await, none, "{asks}");
-        assert_eq!(is_served(&server, stranger.clone()).await, unknown, "{asks}");
+        assert!(is_served(&server, trusted.clone()).await, "{mode}");
+        assert_eq!(is_served(&server, trusting(&ours)).await, none, "{mode}");
+        assert_eq!(is_served(&server, stranger.clone()).await, unknown, "{mode}");
     }
 }
 
@@ -278,7 +278,7 @@ async fn reloaded_certificate_applies_to_new_connections_and_an_invalid_one_is_i
     };
 
     ours.replace(&issued, "second.test");
-    assert!(becomes(&server, &ours, "second.test").await, "the change is not seen");
+    assert!(becomes(&server, &ours, "second.test").await, "the new certificate is not used");
     assert!(!is_served(&server, trusting(&ours).domain_name("first.test")).await);
 
     fs::write(&issued.certificate, "broken").unwrap();
@@ -301,7 +301,7 @@ const TLS_1_0: &[u8] =
 async fn connections_of_other_protocols_are_closed() {
     use std::io::{Read as _, Write as _};
     let ours = CertificateAuthority::new("ours");
-    let server = server(&ours.issue(HERE), &[]);
+    let server = server(&ours.issue(LOOPBACK), &[]);
     let address = server.address("grpc").to_socket_addrs().unwrap().next().unwrap();
 
     for garbage in [
@@ -315,7 +315,7 @@ async fn connections_of_other_protocols_are_closed() {
     ] {
         let mut client = TcpStream::connect(address).unwrap();
         client.set_read_timeout(Some(SOON)).unwrap();
-        // Fails where the server has closed in the middle of it.
+        // Fails where the server has closed the connection before the end.
         let _ = client.write_all(garbage);
         let mut answer = Vec::new();
         let closed = client.read_to_end(&mut answer);

@@ -1,4 +1,4 @@
-//! Single entities: what comes back of what was written.
+//! Single entities: reads return what was written.
 
 use prost_types::Timestamp;
 use tonic::Code;
@@ -14,7 +14,7 @@ scenario!(
     null_is_not_stored_and_merge_keeps_the_property,
     accepts_keys_with_quotes_spaces_signs_empty_and_supplementary_characters,
     keys_and_names_are_case_sensitive,
-    every_write_gives_a_new_etag_and_a_later_time,
+    every_write_returns_a_new_etag_and_a_later_timestamp,
     an_etag_is_not_repeated_by_an_entity_that_was_deleted_and_inserted_again,
     the_etag_is_the_percent_encoded_time,
     a_merge_keeps_other_properties_and_a_replacement_drops_them,
@@ -194,7 +194,7 @@ async fn keys_and_names_are_case_sensitive(world: &World) {
     assert_eq!(table.rows("birthday eq 1").await.unwrap().len(), 0);
 }
 
-async fn every_write_gives_a_new_etag_and_a_later_time(world: &World) {
+async fn every_write_returns_a_new_etag_and_a_later_timestamp(world: &World) {
     let table = world.table("versions").await;
     let same = || entity("p", "r", [int("a", 1)]);
     let mut versions = vec![table.insert(same()).await.unwrap()];
@@ -255,8 +255,8 @@ async fn a_merge_keeps_other_properties_and_a_replacement_drops_them(world: &Wor
     let merge = entity("p", "r", change.clone());
     table.update(merge.clone(), WriteMode::Merge, None).await.unwrap();
     let merged = table.get("p", "r").await.unwrap().properties;
-    let wanted = [int("a", 2), int("b", 2), int("c", 2), int("d", 1), int("e", 2)];
-    assert_eq!(numbers(&merged), numbers(&wanted));
+    let expected = [int("a", 2), int("b", 2), int("c", 2), int("d", 1), int("e", 2)];
+    assert_eq!(numbers(&merged), numbers(&expected));
 
     table.update(merge, WriteMode::Replace, None).await.unwrap();
     let replaced = table.get("p", "r").await.unwrap().properties;

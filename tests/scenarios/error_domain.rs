@@ -1,4 +1,4 @@
-//! The domain of an error is the service that was called, whatever refused the call.
+//! The domain of an error is the called service, for every origin of the error.
 
 use bytes::Bytes;
 use tonic::{Code, Request, Status};
@@ -12,8 +12,8 @@ const HEALTH: &str = "grpc.health.v1.Health";
 queue_scenario!(errors_of_every_origin_carry_the_service_that_was_called);
 
 /// The code, reason and domain of a call that fails.
-async fn refused(world: &World, path: &str, request: Request<Bytes>) -> (Code, String, String) {
-    let status: Status = world.call(path, request).await.expect_err("the call is refused");
+async fn rejected(world: &World, path: &str, request: Request<Bytes>) -> (Code, String, String) {
+    let status: Status = world.call(path, request).await.expect_err("the call is rejected");
     let info = status.get_details_error_info();
     let (reason, domain) = info.map(|info| (info.reason, info.domain)).unwrap_or_default();
     (status.code(), reason, domain)
@@ -29,25 +29,25 @@ async fn errors_of_every_origin_carry_the_service_that_was_called(world: &World)
         let path = format!("/{service}/{method}");
         let expected = |code, reason: &str| (code, reason.to_owned(), service.to_owned());
 
-        let by_service = refused(world, &path, Request::new(named.clone())).await;
+        let by_service = rejected(world, &path, Request::new(named.clone())).await;
         assert_eq!(by_service, expected(Code::NotFound, not_found));
 
-        let by_codec = refused(world, &path, Request::new(malformed.clone())).await;
+        let by_codec = rejected(world, &path, Request::new(malformed.clone())).await;
         assert_eq!(by_codec, expected(Code::InvalidArgument, "INVALID_INPUT"));
 
         let mut unknown = Request::new(named.clone());
         unknown.metadata_mut().insert("authorization", "Unknown x".parse().expect("a value"));
-        let by_gateway = refused(world, &path, unknown).await;
+        let by_gateway = rejected(world, &path, unknown).await;
         let reason = "INVALID_AUTHENTICATION_INFO";
         assert_eq!(by_gateway, expected(Code::Unauthenticated, reason));
     }
 
-    let unknown = refused(world, "/other.v1.Service/Call", Request::new(named.clone())).await;
+    let unknown = rejected(world, "/other.v1.Service/Call", Request::new(named.clone())).await;
     let expected = (Code::Unimplemented, "NOT_IMPLEMENTED", "other.v1.Service");
     assert_eq!((unknown.0, &*unknown.1, &*unknown.2), expected);
 
     // Health is a service of its own, without reasons where the server has it.
     let (_, reason, domain) =
-        refused(world, &format!("/{HEALTH}/Check"), Request::new(named)).await;
+        rejected(world, &format!("/{HEALTH}/Check"), Request::new(named)).await;
     assert!(reason.is_empty() || domain == HEALTH, "{reason} {domain}");
 }

@@ -1,6 +1,6 @@
-//! Random filters over random entities give what a naive evaluation of them gives.
+//! Random filters over random entities return what a naive evaluation returns.
 //!
-//! In process only: what lies between a client and the server does not change answers.
+//! In process only: the transport does not change results.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -111,7 +111,7 @@ fn render_literal(literal: &Kind) -> String {
     }
 }
 
-/// The rules of the filter language, as literally as they can be written.
+/// The rules of the filter language, written literally.
 fn matches(filter: &Filter, entity: &Entity) -> bool {
     match filter {
         Filter::Constant(truth) => *truth,
@@ -152,7 +152,7 @@ fn compare(a: &Kind, b: &Kind) -> Option<Ordering> {
     }
 }
 
-/// Exact for the numbers that occur here.
+/// Exact for the numbers of these tests.
 #[allow(clippy::cast_precision_loss, reason = "the numbers are small")]
 fn number(kind: &Kind) -> Option<f64> {
     match kind {
@@ -218,11 +218,11 @@ async fn check(entities: Vec<Entity>, filters: Vec<Filter>, page_size: i32) {
     stored.sort_by_key(|entity| (utf16(&entity.partition_key), utf16(&entity.row_key)));
     for filter in filters {
         let found = stored.iter().filter(|entity| matches(&filter, entity)).cloned();
-        let wanted = keys(found.collect());
+        let expected = keys(found.collect());
         let text = render(&filter);
-        assert_eq!(paged(&table, &text, 1000).await, wanted, "{text}");
-        assert_eq!(paged(&table, &text, page_size).await, wanted, "{text}");
-        assert_eq!(streamed(&table, &text).await, wanted, "{text}");
+        assert_eq!(paged(&table, &text, 1000).await, expected, "{text}");
+        assert_eq!(paged(&table, &text, page_size).await, expected, "{text}");
+        assert_eq!(streamed(&table, &text).await, expected, "{text}");
     }
 }
 

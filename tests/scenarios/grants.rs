@@ -44,7 +44,7 @@ fn over_table(table: &str, permissions: &str) -> Authority {
     over_range(table, permissions, &KeyRange::default())
 }
 
-/// A signature over a table that leaves everything to a stored access policy.
+/// A SAS of a table whose stored access policy sets everything.
 fn by_policy(table: &str, id: &str) -> Authority {
     let policy = PolicyRef { id: id.to_owned(), has_start: false, has_expiry: false, denied: None };
     let grant = ResourceGrant::new(&TABLE, "", table);

@@ -92,12 +92,12 @@ async fn of_concurrent_writes_with_the_same_etag_one_succeeds(world: &World) {
     };
     let outcomes = join_all((0..WRITERS).map(write)).await;
 
-    let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    let (won, failed): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     assert_eq!(won.len(), 1);
-    // Those that come after a deletion find nothing.
+    // Those after a deletion get NOT_FOUND.
     let fair =
         |error: &trestle_tests::CallError| matches!(error.code, Code::Aborted | Code::NotFound);
-    assert!(lost.into_iter().all(|outcome| fair(&outcome.unwrap_err())));
+    assert!(failed.into_iter().all(|outcome| fair(&outcome.unwrap_err())));
     match won.into_iter().next().unwrap().unwrap() {
         None => assert!(table.get("p", "r").await.is_err(), "the deletion won"),
         Some((winner, etag)) => {
@@ -107,7 +107,7 @@ async fn of_concurrent_writes_with_the_same_etag_one_succeeds(world: &World) {
     }
 }
 
-/// Adds one, as often as it takes; how often it was too late.
+/// Adds one, with retries; returns the number of conflicts.
 async fn increment(table: &Table) -> usize {
     let mut late = 0;
     loop {
@@ -141,8 +141,8 @@ async fn of_concurrent_inserts_of_one_key_one_succeeds(world: &World) {
 
     let winners: Vec<_> = (0..WRITERS).filter(|n| outcomes[*n].is_ok()).collect();
     assert_eq!(winners.len(), 1);
-    let lost = outcomes.into_iter().filter_map(Result::err);
-    assert!(lost.into_iter().all(|error| error.code == Code::AlreadyExists));
+    let failed = outcomes.into_iter().filter_map(Result::err);
+    assert!(failed.into_iter().all(|error| error.code == Code::AlreadyExists));
     let stored = table.get("p", "r").await.unwrap();
     assert_eq!(number(&stored, "n"), numbered(winners[0]));
 }
@@ -169,11 +169,11 @@ async fn page_never_shows_a_partial_batch(world: &World) {
             let request = QueryEntitiesRequest { filter: filter.to_owned(), ..Default::default() };
             let (entities, _) = table.page(request).await.unwrap();
             let rounds: Vec<_> = entities.iter().map(|e| number(e, "round")).collect();
-            assert_eq!(rounds, vec![rounds[0]; ROWS], "a batch seen in part");
+            assert_eq!(rounds, vec![rounds[0]; ROWS], "a batch is visible in part");
             assert!(last <= rounds[0], "an older state after a newer one");
             last = rounds[0];
             pages += 1;
-            // A call within the process may never wait; the writer needs its turns.
+            // A call within the process may never wait: this lets the writer run.
             tokio::task::yield_now().await;
         }
     };

@@ -74,10 +74,10 @@ async fn an_import_inserts_and_reports_entities_that_exist(world: &World) {
     assert_eq!(indexes, [0, 1, 2]);
     assert_eq!(imported.failures().len(), 1);
     let (index, error) = failure(&imported, 0);
-    let wanted = (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS");
-    assert_eq!((index, error.kind()), (1, wanted));
-    let wanted = [("a", 2), ("b", 1), ("c", 2)].map(|(row, n)| (row.to_owned(), n));
-    assert_eq!(numbers(&table).await, wanted);
+    let expected = (Code::AlreadyExists, "ENTITY_ALREADY_EXISTS");
+    assert_eq!((index, error.kind()), (1, expected));
+    let expected = [("a", 2), ("b", 1), ("c", 2)].map(|(row, n)| (row.to_owned(), n));
+    assert_eq!(numbers(&table).await, expected);
 }
 
 async fn import_honours_its_mode(world: &World) {
@@ -131,8 +131,8 @@ async fn repeated_entity_sees_the_earlier_write(world: &World) {
     let merged = import(&table, MERGE, vec![vec![again(1), again(2)], vec![again(3)]]).await;
     assert_eq!(merged.failures().len(), 0);
     let read = table.get("p", "r").await.unwrap();
-    let wanted = [int("n", 3), int("n1", 1), int("n2", 2), int("n3", 3)];
-    assert_eq!(read.properties, wanted);
+    let expected = [int("n", 3), int("n1", 1), int("n2", 2), int("n3", 3)];
+    assert_eq!(read.properties, expected);
 
     let inserted = import(&table, None, vec![vec![row("s", 1), row("s", 2)]]).await;
     let (index, error) = failure(&inserted, 0);
@@ -154,16 +154,16 @@ async fn import_is_a_spec_followed_by_chunks(world: &World) {
         (vec![spec(), chunk("a"), None, chunk("late")], "chunk"),
     ] {
         let imported = table.import_messages(messages).await;
-        let refused = imported.failure.unwrap();
-        assert_eq!(refused.code, Code::InvalidArgument, "{refused:?}");
-        assert_eq!(refused.fields, [field]);
+        let rejected = imported.failure.unwrap();
+        assert_eq!(rejected.code, Code::InvalidArgument, "{rejected:?}");
+        assert_eq!(rejected.fields, [field]);
     }
     let mut unknown = table.spec(None);
     unknown.mode = Some(7);
     let imported = table.import_messages(vec![Some(Message::Spec(unknown))]).await;
-    let refused = imported.failure.unwrap();
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refused.fields, ["spec.mode"]);
+    let rejected = imported.failure.unwrap();
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(rejected.fields, ["spec.mode"]);
     let mut nameless = table.spec(None);
     nameless.table = String::new();
     let imported = table.import_messages(vec![Some(Message::Spec(nameless))]).await;
@@ -191,17 +191,17 @@ async fn empty_or_oversized_chunk_ends_the_import(world: &World) {
 
     let parts = vec![vec![row("before", 1)], vec![], vec![row("after", 1)]];
     let empty = import(&table, None, parts).await;
-    let refused = empty.failure.unwrap();
-    assert_eq!(refused.code, Code::InvalidArgument);
-    assert_eq!(refused.fields, ["chunk.entities"]);
+    let rejected = empty.failure.unwrap();
+    assert_eq!(rejected.code, Code::InvalidArgument);
+    assert_eq!(rejected.fields, ["chunk.entities"]);
     assert_eq!(empty.responses.len(), 1);
     assert_eq!(table.rows("").await.unwrap(), ["before"]);
 
     let fitting = table.import(None, vec![large(4)]).await;
     assert_eq!(fitting.unwrap(), []);
     let past_it = import(&table, REPLACE, vec![large(5), vec![row("after", 1)]]).await;
-    let wanted = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
-    assert_eq!(past_it.failure.unwrap().kind(), wanted);
+    let expected = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(past_it.failure.unwrap().kind(), expected);
     assert_eq!(table.rows("").await.unwrap().len(), 5);
 }
 
@@ -239,8 +239,8 @@ async fn import_ends_when_its_table_is_deleted(world: &World) {
     world.drop_table("deleted").await.unwrap();
     send(chunk("b")).await;
 
-    let refused = CallError::of(&responses.next().await.unwrap().unwrap_err());
-    assert_eq!(refused.kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
+    let rejected = CallError::of(&responses.next().await.unwrap().unwrap_err());
+    assert_eq!(rejected.kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
     assert!(responses.next().await.is_none());
 }
 

@@ -1,4 +1,4 @@
-//! Every limit of an entity, a filter and a projection: accepted at its bound, refused one past it.
+//! Every limit of an entity, a filter and a projection: accepted at its bound, rejected one past it.
 
 use tonic::Code;
 use trestle_proto::table::v1::{
@@ -28,7 +28,7 @@ async fn accepted(table: &Table, entity: Entity) {
     table.delete(&partition, &row, None).await.unwrap();
 }
 
-async fn refused(table: &Table, entity: Entity, reason: &str, field: &str) {
+async fn rejected(table: &Table, entity: Entity, reason: &str, field: &str) {
     let upsert = table.upsert(entity.clone(), WriteMode::Merge).await;
     let error = table.insert(entity).await.unwrap_err();
     assert_eq!(error.kind(), (Code::InvalidArgument, reason), "{error:?}");
@@ -44,8 +44,8 @@ async fn keys_are_limited_in_utf16_code_units(world: &World) {
 
         let longer = format!("{longest}a");
         let reason = "PROPERTY_VALUE_TOO_LARGE";
-        refused(&table, entity(&longer, "r", []), reason, "entity.partition_key").await;
-        refused(&table, entity("p", &longer, []), reason, "entity.row_key").await;
+        rejected(&table, entity(&longer, "r", []), reason, "entity.partition_key").await;
+        rejected(&table, entity("p", &longer, []), reason, "entity.row_key").await;
         let read = table.get("p", &longer).await.unwrap_err();
         assert_eq!((read.reason.as_str(), read.fields), (reason, vec!["row_key".to_owned()]));
     }
@@ -56,8 +56,8 @@ async fn keys_with_forbidden_characters_are_rejected(world: &World) {
     let reason = "OUT_OF_RANGE_INPUT";
     for forbidden in ['/', '\\', '#', '?', '\0', '\t', '\u{1F}', '\u{7F}', '\u{80}', '\u{9F}'] {
         let key = format!("a{forbidden}b");
-        refused(&table, entity(&key, "r", []), reason, "entity.partition_key").await;
-        refused(&table, entity("p", &key, []), reason, "entity.row_key").await;
+        rejected(&table, entity(&key, "r", []), reason, "entity.partition_key").await;
+        rejected(&table, entity("p", &key, []), reason, "entity.row_key").await;
         let read = table.get(&key, "r").await.unwrap_err();
         assert_eq!(read.kind(), (Code::InvalidArgument, reason));
         let delete = table.delete("p", &key, None).await.unwrap_err();
@@ -77,7 +77,7 @@ async fn property_names_are_limited_in_utf16_code_units(world: &World) {
 
         let longer = [int(&format!("{longest}n"), 1)];
         let field = "entity.properties[0].name";
-        refused(&table, entity("p", "r", longer), "PROPERTY_NAME_TOO_LONG", field).await;
+        rejected(&table, entity("p", "r", longer), "PROPERTY_NAME_TOO_LONG", field).await;
     }
 }
 
@@ -104,11 +104,11 @@ async fn property_names_are_identifiers_and_not_reserved(world: &World) {
     ] {
         let properties = [int("ok", 1), int(name, 1)];
         let field = "entity.properties[1].name";
-        refused(&table, entity("p", "r", properties), "PROPERTY_NAME_INVALID", field).await;
+        rejected(&table, entity("p", "r", properties), "PROPERTY_NAME_INVALID", field).await;
     }
     let twice = [int("a", 1), int("b", 1), string("a", "x")];
     let reason = "DUPLICATE_PROPERTIES_SPECIFIED";
-    refused(&table, entity("p", "r", twice), reason, "entity.properties[2].name").await;
+    rejected(&table, entity("p", "r", twice), reason, "entity.properties[2].name").await;
 }
 
 async fn values_are_limited_in_size(world: &World) {
@@ -119,11 +119,11 @@ async fn values_are_limited_in_size(world: &World) {
     for longest in ["a".repeat(max), "é".repeat(max), "𝄞".repeat(max / 2)] {
         accepted(&table, one(string("v", &longest))).await;
         let longer = string("v", &format!("{longest}a"));
-        refused(&table, one(longer), reason, field).await;
+        rejected(&table, one(longer), reason, field).await;
     }
     let binary = |len: usize| prop("v", Kind::BinaryValue(vec![7; len].into()));
     accepted(&table, one(binary(limits::BINARY_BYTES_MAX))).await;
-    refused(&table, one(binary(limits::BINARY_BYTES_MAX + 1)), reason, field).await;
+    rejected(&table, one(binary(limits::BINARY_BYTES_MAX + 1)), reason, field).await;
 }
 
 async fn times_are_limited_and_have_100_ns_resolution(world: &World) {
@@ -149,7 +149,7 @@ async fn times_are_limited_and_have_100_ns_resolution(world: &World) {
         (0, i32::MIN),
     ] {
         let field = "entity.properties[0].value";
-        refused(&table, at(seconds, nanos), "INVALID_INPUT", field).await;
+        rejected(&table, at(seconds, nanos), "INVALID_INPUT", field).await;
     }
 }
 
@@ -166,7 +166,7 @@ async fn guids_have_one_form(world: &World) {
     ] {
         let guid = prop("v", Kind::GuidValue(text.to_owned()));
         let field = "entity.properties[0].value";
-        refused(&table, entity("p", "r", [guid]), "INVALID_INPUT", field).await;
+        rejected(&table, entity("p", "r", [guid]), "INVALID_INPUT", field).await;
     }
 }
 
@@ -180,7 +180,7 @@ async fn an_entity_has_at_most_252_properties_also_after_a_merge(world: &World) 
     let reason = "TOO_MANY_PROPERTIES";
     accepted(&table, entity_of("p", "r", numbered(0..max))).await;
     let many = entity_of("p", "r", numbered(0..max + 1));
-    refused(&table, many, reason, "entity.properties").await;
+    rejected(&table, many, reason, "entity.properties").await;
 
     table.insert(entity_of("p", "r", numbered(0..max - 1))).await.unwrap();
     let merge = async |range| {
@@ -193,7 +193,7 @@ async fn an_entity_has_at_most_252_properties_also_after_a_merge(world: &World) 
     assert_eq!(table.get("p", "r").await.unwrap().properties.len(), max);
 }
 
-/// Properties that bring an entity with the key `p`, `r` to exactly `bytes`, as Azure counts them.
+/// Properties that extend an entity with the key `p`, `r` to exactly `bytes`, as Azure counts them.
 fn weighing(bytes: usize) -> Vec<Property> {
     const KEYS: usize = 4 + 2 * 2;
     // The name has two characters.
@@ -201,7 +201,7 @@ fn weighing(bytes: usize) -> Vec<Property> {
     let mut left = bytes - KEYS;
     let mut properties = Vec::new();
     while left > 0 {
-        // Leaves enough for one more property, or nothing.
+        // Enough for one more property remains, or nothing.
         let value = (left - PROPERTY).min(65_000);
         let value =
             if left - PROPERTY - value == 0 { value } else { value.min(left - 2 * PROPERTY) };
@@ -218,7 +218,7 @@ async fn an_entity_has_at_most_a_mebibyte_also_after_a_merge(world: &World) {
     let reason = "ENTITY_TOO_LARGE";
     accepted(&table, entity_of("p", "r", weighing(max))).await;
     let large = entity_of("p", "r", weighing(max + 1));
-    refused(&table, large, reason, "entity").await;
+    rejected(&table, large, reason, "entity").await;
 
     // The last property of the merge weighs 8 + 2 + 1.
     let flag = |name: &str| prop(name, Kind::BooleanValue(true));

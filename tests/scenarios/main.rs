@@ -1,4 +1,4 @@
-//! The behaviour of Trestle, as its clients see it.
+//! The behaviour of Trestle for its clients.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
     reason = "tests"
 )]
 
-mod azure_front;
+mod azure_edge;
 mod azure_queue;
 mod azure_table;
 mod bad_input;
@@ -19,7 +19,6 @@ mod browsers;
 mod conditions;
 mod credentials;
 mod cross_origin;
-mod early_answers;
 mod encryption;
 mod entities;
 mod error_domain;
@@ -36,6 +35,7 @@ mod queries;
 mod queue;
 mod quotas;
 mod settings;
+mod short_circuit;
 mod signatures;
 mod streams;
 mod tables;

@@ -1,4 +1,4 @@
-//! Random commands give the same results on every engine, and on a plain model of the service.
+//! Random commands have the same results on every engine and on a plain model of the service.
 //!
 //! In process only. Times and etags differ from run to run, so a version is named by the number of
 //! the write that made it, and each run translates the numbers to its own etags.
@@ -25,13 +25,13 @@ use self::plain::Plain;
 enum Condition {
     None,
     Any,
-    /// The newest version of the entity when there is one.
+    /// The newest version of the entity, if any.
     Newest,
-    /// A version that some earlier write made, by its number modulo all that there are.
+    /// A version of an earlier write, by its number modulo their count.
     Earlier(usize),
 }
 
-/// The key of an entity: places in [`TEXTS`].
+/// The key of an entity: indexes in [`TEXTS`].
 type Key = (&'static str, &'static str);
 type Properties = Vec<(&'static str, i32)>;
 
@@ -54,11 +54,11 @@ enum Command {
     List,
 }
 
-/// What a command did, without anything that differs from run to run.
+/// The outcome of a command, without what differs between runs.
 #[derive(Debug, Clone, PartialEq)]
 enum Outcome {
     Done,
-    Refused { reason: String, index: Option<usize> },
+    Rejected { reason: String, index: Option<usize> },
     Entities(Vec<Stored>),
     Names(Vec<String>),
 }
@@ -121,7 +121,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => table().prop_map(Command::Drop),
         10 => (table(), write()).prop_map(|(table, write)| Command::Write(table, write)),
         5 => (table(), text(), writes).prop_map(|(table, partition, writes)| {
-            // Mostly of one partition: the last one keeps its own.
+            // Mostly of one partition: the last operation keeps its own.
             let last = writes.len();
             let moved = writes.into_iter().enumerate().map(|(position, write)| {
                 if position == 2 && last == 3 { write } else { write.in_partition(partition) }
@@ -135,7 +135,7 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// A real service, and the etags that it gave.
+/// A real service, and the etags that it assigned.
 struct Real {
     world: World,
     etags: HashMap<usize, String>,
@@ -153,11 +153,11 @@ impl Real {
             Command::Drop(name) => done(self.world.drop_table(name).await),
             Command::List => match self.world.list("", None, "").await {
                 Ok((names, _)) => Outcome::Names(names),
-                Err(error) => refused(error),
+                Err(error) => rejected(error),
             },
             Command::Get(table, (partition, row)) => {
                 let read = self.world.existing_table(table).get(partition, row).await;
-                read.map_or_else(refused, |entity| Outcome::Entities(vec![plainly(entity)]))
+                read.map_or_else(rejected, |entity| Outcome::Entities(vec![plainly(entity)]))
             }
             Command::Query(table, partition, size) => {
                 query(&self.world.existing_table(table), *partition, *size).await
@@ -167,7 +167,7 @@ impl Real {
                 let table = self.world.existing_table(table);
                 match one(&table, write, etag.as_deref()).await {
                     Ok(etag) => self.made(versions, vec![etag]),
-                    Err(error) => refused(error),
+                    Err(error) => rejected(error),
                 }
             }
             Command::Batch(table, writes) => {
@@ -177,7 +177,7 @@ impl Real {
                 let table = self.world.existing_table(table);
                 match table.batch(operations.collect()).await {
                     Ok(etags) => self.made(versions, etags),
-                    Err(error) => refused(error),
+                    Err(error) => rejected(error),
                 }
             }
         }
@@ -203,11 +203,11 @@ impl Real {
 }
 
 fn done(outcome: Result<(), CallError>) -> Outcome {
-    outcome.map_or_else(refused, |()| Outcome::Done)
+    outcome.map_or_else(rejected, |()| Outcome::Done)
 }
 
-fn refused(error: CallError) -> Outcome {
-    Outcome::Refused { reason: error.reason, index: error.index }
+fn rejected(error: CallError) -> Outcome {
+    Outcome::Rejected { reason: error.reason, index: error.index }
 }
 
 fn operation(write: &Write, etag: Option<&str>) -> Operation {
@@ -255,7 +255,7 @@ async fn query(table: &Table, partition: Option<&str>, size: i32) -> Outcome {
         };
         let (entities, response) = match table.page(request).await {
             Ok(page) => page,
-            Err(error) => return refused(error),
+            Err(error) => return rejected(error),
         };
         all.extend(entities.into_iter().map(plainly));
         page_token = response.next_page_token;
@@ -285,11 +285,11 @@ async fn run(commands: Vec<Command>) {
     let mut in_memory = Real::new(Arc::new(MemoryEngine::new(trestle::storage::keyspaces()))).await;
     let mut plain = Plain::default();
     for (position, command) in commands.iter().enumerate() {
-        let (wanted, versions) = plain.execute(command);
+        let (expected, versions) = plain.execute(command);
         let memory = in_memory.execute(command, &versions).await;
-        assert_eq!(memory, wanted, "memory engine, {position}: {command:?} of {commands:?}");
+        assert_eq!(memory, expected, "memory engine, {position}: {command:?} of {commands:?}");
         let disk = on_disk.execute(command, &versions).await;
-        assert_eq!(disk, wanted, "fjall engine, {position}: {command:?} of {commands:?}");
+        assert_eq!(disk, expected, "fjall engine, {position}: {command:?} of {commands:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The order in which a signature is checked that names a stored access policy: the policy comes
-//! before protocol and address, and these before everything about the operation.
+//! The order of the checks of a SAS with a stored access policy: the policy before protocol and
+//! address, and these before the operation.
 
 use prost_types::Timestamp;
 use tonic::Code;
@@ -25,8 +25,8 @@ const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
 
 type Kind = (Code, &'static str);
 
-/// The ways in which a signature by a policy is refused for how it is used, and what follows if it
-/// is not. Calls within a process are as good as encrypted.
+/// The ways to reject the use of a SAS with a policy, and the next check if the use is valid.
+/// Calls within a process count as encrypted.
 fn uses(world: &World) -> [(Terms, Option<Kind>); 4] {
     let is_plain = world.address().is_some();
     let wrong_protocol = is_plain.then_some(WRONG_PROTOCOL);
@@ -56,7 +56,7 @@ fn expiry() -> Option<Timestamp> {
 }
 
 /// The results of calls of every kind on tables: some that the policy allows, some that it does
-/// not, some that no such signature allows, and some that make no sense.
+/// not, some that no such SAS allows, and some that are invalid.
 async fn on_tables(held: &World) -> Vec<(&'static str, Option<String>)> {
     let table = |name: &str| held.existing_table(name);
     let orders: Table = table("orders");
@@ -83,16 +83,16 @@ const TABLES: [(&str, Option<Kind>); 6] = [
     ("never", Some(FAILURE)),
 ];
 
-/// Each call is refused in this one way; none: as it is for its own sake.
+/// Each call is rejected with this error; none: with the error of the operation.
 fn assert_all(
     results: Vec<(&'static str, Option<String>)>,
-    refused: Option<Kind>,
+    rejected: Option<Kind>,
     own: &[(&'static str, Option<Kind>)],
 ) {
     assert_eq!(results.len(), own.len());
     for ((call, results), (own_call, own)) in results.into_iter().zip(own) {
         assert_eq!(call, *own_call);
-        let expected = refused.or(*own).map(|(_, reason)| reason.to_owned());
+        let expected = rejected.or(*own).map(|(_, reason)| reason.to_owned());
         assert_eq!(results, expected, "{call}");
     }
 }
@@ -114,10 +114,10 @@ async fn table_policy_is_checked_before_protocol_and_address_and_then_permission
 
     for (stored, holds) in [(vec![], false), (vec![expired], false), (vec![policy], true)] {
         owner.set_policies(stored).await.unwrap();
-        for (terms, refused) in uses(world) {
+        for (terms, rejected) in uses(world) {
             let held = world.signed(&token(Terms { scope: over_table(), ..terms }));
-            let refused = if holds { refused } else { Some(NOT_AUTHENTIC) };
-            assert_all(on_tables(&held).await, refused, &TABLES);
+            let rejected = if holds { rejected } else { Some(NOT_AUTHENTIC) };
+            assert_all(on_tables(&held).await, rejected, &TABLES);
         }
     }
     assert_eq!(owner.rows("").await.unwrap(), ["r"], "nothing was written");
@@ -157,11 +157,11 @@ async fn queue_policy_is_checked_before_protocol_and_address_and_then_permission
 
     for (stored, holds) in [(vec![], false), (vec![policy], true)] {
         owner.set_policies(stored).await.unwrap();
-        for (terms, refused) in uses(world) {
+        for (terms, rejected) in uses(world) {
             let token = token(Terms { scope: over_queue(), ..terms });
             let held = world.signed_for_queue(&token, "jobs");
-            let refused = if holds { refused } else { Some(NOT_AUTHENTIC) };
-            assert_all(on_queues(&held).await, refused, &QUEUES);
+            let rejected = if holds { rejected } else { Some(NOT_AUTHENTIC) };
+            assert_all(on_queues(&held).await, rejected, &QUEUES);
         }
     }
     assert!(owner.peek(1).await.unwrap().is_empty(), "nothing was sent");
@@ -170,13 +170,13 @@ async fn queue_policy_is_checked_before_protocol_and_address_and_then_permission
 async fn protocol_and_address_are_checked_before_the_service(world: &World) {
     world.table("orders").await;
     world.queue("jobs").await;
-    for (terms, refused) in uses(world) {
-        let refused = refused.unwrap_or(WRONG_SERVICE);
+    for (terms, rejected) in uses(world) {
+        let rejected = rejected.unwrap_or(WRONG_SERVICE);
         let of_queue = token(Terms { scope: over_queue(), ..terms.clone() });
         let held = world.signed_for_queue(&of_queue, "jobs").existing_table("orders");
-        assert_eq!(held.get("p", "r").await.unwrap_err().kind(), refused);
+        assert_eq!(held.get("p", "r").await.unwrap_err().kind(), rejected);
         let of_table = token(Terms { scope: over_table(), ..terms });
         let held = world.signed(&of_table).existing_queue("jobs");
-        assert_eq!(held.peek(1).await.unwrap_err().kind(), refused);
+        assert_eq!(held.peek(1).await.unwrap_err().kind(), rejected);
     }
 }

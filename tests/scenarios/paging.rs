@@ -59,7 +59,7 @@ async fn page_ends_at_the_requested_size(world: &World) {
     assert_eq!(first, ["00005", "00006"]);
     let (second, token) = page(&table, odd, 2, &token).await;
     assert_eq!((second, token.as_str()), (vec!["00007".to_owned()], ""));
-    // The size of a page does not belong to the query.
+    // The token is not bound to the page size.
     let (_, token) = page(&table, "", 1, "").await;
     assert_eq!(page(&table, "", 1000, &token).await.0.len(), 9);
 }
@@ -133,10 +133,10 @@ async fn next_page_starts_after_a_deleted_entity(world: &World) {
     assert_eq!(page(&table, "", 2, &token).await, (Vec::new(), String::new()));
 }
 
-async fn refused(table: &Table, filter: &str, token: &str) {
+async fn rejected(table: &Table, filter: &str, token: &str) {
     let error = table.page(request(filter, 10, token)).await.unwrap_err();
-    let wanted = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
-    assert_eq!(error.kind(), wanted, "{token}");
+    let expected = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
+    assert_eq!(error.kind(), expected, "{token}");
     assert_eq!(error.fields, ["page_token"]);
 }
 
@@ -148,13 +148,13 @@ async fn rejects_a_page_token_of_another_table_or_filter(world: &World) {
     let (_, token) = page(&table, "n ge 0", 1, "").await;
     assert_eq!(page(&table, "n ge 0", 9, &token).await.0.len(), 2);
 
-    refused(&table, "n ge 1", &token).await;
-    refused(&table, "", &token).await;
-    refused(&other, "n ge 0", &token).await;
+    rejected(&table, "n ge 1", &token).await;
+    rejected(&table, "", &token).await;
+    rejected(&other, "n ge 0", &token).await;
     world.drop_table("tokens").await.unwrap();
     let successor = world.table("tokens").await;
     fill(&successor, 3).await;
-    refused(&successor, "n ge 0", &token).await;
+    rejected(&successor, "n ge 0", &token).await;
 }
 
 async fn rejects_a_corrupted_page_token(world: &World) {
@@ -166,13 +166,13 @@ async fn rejects_a_corrupted_page_token(world: &World) {
     let changed = if token[middle..].starts_with('A') { "B" } else { "A" };
     let mut flipped = token.clone();
     flipped.replace_range(middle..=middle, changed);
-    refused(&table, "", &flipped).await;
-    refused(&table, "", &token[1..]).await;
-    refused(&table, "", &token[..token.len() - 1]).await;
-    refused(&table, "", &format!("{token}A")).await;
-    refused(&table, "", "1!16!cGs4MDEwMTZlOA--").await;
-    refused(&table, "", "é").await;
-    refused(&table, "", &"A".repeat(16_385)).await;
+    rejected(&table, "", &flipped).await;
+    rejected(&table, "", &token[1..]).await;
+    rejected(&table, "", &token[..token.len() - 1]).await;
+    rejected(&table, "", &format!("{token}A")).await;
+    rejected(&table, "", "1!16!cGs4MDEwMTZlOA--").await;
+    rejected(&table, "", "é").await;
+    rejected(&table, "", &"A".repeat(16_385)).await;
 }
 
 async fn filter_with_few_matches_terminates(world: &World) {
@@ -195,10 +195,10 @@ async fn page_tokens_work_with_keys_of_any_characters(world: &World) {
         }
     }
 
-    let (mut token, mut seen) = (String::new(), Vec::new());
+    let (mut token, mut received) = (String::new(), Vec::new());
     loop {
         let (entities, response) = table.page(request("", 1, &token)).await.unwrap();
-        seen.extend(entities.into_iter().map(|e| (e.partition_key, e.row_key)));
+        received.extend(entities.into_iter().map(|e| (e.partition_key, e.row_key)));
         token = response.next_page_token;
         if token.is_empty() {
             break;
@@ -208,5 +208,5 @@ async fn page_tokens_work_with_keys_of_any_characters(world: &World) {
     let all = table.query("").await.unwrap();
     let all: Vec<_> = all.into_iter().map(|e| (e.partition_key, e.row_key)).collect();
     assert_eq!(all.len(), 64);
-    assert_eq!(seen, all);
+    assert_eq!(received, all);
 }

@@ -1,4 +1,4 @@
-//! Filters, end to end: what matches, in which order, and what it costs.
+//! Filters, end to end: matches, order and cost.
 
 use tonic::Code;
 use trestle_proto::table::v1::{
@@ -88,8 +88,8 @@ async fn every_operator_compares_within_each_type(world: &World) {
         ] {
             let filter = format!("{name} {operator} {literal}");
             let rows = table.rows(&filter).await.unwrap();
-            let wanted: &[&str] = if holds { &[name] } else { &[] };
-            assert_eq!(rows, wanted, "{filter}");
+            let expected: &[&str] = if holds { &[name] } else { &[] };
+            assert_eq!(rows, expected, "{filter}");
         }
         let mirrored = format!("{below} lt {name}");
         assert_eq!(table.rows(&mirrored).await.unwrap(), [name], "{mirrored}");
@@ -148,11 +148,11 @@ async fn values_of_other_types_are_never_equal_and_are_ordered_by_type(world: &W
     names.sort_unstable();
 
     for (literal, literal_rank) in literals {
-        let foreign = |wanted: &dyn Fn(i32) -> bool| -> Vec<&str> {
-            let differs = |name: &&str| rank(name) != literal_rank && wanted(rank(name));
+        let foreign = |expected: &dyn Fn(i32) -> bool| -> Vec<&str> {
+            let differs = |name: &&str| rank(name) != literal_rank && expected(rank(name));
             names.into_iter().filter(differs).collect()
         };
-        // The types of the literal's own kind are left out: they compare by value.
+        // Types of the literal's own kind are excluded: they compare by value.
         let others = async |operator: &str| -> Vec<String> {
             let mut rows = table.rows(&format!("v {operator} {literal}")).await.unwrap();
             rows.retain(|row| rank(row) != literal_rank);
@@ -298,11 +298,11 @@ async fn entities_are_ordered_by_utf16_code_unit(world: &World) {
     keys.sort_by_key(|key| utf16(key));
     assert!(utf16("\u{10FFFF}") < utf16("\u{E000}"));
 
-    let mut wanted = keys.iter().flat_map(|p| keys.iter().map(move |r| (*p, *r)));
+    let mut expected = keys.iter().flat_map(|p| keys.iter().map(move |r| (*p, *r)));
     let all = table.query("").await.unwrap();
     assert_eq!(all.len(), 64);
     for read in all {
-        let next = wanted.next().unwrap();
+        let next = expected.next().unwrap();
         assert_eq!((read.partition_key.as_str(), read.row_key.as_str()), next);
     }
     // Ranges use the same order.
@@ -330,11 +330,11 @@ async fn filter_error_has_its_position(world: &World) {
         ("a eq 2147483648", 15),
         ("a eq 1e999", 10),
     ] {
-        let refused = table.rows(filter).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
-        assert_eq!(refused.fields, ["filter"]);
+        let rejected = table.rows(filter).await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
+        assert_eq!(rejected.fields, ["filter"]);
         let expected = format!("Syntax error at position {position} in '{filter}'.");
-        assert!(refused.message.contains(&expected), "{}", refused.message);
+        assert!(rejected.message.contains(&expected), "{}", rejected.message);
     }
 }
 
@@ -355,9 +355,9 @@ async fn rejects_unsupported_filter_syntax(world: &World) {
         "not",
         "()",
     ] {
-        let refused = table.rows(filter).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
+        let rejected = table.rows(filter).await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{filter}");
         let explained = table.explain(filter, &[], false).await.unwrap_err();
-        assert_eq!(explained.message, refused.message);
+        assert_eq!(explained.message, rejected.message);
     }
 }

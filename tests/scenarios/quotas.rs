@@ -18,7 +18,7 @@ use trestle_tests::{
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
 type Quotas<'a> = &'a [(&'a str, &'a str)];
 
-/// What a refused call is.
+/// The error of a rejected call.
 const BUSY: (Code, &str) = (Code::ResourceExhausted, "SERVER_BUSY");
 
 fn server(roles: &str, quotas: Quotas<'_>) -> Server {
@@ -33,7 +33,7 @@ async fn world(quotas: Quotas<'_>) -> World {
     World::of(server("all", quotas)).await
 }
 
-/// A partition that takes a hundred entities at once, and a hundred a second.
+/// A partition with a burst of a hundred entities, and a hundred a second.
 const HUNDRED: Quotas<'static> = &[("PARTITION_ENTITIES_PER_SECOND", "100")];
 
 /// An entity that counts once.
@@ -41,7 +41,7 @@ fn plain(partition: &str, row: &str) -> Entity {
     entity(partition, row, [])
 }
 
-/// Inserts into partitions until a call is refused; how many were not, and the error.
+/// Inserts into partitions until a call is rejected; how many were not, and the error.
 async fn insert_until_rejected(
     table: &Table,
     partition: impl Fn(usize) -> String,
@@ -52,7 +52,7 @@ async fn insert_until_rejected(
             return (count, error);
         }
     }
-    panic!("a thousand inserts were not refused")
+    panic!("a thousand inserts were not rejected")
 }
 
 fn rows(count: usize) -> Vec<Entity> {
@@ -68,8 +68,8 @@ async fn hottest(world: &World) -> Vec<HotPartition> {
     stats.unwrap().into_inner().hottest_partitions
 }
 
-/// Calls again as a client does that heeds `RetryInfo`.
-async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, CallError>) -> T {
+/// Retries a call after the delay of `RetryInfo`.
+async fn with_retries<T>(mut call: impl AsyncFnMut() -> Result<T, CallError>) -> T {
     for _ in 0..100 {
         match call().await {
             Ok(answer) => return answer,
@@ -79,10 +79,10 @@ async fn patiently<T>(mut call: impl AsyncFnMut() -> Result<T, CallError>) -> T 
             }
         }
     }
-    panic!("a hundred calls were refused")
+    panic!("a hundred calls were rejected")
 }
 
-/// With a burst of ten and one a second more: the bound allows for a machine that takes a minute.
+/// With a burst of ten and one a second: the bound allows for a run of a minute.
 async fn only_the_hot_partition_is_throttled(world: &World) {
     let table = world.table("uneven").await;
 
@@ -124,7 +124,7 @@ async fn hot_partition_is_throttled_through_a_separate_gateway() {
 #[tokio::test]
 async fn throttled_write_succeeds_after_its_retry_delay() {
     let world = world(ONE).await;
-    let table = world.table("patient").await;
+    let table = world.table("waiting").await;
     let (_, error) = insert_until_rejected(&table, |_| "p".to_owned()).await;
 
     tokio::time::sleep(error.retry_after.unwrap()).await;
@@ -143,7 +143,7 @@ async fn the_limit_of_an_account_spans_its_partitions() {
     assert!((10..70).contains(&count), "{count} inserts");
     assert_eq!(error.kind(), BUSY);
     assert_eq!(error.quotas, ["account `devstoreaccount1`"]);
-    // What is not work on entities goes on.
+    // Calls that are not on entities are not throttled.
     world.client().get_service_properties(GetServicePropertiesRequest {}).await.unwrap();
     world.table("another").await;
 }
@@ -172,11 +172,11 @@ async fn throttled_batch_writes_nothing() {
     };
     table.batch(batch(0..50)).await.unwrap();
 
-    let refused = table.batch(batch(50..100)).await.unwrap_err();
+    let rejected = table.batch(batch(50..100)).await.unwrap_err();
 
-    assert_eq!(refused.kind(), BUSY);
-    assert_eq!(refused.quotas, ["partition `p` of table `batches`"]);
-    assert!(refused.retry_after.unwrap() > Duration::from_secs(1), "{refused:?}");
+    assert_eq!(rejected.kind(), BUSY);
+    assert_eq!(rejected.quotas, ["partition `p` of table `batches`"]);
+    assert!(rejected.retry_after.unwrap() > Duration::from_secs(1), "{rejected:?}");
     for row in ["0050", "0075", "0099"] {
         let absent = table.get("p", row).await.unwrap_err();
         assert_eq!(absent.kind(), (Code::NotFound, "RESOURCE_NOT_FOUND"), "{row}");
@@ -191,19 +191,19 @@ async fn large_entities_cost_one_unit_per_kib() {
     let large = |row: &str| entity("p", row, [string("t", &"x".repeat(9000))]);
     table.insert(large("first")).await.unwrap();
 
-    let refused = table.insert(large("second")).await.unwrap_err();
+    let rejected = table.insert(large("second")).await.unwrap_err();
 
-    assert_eq!(refused.kind(), BUSY);
+    assert_eq!(rejected.kind(), BUSY);
     // Nine tokens are used, and those for the second are nine again: eight seconds, less the time
     // that the test took.
-    assert!(refused.retry_after.unwrap() > Duration::from_secs(1), "{refused:?}");
+    assert!(rejected.retry_after.unwrap() > Duration::from_secs(1), "{rejected:?}");
 }
 
 #[tokio::test]
 async fn write_cost_is_the_size_of_the_resulting_or_deleted_entity() {
     let limits = [("PARTITION_ENTITIES_PER_SECOND", "1"), ("PARTITION_BURST_ENTITIES", "35")];
     let world = world(&limits).await;
-    let table = world.table("debts").await;
+    let table = world.table("debited").await;
     for how in ["merge", "merge in a batch", "merge in an import", "delete"] {
         let large = entity(how, "large", [string("t", &"x".repeat(30_000))]);
         table.insert(large).await.unwrap();
@@ -222,10 +222,10 @@ async fn write_cost_is_the_size_of_the_resulting_or_deleted_entity() {
             _ => table.delete(how, "large", None).await.unwrap(),
         }
 
-        let refused = table.insert(plain(how, "next")).await.unwrap_err();
-        assert_eq!(refused.kind(), BUSY, "{how}");
+        let rejected = table.insert(plain(how, "next")).await.unwrap_err();
+        assert_eq!(rejected.kind(), BUSY, "{how}");
         // Thirty tokens twice where there are 35: 26 seconds, less the time that the test took.
-        assert!(refused.retry_after.unwrap() > Duration::from_secs(4), "{how}: {refused:?}");
+        assert!(rejected.retry_after.unwrap() > Duration::from_secs(4), "{how}: {rejected:?}");
     }
 }
 
@@ -238,7 +238,7 @@ async fn throttled_page_ends_early_and_continues_by_token() {
     let (mut found, mut early, mut page_token) = (Vec::new(), 0, String::new());
     loop {
         let request = QueryEntitiesRequest { page_token: page_token.clone(), ..Default::default() };
-        let (entities, page) = patiently(async || table.page(request.clone()).await).await;
+        let (entities, page) = with_retries(async || table.page(request.clone()).await).await;
         assert_eq!(page.cost.unwrap().scanned, entities.len() as u64);
         found.extend(entities.into_iter().map(|entity| entity.row_key));
         page_token = page.next_page_token;
@@ -260,7 +260,7 @@ async fn examined_entities_count_against_the_quota() {
     let filter = "PartitionKey eq 'p' and nothing eq 1".to_owned();
     let request = QueryEntitiesRequest { filter, ..Default::default() };
 
-    let (entities, page) = patiently(async || table.page(request.clone()).await).await;
+    let (entities, page) = with_retries(async || table.page(request.clone()).await).await;
 
     assert_eq!(entities, []);
     assert_ne!(page.next_page_token, "", "one call cannot examine 300 after they were written");
@@ -275,12 +275,12 @@ async fn throttled_stream_slows_down_and_is_complete() {
 
     let started = Instant::now();
     let all = StreamEntitiesRequest::default();
-    let messages = patiently(async || table.stream(all.clone()).await).await;
+    let messages = with_retries(async || table.stream(all.clone()).await).await;
 
     let entities = messages.iter().flat_map(|m| decode_entities(&m.entities).unwrap());
     assert_eq!(entities.map(|entity| entity.row_key).collect::<Vec<_>>(), names(300));
     assert!(messages.len() > 1);
-    // At most a hundred were there; the others flowed in meanwhile.
+    // At most a hundred tokens were available; the others were refilled meanwhile.
     assert!(started.elapsed() > Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
@@ -294,7 +294,7 @@ async fn throttled_import_slows_down_and_is_complete() {
 
     assert_eq!(failures.unwrap(), []);
     assert!(started.elapsed() > Duration::from_secs(2), "{:?}", started.elapsed());
-    let found = patiently(async || table.get("p", "0199").await).await;
+    let found = with_retries(async || table.get("p", "0199").await).await;
     assert_eq!(found.row_key, "0199");
 }
 

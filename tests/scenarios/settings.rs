@@ -1,4 +1,4 @@
-//! Access policies of a table, settings of the service, and its state.
+//! Access policies of a table, service properties and statistics.
 
 use prost_types::{Duration, Timestamp};
 use tonic::Code;
@@ -74,13 +74,13 @@ async fn access_policies_are_validated(world: &World) {
         (vec![from(i64::MAX, 0)], "policies[0].start_time"),
         (vec![from(0, 1)], "policies[0].start_time"),
     ] {
-        let refused = table.set_policies(policies).await.unwrap_err();
-        assert_eq!(refused.kind(), MALFORMED);
-        assert_eq!(refused.fields, [field]);
+        let rejected = table.set_policies(policies).await.unwrap_err();
+        assert_eq!(rejected.kind(), MALFORMED);
+        assert_eq!(rejected.fields, [field]);
     }
-    let refused = table.set_policies(vec![policy("a\u{1}")]).await.unwrap_err();
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refused.fields, ["policies[0].id"]);
+    let rejected = table.set_policies(vec![policy("a\u{1}")]).await.unwrap_err();
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(rejected.fields, ["policies[0].id"]);
     for permissions in ["r", "a", "ad", "ru", "aud"] {
         table.set_policies(vec![permitted(permissions)]).await.unwrap();
     }
@@ -127,17 +127,17 @@ async fn service_properties_have_defaults_and_keep_unset_parts(world: &World) {
     world.set_properties(logged).await.unwrap();
 
     let read = world.properties().await.unwrap();
-    let wanted = ServiceProperties {
+    let expected = ServiceProperties {
         logging: Some(logging(true)),
         hour_metrics: Some(hour),
         minute_metrics: defaults.minute_metrics,
         cors: Some(Cors { rules: vec![rule()] }),
     };
-    assert_eq!(read, wanted);
+    assert_eq!(read, expected);
     world.set_properties(cors(Vec::new())).await.unwrap();
     let read = world.properties().await.unwrap();
     assert_eq!(read.cors, Some(Cors::default()), "no rules clear them");
-    assert_eq!(read.logging, wanted.logging);
+    assert_eq!(read.logging, expected.logging);
 }
 
 async fn service_properties_are_validated(world: &World) {
@@ -169,16 +169,16 @@ async fn service_properties_are_validated(world: &World) {
         (versioned("2.0"), "properties.logging.version"),
         (detailed, "properties.hour_metrics.include_apis"),
     ] {
-        let refused = world.set_properties(change).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_XML_NODE_VALUE"));
-        assert_eq!(refused.fields, [field]);
+        let rejected = world.set_properties(change).await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_XML_NODE_VALUE"));
+        assert_eq!(rejected.fields, [field]);
     }
     assert_eq!(world.properties().await.unwrap(), before);
 }
 
 async fn cors_rules_are_validated(world: &World) {
     let texts = |text: &str, count: usize| vec![text.to_owned(); count];
-    // Every bound of a rule at once, within the bound of all text.
+    // Every limit of a rule at once, within the limit of all text.
     let widest = CorsRule {
         allowed_origins: [texts(&"o".repeat(256), 1), texts("o", 63)].concat(),
         allowed_headers: [texts("h", 64), texts("x-ms-meta*", 2)].concat(),
@@ -189,7 +189,7 @@ async fn cors_rules_are_validated(world: &World) {
     most[0] = widest.clone();
     world.set_properties(cors(most)).await.unwrap();
 
-    // Seven origins of 256 characters, one that fills up, and `GET`.
+    // Seven origins of 256 characters, a shorter one to reach the limit, and `GET`.
     let long = |last: usize| CorsRule {
         allowed_origins: [texts(&"o".repeat(256), 7), texts(&"o".repeat(last), 1)].concat(),
         allowed_methods: texts("GET", 1),
@@ -198,14 +198,14 @@ async fn cors_rules_are_validated(world: &World) {
         ..rule()
     };
     world.set_properties(cors(vec![long(253)])).await.unwrap();
-    let refused = world.set_properties(cors(vec![long(254)])).await.unwrap_err();
-    assert_eq!(refused.kind(), MALFORMED);
-    assert_eq!(refused.fields, ["properties.cors.rules"], "2,049 characters in all");
+    let rejected = world.set_properties(cors(vec![long(254)])).await.unwrap_err();
+    assert_eq!(rejected.kind(), MALFORMED);
+    assert_eq!(rejected.fields, ["properties.cors.rules"], "2,049 characters in all");
 
     let too_many = vec![rule(); limits::CORS_RULES_MAX + 1];
-    let refused = world.set_properties(cors(too_many)).await.unwrap_err();
-    assert_eq!(refused.kind(), MALFORMED);
-    assert_eq!(refused.fields, ["properties.cors.rules"]);
+    let rejected = world.set_properties(cors(too_many)).await.unwrap_err();
+    assert_eq!(rejected.kind(), MALFORMED);
+    assert_eq!(rejected.fields, ["properties.cors.rules"]);
     type Change = (&'static str, fn(&mut CorsRule));
     let changes: [Change; 10] = [
         ("allowed_origins", |rule| rule.allowed_origins.clear()),
@@ -235,9 +235,9 @@ async fn cors_rules_are_validated(world: &World) {
         let mut changed = widest.clone();
         change(&mut changed);
         let rules = vec![rule(), changed];
-        let refused = world.set_properties(cors(rules)).await.unwrap_err();
-        assert_eq!(refused.kind(), MALFORMED, "{field}");
-        assert_eq!(refused.fields, [format!("properties.cors.rules[1].{field}")]);
+        let rejected = world.set_properties(cors(rules)).await.unwrap_err();
+        assert_eq!(rejected.kind(), MALFORMED, "{field}");
+        assert_eq!(rejected.fields, [format!("properties.cors.rules[1].{field}")]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Shared access signatures, from the token in a header to what the table service allows.
+//! SAS tokens, from the header to the authorization of the table service.
 
 use http::HeaderName;
 use prost_types::Timestamp;
@@ -41,7 +41,7 @@ fn middle() -> KeyRange {
     }
 }
 
-/// In their order, by UTF-16: after U+10000 comes U+FFFF.
+/// In UTF-16 order: U+FFFF follows U+10000.
 const KEYS: [(&str, &str); 7] = [
     ("a", "1"),
     ("b", "1"),
@@ -57,8 +57,8 @@ fn found(entities: &[Entity]) -> Vec<(&str, &str)> {
     entities.iter().map(key_of).collect()
 }
 
-/// The table `Ranges` with an entity for each key: as its owner sees it, and as the holder of a
-/// signature over the middle.
+/// The table `Ranges` with an entity for each key: for its owner, and for the holder of a SAS of
+/// the middle.
 async fn held(world: &World, permissions: &str) -> (Table, Table) {
     let owner = world.table("Ranges").await;
     let entities = KEYS.map(|(partition, row)| entity(partition, row, [int("n", 1)]));
@@ -98,8 +98,8 @@ async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &Wor
 
     let new = |row: &str| entity("c", row, [int("n", 3)]);
     let operations = vec![insert_op(new("0")), delete_op("c", "2", None)];
-    let refused = held.batch(operations).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.index), (FAILURE, Some(1)));
+    let rejected = held.batch(operations).await.unwrap_err();
+    assert_eq!((rejected.kind(), rejected.index), (FAILURE, Some(1)));
     assert_eq!(owner.rows("PartitionKey eq 'c'").await.unwrap(), ["1", "2"]);
     held.batch(vec![insert_op(new("0")), upsert_op(new("1"), WriteMode::Merge)]).await.unwrap();
 
@@ -109,9 +109,9 @@ async fn key_range_applies_to_reads_scans_writes_batches_and_imports(world: &Wor
     assert_eq!((failures[0].0, failures[0].1.code), (1, i32::from(Code::PermissionDenied)));
     assert_eq!(owner.rows("PartitionKey eq 'c'").await.unwrap(), ["0", "01", "02", "1", "2"]);
     let elsewhere = world.table("elsewhere").await;
-    let refused = world.signed(&token(terms(over_table("ranges", &middle()), "raud")));
-    let refused = refused.existing_table(&elsewhere.name()).query("").await.unwrap_err();
-    assert_eq!(refused.kind(), FAILURE);
+    let rejected = world.signed(&token(terms(over_table("ranges", &middle()), "raud")));
+    let rejected = rejected.existing_table(&elsewhere.name()).query("").await.unwrap_err();
+    assert_eq!(rejected.kind(), FAILURE);
 }
 
 async fn policy_is_created_used_changed_and_revoked(world: &World) {
@@ -131,14 +131,14 @@ async fn policy_is_created_used_changed_and_revoked(world: &World) {
     assert_eq!(held.get("p", "r").await.unwrap_err().kind(), NOT_AUTHENTIC, "not made yet");
     owner.set_policies(vec![policy("r")]).await.unwrap();
     held.get("p", "r").await.unwrap();
-    let refused = held.delete("p", "r", None).await.unwrap_err();
-    assert_eq!(refused.kind(), NO_PERMISSION);
+    let rejected = held.delete("p", "r", None).await.unwrap_err();
+    assert_eq!(rejected.kind(), NO_PERMISSION);
     owner.set_policies(vec![policy("d")]).await.unwrap();
     held.delete("p", "r", None).await.unwrap();
     owner.set_policies(Vec::new()).await.unwrap();
     assert_eq!(held.get("p", "r").await.unwrap_err().kind(), NOT_AUTHENTIC, "revoked");
 
-    // What the token states itself, the policy must not state too.
+    // A field must not be set by both token and policy.
     let mut both = terms(scope, "r");
     both.policy = Some("p".to_owned());
     let both = world.signed(&token(both)).existing_table("shared");
@@ -169,8 +169,8 @@ async fn account_sas_grants_only_its_permissions(world: &World) {
     assert_eq!(read(holder("t", "sc", "r")).await.unwrap_err().kind(), NO_TYPE);
     assert_eq!(read(holder("t", "o", "wdlacu")).await.unwrap_err().kind(), NO_PERMISSION);
     let adder = holder("t", "o", "a").existing_table("made");
-    let refused = adder.upsert(entity("p", "r", []), WriteMode::Merge).await.unwrap_err();
-    assert_eq!(refused.kind(), NO_PERMISSION, "an upsert needs two");
+    let rejected = adder.upsert(entity("p", "r", []), WriteMode::Merge).await.unwrap_err();
+    assert_eq!(rejected.kind(), NO_PERMISSION, "an upsert needs two");
     assert_eq!(
         holder("t", "co", "rwla").drop_table("made").await.unwrap_err().kind(),
         NO_PERMISSION
@@ -182,7 +182,7 @@ async fn request_headers_do_not_widen_a_sas(world: &World) {
     world.table("mine").await;
     let token = token(terms(over_table("mine", &KeyRange::default()), "r"));
     let held = world.signed(&token);
-    // A grant of an account with every letter, as one process writes it for another.
+    // An account grant with every permission, in the form of headers between processes.
     let forged = held.with_header(
         HeaderName::from_static("trestle-grant-bin"),
         "ChUKBGJxdGYSA3NjbxoIcndkbGFjdXA",

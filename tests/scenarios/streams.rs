@@ -1,4 +1,4 @@
-//! Streams: every match in order, resumable, at the pace of the reader.
+//! Streams: every match in order, resumable, with flow control.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ scenario!(
     stream_of_a_deleted_table_ends_with_not_found,
 );
 
-/// Entities of 64 KiB, so that a few hundred do not fit into what is in flight.
+/// Entities of 64 KiB, so that a few hundred exceed the windows.
 async fn fill(table: &Table, count: usize) {
     let row = |n: usize| {
         let bytes = Kind::BinaryValue(vec![0; 65_000].into());
@@ -102,7 +102,7 @@ async fn stream_resumes_at_its_token(world: &World) {
 }
 
 async fn invalid_stream_fails_before_its_first_message(world: &World) {
-    let table = world.table("refused").await;
+    let table = world.table("rejected").await;
     fill(&table, 10).await;
     let messages = table.stream(Default::default()).await.unwrap();
     let token = messages[0].resume_token.clone();
@@ -115,14 +115,14 @@ async fn invalid_stream_fails_before_its_first_message(world: &World) {
     let damaged =
         StreamEntitiesRequest { resume_token: token[1..].to_owned(), ..Default::default() };
     for request in [foreign, damaged] {
-        let refused = table.open_stream(request).await.unwrap_err();
-        let wanted = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
-        assert_eq!(refused.kind(), wanted);
-        assert_eq!(refused.fields, ["resume_token"]);
+        let rejected = table.open_stream(request).await.unwrap_err();
+        let expected = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
+        assert_eq!(rejected.kind(), expected);
+        assert_eq!(rejected.fields, ["resume_token"]);
     }
     let filter = StreamEntitiesRequest { filter: "b xx 1".to_owned(), ..Default::default() };
-    let refused = table.open_stream(filter).await.unwrap_err();
-    assert_eq!(refused.fields, ["filter"]);
+    let rejected = table.open_stream(filter).await.unwrap_err();
+    assert_eq!(rejected.fields, ["filter"]);
 }
 
 async fn slow_reader_blocks_no_other_client_and_receives_everything(world: &World) {
@@ -130,10 +130,10 @@ async fn slow_reader_blocks_no_other_client_and_receives_everything(world: &Worl
     fill(&table, 200).await;
     let mut slow = table.open_stream(Default::default()).await.unwrap();
     let first = slow.message().await.unwrap().unwrap();
-    // Long enough for the server to fill what lies between it and the reader.
+    // Long enough for the server to fill the windows.
     tokio::time::sleep(Duration::from_millis(100)).await;
 
-    // The reader does not read: other calls on the same connection go on, writes too.
+    // The reader does not read: other calls on the same connection continue, also writes.
     let others = async {
         table.insert(entity("p", "zzzz", [])).await.unwrap();
         for _ in 0..3 {
@@ -144,11 +144,11 @@ async fn slow_reader_blocks_no_other_client_and_receives_everything(world: &Worl
     let waited = tokio::time::timeout(Duration::from_secs(20), others).await;
     assert!(waited.is_ok(), "a stream that is not read stops other calls");
 
-    let mut seen = rows(&first);
+    let mut received = rows(&first);
     while let Some(message) = slow.message().await.unwrap() {
-        seen.extend(rows(&message));
+        received.extend(rows(&message));
     }
-    let before = seen.iter().filter(|row| *row < &"zzzz".to_owned()).cloned();
+    let before = received.iter().filter(|row| *row < &"zzzz".to_owned()).cloned();
     assert_eq!(before.collect::<Vec<_>>(), numbered(0..200));
 }
 
@@ -170,7 +170,7 @@ async fn stream_of_a_deleted_table_ends_with_not_found(world: &World) {
     assert_eq!(status.kind(), (Code::NotFound, "TABLE_NOT_FOUND"));
 }
 
-/// An engine that counts scans shows that a cancelled stream reads no more.
+/// Uses an engine that counts scans.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_stream_stops_reading() {
     let engine = counting::CountingEngine::new();

@@ -25,7 +25,7 @@ async fn a_created_table_is_described_and_listed(world: &World) {
     let described = world.describe("Orders1").await.unwrap();
     assert_eq!(described, created);
     assert_eq!(described.name, "Orders1");
-    // The clock that the server reads; the machine has no other.
+    // The server reads the same clock.
     let (now, _) = SystemClock.now().to_unix();
     let age = now - described.create_time.unwrap().seconds;
     assert!((0..60).contains(&age), "created just now: {age}");
@@ -75,18 +75,18 @@ async fn table_name_length_is_limited(world: &World) {
         ("TABLES", "INVALID_RESOURCE_NAME"),
         ("$MetricsHour", "INVALID_RESOURCE_NAME"),
     ] {
-        let wanted = (Code::InvalidArgument, reason);
+        let expected = (Code::InvalidArgument, reason);
         let table = world.existing_table(name);
         let create = world.create(name).await.unwrap_err();
-        assert_eq!(create.kind(), wanted, "create {name}");
+        assert_eq!(create.kind(), expected, "create {name}");
         assert_eq!(create.fields, ["table.name"]);
         // The name is checked by every operation, not only by the one that creates.
         let read = table.get("p", "r").await.unwrap_err();
-        assert_eq!(read.kind(), wanted, "get {name}");
+        assert_eq!(read.kind(), expected, "get {name}");
         let query = table.rows("").await.unwrap_err();
-        assert_eq!(query.kind(), wanted, "query {name}");
+        assert_eq!(query.kind(), expected, "query {name}");
         let policies = table.policies().await.unwrap_err();
-        assert_eq!(policies.kind(), wanted, "policies {name}");
+        assert_eq!(policies.kind(), expected, "policies {name}");
     }
 }
 
@@ -115,9 +115,9 @@ async fn tables_are_listed_by_lower_cased_name_and_filtered_by_prefix(world: &Wo
     let either = "TableName eq 'zebra' or TableName eq 'alpha'";
     assert_eq!(names(either).await, ["Alpha", "zebra"]);
     assert_eq!(names("TableName gt 'a' and TableName lt 'a'").await.len(), 0);
-    let refused = world.list("RowKey eq 'a'", None, "").await.unwrap_err();
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refused.fields, ["filter"]);
+    let rejected = world.list("RowKey eq 'a'", None, "").await.unwrap_err();
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(rejected.fields, ["filter"]);
 }
 
 async fn a_listing_continues_from_page_to_page(world: &World) {
@@ -127,7 +127,7 @@ async fn a_listing_continues_from_page_to_page(world: &World) {
 
     let (first, token) = world.list("", Some(3), "").await.unwrap();
     assert_eq!(first, ["t00", "t01", "t02"]);
-    // The next page starts at a key, not at a table, which may be deleted by then.
+    // The next page starts at a key, whose table may be deleted by then.
     world.drop_table("t03").await.unwrap();
     let (second, token) = world.list("", Some(3), &token).await.unwrap();
     assert_eq!(second, ["t04", "t05", "t06"]);
@@ -160,10 +160,10 @@ async fn rejects_a_list_token_of_another_filter(world: &World) {
         ("", &of_entities),
         ("", &token[..token.len() - 1]),
     ] {
-        let refused = world.list(filter, None, token).await.unwrap_err();
-        let wanted = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
-        assert_eq!(refused.kind(), wanted, "{token}");
-        assert_eq!(refused.fields, ["page_token"]);
+        let rejected = world.list(filter, None, token).await.unwrap_err();
+        let expected = (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE");
+        assert_eq!(rejected.kind(), expected, "{token}");
+        assert_eq!(rejected.fields, ["page_token"]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a browser does: plain HTTP of either version, and gRPC-Web in it.
+//! The requests of browsers: HTTP/1.1 and HTTP/2, and gRPC-Web.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::{Buf as _, Bytes};
@@ -10,21 +10,21 @@ use tower::{BoxError, ServiceExt as _};
 
 use crate::{CallError, World, wire};
 
-/// The type of messages as they are.
+/// The content type of binary messages.
 pub const BINARY: &str = "application/grpc-web+proto";
-/// The type of messages as text.
+/// The content type of base64 messages.
 pub const TEXT: &str = "application/grpc-web-text+proto";
-/// The mark of the frame that holds the trailers.
+/// The flag of the frame that holds the trailers.
 const TRAILERS: u8 = 0x80;
 
-/// What a call of gRPC-Web answers.
+/// The response to a call of gRPC-Web.
 #[derive(Debug)]
 pub struct WebAnswer {
     /// The headers.
     pub headers: HeaderMap,
     /// The messages.
     pub messages: Vec<Bytes>,
-    /// What follows them.
+    /// The trailers.
     pub trailers: HeaderMap,
 }
 
@@ -34,7 +34,7 @@ impl WebAnswer {
         CallError::of(&Status::from_header_map(&self.trailers).expect("trailers hold a status"))
     }
 
-    /// The only message of a call that went well.
+    /// The only message of a successful call.
     pub fn message<M: Message + Default>(&self) -> M {
         assert_eq!(self.error().code, Code::Ok, "{:?}", self.error());
         let [message] = &self.messages[..] else { panic!("one message: {self:?}") };
@@ -53,7 +53,7 @@ pub fn path_of(method: &str) -> String {
     format!("/trestle.table.v1.TableService/{method}")
 }
 
-/// A request of gRPC-Web with whatever body.
+/// A request of gRPC-Web with any body.
 pub fn web_request(path: &str, kind: &str, body: impl Into<Bytes>) -> Request<Bytes> {
     let request = Request::post(path).header(header::CONTENT_TYPE, kind);
     request.header(header::ACCEPT, kind).body(body.into()).expect("a request")
@@ -115,13 +115,13 @@ fn untexted(text: &[u8]) -> Vec<u8> {
 fn unframed(mut body: Bytes) -> (Vec<Bytes>, HeaderMap) {
     let mut messages = Vec::new();
     loop {
-        let (mark, length) = (body.get_u8(), body.get_u32());
+        let (flag, length) = (body.get_u8(), body.get_u32());
         let frame = body.split_to(usize::try_from(length).expect("a length"));
-        if mark == TRAILERS {
+        if flag == TRAILERS {
             assert!(body.is_empty(), "nothing follows the trailers");
             return (messages, trailers(&frame));
         }
-        assert_eq!(mark, 0, "messages are not compressed");
+        assert_eq!(flag, 0, "messages are not compressed");
         messages.push(frame);
     }
 }

@@ -18,7 +18,7 @@ pub struct CallError {
     pub fields: Vec<String>,
     /// How long to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// What has the limits that were passed.
+    /// The subjects of the exceeded quotas.
     pub quotas: Vec<String>,
     /// The text for people.
     pub message: String,

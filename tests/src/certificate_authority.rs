@@ -22,7 +22,7 @@ pub struct Issued {
 }
 
 impl CertificateAuthority {
-    /// A new CA, which is trusted nowhere yet.
+    /// A new CA.
     pub fn new(name: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -50,7 +50,7 @@ impl CertificateAuthority {
         issued
     }
 
-    /// Puts a new certificate, for another name, into the files of one that was issued.
+    /// Replaces the files of an issued certificate by one for another name.
     pub fn replace(&self, issued: &Issued, name: &str) {
         let (certificate, key) = self.sign(name);
         fs::write(&issued.certificate, certificate).expect("written");

@@ -20,14 +20,14 @@ pub fn command(server: &Server, args: &[&str]) -> Command {
     command
 }
 
-/// What a command left.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ended {
     /// The code with which it ended; none where a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub output: String,
-    /// What it printed to standard error.
+    /// Its standard error.
     pub errors: String,
 }
 

@@ -1,5 +1,5 @@
-//! What the scenarios are written with: worlds to run them in, and verbs that hide plumbing but
-//! never assert.
+//! The harness of the scenarios: worlds to run them in, and verbs that encapsulate plumbing but never
+//! assert.
 //!
 //! A scenario is one async function over a [`World`]. [`scenario!`] turns it into three tests: with
 //! the server in process, behind loopback sockets, and as separate gateway and table processes.

@@ -62,7 +62,7 @@ impl Server {
         Self::start_at("127.0.0.1:0", args, settings)
     }
 
-    /// The same, with gRPC on a certain address: where another one was before.
+    /// The same, with gRPC on a certain address, such as that of an earlier process.
     pub fn start_at(address: &str, args: &[&str], settings: &[(&str, &str)]) -> Self {
         Self::start_as(Command::new(server_binary()), address, args, settings)
     }
@@ -135,7 +135,7 @@ impl Server {
     }
 
     fn end(&mut self) {
-        // Both fail only when the process has ended already, which is what is wanted.
+        // Both fail only if the process has ended, which is the goal.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -19,7 +19,7 @@ pub struct Queue {
     name: String,
 }
 
-/// A duration as it travels.
+/// A duration in protobuf.
 pub fn duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: duration.as_secs().try_into().expect("a short duration"),
@@ -109,7 +109,7 @@ impl World {
         self.existing_queue(&name)
     }
 
-    /// A queue that may be there or not.
+    /// A queue that may exist or not.
     pub fn existing_queue(&self, name: &str) -> Queue {
         Queue { client: self.queues(), name: name.to_owned() }
     }
@@ -173,7 +173,7 @@ impl Queue {
         Ok(response.into_inner().results.into_iter().map(outcome).collect())
     }
 
-    /// Receives up to so many messages and hides them so long.
+    /// Receives up to so many messages with a visibility timeout.
     pub async fn receive(
         &self,
         max: u32,
@@ -202,7 +202,7 @@ impl Queue {
         Ok(self.client().receive_messages(request).await?.into_inner().deliveries)
     }
 
-    /// Looks at up to so many messages.
+    /// Peeks up to so many messages.
     pub async fn peek(&self, max: u32) -> Result<Vec<proto::Message>, CallError> {
         let (queue, max_messages) = (self.name(), Some(max));
         let request = proto::PeekMessagesRequest { queue, max_messages };
@@ -253,7 +253,7 @@ impl Queue {
         Ok(self.client().clear_messages(request).await.map(drop)?)
     }
 
-    /// Moves messages back to where they came from, or to another queue.
+    /// Redrives messages to their source, or to another queue.
     pub async fn redrive(&self, destination: &str, max: u32) -> Result<u32, CallError> {
         let (queue, destination) = (self.name(), destination.to_owned());
         let max_messages = Some(max);
@@ -261,7 +261,7 @@ impl Queue {
         Ok(self.client().redrive_messages(request).await?.into_inner().moved)
     }
 
-    /// The queue, and how it is.
+    /// The queue and its statistics.
     pub async fn get(&self) -> Result<(proto::Queue, proto::QueueStats), CallError> {
         let request = proto::GetQueueRequest { queue: self.name() };
         let response = self.client().get_queue(request).await?.into_inner();

@@ -14,7 +14,7 @@ use trestle_proto::{
 use crate::{Queue, Server, Table};
 
 impl Server {
-    /// A way to the server that connects when it is used.
+    /// A lazily connected channel to the server.
     pub fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(self.endpoint()).expect("an endpoint");
         endpoint.connect_lazy()
@@ -22,7 +22,7 @@ impl Server {
 }
 
 impl Queue {
-    /// A queue that may be there or not, at the other end of a channel.
+    /// A queue that may exist or not, over a channel.
     pub fn over(channel: &Channel, name: &str) -> Self {
         let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
         let client = QueueServiceClient::new(BoxCloneSyncService::new(transport));
@@ -31,7 +31,7 @@ impl Queue {
 }
 
 impl Table {
-    /// A table that may be there or not, at the other end of a channel.
+    /// A table that may exist or not, over a channel.
     pub fn over(channel: &Channel, name: &str) -> Self {
         let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
         let client = TableServiceClient::new(BoxCloneSyncService::new(transport));

@@ -1,4 +1,4 @@
-//! A table service without a gateway, which believes whom its callers say they are: the test
+//! A table service without a gateway, which trusts the identity of its callers: the test
 //! authenticates them, as a gateway would.
 
 use std::sync::Arc;
@@ -43,18 +43,18 @@ impl Service {
         Self { upstream: Upstream::Remote(remote), _server: Some(server), _data: data }
     }
 
-    /// What the owner of the development account sees.
+    /// The world of the owner of the development account.
     pub fn owner(&self) -> World {
-        self.seen_by(AccountName::development(), Authority::Owner)
+        self.world_of(AccountName::development(), Authority::Owner)
     }
 
-    /// What a caller of the development account sees.
+    /// The world of a caller of the development account.
     pub fn granted(&self, authority: Authority) -> World {
-        self.seen_by(AccountName::development(), authority)
+        self.world_of(AccountName::development(), authority)
     }
 
-    /// What a caller sees.
-    pub fn seen_by(&self, account: AccountName, authority: Authority) -> World {
+    /// The world of a caller.
+    pub fn world_of(&self, account: AccountName, authority: Authority) -> World {
         let caller = Arc::new(Caller { account, authority });
         let authenticate = move |mut request: http::Request<Body>| {
             Arc::clone(&caller).insert(&mut request);

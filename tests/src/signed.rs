@@ -1,4 +1,4 @@
-//! Worlds as the holder of a shared access signature sees them.
+//! Worlds for the holder of a shared access signature.
 
 use http::{HeaderName, HeaderValue, Request, header::AUTHORIZATION};
 use tonic::body::Body;
@@ -40,7 +40,7 @@ impl World {
     }
 }
 
-/// What a token over an account is for: letters of services and of kinds of resources.
+/// The scope of an account SAS: letters of services and of resource types.
 pub fn over_account(services: &str, resource_types: &str) -> Scope {
     Scope::Account {
         services: services.to_owned(),
@@ -49,7 +49,7 @@ pub fn over_account(services: &str, resource_types: &str) -> Scope {
     }
 }
 
-/// What a token without a policy states: it holds for years around now.
+/// The terms of a token without a policy, valid for years around now.
 pub fn terms(scope: Scope, permissions: &str) -> Terms {
     let time = |field, text: &str| Some(Time::parse(field, text.to_owned()).expect("a time"));
     Terms {
@@ -64,7 +64,7 @@ pub fn terms(scope: Scope, permissions: &str) -> Terms {
     }
 }
 
-/// What a token states that leaves everything to a stored access policy.
+/// The terms of a token whose stored access policy sets everything.
 pub fn terms_by_policy(scope: Scope, id: &str) -> Terms {
     Terms { start: None, expiry: None, policy: Some(id.to_owned()), ..terms(scope, "") }
 }

@@ -22,7 +22,7 @@ pub struct Table {
     name: String,
 }
 
-/// The version that a write got.
+/// The version of a write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Version {
     /// Its etag.
@@ -120,7 +120,7 @@ impl Table {
         Ok(response.results.into_iter().map(|result| result.etag).collect())
     }
 
-    /// Reads some properties of an entity; also what that cost.
+    /// Reads some properties of an entity; also returns the cost.
     pub async fn get_selected(
         &self,
         partition: &str,
@@ -156,7 +156,7 @@ impl Table {
         response.map(tonic::Response::into_inner).map_err(CallError::from)
     }
 
-    /// One page of a query, as asked for.
+    /// One page of a query, as requested.
     pub async fn page(
         &self,
         request: proto::QueryEntitiesRequest,
@@ -200,7 +200,7 @@ impl Table {
         stream.map_err(CallError::from).try_collect().await
     }
 
-    /// A stream, to be read at the pace of the test.
+    /// A stream, read by the test.
     pub async fn open_stream(
         &self,
         request: proto::StreamEntitiesRequest,
@@ -255,12 +255,12 @@ impl Table {
     }
 }
 
-/// What an import answered.
+/// The responses to an import.
 #[derive(Debug, Default)]
 pub struct Imported {
     /// One for each chunk.
     pub responses: Vec<proto::ImportEntitiesResponse>,
-    /// What ended it before its end.
+    /// The error that ended it, if any.
     pub failure: Option<CallError>,
 }
 

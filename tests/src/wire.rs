@@ -18,7 +18,7 @@ pub(crate) async fn exchange(
 ) -> Result<Response<Bytes>, BoxError> {
     let stream = TokioIo::new(TcpStream::connect(address).await?);
     let answer = if request.version() == Version::HTTP_2 {
-        // Names the host in the address, where HTTP/1 has a header.
+        // HTTP/2 has the host in `:authority`, HTTP/1 in a header.
         request.headers_mut().remove(header::HOST);
         *request.uri_mut() = format!("http://{address}{}", request.uri()).parse()?;
         let (mut to, connection) = http2::handshake(TokioExecutor::new(), stream).await?;

@@ -21,7 +21,7 @@ use trestle_service::{
 
 use crate::{Server, Table};
 
-/// The way from a client to a server, whatever lies between.
+/// The transport from a client to a server.
 pub type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, BoxError>;
 
 /// A server on a store of its own, and a client of it.
@@ -60,7 +60,7 @@ impl World {
         Self::over(BoxCloneSyncService::new(transport))
     }
 
-    /// Whatever is at the other end of a transport.
+    /// The server at the other end of a transport.
     pub(crate) fn over(transport: Transport) -> Self {
         Self::new(transport, Vec::new(), None)
     }
@@ -142,12 +142,12 @@ impl World {
         Self { client: client(transport.clone()), transport, servers, _data: data }
     }
 
-    /// What the client sends its calls through.
+    /// The transport of the client.
     pub(crate) fn transport(&self) -> Transport {
         self.transport.clone()
     }
 
-    /// Where clients connect; none where there is no socket.
+    /// The address for clients; none without a socket.
     pub fn address(&self) -> Option<String> {
         self.servers.first().map(|server| server.address("grpc"))
     }
@@ -170,7 +170,7 @@ impl World {
         self.existing_table(name)
     }
 
-    /// A table that may be there or not.
+    /// A table that may exist or not.
     pub fn existing_table(&self, name: &str) -> Table {
         Table::new(self.client(), name)
     }

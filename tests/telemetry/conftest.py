@@ -1,4 +1,4 @@
-"""What every test starts from: a receiver, and processes that send to it."""
+"""Fixtures: a receiver, and processes that send to it."""
 
 import pytest
 

@@ -49,14 +49,14 @@ class Process:
         return self._addresses["azure_table"]
 
     def metrics(self, accept):
-        """The metrics, in a form that `accept` asks for; content type and text."""
+        """The metrics, in the format of `accept`; content type and text."""
         address = f"http://{self._addresses['admin']}/metrics"
         request = urllib.request.Request(address, headers={"Accept": accept})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     def log(self):
-        """What was logged so far."""
+        """The log so far."""
         self._log.seek(0)
         return self._log.read().decode()
 
@@ -66,7 +66,7 @@ class Process:
         self._process.stdout.close()
 
     def end(self):
-        """Asks the process to end, and waits until it has sent what it has recorded."""
+        """Sends SIGTERM, and waits until the process has exported what it recorded."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             assert self._process.wait(timeout=SECONDS) == 0, self.log()

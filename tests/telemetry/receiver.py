@@ -1,4 +1,4 @@
-"""A receiver of OpenTelemetry over gRPC, as a collector is one. Keeps what it is sent."""
+"""An OTLP receiver over gRPC, which stores what it receives."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ def attributes(pairs):
 
 
 class Received:
-    """Something that arrived, and the process that it comes from."""
+    """A received item, with the process that sent it."""
 
     def __init__(self, resource, item):
         self.resource = attributes(resource.attributes)

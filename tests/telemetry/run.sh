@@ -5,11 +5,11 @@
 #
 # Makes its own virtual environment in target/clients. TRESTLE_BIN names another binary than the
 # debug build.
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../setup.sh"
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$script_dir/../setup.sh"
 
-python_environment telemetry "$here/requirements.txt"
+python_environment telemetry "$script_dir/requirements.txt"
 debug_binary
 
-cd "$here"
+cd "$script_dir"
 exec "$python" -m pytest "$@"

@@ -1,5 +1,5 @@
-"""Metrics arrive at the receiver, and are read at the admin port, with examples that lead to
-traces."""
+"""Metrics arrive at the receiver, and are read at the admin port, with exemplars that name
+their traces."""
 
 import grpc
 import pytest
@@ -21,7 +21,7 @@ def points(receiver, process, name):
 
 
 @pytest.mark.parametrize("process", ["gateway", "table"])
-def test_the_duration_of_a_call_has_an_example_that_names_its_trace(receiver, world, process):
+def test_the_duration_of_a_call_has_an_exemplar_with_its_trace(receiver, world, process):
     table, trace = world.new_table(), Trace()
     world.call("GetEntity", table, "p", "r", trace=trace)
 
@@ -89,7 +89,7 @@ def test_rejected_calls_are_counted_by_their_reason(receiver, world):
     assert eventually(reasons)
 
 
-def test_work_over_a_quota_is_counted_by_whose_it_is(receiver, tmp_path):
+def test_operations_over_a_quota_are_counted_by_scope(receiver, tmp_path):
     quota = {"TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND": "1"}
     world = World(receiver, tmp_path, **quota)
     try:
@@ -130,7 +130,7 @@ def test_sizes_are_those_of_the_messages(receiver, world):
         return None
 
     assert eventually(lambda: size("request")) == 5 + 2 + len(name)
-    # What ends later may be exported later.
+    # Later calls may be exported later.
     assert eventually(lambda: size("response")) > 5 + len(name)
 
 

@@ -40,7 +40,7 @@ class Guarded:
         self.secrets = {self.key, base64.b64encode(f"{ACCOUNT}:{self.key}".encode()).decode()}
 
     def token(self):
-        """A good token for the account. Its signature is a secret in every way it is written."""
+        """A valid token of the account. Its signature is a secret in every encoding."""
         command = [os.environ["TRESTLE_BIN"], "sas", "account", "--account", ACCOUNT]
         command += ["--account-key-file", str(self._key_file), "--permissions", "rl"]
         command += ["--expiry", "1h"]
@@ -57,7 +57,7 @@ class Guarded:
         return self.world.call("ListTables", trace=self._trace(), authorization=authorization)
 
     def rest(self, query="", authorization=None, date=None, method="GET"):
-        """Asks for the tables with credentials; the status."""
+        """Lists the tables with credentials; returns the status."""
         address = self.world.gateway.azure_table
         headers = {
             "traceparent": self._trace().header,
@@ -76,7 +76,7 @@ class Guarded:
             return error.code
 
     def shared_key(self, date):
-        """What signs a listing of the tables."""
+        """The signature of a request that lists the tables."""
         text = f"{date}\n/{ACCOUNT}/{ACCOUNT}/Tables".encode()
         made = hmac.new(base64.b64decode(self.key), text, hashlib.sha256).digest()
         signature = base64.b64encode(made).decode()
@@ -103,7 +103,7 @@ def guarded(receiver, tmp_path):
     guarded.world.end()
 
 
-def test_no_secret_is_in_what_is_sent_to_the_collector_or_logged(guarded):
+def test_no_secret_is_exported_or_logged(guarded):
     token = guarded.token()
     wrong = token.replace("sp=", "sp=w")
     garbled = token.replace("sig=", "sig=%zz")
@@ -111,14 +111,14 @@ def test_no_secret_is_in_what_is_sent_to_the_collector_or_logged(guarded):
     cut = base64.b64encode(f"{ACCOUNT}:{guarded.key[:-4]}".encode()).decode()
     guarded.secrets |= {cut, guarded.key[:-4]}
 
-    ok, refused = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED
+    ok, rejected = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED
     assert guarded.grpc(f"Basic {basic}") == ok
-    assert guarded.grpc(f"Basic {cut}") == refused
-    assert guarded.grpc(f"Bearer {basic}") == refused
+    assert guarded.grpc(f"Basic {cut}") == rejected
+    assert guarded.grpc(f"Bearer {basic}") == rejected
     assert guarded.grpc(f"SharedAccessSignature {token}") == ok
-    assert guarded.grpc(f"SharedAccessSignature {wrong}") == refused
-    assert guarded.grpc(f"SharedAccessSignature {garbled}") == refused
-    assert guarded.grpc(token) == refused
+    assert guarded.grpc(f"SharedAccessSignature {wrong}") == rejected
+    assert guarded.grpc(f"SharedAccessSignature {garbled}") == rejected
+    assert guarded.grpc(token) == rejected
     assert guarded.rest(token) == 200
     assert guarded.rest(wrong) == 403
     assert guarded.rest(garbled) in (400, 403)

@@ -1,4 +1,4 @@
-"""One request is one trace, with the spans, parents, kinds and attributes that the conventions ask
+"""One request is one trace, with the spans, parents, kinds and attributes that the conventions require
 for."""
 
 import grpc
@@ -45,7 +45,7 @@ def test_a_read_is_one_trace_from_the_client_down_to_the_engine(receiver, world)
     for span in (server, role):
         assert span.attributes["trestle.request_id"] == "my-request"
         assert span.attributes["network.peer.address"] == "127.0.0.1"
-        # A server does nothing wrong when something is absent; to the caller the call failed.
+        # NOT_FOUND is no error of a server span, but one of a client span.
         assert span.item.status.code == STATUS_UNSET
     host, port = world.table.grpc.split(":")
     assert client.attributes["server.address"] == host
@@ -77,20 +77,20 @@ def test_a_write_has_the_commit_in_its_trace_and_a_scan_its_row_count(receiver, 
     assert scan.attributes["db.response.returned_rows"] >= 0
 
 
-def test_an_unknown_method_does_not_name_a_span(receiver, world):
+def test_an_unknown_method_is_not_a_span_name(receiver, world):
     trace = Trace()
 
-    code = world.call("Whatever", trace=trace, service="some.v1.Service")
+    code = world.call("Absent", trace=trace, service="some.v1.Service")
 
     assert code == grpc.StatusCode.UNIMPLEMENTED
     (server,) = tree(receiver, trace, 1)[trace.span]
     assert server.item.name == server.attributes["rpc.method"] == "_OTHER"
-    assert server.attributes["rpc.method_original"] == "some.v1.Service/Whatever"
+    assert server.attributes["rpc.method_original"] == "some.v1.Service/Absent"
     assert server.attributes["error.type"] == "UNIMPLEMENTED"
     assert server.item.status.code == STATUS_ERROR
 
 
-def test_a_trace_that_the_caller_does_not_keep_has_no_spans_and_all_processes_agree(
+def test_a_trace_that_the_caller_does_not_sample_has_no_spans_in_any_process(
     receiver, tmp_path
 ):
     passed_over, kept = Trace(sampled=False), Trace()
@@ -103,7 +103,7 @@ def test_a_trace_that_the_caller_does_not_keep_has_no_spans_and_all_processes_ag
     tree(receiver, kept, 5)
     world.end()
 
-    # What begins here is not kept with the ratio 0; what a caller keeps is.
+    # With the ratio 0 new traces are not sampled; those that a caller samples are.
     assert receiver.spans(passed_over.id) == [] and receiver.spans_of("not-drawn") == []
 
 

@@ -1,5 +1,5 @@
-//! What the document on compatibility promises of itself: every operation has a row, and what is
-//! declared to be the same is proven by a test.
+//! The rules of the document on compatibility: every operation has a row, and every row with "same"
+//! names a test.
 
 use crate::source::{Finding, Source};
 
@@ -83,7 +83,7 @@ pub(crate) fn missing_operations(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Rows that say "same" and name no test.
+/// Rows with "same" that name no test.
 pub(crate) fn unproven(source: &Source) -> Vec<Finding> {
     if source.path != DOCUMENT {
         return Vec::new();

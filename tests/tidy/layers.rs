@@ -154,7 +154,7 @@ fn parse(manifest: &Source) -> Table {
     manifest.text.parse().unwrap_or_else(|error| panic!("{}: {error}", manifest.path))
 }
 
-/// The dependencies of a manifest, whatever the platform.
+/// The dependencies of a manifest, for any platform.
 fn dependencies(manifest: &Table) -> impl Iterator<Item = (&str, &Value)> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let targets = targets.into_iter().flat_map(Table::values).filter_map(Value::as_table);

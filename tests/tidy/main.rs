@@ -1,8 +1,8 @@
 //! Hygiene of the repository: what no compiler checks and no reviewer should have to.
 //!
 //! Each rule is a function from files to findings, with a test of its own that shows it can fail.
-//! The tests here run every rule over the files that git tracks or would add. A rule that turns out
-//! wrong is changed here, never silenced where it strikes.
+//! These tests run every rule over the files that git tracks or would add. A wrong rule is changed,
+//! never silenced at a finding.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 

@@ -10,11 +10,11 @@ pub(crate) fn uncommented(source: &Source) -> Vec<Finding> {
     }
     let lines: Vec<&str> = source.text.lines().map(str::trim).collect();
     let is_commented = |index: usize| index > 0 && lines[index - 1].starts_with("//");
-    let starts_here = |index: usize| index == 0 || !is_continued(lines[index - 1]);
+    let is_first = |index: usize| index == 0 || !is_continued(lines[index - 1]);
     let found = lines
         .iter()
         .enumerate()
-        .filter(|(index, line)| declares(line) && starts_here(*index) && !is_commented(*index));
+        .filter(|(index, line)| declares(line) && is_first(*index) && !is_commented(*index));
     found.map(|(index, line)| source.finding(index, format!("no comment on `{line}`"))).collect()
 }
 
@@ -28,7 +28,7 @@ fn declares(line: &str) -> bool {
     }
 }
 
-/// Whether a declaration goes on after a line.
+/// Whether a declaration continues after a line.
 fn is_continued(line: &str) -> bool {
     !(line.is_empty() || line.starts_with("//") || line.ends_with([';', '{', '}']))
 }

@@ -47,7 +47,7 @@ pub(crate) fn ignored_tests(source: &Source) -> Vec<Finding> {
     })
 }
 
-/// Prints that someone forgot.
+/// Debug prints.
 pub(crate) fn debug_prints(source: &Source) -> Vec<Finding> {
     in_sequences(source, "dbg", |tokens| {
         let [macro_name, mark, ..] = tokens else { return None };
@@ -106,7 +106,7 @@ pub(crate) fn orphans(sources: &[Source]) -> Vec<Finding> {
         .flat_map(|source| modules(source).into_iter().map(|name| (crate_of(&source.path), name)))
         .collect();
     let targets: BTreeSet<String> = manifests().flat_map(target_paths).collect();
-    let is_known = |source: &&Source| {
+    let is_declared = |source: &&Source| {
         let folder = folder(&source.path).trim_end_matches('/');
         let name = match source.file_name() {
             "lib.rs" | "main.rs" | "build.rs" => return true,
@@ -118,7 +118,7 @@ pub(crate) fn orphans(sources: &[Source]) -> Vec<Finding> {
             || named.contains(&(crate_of(&source.path), name.to_owned()))
     };
     rust()
-        .filter(|source| !is_known(source))
+        .filter(|source| !is_declared(source))
         .map(|source| source.finding(0, "no file of the crate has this one as a module"))
         .collect()
 }

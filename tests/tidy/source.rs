@@ -94,7 +94,7 @@ fn root() -> PathBuf {
 /// folder of build output.
 pub(crate) fn all() -> Vec<Source> {
     let root = root();
-    let mut paths = known_to_git(&root).unwrap_or_else(|| walk(&root));
+    let mut paths = tracked_by_git(&root).unwrap_or_else(|| walk(&root));
     paths.sort();
     let read = |path: String| {
         let text = std::fs::read_to_string(root.join(&path)).ok()?;
@@ -103,7 +103,7 @@ pub(crate) fn all() -> Vec<Source> {
     paths.into_iter().filter_map(read).collect()
 }
 
-fn known_to_git(root: &Path) -> Option<Vec<String>> {
+fn tracked_by_git(root: &Path) -> Option<Vec<String>> {
     let mut list = Command::new("git");
     list.current_dir(root);
     list.args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
@@ -139,10 +139,10 @@ fn a_walk_and_git_find_the_same_sources() {
         rust.sort();
         rust
     };
-    let Some(known) = known_to_git(&root) else {
+    let Some(tracked) = tracked_by_git(&root) else {
         println!("SKIPPED: this is not a checkout");
         return;
     };
 
-    assert_eq!(rust(walk(&root)), rust(known));
+    assert_eq!(rust(walk(&root)), rust(tracked));
 }

@@ -31,9 +31,9 @@ pub(crate) fn long_lines(source: &Source) -> Vec<Finding> {
     lines_where(source, long, "line is too long")
 }
 
-/// Marks of work left undone that do not say where it is tracked: `(#12)` must follow.
+/// Marks of unfinished work without an issue: `(#12)` must follow.
 pub(crate) fn open_ends(source: &Source) -> Vec<Finding> {
-    // Written apart, lest this file break its own rule.
+    // Split, so that this file does not break its own rule.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
     let is_open = |line: &str| {
         marks.iter().any(|mark| {

@@ -9,8 +9,8 @@
 set -euo pipefail
 export LC_ALL=C
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../.." && pwd)
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$script_dir/../.." && pwd)
 
 if ! command -v apt-cache >/dev/null; then
   echo "SKIPPED: no apt on this machine"
@@ -42,7 +42,7 @@ done
 TRESTLE_ENDPOINT="http://$(sed -n 's/^ready .*grpc=\([^ ]*\).*/\1/p' "$work/ready")"
 export TRESTLE_ENDPOINT
 
-"$here/debian_packages.sh" "$work/walk"
+"$script_dir/debian_packages.sh" "$work/walk"
 cd "$work/walk"
 
 passed=0
@@ -63,7 +63,7 @@ has() { grep -cF -- "$2" "$1" || true; }
 rows=$(count packages.jsonl)
 equal "at least 50,000 packages" "$((rows >= 50000))" 1
 
-# The same questions, asked of the file. Fields between quotes: $4 is the section, $8 the name.
+# The same queries on the file. Fields between quotes: $4 is the section, $8 the name.
 range=$(awk -F'"' '$4 == "editors" && $8 >= "vim" && $8 < "vin"' packages.jsonl | wc -l)
 section=$(awk -F'"' '$4 == "shells"' packages.jsonl | wc -l)
 large=$(awk -F'"size":"' 'NF > 1 { split($2, size, "\""); if (size[1] + 0 > 1e8) n++ }
@@ -90,7 +90,7 @@ equal "scope of a filter on a property" "$(has explain_filter '"scope":"TABLE"')
 equal "stats: entities" "$(has stats "\"entities\":$rows,\"partitions\":$sections,")" 1
 equal "stats: types" "$(has stats "\"size\":{\"Edm.Int64\":$sized}")" 1
 
-# Beyond export = re-export, which the walk-through compares itself: nothing was lost on the way in.
+# Beyond export = re-export, which the walk-through compares itself: the import is complete.
 equal "exported rows" "$(count packages-1.jsonl)" "$rows"
 equal "export has what was imported" \
   "$(sort packages-1.jsonl | sha256sum)" "$(sort packages.jsonl | sha256sum)"

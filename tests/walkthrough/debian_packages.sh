@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The walk-through of README: loads the package index of this machine into a server, and asks it.
+# The walk-through of README: loads the package index of this machine into a server, and queries it.
 #
 #   trestle serve &
 #   tests/walkthrough/debian_packages.sh [DIRECTORY]
@@ -9,8 +9,8 @@
 # TRESTLE_ENDPOINT, or the default one. Makes the tables packages, copies and sheets.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-directory=${1:-$here/../../target/walkthrough}
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+directory=${1:-$script_dir/../../target/walkthrough}
 mkdir -p "$directory"
 cd "$directory"
 
@@ -35,7 +35,7 @@ run() {
 }
 
 rm -f packages.jsonl
-"$here/package_index.sh" packages.jsonl
+"$script_dir/package_index.sh" packages.jsonl
 [ -e packages.jsonl ] || exit 0
 
 run create create packages

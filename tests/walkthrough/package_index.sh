@@ -9,7 +9,7 @@
 set -euo pipefail
 
 file=${1:?usage: package_index.sh FILE}
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 if ! command -v apt-cache >/dev/null; then
   echo "SKIPPED: no apt on this machine"
@@ -29,6 +29,6 @@ if [ "$packages" -lt 50000 ]; then
 fi
 
 # Under its final name only when complete.
-apt-cache "${options[@]}" dumpavail | LC_ALL=C awk -f "$here/packages.awk" >"$file.part"
+apt-cache "${options[@]}" dumpavail | LC_ALL=C awk -f "$script_dir/packages.awk" >"$file.part"
 mv "$file.part" "$file"
 echo "$(wc -l <"$file") packages in $file"

@@ -37,7 +37,7 @@ impl<'a> Address<'a> {
         Self::in_path(path)
     }
 
-    /// The same with the account as a segment of the path, whatever the host.
+    /// The same with the account as a segment of the path, for any host.
     pub(crate) fn in_path(path: &'a str) -> Option<Self> {
         let rest = path.strip_prefix('/')?;
         let end = rest.find('/').unwrap_or(rest.len());

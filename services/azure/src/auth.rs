@@ -1,7 +1,7 @@
 //! Authentication of a request: a signature with a key of the account, or a shared access signature
 //! in its query.
 //!
-//! A request without credentials is never the owner here, not even on loopback: unlike gRPC, a page
+//! A request without credentials is never the owner, not even on loopback: unlike gRPC, a page
 //! of any origin can send these requests without a CORS preflight.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -41,7 +41,7 @@ pub(crate) fn caller(
         return sas::verify(&token, named, &accounts, now, &head.peer).map_err(of_signature);
     };
     if values.next().is_some() {
-        return Err(malformed("must not be there more than once"));
+        return Err(malformed("must not be repeated"));
     }
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
     let authorization = Authorization::parse(value)?;
@@ -50,7 +50,7 @@ pub(crate) fn caller(
 
 /// The resource of a signature by the address of the request, if the signature does not contain it.
 fn named(head: &RequestHead, service: &'static ServiceSpec) -> Option<NamedResource> {
-    // Without a name no signature for a resource matches, and it is refused as a wrong one.
+    // Without a name no signature for a resource matches, and it is rejected as a wrong one.
     let path = head.path.trim_start_matches('/');
     let first = path.split('/').next().unwrap_or_default();
     let name = if service.has_paths { path } else { first };
@@ -121,7 +121,7 @@ fn token(head: &RequestHead) -> String {
     fields.collect::<Vec<_>>().join("&")
 }
 
-/// The error of a refused shared access signature. Malformed fields give the error of a wrong
+/// The error of a rejected shared access signature. Malformed fields return the error of a wrong
 /// signature, as in Azure: only a malformed header `Authorization` has an error of its own.
 fn of_signature(denied: Denied) -> Denied {
     match denied.check {
@@ -228,7 +228,7 @@ mod tests {
         for value in [
             "SharedKey devstoreaccount1:",
             "SharedKeyLite devstoreaccount1:AAAA",
-            "SharedKey nobody:x",
+            "SharedKey absent:x",
         ] {
             assert_eq!(of(value), Err(Reason::AuthenticationFailed), "{value}");
         }
@@ -238,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_owner_learns_that_an_account_is_disabled() {
+    fn reports_a_disabled_account_only_to_its_owner() {
         let authorization = signature(PATH);
         let account = Account { is_disabled: true, ..Account::development() };
         let reason = |authorization: &str| {
             let head = head(PATH, &[("x-ms-date", NOW), ("authorization", authorization)]);
-            caller(&head, &TABLE, &identity(account.clone())).expect_err("refused").reason
+            caller(&head, &TABLE, &identity(account.clone())).expect_err("rejected").reason
         };
 
         assert_eq!(reason(&authorization), Reason::AccountIsDisabled);

@@ -8,12 +8,12 @@ use bytes::{Bytes, BytesMut};
 pub(crate) struct CollectedBytes {
     /// The only piece so far.
     first: Bytes,
-    /// All pieces, once there are several.
+    /// All pieces, if more than one.
     all: BytesMut,
 }
 
 impl CollectedBytes {
-    /// Adds a piece. With a second piece, `room` bytes are reserved for all; there may be more of
+    /// Adds a piece. With a second piece, `room` bytes are reserved for all; the body may have more of
     /// them, or less.
     pub(crate) fn add(&mut self, piece: Bytes, room: usize) {
         if self.first.is_empty() && self.all.is_empty() {

@@ -82,7 +82,7 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
         let context = request.extensions_mut().remove::<RequestContext<P>>();
         let Some(RequestContext { head, operation }) = context else {
             let fault = Fault::new(Reason::InternalError, "a request without its head");
-            return Box::pin(async move { Ok(refused(fault.into())) });
+            return Box::pin(async move { Ok(rejected(fault.into())) });
         };
         // Credentials first: without them an error must not disclose which operations exist.
         let admitted = self.admit(&head, &mut request);
@@ -105,8 +105,8 @@ impl<P: RestProtocol> Service<Request> for Dispatch<P> {
                 let body = RequestBody::new(&head, body, bytes_max, denied);
                 protocol.perform(operation, &head, body, GrpcCall::of(parts, upstream)).await
             };
-            let mut answer = answered.await.map_or_else(refused, counted);
-            // For the metrics, as of any layer that refuses a call.
+            let mut answer = answered.await.map_or_else(rejected, counted);
+            // For the metrics, as of any layer that rejects a call.
             if let Some(reason) = denied {
                 answer.extensions_mut().insert(reason);
             }
@@ -133,7 +133,7 @@ pub(crate) fn read_only() -> Fault {
 }
 
 /// An error in the form of the layers.
-pub(crate) fn refused(error: RestError) -> Response {
+pub(crate) fn rejected(error: RestError) -> Response {
     let mut answer: Response = error.status.clone().into_http();
     answer.extensions_mut().insert(error);
     answer

@@ -26,13 +26,13 @@ const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 /// never sends what it declared, gets the response after this time.
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// The body of a request, which a call may read or leave unread.
+/// The body of a request, which a call may read or not.
 #[derive(Clone)]
 pub(crate) struct DrainableBody(Arc<Mutex<DrainState>>);
 
 struct DrainState {
     body: Body,
-    /// The client waits for `100 Continue`, which was not sent yet.
+    /// The client waits for `100 Continue`, which was not sent.
     is_waiting: bool,
 }
 

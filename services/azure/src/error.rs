@@ -72,7 +72,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     /// The text, without id and time of the request.
     pub(crate) text: String,
-    /// The invalid part of the request, if there is one.
+    /// The invalid part of the request, if any.
     field: Option<String>,
     /// Position of the failing operation, for transactions.
     pub(crate) index: Option<usize>,
@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn the_reason_of_invalid_credentials_is_an_element_of_its_own() {
-        let refused = |reason| failure(Fault::new(reason, "se: required")).extras;
+        let rejected = |reason| failure(Fault::new(reason, "se: required")).extras;
 
         let detail = ("AuthenticationErrorDetail", "se: required".to_owned());
-        assert_eq!(refused(Reason::AuthenticationFailed), [detail]);
-        assert_eq!(refused(Reason::AuthorizationFailure), []);
+        assert_eq!(rejected(Reason::AuthenticationFailed), [detail]);
+        assert_eq!(rejected(Reason::AuthorizationFailure), []);
     }
 
     #[test]

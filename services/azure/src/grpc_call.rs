@@ -113,7 +113,7 @@ fn ended(headers: &HeaderMap) -> Result<(), Status> {
 }
 
 fn unreadable() -> Status {
-    Fault::new(Reason::InternalError, "the service gave an answer that cannot be read").into()
+    Fault::new(Reason::InternalError, "the service returned an unreadable response").into()
 }
 
 #[cfg(test)]

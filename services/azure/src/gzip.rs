@@ -142,7 +142,7 @@ mod tests {
     fn rejects_invalid_gzip() {
         let whole = gzip(b"some text that is long enough");
         for body in [Bytes::from("{}"), Bytes::new(), whole.slice(..whole.len() - 6)] {
-            let fault = Encoding::Gzip.decode(body.clone(), 100).expect_err("refused");
+            let fault = Encoding::Gzip.decode(body.clone(), 100).expect_err("rejected");
             assert_eq!(fault.reason, Reason::InvalidInput, "{body:?}");
         }
     }

@@ -55,7 +55,7 @@ pub(crate) struct RequestHead {
     pub(crate) base: String,
     /// The other end of the connection.
     pub(crate) peer: Peer,
-    /// Whether the request came over HTTP/2, whose frames mark the end of a body.
+    /// Whether the request arrived over HTTP/2, whose frames mark the end of a body.
     pub(crate) is_http2: bool,
 }
 
@@ -139,7 +139,7 @@ fn check_single(headers: &HeaderMap) -> Result<(), Fault> {
     match SINGLE.iter().find(is_repeated) {
         None => Ok(()),
         Some(name) => {
-            let rule = "must not be there more than once";
+            let rule = "must not be repeated";
             Err(Fault::violation(Reason::InvalidHeaderValue, name.as_str(), rule))
         }
     }

@@ -26,7 +26,7 @@ use trestle_service::{
 
 use crate::{
     date::http_date,
-    dispatch::{RequestContext, counted, refused},
+    dispatch::{RequestContext, counted, rejected},
     drain::DrainableBody,
     error::{ErrorResponse, RestError},
     head::{CLIENT_REQUEST_ID, RequestHead},
@@ -117,7 +117,7 @@ impl<P: RestProtocol> EdgeState<P> {
     async fn preflight(&self, head: &RequestHead) -> Result<Response, Fault> {
         let preflight = Preflight::read(&head.headers)?;
         let rules = self.rules.rules(&head.account).await;
-        let allowed = rules.preflight(preflight).ok_or_else(|| preflight.refused())?;
+        let allowed = rules.preflight(preflight).ok_or_else(|| preflight.rejected())?;
         let mut answer = reply::empty(StatusCode::OK);
         let headers = allowed.headers(Method::OPTIONS, head.headers.clone()).await;
         answer.headers_mut().extend(headers);
@@ -229,15 +229,19 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
                 (Ok(head), call)
             }
             Err(fault) => {
-                let refused = std::future::ready(error_answer(fault));
-                let call =
-                    ShortCircuitResponse::request(&request, request.headers(), P::UNKNOWN, refused);
+                let rejected = std::future::ready(error_answer(fault));
+                let call = ShortCircuitResponse::request(
+                    &request,
+                    request.headers(),
+                    P::UNKNOWN,
+                    rejected,
+                );
                 (Err(std::mem::take(request.headers_mut())), call)
             }
         };
         let sets_rules = call.uri().path().ends_with(SET_RULES);
         let calls = self.calls.call(call);
-        // Every response is completed here, whatever its origin.
+        // Every response is completed, of any origin.
         Box::pin(async move {
             let (headers, head) = match &head {
                 Ok(head) => (&head.headers, Some(&**head)),
@@ -270,7 +274,7 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
 /// The error of a request that becomes no call, for the layers to count.
 fn error_answer(fault: Fault) -> Response {
     let reason = fault.reason;
-    let mut answer = refused(fault.into());
+    let mut answer = rejected(fault.into());
     answer.extensions_mut().insert(reason);
     answer
 }

@@ -11,7 +11,7 @@
 //! - `dispatch`, behind them: `auth` authenticates the caller, the body is read, the protocol
 //!   translates it and makes the call through `grpc_call`.
 //! - `error`, outermost again: the error of a request is written once, in the form of the service,
-//!   whatever refused it.
+//!   for every origin of the error.
 
 mod address;
 mod auth;

@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn an_invalid_value_is_not_repeated_in_the_error() {
-        let fault = Params::parse("se=1&sig=hunter2%FF").expect_err("refused").to_string();
+        let fault = Params::parse("se=1&sig=hunter2%FF").expect_err("rejected").to_string();
 
         assert!(fault.contains("`sig`") && !fault.contains("hunter2"), "{fault}");
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn rejects_invalid_utf8_and_too_many_parameters() {
         for query in ["a=%FF".to_owned(), "a=1&".repeat(PARAMS_MAX + 1)] {
-            let fault = Params::parse(&query).expect_err("refused");
+            let fault = Params::parse(&query).expect_err("rejected");
             assert_eq!(fault.reason, Reason::InvalidUri, "{query}");
         }
     }

@@ -21,7 +21,7 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     /// The label of requests without a valid operation: the path of the called service,
     /// `/trestle.table.v1.TableService/`.
     const UNKNOWN: &'static str;
-    /// What its signatures are like.
+    /// The specification of its signatures.
     const SIGNATURES: &'static ServiceSpec;
     /// The operation of a request.
     ///
@@ -36,7 +36,7 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     fn transfer(&self, operation: &Self::Operation) -> BodyTransfer;
 
     /// Translates the request, makes the call, and translates the response. A body of bounded size
-    /// is collected here; one of any size becomes a stream of messages.
+    /// is collected; one of any size becomes a stream of messages.
     fn perform(
         &self,
         operation: Self::Operation,

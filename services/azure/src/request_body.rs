@@ -18,8 +18,8 @@ pub(crate) struct RequestBody {
     pub(crate) bytes_max: u64,
     pub(crate) declared: Option<u64>,
     content_encoding: Option<HeaderValue>,
-    /// The error of the call in place of any error of the body: a check of the credentials that
-    /// comes after that of their stored access policy has failed.
+    /// The error of the call instead of any error of the body: a check of the credentials that
+    /// follows that of their stored access policy has failed.
     pub(crate) denied: Option<Box<Fault>>,
 }
 
@@ -37,10 +37,10 @@ impl RequestBody {
     }
 
     /// The whole body, decompressed if it is compressed. Its bytes, and those that it decompresses
-    /// to, stay within the bound.
+    /// to, remain within the bound.
     ///
     /// # Errors
-    /// A body that is too large, ends early, or is not encoded as its headers say. One that is declared too
+    /// A body that is too large, ends early, or is not encoded as its headers declare. One that is declared too
     /// large is not read; the HTTP edge drains what its client sends.
     pub(crate) async fn collect(self) -> Result<Bytes, RestError> {
         let Self { body, bytes_max, declared, content_encoding, denied } = self;
@@ -66,7 +66,7 @@ pub(crate) fn too_large(bytes_max: u64) -> RestError {
     RestError::from(fault).with("MaxLimit", bytes_max.to_string())
 }
 
-/// The bytes of a body; none where there are more than the limit, or more are declared.
+/// The bytes of a body; none where they exceed the limit, or more are declared.
 async fn collect(body: Body, limit: usize, declared: usize) -> Result<Option<Bytes>, RestError> {
     if declared > limit {
         return Ok(None);

@@ -2,9 +2,9 @@
 //! properties.
 //!
 //! A preflight request has no credentials, so its account is unknown: it is allowed where the rules
-//! of any account here allow it. That grants nothing; a page may read the response of the call
+//! of any account of this server allow it. That grants nothing; a page may read the response of the call
 //! itself only by the rules of the account that the call was authenticated for. The rules bind
-//! browsers, not callers: a call is never refused for its origin.
+//! browsers, not callers: a call is never rejected for its origin.
 
 use std::{
     convert::Infallible,
@@ -36,7 +36,7 @@ use crate::{
 
 /// The header with the code of a failure, as Azure names it.
 const ERROR_CODE: &str = "x-ms-error-code";
-/// Most accounts whose rules are read at a time.
+/// Most accounts whose rules are read concurrently.
 const READS_MAX: usize = 16;
 
 /// The accounts of this server at the time of the call, because they may change.
@@ -77,7 +77,7 @@ struct CorsGateway {
 }
 
 impl CorsGateway {
-    /// What pages may do with the service of a path.
+    /// The CORS rules of the service of a path.
     fn pages(&self, path: &str) -> Option<usize> {
         let service = service_of(path);
         self.services.iter().position(|pages| Some(pages.store.service) == service)
@@ -129,15 +129,15 @@ impl Service<Request> for CorsGateway {
 /// The response to a preflight request.
 async fn preflight(pages: Option<&ServiceCors>, headers: &HeaderMap) -> Result<Response, Fault> {
     let preflight = Preflight::read(headers)?;
-    let pages = pages.ok_or_else(|| preflight.refused())?;
+    let pages = pages.ok_or_else(|| preflight.rejected())?;
     let allowed = pages.first_of_any(|rules| rules.preflight(preflight)).await;
-    let allowed = allowed.ok_or_else(|| preflight.refused())?;
+    let allowed = allowed.ok_or_else(|| preflight.rejected())?;
     let mut answer = Response::default();
     *answer.headers_mut() = allowed.headers(Method::OPTIONS, headers.clone()).await;
     Ok(answer)
 }
 
-/// What pages may do with a service.
+/// The CORS rules of a service.
 struct ServiceCors {
     store: CorsStore,
     accounts: AccountNames,
@@ -145,7 +145,7 @@ struct ServiceCors {
 
 impl ServiceCors {
     /// A response with the headers of CORS, where the rules of the account allow the page. A call
-    /// that was refused before it was authenticated holds data of no account: there the rules of
+    /// that was rejected before it was authenticated has data of no account, so the rules of
     /// every account count, so that pages can read the error.
     async fn with_headers(
         &self,
@@ -169,7 +169,7 @@ impl ServiceCors {
         Response::from_parts(answer, body)
     }
 
-    /// What the rules of any account here allow.
+    /// What the rules of any account allow.
     async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
         let reads = stream::iter((self.accounts)())
             .map(|account| async move { self.store.lookup.rules(&account).await })

@@ -1,4 +1,4 @@
-//! The gateway: what every call from outside passes before it reaches the service that owns the
+//! The gateway: the layers of every call from outside, in front of the service that owns the
 //! data.
 //!
 //! It enforces deadlines, sheds load, authenticates the caller, and picks the service by the path.
@@ -38,7 +38,7 @@ pub struct CallLimits {
     pub answer_within_max: Duration,
 }
 
-/// The layers that every call from outside passes, whatever protocol brought it. Clones, and the
+/// The layers of every call from outside, in any protocol. Clones, and the
 /// services behind them, share one count of calls, one budget of bytes, and one set of metrics.
 #[derive(Debug, Clone)]
 pub struct IngressStack {
@@ -85,7 +85,7 @@ impl IngressStack {
     }
 }
 
-/// The gateway before `routes`: gRPC calls from outside come in here.
+/// The gateway before `routes`: the entry of gRPC calls from outside.
 #[must_use]
 pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> CallService {
     let service = ServiceBuilder::new()
@@ -93,7 +93,7 @@ pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> Call
         .layer(credentials::layer(identity))
         // Right after credentials: the rules of this account decide what a page may read.
         .layer(PageAccountLayer::default())
-        // Last: the upstream answers from here.
+        // Last: the call goes to the upstream.
         .service(routes);
     stack.before(service)
 }

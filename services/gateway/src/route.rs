@@ -1,4 +1,4 @@
-//! From the path of a call to the service that answers it.
+//! Routes a call by its path.
 
 use std::{
     convert::Infallible,
@@ -74,7 +74,7 @@ mod tests {
         request
     }
 
-    /// Answers with its name.
+    /// Responds with its name.
     fn named(name: &'static str) -> Upstream {
         Upstream::local(service_fn(move |_: Request| async move {
             let mut answer = Response::new(Body::empty());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refuses_a_path_of_no_service_as_unimplemented() {
+    async fn rejects_a_path_of_no_service_as_unimplemented() {
         let routes = Routes::default().with("a.v1.A", named("a"));
 
         for path in ["/", "/a.v1.A", "/a.v1.", "/b.v1.B/Get", "/A.V1.A/Get"] {

@@ -10,7 +10,7 @@ use trestle_service::layer::{
 
 use crate::IngressStack;
 
-/// What the layers see of a request that is no call.
+/// The form of a request that is no call for the layers.
 const PATH: &str = "/";
 
 /// Sends responses through the ingress stack.
@@ -20,12 +20,12 @@ pub(crate) struct ShortCircuit {
 }
 
 impl ShortCircuit {
-    /// Through this stack.
+    /// Uses this stack.
     pub(crate) fn new(stack: &IngressStack) -> Self {
         Self { stack: stack.before(ShortCircuitService) }
     }
 
-    /// Responds to a request, unless a layer refuses it.
+    /// Responds to a request, unless a layer rejects it.
     pub(crate) fn answer(
         &mut self,
         request: &Request,
@@ -40,7 +40,7 @@ impl ShortCircuit {
         Box::pin(async move {
             let mut answer = answer.await?;
             if answer.extensions().get::<IsShortCircuit>().is_none() {
-                // A layer refuses in gRPC; with HTTP status 200 a browser would take it for success.
+                // A layer rejects in gRPC; with HTTP status 200 a browser would take it for success.
                 *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             }
             for name in STATUS_HEADERS {

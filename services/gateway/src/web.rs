@@ -1,9 +1,9 @@
 //! gRPC-Web, the form of gRPC for browsers, translated in front of all layers: they see gRPC, and their
 //! errors become gRPC-Web too.
 //!
-//! tonic-web does the translation. This module adds what it leaves out: which requests are accepted,
+//! tonic-web does the translation. This module adds what it lacks: which requests are accepted,
 //! bodies that do not report the length that they had before their translation, errors that name the
-//! client's mistake, and statuses that a page can read whatever response headers it may read.
+//! client's mistake, and statuses that a page can read without access to response headers.
 
 use std::{
     convert::Infallible,
@@ -54,8 +54,8 @@ impl Web {
         Self { calls, short_circuit }
     }
 
-    /// Refuses a request that is no call, with a status of HTTP.
-    fn refuse(&mut self, request: &Request, reason: Reason, text: &'static str) -> ResponseFuture {
+    /// Rejects a request that is no call, with a status of HTTP.
+    fn reject(&mut self, request: &Request, reason: Reason, text: &'static str) -> ResponseFuture {
         let status = match reason {
             Reason::UnsupportedHttpVerb => StatusCode::METHOD_NOT_ALLOWED,
             _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -80,25 +80,25 @@ impl Service<Request> for Web {
             Some(kind) if kind.starts_with(WEB) => {
                 if request.method() != Method::POST {
                     let text = "gRPC-Web needs POST";
-                    return self.refuse(&request, Reason::UnsupportedHttpVerb, text);
+                    return self.reject(&request, Reason::UnsupportedHttpVerb, text);
                 }
                 if !TYPES.contains(&kind) {
                     let text = "gRPC-Web needs messages in Protocol Buffers: the type \
                                 application/grpc-web+proto or application/grpc-web-text+proto";
-                    return self.refuse(&request, Reason::InvalidHeaderValue, text);
+                    return self.reject(&request, Reason::InvalidHeaderValue, text);
                 }
                 // Built here, so that the clone for each call of gRPC copies nothing more.
                 let inner = self.calls.clone();
                 Box::pin(GrpcWebLayer::new().layer(Translated { inner }).call(request))
             }
-            // Other types are refused: a page may send text to any origin without a preflight, and
+            // Other types are rejected: a page may send text to any origin without a preflight, and
             // must not write with it.
             Some(kind) if kind.starts_with(GRPC) && request.version() >= Version::HTTP_2 => {
                 self.calls.call(request)
             }
             _ => {
                 let text = "this address serves gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
-                self.refuse(&request, Reason::InvalidHeaderValue, text)
+                self.reject(&request, Reason::InvalidHeaderValue, text)
             }
         }
     }

@@ -8,11 +8,11 @@ use trestle_cli::{
 };
 
 use crate::{
-    roles::{AzureFront, ROLES, Roles},
+    roles::{AzureEdge, ROLES, Roles},
     settings::{Listen, RoleKey as _},
 };
 
-/// A table store that you run yourself: gRPC first, with the semantics of Azure Table storage
+/// A self-hosted table and queue store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
 #[command(name = "trestle", version, propagate_version = true)]
 pub struct Cli {
@@ -58,7 +58,7 @@ pub enum Command {
         #[command(flatten)]
         client: ClientArgs,
     },
-    /// Copy tables and queues from elsewhere, resumably, and compare both sides
+    /// Copy tables and queues from Azurite or Azure, resumably, and compare source and target
     Import {
         /// From where
         #[command(subcommand)]
@@ -67,7 +67,7 @@ pub enum Command {
         #[command(flatten)]
         client: ClientArgs,
     },
-    /// Make shared access signatures, and explain them; needs no server
+    /// Generate and explain shared access signatures; needs no server
     Sas(SasArgs),
     /// Load-test a server
     Bench {
@@ -102,26 +102,26 @@ pub struct ServeArgs {
     /// The roles of this process: all, or of gateway, table, queue and blob, separated by commas [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
-    /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]
+    /// Address of gRPC; port 0 selects a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// Where clients of Azure Storage are served
     #[command(flatten)]
     pub azure: AzureListenArgs,
-    /// Address of metrics and probes; port 0 takes a free one [default: 127.0.0.1:9464]
+    /// Address of metrics and probes; port 0 selects a free one [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<SocketAddr>,
-    /// Listen without encryption on an address that others can connect to
+    /// Listen without TLS on an address that is not loopback
     #[arg(long)]
     pub allow_plaintext: bool,
 }
 
 impl ServeArgs {
-    /// The arguments that were given, as keys and values of the configuration.
+    /// The arguments, as keys and values of the configuration.
     #[must_use]
     pub fn flags(&self) -> Vec<(String, String)> {
         let path = |path: &PathBuf| path.display().to_string();
-        let yes = |given: bool| given.then(|| "true".to_owned());
+        let yes = |is_set: bool| is_set.then(|| "true".to_owned());
         let flags = [
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
             ("storage.ephemeral", yes(self.ephemeral)),
@@ -130,29 +130,29 @@ impl ServeArgs {
             ("server.admin", self.admin.map(|address| address.to_string())),
             ("server.allow_plaintext", yes(self.allow_plaintext)),
         ];
-        let given = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
+        let set = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
         let azure = self.azure.0.iter();
         let azure = azure.map(|(role, listen)| (Listen::full_key(role), listen.to_string()));
-        flags.into_iter().filter_map(given).chain(azure).collect()
+        flags.into_iter().filter_map(set).chain(azure).collect()
     }
 }
 
-/// A flag for each role with a protocol of Azure Storage: role and address, where given.
+/// A flag for each role with a protocol of Azure Storage: role and address, where set.
 #[derive(Debug, Clone, Default)]
 pub struct AzureListenArgs(Vec<(&'static str, Listen)>);
 
 impl AzureListenArgs {
-    fn fronts() -> impl Iterator<Item = (&'static str, AzureFront)> {
+    fn edges() -> impl Iterator<Item = (&'static str, AzureEdge)> {
         ROLES.iter().filter_map(|role| Some((role.name, role.azure?)))
     }
 }
 
 impl Args for AzureListenArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
-        Self::fronts().fold(command, |command, (_, front)| {
-            let AzureFront { flag, serves, port, .. } = front;
+        Self::edges().fold(command, |command, (_, edge)| {
+            let AzureEdge { flag, serves, port, .. } = edge;
             let help = format!(
-                "Address of {serves} for clients of Azure Storage; port 0 takes a free one, `off` \
+                "Address of {serves} for clients of Azure Storage; port 0 selects a free one, `off` \
                  none [default: 127.0.0.1:{port}]"
             );
             let parser = clap::value_parser!(Listen);
@@ -169,9 +169,9 @@ impl Args for AzureListenArgs {
 
 impl FromArgMatches for AzureListenArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given =
-            |(role, front): (_, AzureFront)| Some((role, *matches.get_one::<Listen>(front.flag)?));
-        Ok(Self(Self::fronts().filter_map(given).collect()))
+        let set =
+            |(role, edge): (_, AzureEdge)| Some((role, *matches.get_one::<Listen>(edge.flag)?));
+        Ok(Self(Self::edges().filter_map(set).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -186,10 +186,10 @@ pub struct HealthcheckArgs {
     /// Configuration file of the server
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address of the server [default: where its configuration makes it listen]
+    /// Address of the server [default: that of its configuration]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// Where it is encrypted
+    /// TLS
     #[command(flatten)]
     pub tls: TlsArgs,
     /// Check this service only, such as trestle.table.v1.TableService
@@ -206,7 +206,7 @@ pub struct RepairArgs {
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Take out what is shown, and keep the originals in a folder `damaged-N` beside
+    /// Remove what is reported, and keep the originals in a folder `damaged-N`
     #[arg(long)]
     pub accept_loss: bool,
 }
@@ -215,7 +215,7 @@ const REPAIR_HELP: &str = "\
 Without --accept-loss nothing is changed.
 
 Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration, 3 the data directory
-is in use, 4 the store is refused as it is, or cannot be repaired, 1 anything else.";
+is in use, 4 the store cannot be opened as it is, or cannot be repaired, 1 anything else.";
 
 const SERVE_HELP: &str = "\
 Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags;

@@ -1,6 +1,6 @@
 //! Divides the file descriptors of the process between the store and connections.
 //!
-//! A store that cannot open a file for a flush takes no more writes until a restart, so it has a reserve that
+//! A store that cannot open a file for a flush accepts no writes until a restart, so it has a reserve that
 //! connections never get.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,23 +11,23 @@ use crate::{process_error::ProcessError, roles::ROLES, settings::Settings};
 
 /// Descriptors of the process itself: listeners, timers, logs, telemetry, connections to other roles.
 const PROCESS: usize = 64;
-/// What a store opens beside the files that it keeps open: journals, outputs of a flush, all inputs of a compaction,
+/// What a store opens besides its cached files: journals, outputs of a flush, all inputs of a compaction,
 /// files that scans hold open.
 const STORE_WORK: usize = 192;
-/// Files that a store keeps open where there are enough descriptors: at 64 MiB each, 56 GiB.
+/// Files that a store keeps open with enough descriptors: at 64 MiB each, 56 GiB.
 const STORE_FILES_MAX: usize = 900;
-/// The same at least: with fewer, reads open files again and again.
+/// The minimum of the same: with fewer, reads reopen files often.
 const STORE_FILES_MIN: usize = 64;
 /// Fewest connections that are worth a start.
 const CONNECTIONS_MIN: usize = 16;
 
-/// How the descriptors of the process are divided.
+/// The division of the descriptors of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorPlan {
     /// Most descriptors that the process may have.
     limit: usize,
-    /// What the settings need.
-    wanted: usize,
+    /// The number that the settings need.
+    recommended: usize,
     /// Most connections of callers, at most as many as the settings name.
     pub connections_max: usize,
     /// Most files that the store keeps open.
@@ -38,7 +38,7 @@ impl DescriptorPlan {
     /// Raises the limit of the process as far as it may, and divides it.
     ///
     /// # Errors
-    /// [`ProcessError::DescriptorLimit`] if there are not enough for the store and a few connections.
+    /// [`ProcessError::DescriptorLimit`] if they are too few for the store and a few connections.
     pub fn for_process(settings: &Settings) -> Result<Self, ProcessError> {
         let limit = usize::try_from(raised_limit()).unwrap_or(usize::MAX);
         let has_store = settings.owns_data(ROLES) && !settings.storage.ephemeral;
@@ -50,25 +50,25 @@ impl DescriptorPlan {
         let fixed = PROCESS + work + admin::CONNECTIONS_MAX + 2 * Connections::EVICTED_MAX;
         let (files_min, files_max) =
             if has_store { (STORE_FILES_MIN, STORE_FILES_MAX) } else { (0, 0) };
-        let wanted = fixed + files_max + connections;
+        let recommended = fixed + files_max + connections;
         let needed = fixed + files_min + connections.min(CONNECTIONS_MIN);
         if limit < needed {
-            return Err(ProcessError::DescriptorLimit { limit, needed, wanted });
+            return Err(ProcessError::DescriptorLimit { limit, needed, recommended });
         }
         let rest = limit - fixed;
         let store_files = rest.saturating_sub(connections).max(rest / 4);
         let store_files = store_files.clamp(files_min, files_max);
         let connections_max = connections.min(rest - store_files);
-        Ok(Self { limit, wanted, connections_max, store_files })
+        Ok(Self { limit, recommended, connections_max, store_files })
     }
 
     /// Logs a limit that is lower than the settings need.
     pub fn log(&self) {
-        let Self { limit, wanted, connections_max, .. } = *self;
-        if limit < wanted {
+        let Self { limit, recommended, connections_max, .. } = *self;
+        if limit < recommended {
             warn!(
                 limit,
-                wanted,
+                recommended,
                 connections_max,
                 "few file descriptors: fewer connections are accepted than limits.connections_max; \
                  raise the hard limit (ulimit -Hn, LimitNOFILE)"
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_limit_that_does_not_hold_the_store_and_a_few_connections() {
+    fn rejects_a_limit_that_does_not_hold_the_store_and_a_few_connections() {
         let error = DescriptorPlan::divide(527, 4096, true).expect_err("too low");
 
         assert_eq!(
             error.to_string(),
-            "too few file descriptors: limit=`527`, needed=`528`, wanted=`5444`; raise the hard limit (ulimit -Hn, \
-             LimitNOFILE)"
+            "too few file descriptors: limit=`527`, needed=`528`, recommended=`5444`; raise the hard limit \
+             (ulimit -Hn, LimitNOFILE)"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The page of the admin listener that shows which partitions are used most.
+//! The admin page of the hottest partitions.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ pub(crate) fn page(table: &TableRole, show_keys: bool) -> AdminPage {
 }
 
 fn row(hot: HeavyHitter<HotPartition>, show_keys: bool) -> Value {
-    let HeavyHitter { name, per_second, refused } = hot;
+    let HeavyHitter { name, per_second, rejected } = hot;
     json!({
         "account": name.account.as_str(),
         "table": name.table,
         "partition": format!("{:016x}", name.hash),
         "partition_key": show_keys.then_some(name.partition_key),
         "entities_per_second": per_second,
-        "throttled": refused,
+        "throttled": rejected,
     })
 }

@@ -1,4 +1,4 @@
-//! Where calls come into a process, and the layers that they pass: those of the gateway, or fewer
+//! The entries of calls into a process, and their layers: those of the gateway, or fewer
 //! before roles that only gateways call.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::{
     settings::LimitSettings,
 };
 
-/// What the listeners for calls serve.
+/// The services of the listeners for calls.
 pub struct Ingress {
     /// gRPC.
     pub calls: CallService,
@@ -33,13 +33,13 @@ pub struct Ingress {
     pub watches: Vec<Task>,
 }
 
-/// What the listener of a protocol of Azure Storage serves.
+/// The service of a listener of the Azure Storage protocol.
 pub struct AzureIngress {
     /// The role whose protocol it is.
     pub role: &'static str,
     /// Most headers of a request; none: as many as fit into its head.
     pub headers_max: Option<usize>,
-    /// Its requests go in here.
+    /// The entry of its requests.
     pub calls: CallService,
 }
 
@@ -57,15 +57,15 @@ pub(crate) fn direct(
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(CallTelemetry { access: AccessLog::off(), ..observe }))
-        // Before every layer that may refuse: the gateway logs the call with the statistics of this process.
+        // Before every layer that may reject: the gateway logs the call with the statistics of this process.
         .layer(StatisticsLayer::default())
         // Before anything that could fail, and after what has to record the failure.
         .layer(PanicLayer::default())
-        // The gateway hands the deadline of the client on; here it ends the work.
+        // The gateway forwards the deadline of the client; this layer enforces it.
         .layer(DeadlineLayer::new(limits.answer_within_max, methods.clone()))
-        // Several gateways may call: what one of them admits is not all.
+        // Several gateways may call: admission of one of them does not bound all.
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
-        // So is what they hold.
+        // The same for their bytes.
         .layer(BodyBytesLayer::new(limits.body_bytes_max, limits.request_within_max, methods))
         // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trusts_all))

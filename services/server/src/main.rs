@@ -31,12 +31,12 @@ use trestle_runtime::{
 };
 use trestle_service::clock::SystemClock;
 
-/// How long what is still running after a shutdown may take to end, such as a blocking step. Where
-/// that keeps the store from closing, it is opened as after a crash. The last flush or compaction is
+/// How long remaining work after a shutdown may take, such as a blocking step. If
+/// that prevents the store from closing, it is opened as after a crash. The last flush or compaction is
 /// always waited for.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// The exit code for a store that cannot be opened as it is, as of `serve`.
-const REFUSED: u8 = 4;
+const REJECTED: u8 = 4;
 /// How long a forced shutdown may take.
 const FORCED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -83,7 +83,7 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
-/// A server from start to end.
+/// Runs a server.
 async fn serve_until_signal(
     settings: Settings,
     descriptors: DescriptorPlan,
@@ -182,7 +182,7 @@ fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
     let settings = load(args.config.as_deref(), flags.collect())?;
     let repaired = repair::repair(&settings.storage, args.accept_loss)?;
     print(&repaired.report)?;
-    Ok(if repaired.is_refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+    Ok(if repaired.is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
 }
 
 fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {

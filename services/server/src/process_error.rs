@@ -1,4 +1,4 @@
-//! Why the process ends, and with which exit code.
+//! Errors that end the process, and their exit codes.
 
 use std::{io, process::ExitCode};
 
@@ -8,7 +8,7 @@ use trestle_runtime::{
     tls::TlsError,
 };
 
-/// Why the process ends.
+/// An error that ends the process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The configuration is wrong.
@@ -25,7 +25,7 @@ pub enum ProcessError {
     Listen {
         /// The key of the address.
         key: String,
-        /// What can be done.
+        /// A hint.
         remedy: &'static str,
         /// The error of the system; its text names the address.
         source: io::Error,
@@ -41,16 +41,16 @@ pub enum ProcessError {
     Descriptors(#[from] DescriptorError),
     /// The process may not have enough file descriptors.
     #[error(
-        "too few file descriptors: limit=`{limit}`, needed=`{needed}`, wanted=`{wanted}`; raise the \
+        "too few file descriptors: limit=`{limit}`, needed=`{needed}`, recommended=`{recommended}`; raise the \
          hard limit (ulimit -Hn, LimitNOFILE)"
     )]
     DescriptorLimit {
-        /// Most that it may have.
+        /// The limit of the process.
         limit: usize,
-        /// Fewest that it starts with.
+        /// The minimum for a start.
         needed: usize,
-        /// As many as the settings need.
-        wanted: usize,
+        /// The number that the settings need.
+        recommended: usize,
     },
     /// The runtime or the signals cannot be set up.
     #[error("process cannot be set up")]
@@ -64,7 +64,7 @@ pub enum ProcessError {
     /// A forced shutdown did not end in time.
     #[error("shutdown timed out")]
     Hung,
-    /// Calls did not end within the time that a shutdown gives them.
+    /// Calls did not end within the drain timeout.
     #[error("calls were cut off: connections=`{connections}`")]
     Cut {
         /// How many connections still had calls.

@@ -57,13 +57,13 @@ impl SettingsSource {
         Self { file, load: Arc::new(load), last: Arc::default() }
     }
 
-    /// The settings as they are now. Blocks.
+    /// The current settings. Blocks.
     ///
     /// # Errors
     /// Settings that cannot be used, as a text.
     pub fn read(&self) -> Result<Settings, String> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the file is read, so that a change meanwhile is seen the next time.
+        // Before the file is read, so that a change meanwhile is detected the next time.
         let stamp = self.stamp();
         if let Some((_, settings)) = last.as_ref().filter(|(read, _)| *read == stamp) {
             return Ok(settings.clone());
@@ -79,11 +79,11 @@ impl SettingsSource {
     }
 }
 
-/// What differs between versions of a file: inode, length and time. None where there is no file.
+/// What differs between versions of a file: inode, length and time. None without a file.
 type Stamp = Option<(u64, u64, SystemTime)>;
 
-/// A task that keeps something up to date with its files: calls `read`, and passes what differs from
-/// the last value, which is `current` at first, to `apply`.
+/// A task that reloads a value from its files: calls `read`, and passes a value that differs from
+/// the last one, at first `current`, to `apply`.
 ///
 /// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
 /// succeeds again the last value remains in use.

@@ -1,4 +1,4 @@
-//! The command `repair`: shows what a store that does not open would lose, and takes it out if that is accepted.
+//! The command `repair`: shows what a store that does not open would lose, and removes it if that is accepted.
 
 use std::fmt::Write as _;
 
@@ -6,23 +6,23 @@ use trestle_kv::{JournalLoss, OpenError, RepairPlan};
 
 use crate::{settings::StorageSettings, storage};
 
-/// The report on a store without damage that this can see.
-const NOTHING: &str = "nothing to repair: every journal is whole up to its end; if the server refuses the store \
+/// The report on a store without detectable damage.
+const NOTHING: &str = "nothing to repair: every journal is whole up to its end; if the server cannot open the store \
 nevertheless, restore a backup\n";
 
-/// What a repair found or did.
+/// The result of a repair.
 #[derive(Debug)]
 pub struct Repaired {
     /// For people.
     pub report: String,
-    /// Whether the store is refused as it is now.
-    pub is_refused: bool,
+    /// Whether the store cannot be opened as it is.
+    pub is_rejected: bool,
 }
 
-/// Examines the store of these settings; with `accept_loss`, takes out what cannot be kept.
+/// Examines the store of these settings; with `accept_loss`, removes the damaged parts.
 ///
 /// # Errors
-/// The store is in use, is none, or lacks what no repair brings back.
+/// The store is in use, does not exist, or lacks what cannot be repaired.
 pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired, OpenError> {
     let path = storage::engine_dir(settings);
     let plan = RepairPlan::examine(&path, &storage::keyspaces())?;
@@ -35,12 +35,12 @@ pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired,
     }
     if !plan.is_needed() {
         report.push_str(NOTHING);
-        return Ok(Repaired { report, is_refused: false });
+        return Ok(Repaired { report, is_rejected: false });
     }
     if accept_loss {
         let done = plan.accept_loss()?;
         let _ = writeln!(report, "repaired; the originals are in `{}`", done.originals.display());
-        return Ok(Repaired { report, is_refused: false });
+        return Ok(Repaired { report, is_rejected: false });
     }
     let data_dir = settings.data_dir.display();
     let _ = writeln!(
@@ -48,7 +48,7 @@ pub fn repair(settings: &StorageSettings, accept_loss: bool) -> Result<Repaired,
         "nothing was changed; to lose this and keep the rest: `trestle repair --data-dir \
          {data_dir} --accept-loss`; or restore a backup"
     );
-    Ok(Repaired { report, is_refused: true })
+    Ok(Repaired { report, is_rejected: true })
 }
 
 fn describe(loss: &JournalLoss, report: &mut String) {

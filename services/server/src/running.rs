@@ -83,13 +83,13 @@ impl Listeners {
         Ok(format!("{line} admin={}\n", self.admin()?))
     }
 
-    /// Where a role is served in the protocol of Azure Storage, if it is.
+    /// The Azure Storage address of a role, if it has one.
     #[must_use]
     pub fn azure(&self, role: &str) -> Option<SocketAddr> {
         self.azure.get(role)?.local_addr().ok()
     }
 
-    /// Where gRPC is.
+    /// The address of gRPC.
     ///
     /// # Errors
     /// When the system does not report it.
@@ -97,7 +97,7 @@ impl Listeners {
         self.grpc.local_addr()
     }
 
-    /// Where metrics and probes are.
+    /// The address of metrics and probes.
     ///
     /// # Errors
     /// When the system does not report it.
@@ -106,10 +106,10 @@ impl Listeners {
     }
 }
 
-/// What can be done about an address that cannot be taken.
-const ELSEWHERE: &str = "give another address, or port 0 for a free one";
+/// Hint for an address that cannot be bound.
+const ELSEWHERE: &str = "set another address, or port 0 for a free one";
 /// The same where the listener is optional.
-const ELSEWHERE_OR_OFF: &str = "give another address, port 0 for a free one, or `off`";
+const ELSEWHERE_OR_OFF: &str = "set another address, port 0 for a free one, or `off`";
 
 async fn bind(
     server: &ServerSettings,
@@ -159,7 +159,7 @@ impl Running {
         rest.close();
 
         let (bounds, tls) = (bounds(settings), tls(grpc_encryption));
-        // One limit for all: a peer could otherwise use up the descriptors at one listener after the other.
+        // One limit for all listeners: otherwise a peer could exhaust the descriptors over several of them.
         let connections = Connections::at_most(settings.limits.connections_max);
         let serve = |key: String, socket, calls: CallService, bounds| {
             let (tls, connections) = (tls.clone(), connections.clone());
@@ -168,10 +168,10 @@ impl Running {
             tokio::spawn(watchdog.watch(key, signals.stop.clone(), serving))
         };
         let mut calls = vec![serve("server.listen".to_owned(), grpc, node.routes, bounds)];
-        for front in node.azure {
-            if let Some(listener) = azure.remove(front.role) {
-                let bounds = Bounds { headers_max: front.headers_max, ..bounds };
-                calls.push(serve(Listen::full_key(front.role), listener, front.calls, bounds));
+        for edge in node.azure {
+            if let Some(listener) = azure.remove(edge.role) {
+                let bounds = Bounds { headers_max: edge.headers_max, ..bounds };
+                calls.push(serve(Listen::full_key(edge.role), listener, edge.calls, bounds));
             }
         }
         let notice = Duration::from_millis(settings.server.drain_notice_ms);
@@ -185,17 +185,17 @@ impl Running {
         self.watchdog.clone()
     }
 
-    /// Cancelled, it makes [`Running::stop`] wait for no call: those under way are cut.
+    /// When cancelled, [`Running::stop`] waits for no call: calls in flight are aborted.
     #[must_use]
     pub fn forced(&self) -> CancellationToken {
         self.signals.forced.clone()
     }
 
     /// Shuts down in order: health reports NOT_SERVING, calls are still accepted from connected
-    /// clients that have not seen it, listeners close, calls that wait are answered, calls finish, the rest ends.
+    /// clients that have not received it, listeners close, waiting calls are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
-        // Without connections no client has to see it.
+        // Without connections no client needs the notice.
         if self.connections.open() > 0 {
             let notice = tokio::time::sleep(self.notice);
             let _ = self.signals.forced.run_until_cancelled(notice).await;
@@ -217,7 +217,7 @@ impl Running {
     }
 }
 
-/// The bounds of the connections that calls come by.
+/// The bounds of the connections of calls.
 fn bounds(settings: &Settings) -> Bounds {
     let LimitSettings {
         calls_per_connection_max,
@@ -251,7 +251,7 @@ impl Signals {
     /// Handles them from now on.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// An error of the system.
     pub fn take() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -1,4 +1,4 @@
-//! Opens the store and makes its state visible.
+//! Opens the store and exposes its state as metrics.
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     settings::{DurabilitySetting, StorageSettings},
 };
 
-/// Directory of the engine within the data directory, which others will share.
+/// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
 /// Directory of large blobs within the data directory.
 const OBJECTS_DIR: &str = "blob";
@@ -82,7 +82,7 @@ pub fn open_objects(settings: &StorageSettings) -> io::Result<Objects> {
     }
 }
 
-/// Where the engine keeps its files.
+/// The directory of the engine.
 #[must_use]
 pub fn engine_dir(settings: &StorageSettings) -> PathBuf {
     settings.data_dir.join(ENGINE_DIR)
@@ -94,7 +94,7 @@ pub fn keyspaces() -> Vec<Keyspace> {
     roles::keyspaces(ROLES)
 }
 
-/// Reads the engine when metrics are asked for. Holds it weakly, so that metrics keep no store
+/// Reads the engine when metrics are collected. Holds it weakly, so that metrics keep no store
 /// open.
 fn observe_space(meter: &Meter, engine: &Arc<dyn Engine>) {
     let gauge = |metric: Described, read: fn(&dyn Engine) -> Option<u64>| {

@@ -1,5 +1,5 @@
 //! The table that a call on entities works in. Its id is available only through a permission check, so no entity is
-//! reached without one.
+//! accessed without one.
 
 use trestle_service::{
     clock::Ticks,
@@ -16,7 +16,7 @@ use crate::{
     throttle::TableRef,
 };
 
-/// A table, and what a caller may do there.
+/// A table, and the caller's permissions on it.
 #[derive(Debug)]
 pub(crate) struct AuthorizedTable<'a> {
     account: &'a AccountName,
@@ -27,7 +27,7 @@ pub(crate) struct AuthorizedTable<'a> {
 }
 
 impl<'a> AuthorizedTable<'a> {
-    /// Finds a table, and what `access` permits there now.
+    /// Finds a table, and what `access` permits on it now.
     ///
     /// # Errors
     /// An access to another table, or by a stored policy that is not valid now; or a failed read.

@@ -53,7 +53,7 @@ impl EntityKey {
     }
 }
 
-/// KeyInterval in the order in which entities are stored and returned.
+/// Keys, in the order in which entities are stored and returned.
 impl Ord for EntityKey {
     fn cmp(&self, other: &Self) -> Ordering {
         compare_text(&self.partition_key, &other.partition_key)
@@ -137,7 +137,7 @@ impl Entity {
         if count > count_max || size > size_max { Err(RuleBroken) } else { Ok(()) }
     }
 
-    /// The stored entity with the properties of `update` added, or in place of its own.
+    /// The stored entity with the properties of `update` added, or replacing its own.
     #[must_use]
     pub fn merge(stored: Self, update: Self) -> Self {
         let mut properties = Vec::with_capacity(stored.properties.len() + update.properties.len());

@@ -12,7 +12,7 @@ use crate::{
     keys::{self, TableId, TableRecord},
 };
 
-/// Where point reads go.
+/// The target of point reads.
 #[derive(Clone, Copy)]
 pub(crate) enum PointReads<'a> {
     /// To the newest values.

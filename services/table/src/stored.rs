@@ -6,10 +6,10 @@
 //!
 //! The message is canonical: fields in the order of their numbers, defaults left out, properties
 //! in ordinal order of their names, no unknown field. The body (fields 1 to 3) is made by the
-//! request task; the timestamp and the etag (4 and 5) are appended when the time of the write is
-//! known. A read is then a slice, and a filter walks the bytes and reads only what it names.
+//! request task; the timestamp and the etag (4 and 5) are appended in the commit, which
+//! assigns them. A read is then a slice, and a filter walks the bytes and reads only what it names.
 //!
-//! Reading never panics, whatever the bytes; what cannot be decoded is a [`CorruptRecord`].
+//! Reading never panics, for any bytes; what cannot be decoded is a [`CorruptRecord`].
 
 mod encode;
 mod project;

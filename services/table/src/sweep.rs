@@ -74,7 +74,7 @@ impl DeletedTableSweeper {
         let step = ScanLimit { rows, ..STEP };
         let mut scan = snapshot.scan(&rest, step).await?;
         if deleted.resume == whole.start && !scan.entries.is_empty() {
-            // Most of a big table goes with its files; the steps remove the rest.
+            // Most of a big table is removed with its files; the steps remove the rest.
             self.engine.discard(&whole).await?;
         }
         if scan.entries.is_empty() && over && deleted.resume != whole.start {

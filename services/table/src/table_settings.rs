@@ -81,7 +81,7 @@ impl TableSettings {
         Ok(service_properties::read(&*self.engine, &key).await?)
     }
 
-    /// Changes the given parts of the service properties.
+    /// Changes the specified parts of the service properties.
     ///
     /// # Errors
     /// A broken rule, or a failed commit.

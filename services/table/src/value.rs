@@ -130,7 +130,7 @@ impl From<Value> for proto::Value {
     }
 }
 
-/// Bytes of UTF-8 whose units a byte can count: there are at most two for each.
+/// Bytes of UTF-8 whose units a byte can count: at most two for each.
 const UTF16_CHUNK_BYTES: usize = 127;
 
 /// Length of a text in UTF-16 code units, which is how every limit of the data model counts.

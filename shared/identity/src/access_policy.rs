@@ -2,7 +2,7 @@
 //! and what a signature with a policy permits.
 //!
 //! Expiry and permissions must each be set exactly once, and a start at most once, in the signature or in the
-//! policy. The gateway checked the times of the signature; those of the policy are checked here, in the same way. A
+//! policy. The gateway checked the times of the signature; this module checks those of the policy, in the same way. A
 //! policy is read for every use, so a change or deletion takes effect with the next one.
 
 mod rules;
@@ -44,7 +44,7 @@ pub fn permissions(
         Fault::new(Reason::AuthenticationFailed, format!("{message}: policy=`{id}`"))
     };
     let policy = policies.iter().find(|policy| policy.id == reference.id);
-    let policy = policy.ok_or_else(|| failed("there is no such stored access policy"))?;
+    let policy = policy.ok_or_else(|| failed("the stored access policy does not exist"))?;
     let stored = policy.permissions.as_deref().filter(|letters| !letters.is_empty());
     for (name, in_signature, in_policy) in [
         ("start", reference.has_start, policy.start_time.is_some()),

@@ -8,7 +8,7 @@ mod tests;
 
 use trestle_service::name::AccountName;
 
-use self::key::nobodys;
+use self::key::placeholder_key;
 pub use self::{
     key::{
         AccountKey, DEVELOPMENT_KEY, KEY_BYTES_MAX, KEY_BYTES_MIN, KeyError, SIGNATURE_BYTES,
@@ -27,7 +27,7 @@ pub struct Account {
     pub name: AccountName,
     /// Its keys, all equally valid; those past the second are ignored.
     pub keys: Vec<AccountKey>,
-    /// Whether it is disabled: its credentials are valid, and refused.
+    /// Whether it is disabled: its credentials are valid, and rejected.
     pub is_disabled: bool,
 }
 
@@ -53,7 +53,7 @@ fn matches_any(account: Option<&Account>, check: impl Fn(&AccountKey) -> bool) -
     (0..KEYS_MAX).any(|index| match keys.get(index) {
         Some(key) => check(key),
         None => {
-            std::hint::black_box(check(nobodys()));
+            std::hint::black_box(check(placeholder_key()));
             false
         }
     })

@@ -41,7 +41,7 @@ pub struct Identity {
     pub is_open: bool,
 }
 
-/// Puts a caller on every request, or refuses it.
+/// Puts a caller on every request, or rejects it.
 pub type CredentialsLayer = MiddlewareLayer<Credentials>;
 
 /// See the module.

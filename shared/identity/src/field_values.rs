@@ -23,9 +23,9 @@ impl FieldValues {
         self.0.remove(name);
     }
 
-    /// Keeps the fields whose name and value pass `keeps`.
-    pub fn retain(&mut self, keeps: impl Fn(&str, &str) -> bool) {
-        self.0.retain(|name, value| keeps(name, value));
+    /// Retains the fields whose name and value pass `filter`.
+    pub fn retain(&mut self, filter: impl Fn(&str, &str) -> bool) {
+        self.0.retain(|name, value| filter(name, value));
     }
 
     /// The names with their values, sorted by name.
@@ -33,7 +33,7 @@ impl FieldValues {
         self.0.iter().map(|(name, value)| (&**name, value.as_str()))
     }
 
-    /// Whether there are no values.
+    /// Whether no field has a value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -3,7 +3,7 @@
 //!
 //! A gateway authenticates the credentials of a call as a [`caller::Caller`]; the service that owns
 //! the data authorizes that caller. What services differ in is data: a [`spec::ServiceSpec`]. Nothing
-//! here reads or writes data.
+//! of this crate reads or writes data.
 
 pub mod access_policy;
 pub mod account;

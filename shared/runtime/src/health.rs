@@ -2,7 +2,7 @@
 //!
 //! The process as a whole, the service with the empty name, serves while each of its parts does and
 //! it is not shutting down. A limitation, such as that nothing can be written, has a name of its own and
-//! is not a problem of the whole: what still works should go on.
+//! is not a problem of the whole: what still works should continue.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ pub struct Health {
 struct HealthState {
     /// Services, and the problem of each.
     parts: BTreeMap<&'static str, Option<String>>,
-    /// Names of limitations, and what each is while there is one.
+    /// The present limitations by name.
     limitations: BTreeMap<&'static str, Option<&'static str>>,
     draining: bool,
 }
@@ -83,10 +83,10 @@ impl Health {
         }
     }
 
-    /// Stores a limitation by its name; none, if there is none at present.
+    /// Stores a limitation by its name; none clears it.
     pub async fn limit(&self, name: &'static str, limitation: Option<&'static str>) {
-        let known = self.lock().limitations.insert(name, limitation);
-        if known != Some(limitation) {
+        let previous = self.lock().limitations.insert(name, limitation);
+        if previous != Some(limitation) {
             self.publish(name).await;
         }
     }

@@ -116,8 +116,8 @@ fn write_histogram(
     let bounded = histogram.get_bucket().iter().filter(|bucket| bucket.upper_bound().is_finite());
     let buckets = bounded.map(|bucket| (number(bucket.upper_bound()), bucket.cumulative_count()));
     let buckets = buckets.chain([("+Inf".to_owned(), count)]);
-    for (place, (bound, count)) in buckets.enumerate() {
-        let example = exemplars.get(place).copied().flatten().map(example).unwrap_or_default();
+    for (index, (bound, count)) in buckets.enumerate() {
+        let example = exemplars.get(index).copied().flatten().map(example).unwrap_or_default();
         line(text, format_args!("{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {count}{example}"));
     }
     line(text, format_args!("{name}_count{braced} {count}"));
@@ -136,8 +136,8 @@ fn example(exemplar: Exemplar) -> String {
 fn is_of(series: &Series, metric: &Metric) -> bool {
     let labels = metric.get_label();
     let own = labels.iter().filter(|label| !label.name().starts_with("otel_scope_")).count();
-    let has = |wanted: &opentelemetry::KeyValue| {
-        let (name, value) = (plain(wanted.key.as_str()), wanted.value.as_str());
+    let has = |label: &opentelemetry::KeyValue| {
+        let (name, value) = (plain(label.key.as_str()), label.value.as_str());
         labels.iter().any(|label| label.name() == name && label.value() == value)
     };
     own == series.labels().len() && series.labels().iter().all(has)

@@ -1,6 +1,6 @@
 //! A named loop in the background: the one form of all such work.
 //!
-//! Each tick does one bounded step and returns whether there is more. Between ticks the loop waits,
+//! Each tick does one bounded step and returns whether more remains. Between ticks the loop waits,
 //! with jitter so that many processes do not act in step, or until it is woken. A failed tick is
 //! logged and tried again after the wait.
 
@@ -16,7 +16,7 @@ pub type TickError = Box<dyn Error + Send + Sync>;
 type Tick =
     Box<dyn FnMut() -> Pin<Box<dyn Future<Output = Result<bool, TickError>> + Send>> + Send>;
 
-/// A loop that was not started yet.
+/// A loop before its start.
 pub struct Task {
     name: &'static str,
     every: Duration,

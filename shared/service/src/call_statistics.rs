@@ -90,7 +90,7 @@ fn cut(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX)).unwrap_or_default()
 }
 
-/// The statistics of one call; a handle without a cell discards what it is given. Clones share the
+/// The statistics of one call; a handle without a cell discards what is recorded. Clones share the
 /// statistics.
 #[derive(Clone, Default)]
 pub struct StatisticsRecorder(Option<Arc<Mutex<RecordedStatistics>>>);
@@ -153,7 +153,7 @@ impl StatisticsRecorder {
         }
     }
 
-    /// Requests the statistics from the next process if they are requested gateway. The same header
+    /// Requests the statistics from the next process if they are recorded. The same header
     /// from a client is removed.
     pub(crate) fn forward_request(&self, headers: &mut HeaderMap) {
         headers.remove(REQUEST_HEADER);

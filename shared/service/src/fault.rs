@@ -61,7 +61,7 @@ pub struct Violation {
 pub struct Resource {
     /// `table` or `entity`.
     pub kind: &'static str,
-    /// Its name or key, as the client gave it.
+    /// Its name or key, as the client sent it.
     pub name: String,
 }
 
@@ -185,7 +185,7 @@ pub struct Meaning {
     pub code: Code,
     /// The Azure storage error code.
     pub azure_code: &'static str,
-    /// The HTTP status that goes with it.
+    /// Its HTTP status.
     pub http_status: u16,
 }
 

@@ -1,7 +1,7 @@
 //! A value that a request carries within a process, and as headers to the next process: the caller.
 //!
 //! The middleware of a call needs neither the type nor its rules, so the crate that owns both puts
-//! it on the request and reads it there. Every request that leaves the process carries the value in
+//! it on the request and reads it from it. Every request to another process carries the value in
 //! its headers: without it the call would have another caller.
 
 use std::{any::Any, sync::Arc};
@@ -32,7 +32,7 @@ pub fn get<T: Forwarded>(extensions: &Extensions) -> Option<Arc<T>> {
     value.downcast().ok()
 }
 
-/// Writes the value of a request that leaves the process into its headers.
+/// Writes the value of a request to another process into its headers.
 pub(crate) fn export(request: &mut Request) {
     if let Some(Carried(value)) = request.extensions_mut().remove::<Carried>() {
         value.write(request.headers_mut());

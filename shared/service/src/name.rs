@@ -141,7 +141,7 @@ mod tests {
             let mut violations = Violations::default();
             let parsed = QueueName::parse(name.to_owned(), "queue", &mut violations);
             let fault = violations.check(()).err();
-            assert_eq!(parsed.is_none(), fault.is_some(), "a refused name has a violation");
+            assert_eq!(parsed.is_none(), fault.is_some(), "a rejected name has a violation");
             fault.map(|fault| fault.reason)
         };
         for name in ["abc", "a-b", "1-2-3", &"a".repeat(63)] {
@@ -159,7 +159,7 @@ mod tests {
         let mut violations = Violations::default();
         let parsed = TableName::parse(name.to_owned(), "table", &mut violations);
         let fault = violations.check(()).err();
-        assert_eq!(parsed.is_none(), fault.is_some(), "a refused name has a violation");
+        assert_eq!(parsed.is_none(), fault.is_some(), "a rejected name has a violation");
         fault.map(|fault| fault.reason)
     }
 

@@ -34,7 +34,7 @@ pub fn trace_headers(headers: &HeaderMap) -> HeaderMap {
 /// The sampling of a process, and its exemplars.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
-    /// Share of the traces started here that are sampled, 0 to 1; none without an exporter. The
+    /// Share of the traces started by this process that are sampled, 0 to 1; none without an exporter. The
     /// sampling decision of the caller takes precedence.
     pub ratio: Option<f64>,
     /// Where the exemplars are stored.
@@ -46,7 +46,7 @@ pub struct Traces {
 pub(crate) enum Tracing {
     /// Sampled: the call has a span, as a child of the caller's span if it sent one.
     Sampled(Option<Context>),
-    /// Not sampled here. Logs still name the trace.
+    /// Not sampled by this process. Logs still name the trace.
     Unsampled(Context),
     /// No trace.
     None,
@@ -118,7 +118,7 @@ pub fn inject(span: &Span, headers: &mut HeaderMap) {
     inject_context(&span.context(), headers);
 }
 
-/// Sets the current trace context in the headers, if there is one, so that the next process makes
+/// Sets the current trace context in the headers, if any, so that the next process makes
 /// the same sampling decision.
 pub(crate) fn inject_current(headers: &mut HeaderMap) {
     Context::map_current(|context| {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_starts_here_is_sampled_by_the_ratio() {
+    fn samples_new_traces_by_the_ratio() {
         let drawn = |ratio| traces(Some(ratio)).decide(&headers(None), middle);
 
         assert!(matches!(drawn(1.0), Tracing::Sampled(None)));
@@ -205,11 +205,11 @@ mod tests {
         let decided = traces(Some(0.0)).decide(&headers, middle);
 
         let Tracing::Unsampled(context) = decided else { panic!("{decided:?}") };
-        assert!(headers.is_empty(), "nothing is written for a call that stays here");
-        let here = context.attach();
+        assert!(headers.is_empty(), "nothing is written for a call within the process");
+        let guard = context.attach();
         assert!(!is_sampled());
         inject_current(&mut headers);
-        drop(here);
+        drop(guard);
         let parent = headers[PARENT_HEADER].to_str().expect("text").to_owned();
         assert!(parent.ends_with("-00"), "{parent}");
         let next = traces(Some(1.0)).decide(&headers, middle);

@@ -170,21 +170,21 @@ fn check_retention(
 }
 
 fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
-    let mut refuse = |name: &str, text: String| {
+    let mut reject = |name: &str, text: String| {
         violations.push(Reason::InvalidXmlDocument, format!("{field}.{name}"), text);
     };
     let origins = rule.allowed_origins.len();
     if origins == 0 || origins > CORS_ORIGINS_MAX {
         let text = format!("must have 1 to {CORS_ORIGINS_MAX} origins: count=`{origins}`");
-        refuse("allowed_origins", text);
+        reject("allowed_origins", text);
     }
     if rule.allowed_methods.is_empty() {
-        refuse("allowed_methods", "required: at least one method".to_owned());
+        reject("allowed_methods", "required: at least one method".to_owned());
     }
     for method in &rule.allowed_methods {
         if !CORS_METHODS.contains(&method.as_str()) {
             let text = format!("must be one of {CORS_METHODS:?}: value=`{}`", quoted(method));
-            refuse("allowed_methods", text);
+            reject("allowed_methods", text);
         }
     }
     let headers =
@@ -197,7 +197,7 @@ fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
                  {CORS_HEADER_PREFIXES_MAX} prefixes: count=`{}`, prefixes=`{prefixes}`",
                 list.len()
             );
-            refuse(name, text);
+            reject(name, text);
         }
     }
     let texts = [
@@ -209,18 +209,18 @@ fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
         let too_long = |text: &&String| text.chars().count() > CORS_TEXT_CHARS_MAX;
         for text in list.iter().filter(too_long) {
             let rule = format!("must have at most {CORS_TEXT_CHARS_MAX} characters each");
-            refuse(name, format!("{rule}: value=`{}`", quoted(text)));
+            reject(name, format!("{rule}: value=`{}`", quoted(text)));
         }
     }
     let age_fits = |age: &prost_types::Duration| age.seconds >= 0 && age.nanos == 0;
     if !rule.max_age.as_ref().is_some_and(age_fits) {
-        refuse("max_age", "required: 0 or more whole seconds".to_owned());
+        reject("max_age", "required: 0 or more whole seconds".to_owned());
     }
 }
 
 /// Rejects what REST cannot represent, or would parse differently. Methods have a list of their own.
 fn check_shown(rule: &CorsRule, field: &str, violations: &mut Violations) {
-    let mut refuse = |name: &str, text: String| {
+    let mut reject = |name: &str, text: String| {
         violations.push(Reason::InvalidInput, format!("{field}.{name}"), text);
     };
     let lists = [
@@ -232,13 +232,13 @@ fn check_shown(rule: &CorsRule, field: &str, violations: &mut Violations) {
         for text in list.iter().filter(|text| !xml::is_list_item(text)) {
             let rule = "must not be empty, and have no comma, no white space around it and no \
                         character that XML 1.0 cannot carry";
-            refuse(name, format!("{rule}: value=`{}`", quoted(text)));
+            reject(name, format!("{rule}: value=`{}`", quoted(text)));
         }
     }
     let seconds = rule.max_age.as_ref().map_or(0, |age| age.seconds);
     if seconds > CORS_AGE_SECONDS_MAX {
         let rule = format!("must be at most {CORS_AGE_SECONDS_MAX} seconds: seconds=`{seconds}`");
-        refuse("max_age", rule);
+        reject("max_age", rule);
     }
 }
 

@@ -160,7 +160,7 @@ impl Records {
         Self { system, duration, exemplars, succeeded }
     }
 
-    /// The span of an operation, in a trace that is kept.
+    /// The span of an operation, in a sampled trace.
     fn span(&self, operation: EngineOperation) -> Traced {
         if !propagation::is_sampled() {
             return Traced::none();

@@ -1,8 +1,8 @@
-# Prints the tests that ended in another way with Azurite than with Trestle: first the results with
-# Azurite, then those with Trestle, each line a name, a tab, and what became of it.
+# Prints the tests whose outcome differs between Azurite and Trestle: first the results with
+# Azurite, then those with Trestle, each line a name, a tab, and the outcome.
 #
 # The blocking and the asyncio form of a test, and the cases of one, are a line where they ended
-# alike: what the brackets of pytest hold is left out, and the number of tests is told.
+# alike: what the brackets of pytest hold is left out, and the number of tests is printed.
 FILENAME == ARGV[1] { theirs[$1] = $2; next }
 { ours[$1] = $2 }
 END {

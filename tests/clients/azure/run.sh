@@ -6,12 +6,12 @@
 #
 # Only Trestle's results decide the code at the end. A test holds to what the service of Microsoft
 # does; Azurite fails where it does something else, which docs/azure-compatibility.md explains.
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../../setup.sh"
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$script_dir/../../setup.sh"
 
 # Pinned, so that a comparison means the same tomorrow.
 AZURITE=3.37.0
-# Most that Azurite may take of a run, which is not there for it: to install it, and for one suite.
+# Time limits of Azurite in a run: to install it, and for one suite.
 INSTALL_SECONDS=180
 SUITE_SECONDS=240
 
@@ -29,7 +29,7 @@ debug_binary
 code=0
 for language in python javascript rust; do
   echo "== $language against Trestle"
-  AZURE_RESULTS="$results/trestle-$language" "$here/$language/run.sh" || code=1
+  AZURE_RESULTS="$results/trestle-$language" "$script_dir/$language/run.sh" || code=1
 done
 [ -n "$compare" ] || exit "$code"
 
@@ -52,7 +52,7 @@ fi
 # Azurite for each of its files on free ports, so it runs beside the others.
 against_azurite() {
   AZURE_TARGET=azurite AZURE_RESULTS="$results/azurite-$1" \
-    timeout "$SUITE_SECONDS" "$here/$1/run.sh" >"$results/log-$1" 2>&1 || true
+    timeout "$SUITE_SECONDS" "$script_dir/$1/run.sh" >"$results/log-$1" 2>&1 || true
 }
 echo "== the same against Azurite $AZURITE"
 against_azurite rust &
@@ -71,5 +71,5 @@ echo
 echo "== where Azurite $AZURITE and Trestle differ"
 cat "$results"/trestle-* >"$results/trestle"
 cat "$results"/azurite-* >"$results/azurite" 2>/dev/null || true
-awk -F '\t' -f "$here/differences.awk" "$results/azurite" "$results/trestle"
+awk -F '\t' -f "$script_dir/differences.awk" "$results/azurite" "$results/trestle"
 exit "$code"

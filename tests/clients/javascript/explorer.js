@@ -23,7 +23,7 @@ class Explorer {
   }
 
   /** The answer to one question. */
-  async ask(question) {
+  async query(question) {
     const call = this.client.ServerReflectionInfo();
     const answers = collect(call);
     call.end(question);
@@ -34,7 +34,7 @@ class Explorer {
 
   /** The names of all services. */
   async services() {
-    const { list_services_response: list } = await this.ask({ list_services: '' });
+    const { list_services_response: list } = await this.query({ list_services: '' });
     return list.service.map((service) => service.name);
   }
 
@@ -50,7 +50,7 @@ class Explorer {
 
   /** Adds the files that answer a question, and what they import, by their names. */
   async files(question, found) {
-    const { file_descriptor_response: answer } = await this.ask(question);
+    const { file_descriptor_response: answer } = await this.query(question);
     for (const bytes of answer.file_descriptor_proto) {
       const file = FileDescriptorProto.deserialize(bytes);
       if (found.has(file.name)) continue;

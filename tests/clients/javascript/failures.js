@@ -12,7 +12,7 @@ function unpack(status) {
   const found = { info: undefined, violations: [], resource: undefined };
   for (const { type_url: url, value } of status.details) {
     const name = url.replace('type.googleapis.com/google.rpc.', '');
-    assert.ok(details[name], `a detail of a known type: ${url}`);
+    assert.ok(details[name], `a detail of a supported type: ${url}`);
     const detail = details[name].deserialize(value);
     if (name === 'ErrorInfo') found.info = detail;
     if (name === 'BadRequest') found.violations = detail.field_violations.map((v) => v.field);
@@ -22,7 +22,7 @@ function unpack(status) {
 }
 
 /** Expects that `call` fails with a code and a reason; returns the details. */
-async function refused(code, reason, call) {
+async function rejected(code, reason, call) {
   let error;
   await assert.rejects(call, (caught) => {
     error = caught;
@@ -39,4 +39,4 @@ async function refused(code, reason, call) {
   return failure;
 }
 
-module.exports = { refused, unpack };
+module.exports = { rejected, unpack };

@@ -24,7 +24,7 @@ async function firstLine(child) {
     throw new Error(`the server ended with code ${code}`);
   });
   const [line] = await Promise.race([once(lines, 'line', { signal: silence }), ended]);
-  ended.catch(() => {}); // it ends in the end, and nobody waits for it any more
+  ended.catch(() => {}); // it ends later, without a waiter
   return line;
 }
 

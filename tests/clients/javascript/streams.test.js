@@ -6,7 +6,7 @@ const test = require('node:test');
 const grpc = require('@grpc/grpc-js');
 const { collect } = require('./client');
 const { entity, keys, values } = require('./entities');
-const { refused } = require('./failures');
+const { rejected } = require('./failures');
 const { suite } = require('./suite');
 
 const world = suite(fill);
@@ -85,14 +85,14 @@ test('explain shows the range and what is left of the filter', async () => {
 test('a malformed filter and a foreign token are rejected', async () => {
   const { client } = world;
   const broken = client.QueryEntities({ table, filter: "n eq 'open" });
-  assert.deepEqual((await refused('INVALID_ARGUMENT', 'INVALID_INPUT', broken)).violations, [
+  assert.deepEqual((await rejected('INVALID_ARGUMENT', 'INVALID_INPUT', broken)).violations, [
     'filter',
   ]);
 
   const page = await client.QueryEntities({ table, page_size: 1 });
   const foreign = { table, filter: 'n gt 1', page_token: page.next_page_token };
   const reason = 'INVALID_QUERY_PARAMETER_VALUE';
-  await refused('INVALID_ARGUMENT', reason, client.QueryEntities(foreign));
+  await rejected('INVALID_ARGUMENT', reason, client.QueryEntities(foreign));
 });
 
 test('a stream has every entity and reports completion', async () => {
@@ -136,7 +136,7 @@ test('an import without a spec is rejected', async () => {
   const call = world.client.ImportEntities();
   const answers = collect(call);
   call.end({ chunk: { entities: [entity('p', 'r')] } });
-  await refused('INVALID_ARGUMENT', 'PROPERTIES_NEED_VALUE', answers);
+  await rejected('INVALID_ARGUMENT', 'PROPERTIES_NEED_VALUE', answers);
 });
 
 test('a silent import ends at its deadline, and a cancelled one at once', async () => {

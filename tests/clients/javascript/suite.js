@@ -1,5 +1,5 @@
 'use strict';
-// What a test file starts from: a server of its own, a client, and empty tables.
+// The fixtures of a test file: a server of its own, a client, and empty tables.
 
 const assert = require('node:assert/strict');
 const { after, before } = require('node:test');

@@ -4,7 +4,7 @@
 const assert = require('node:assert/strict');
 const test = require('node:test');
 const { entity, keys, values } = require('./entities');
-const { refused } = require('./failures');
+const { rejected } = require('./failures');
 const { suite } = require('./suite');
 
 const world = suite();
@@ -32,7 +32,7 @@ test('a table is found in any case and keeps the case it was created with', asyn
   assert.equal(found.table.name, 'CamelCase');
 
   await client.DeleteTable({ table: 'CAMELCASE' });
-  await refused('NOT_FOUND', 'RESOURCE_NOT_FOUND', client.GetTable({ table: 'CamelCase' }));
+  await rejected('NOT_FOUND', 'RESOURCE_NOT_FOUND', client.GetTable({ table: 'CamelCase' }));
 });
 
 test('tables are listed in order, page by page', async () => {
@@ -76,13 +76,13 @@ test('an entity is updated, upserted and deleted, and a stale etag is aborted', 
   assert.deepEqual(await stored(), { ...one, ...two });
 
   const stale = ['ABORTED', 'UPDATE_CONDITION_NOT_SATISFIED'];
-  await refused(...stale, client.UpdateEntity({ ...merge, if_match: first.etag }));
-  await refused(...stale, client.DeleteEntity({ table, ...key, if_match: first.etag }));
+  await rejected(...stale, client.UpdateEntity({ ...merge, if_match: first.etag }));
+  await rejected(...stale, client.DeleteEntity({ table, ...key, if_match: first.etag }));
 
   await client.UpsertEntity({ ...merge, mode: 'WRITE_MODE_REPLACE' });
   assert.deepEqual(await stored(), two);
   await client.DeleteEntity({ table, ...key });
-  await refused('NOT_FOUND', 'RESOURCE_NOT_FOUND', client.DeleteEntity({ table, ...key }));
+  await rejected('NOT_FOUND', 'RESOURCE_NOT_FOUND', client.DeleteEntity({ table, ...key }));
 });
 
 test('every violation of a request is listed', async () => {
@@ -91,7 +91,7 @@ test('every violation of a request is listed', async () => {
   const wrong = entity('a/b', 'c#d', { PartitionKey: ['int32_value', 1] });
 
   const call = client.InsertEntity({ table, entity: wrong });
-  const failure = await refused('INVALID_ARGUMENT', 'OUT_OF_RANGE_INPUT', call);
+  const failure = await rejected('INVALID_ARGUMENT', 'OUT_OF_RANGE_INPUT', call);
 
   assert.deepEqual(failure.violations, [
     'entity.partition_key',
@@ -105,7 +105,7 @@ test('an existing table is rejected with the codes of both protocols', async () 
   const table = await world.table();
 
   const call = client.CreateTable({ table: { name: table } });
-  const failure = await refused('ALREADY_EXISTS', 'TABLE_ALREADY_EXISTS', call);
+  const failure = await rejected('ALREADY_EXISTS', 'TABLE_ALREADY_EXISTS', call);
 
   assert.equal(failure.info.metadata.azureCode, 'TableAlreadyExists');
   assert.equal(failure.info.metadata.httpStatus, '409');
@@ -144,7 +144,7 @@ test('a batch is atomic and its error names the operation', async () => {
   await client.ExecuteBatch({ table, operations: [insert('existing')] });
 
   const call = client.ExecuteBatch({ table, operations: [insert('new'), insert('existing')] });
-  const failure = await refused('ALREADY_EXISTS', 'ENTITY_ALREADY_EXISTS', call);
+  const failure = await rejected('ALREADY_EXISTS', 'ENTITY_ALREADY_EXISTS', call);
 
   assert.equal(failure.info.metadata.index, '1');
   const { entities } = await client.QueryEntities({ table });
@@ -171,7 +171,7 @@ test('access policies and settings are returned as they were set', async () => {
   assert.deepEqual(after.logging, before.logging);
 });
 
-test('the state of the service names the durability', async () => {
+test('stats report the durability', async () => {
   const stats = await world.client.GetServiceStats({});
   assert.deepEqual([stats.durability, stats.engine], ['DURABILITY_ALWAYS', 'fjall']);
 });

@@ -1,4 +1,4 @@
-"""What every test starts from: a server, a channel, stubs made from the protos, an empty table."""
+"""Fixtures: a server, a channel, stubs made from the protos, an empty table."""
 
 import importlib
 import itertools

@@ -11,7 +11,7 @@ class Explorer:
     def __init__(self, channel, version):
         self._channel = channel
         # The versions differ in their name only, so one set of messages serves both.
-        self._ask = channel.stream_stream(
+        self._query = channel.stream_stream(
             f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
             request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
             response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
@@ -19,27 +19,27 @@ class Explorer:
         self._pool = descriptor_pool.DescriptorPool()
         self._files = {}
 
-    def ask(self, **question):
+    def query(self, **question):
         """The answer to one question."""
-        (answer,) = self._ask(iter([reflection_pb2.ServerReflectionRequest(**question)]))
+        (answer,) = self._query(iter([reflection_pb2.ServerReflectionRequest(**question)]))
         return answer
 
     def services(self):
         """The full names of all services."""
         return [
-            service.name for service in self.ask(list_services="").list_services_response.service
+            service.name for service in self.query(list_services="").list_services_response.service
         ]
 
     def file(self, **question):
         """The descriptor of a file, found by name or by symbol; loads what it imports."""
-        answer = self.ask(**question)
+        answer = self.query(**question)
         assert not answer.HasField("error_response"), answer.error_response.error_message
-        wanted = None
+        expected = None
         for encoded in answer.file_descriptor_response.file_descriptor_proto:
             file = descriptor_pb2.FileDescriptorProto.FromString(encoded)
-            wanted = wanted or file
+            expected = expected or file
             self._load(file)
-        return wanted
+        return expected
 
     def _load(self, file):
         if file.name in self._files:

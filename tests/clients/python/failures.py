@@ -21,7 +21,7 @@ class Failure:
         self.resource = error_details_pb2.ResourceInfo()
 
     def read(self, error):
-        """Takes the details of `error` apart; each must be of a type we know."""
+        """Takes the details of `error` apart; each must be of a supported type."""
         self.code = error.code()
         self.message = error.details()
         status = rpc_status.from_call(error)
@@ -37,7 +37,7 @@ class Failure:
 
 
 @contextlib.contextmanager
-def refused(code, reason):
+def rejected(code, reason):
     """Expects an error with this code and reason; what it yields is filled when the block ends."""
     failure = Failure()
     with pytest.raises(grpc.RpcError) as caught:

@@ -71,7 +71,7 @@ class Server:
         self._process.stdout.close()
 
     def terminate(self):
-        """Asks the process to drain and end; its exit code."""
+        """Sends SIGTERM, which drains; returns the exit code."""
         self._process.send_signal(signal.SIGTERM)
         try:
             code = self._process.wait(timeout=DRAIN_SECONDS)

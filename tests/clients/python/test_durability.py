@@ -14,7 +14,7 @@ BATCH = 10
 
 
 def write_until_it_breaks(api, address, writer, acknowledged, enough):
-    """Inserts entities and batches, and notes what was answered, until the connection breaks."""
+    """Inserts entities and batches, and records what was acknowledged, until the connection breaks."""
     with grpc.insecure_channel(address) as channel:
         stub = api.rpc.TableServiceStub(channel)
         for number in range(1_000_000):
@@ -46,7 +46,7 @@ def all_keys(api, stub):
     ]
 
 
-def test_acknowledged_writes_survive_a_kill_and_no_batch_is_halved(api, tmp_path):
+def test_acknowledged_writes_survive_a_kill_and_batches_are_atomic(api, tmp_path):
     server = Server(tmp_path)
     acknowledged = [[] for _ in range(WRITERS)]
     enough = threading.Event()

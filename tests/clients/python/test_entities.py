@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from entities import entity, keys, timestamp, values
-from failures import refused
+from failures import rejected
 
 EVERY_TYPE = {
     "string": ("string_value", "snow ☃ and \U0001f409"),
@@ -63,10 +63,10 @@ def test_empty_keys_and_a_projection(api, stub, table):
     assert values(stored) == {"a": ("int32_value", 1), "c": ("int32_value", 3)}
 
 
-def test_an_entity_that_exists_is_not_inserted_again(api, stub, table):
+def test_inserting_an_existing_entity_is_rejected(api, stub, table):
     request = api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "r", a=1))
     stub.InsertEntity(request)
-    with refused(grpc.StatusCode.ALREADY_EXISTS, "ENTITY_ALREADY_EXISTS") as failure:
+    with rejected(grpc.StatusCode.ALREADY_EXISTS, "ENTITY_ALREADY_EXISTS") as failure:
         stub.InsertEntity(request)
 
     assert failure.resource.resource_type == "entity"
@@ -88,7 +88,7 @@ def test_an_update_merges_or_replaces_and_a_stale_etag_is_aborted(api, stub, tab
         "c": 2,
     }
 
-    with refused(grpc.StatusCode.ABORTED, "UPDATE_CONDITION_NOT_SATISFIED"):
+    with rejected(grpc.StatusCode.ABORTED, "UPDATE_CONDITION_NOT_SATISFIED"):
         stub.UpdateEntity(merge)
 
     replace = api.pb.UpdateEntityRequest(table=table, entity=entity(api, "p", "r", d=3))
@@ -97,10 +97,10 @@ def test_an_update_merges_or_replaces_and_a_stale_etag_is_aborted(api, stub, tab
     assert list(values(get(api, stub, table, "p", "r"))) == ["d"]
 
 
-def test_an_update_of_nothing_is_not_found_and_an_upsert_inserts(api, stub, table):
+def test_an_update_of_a_missing_entity_is_not_found_and_an_upsert_inserts(api, stub, table):
     update = api.pb.UpdateEntityRequest(table=table, entity=entity(api, "p", "r", a=1))
     update.mode = api.pb.WRITE_MODE_MERGE
-    with refused(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
+    with rejected(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
         stub.UpdateEntity(update)
 
     upsert = api.pb.UpsertEntityRequest(table=table, entity=entity(api, "p", "r", a=1))
@@ -116,23 +116,23 @@ def test_a_delete_with_a_stale_etag_keeps_the_entity(api, stub, table):
     current = stub.UpsertEntity(upsert).etag
 
     delete = api.pb.DeleteEntityRequest(table=table, partition_key="p", row_key="r", if_match=stale)
-    with refused(grpc.StatusCode.ABORTED, "UPDATE_CONDITION_NOT_SATISFIED"):
+    with rejected(grpc.StatusCode.ABORTED, "UPDATE_CONDITION_NOT_SATISFIED"):
         stub.DeleteEntity(delete)
     delete.if_match = current
     stub.DeleteEntity(delete)
 
-    with refused(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
+    with rejected(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
         get(api, stub, table, "p", "r")
 
 
 def test_a_missing_table_is_named_by_its_own_reason(api, stub):
-    with refused(grpc.StatusCode.NOT_FOUND, "TABLE_NOT_FOUND"):
+    with rejected(grpc.StatusCode.NOT_FOUND, "TABLE_NOT_FOUND"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table="Nowhere", entity=entity(api, "p", "r")))
 
 
 def test_every_violation_of_a_request_is_listed(api, stub, table):
     wrong = entity(api, "a/b", "c#d", PartitionKey="reserved", g=("guid_value", "no guid"))
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "OUT_OF_RANGE_INPUT") as failure:
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "OUT_OF_RANGE_INPUT") as failure:
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=wrong))
 
     assert failure.violations[:2] == ["entity.partition_key", "entity.row_key"]
@@ -142,11 +142,11 @@ def test_every_violation_of_a_request_is_listed(api, stub, table):
     ]
 
 
-def test_a_mode_that_does_not_exist_is_rejected(api, stub, table):
+def test_an_unknown_mode_is_rejected(api, stub, table):
     upsert = api.pb.UpsertEntityRequest(table=table, entity=entity(api, "p", "r"))
     for mode in (0, 99):
         upsert.mode = mode
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
+        with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
             stub.UpsertEntity(upsert)
         assert failure.violations == ["mode"]
 
@@ -184,7 +184,7 @@ def test_a_batch_mixes_all_operations(api, stub, table):
 def test_a_batch_fails_whole_and_names_the_operation(api, stub, table):
     stub.ExecuteBatch(batch(api, table, insert(api, "p", "existing")))
 
-    with refused(grpc.StatusCode.ALREADY_EXISTS, "ENTITY_ALREADY_EXISTS") as failure:
+    with rejected(grpc.StatusCode.ALREADY_EXISTS, "ENTITY_ALREADY_EXISTS") as failure:
         stub.ExecuteBatch(batch(api, table, insert(api, "p", "new"), insert(api, "p", "existing")))
 
     assert failure.info.metadata["index"] == "1"
@@ -203,8 +203,8 @@ def test_a_batch_fails_whole_and_names_the_operation(api, stub, table):
         ([("p", "1"), ("p", "2"), ("p", "1")], "INVALID_DUPLICATE_ROW", "2"),
     ],
 )
-def test_a_batch_that_breaks_a_rule_names_the_operation(api, stub, table, rows, reason, index):
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
+def test_an_invalid_batch_names_the_operation(api, stub, table, rows, reason, index):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
         stub.ExecuteBatch(batch(api, table, *(insert(api, *row) for row in rows)))
 
     assert failure.info.metadata["index"] == index
@@ -216,5 +216,5 @@ def test_a_batch_has_1_to_100_operations(api, stub, table):
     assert len(stub.ExecuteBatch(batch(api, table, *hundred)).results) == 100
 
     for operations in ([], [insert(api, "q", str(number)) for number in range(101)]):
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT"):
+        with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT"):
             stub.ExecuteBatch(batch(api, table, *operations))

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from entities import entity, keys, values
-from failures import refused
+from failures import rejected
 
 ROWS = 2500
 
@@ -82,7 +82,7 @@ def test_the_cost_includes_what_a_filter_reads(api, stub, filled, text, scope, s
     assert plan.cost.scanned == scanned
 
 
-def test_explain_shows_the_range_the_rest_of_the_filter_and_advice(api, stub, filled):
+def test_explain_returns_the_range_the_residual_filter_and_advice(api, stub, filled):
     text = "PartitionKey eq 'p1' and RowKey ge '0100' and n gt 5"
     plan = stub.ExplainQuery(api.pb.ExplainQueryRequest(table=filled, filter=text))
     assert (plan.start.partition_key, plan.start.row_key, plan.start.inclusive) == (
@@ -96,8 +96,8 @@ def test_explain_shows_the_range_the_rest_of_the_filter_and_advice(api, stub, fi
     assert stub.ExplainQuery(api.pb.ExplainQueryRequest(table=filled, filter="n eq 1")).advice
 
 
-def test_a_mistake_in_a_filter_is_rejected_with_its_position(api, stub, filled):
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
+def test_a_malformed_filter_is_rejected_with_its_position(api, stub, filled):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT") as failure:
         stub.QueryEntities(api.pb.QueryEntitiesRequest(table=filled, filter="n eq 'open"))
 
     assert failure.violations == ["filter"]
@@ -108,7 +108,7 @@ def test_a_token_of_another_query_is_rejected(api, stub, filled):
         api.pb.QueryEntitiesRequest(table=filled, page_size=1)
     ).next_page_token
     for wrong in (token, token[:-2], "nonsense"):
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_QUERY_PARAMETER_VALUE"):
+        with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_QUERY_PARAMETER_VALUE"):
             stub.QueryEntities(
                 api.pb.QueryEntitiesRequest(table=filled, filter="n gt 1", page_token=wrong)
             )
@@ -183,7 +183,7 @@ def test_an_import_replaces_or_merges_by_its_mode(api, stub, table):
     assert (set(values(merged)), set(values(replaced))) == ({"a", "old"}, {"b"})
 
 
-def test_an_import_answers_while_it_is_being_sent(api, stub, table):
+def test_an_import_responds_before_its_end(api, stub, table):
     message = api.pb.ImportEntitiesRequest
     to_send = queue.SimpleQueue()
     call = stub.ImportEntities(iter(to_send.get, None))
@@ -200,7 +200,7 @@ def test_an_import_answers_while_it_is_being_sent(api, stub, table):
 
 def test_an_import_without_a_spec_is_rejected(api, stub):
     message = api.pb.ImportEntitiesRequest
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "PROPERTIES_NEED_VALUE"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "PROPERTIES_NEED_VALUE"):
         list(
             stub.ImportEntities(
                 iter([message(chunk=api.pb.ImportChunk(entities=[entity(api, "p", "r")]))])

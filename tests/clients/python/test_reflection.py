@@ -26,7 +26,7 @@ def test_every_listed_service_is_described_with_comments(explorer):
     for name in explorer.services():
         file = explorer.file(file_containing_symbol=name)
         comments = {
-            tuple(place.path): place.leading_comments for place in file.source_code_info.location
+            tuple(location.path): location.leading_comments for location in file.source_code_info.location
         }
         for path, described in declarations(file):
             assert comments.get(path, "").strip(), f"{described} has a comment"
@@ -51,7 +51,7 @@ def test_every_listed_service_can_be_described(explorer):
 
 def test_an_unknown_symbol_is_an_error_of_its_own(explorer):
     try:
-        answer = explorer.ask(file_containing_symbol="trestle.nothing.v1.Here")
+        answer = explorer.query(file_containing_symbol="trestle.nothing.v1.Absent")
     except grpc.RpcError as error:
         assert code_of(error) == "NOT_FOUND"
     else:

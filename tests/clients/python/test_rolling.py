@@ -1,4 +1,4 @@
-"""Every role restarts under load, and no client sees it, though none retries anything."""
+"""Every role restarts under load, and no call fails, without retries."""
 
 import contextlib
 import itertools
@@ -21,7 +21,7 @@ QUEUE = "kept"
 
 
 def free_address():
-    """An address that nobody listens at, which several processes may then take together."""
+    """A free address, which several processes may bind together."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
         return "127.0.0.1:%d" % listener.getsockname()[1]
 
@@ -86,7 +86,7 @@ def test_a_rolling_restart_of_every_role_fails_no_call_even_without_a_retry(api,
 
     gateway = start_gateway()
     # Without a pool of their own, channels of a process share their connections. No retries: the
-    # library makes some by itself, but only of calls that no server has seen.
+    # library makes some by itself, but only of calls that no server has received.
     options = [("grpc.use_local_subchannel_pool", 1)]
     channels = [grpc.insecure_channel(address, options) for _ in range(CHANNELS)]
     tables = api.rpc.TableServiceStub(channels[0])

@@ -8,13 +8,13 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from entities import entity
-from failures import refused
+from failures import rejected
 from server import Server
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
-def test_settings_keep_the_parts_that_are_left_out(api, stub):
+def test_unset_properties_are_kept(api, stub):
     pb, properties = api.pb, api.properties
     before = stub.GetServiceProperties(pb.GetServicePropertiesRequest()).properties
     change = properties.ServiceProperties(
@@ -35,7 +35,7 @@ def test_settings_keep_the_parts_that_are_left_out(api, stub):
     stub.SetServiceProperties(pb.SetServicePropertiesRequest(properties=before))
 
 
-def test_the_state_names_the_durability_and_the_engine(api, stub):
+def test_stats_report_the_durability_and_the_engine(api, stub):
     stats = stub.GetServiceStats(api.pb.GetServiceStatsRequest())
 
     assert stats.durability == api.durability.DURABILITY_ALWAYS
@@ -75,7 +75,7 @@ def test_watched_health_reports_not_serving_before_the_server_ends(tmp_path):
         server.kill()
 
 
-def test_a_call_with_time_to_spare_succeeds(api, stub, table):
+def test_a_call_within_its_deadline_succeeds(api, stub, table):
     request = api.pb.InsertEntityRequest(table=table, entity=entity(api, "p", "r"))
     assert stub.InsertEntity(request, timeout=20).etag
 
@@ -103,20 +103,20 @@ def test_an_unknown_method_is_unimplemented(channel):
 
 
 @pytest.mark.parametrize("body", [b"\xff\xff\xff", b"\x12\x05ab", b"\x0a\xff\xff\xff\xff\x0f"])
-def test_bytes_that_are_no_message_are_rejected(channel, body):
+def test_malformed_protobuf_is_rejected(channel, body):
     call = channel.unary_unary("/trestle.table.v1.TableService/InsertEntity")
     with pytest.raises(grpc.RpcError) as caught:
         call(body)
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_message_over_the_limit_is_rejected_and_the_connection_stays_open(api, stub, table):
+def test_a_message_over_the_limit_is_rejected_and_the_connection_remains_open(api, stub, table):
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(130)})
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
 
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(16)})
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "ENTITY_TOO_LARGE"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "ENTITY_TOO_LARGE"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
 
 
@@ -129,6 +129,6 @@ def test_a_request_id_is_returned(api, channel, stub):
 
 
 @pytest.mark.parametrize("path", ["livez", "readyz", "metrics"])
-def test_the_admin_port_answers(server, path):
+def test_the_admin_port_serves_probes_and_metrics(server, path):
     with urllib.request.urlopen(f"http://{server.admin}/{path}", timeout=10) as answer:
         assert answer.status == 200

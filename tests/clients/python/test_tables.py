@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from entities import timestamp
-from failures import refused
+from failures import rejected
 
 
 def test_a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_with(api, stub):
@@ -16,12 +16,12 @@ def test_a_table_is_found_in_any_case_and_keeps_the_case_it_was_created_with(api
     assert found.create_time.seconds > 0
 
     stub.DeleteTable(api.pb.DeleteTableRequest(table="CAMELCASE"))
-    with refused(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
+    with rejected(grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND"):
         stub.GetTable(api.pb.GetTableRequest(table="CamelCase"))
 
 
 def test_a_second_table_of_the_name_is_rejected_with_both_codes(api, stub, table):
-    with refused(grpc.StatusCode.ALREADY_EXISTS, "TABLE_ALREADY_EXISTS") as failure:
+    with rejected(grpc.StatusCode.ALREADY_EXISTS, "TABLE_ALREADY_EXISTS") as failure:
         stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=table.upper())))
 
     assert failure.info.metadata["azureCode"] == "TableAlreadyExists"
@@ -39,8 +39,8 @@ def test_a_second_table_of_the_name_is_rejected_with_both_codes(api, stub, table
         ("tables", "INVALID_RESOURCE_NAME"),
     ],
 )
-def test_a_malformed_name_is_rejected_with_the_field_that_is_wrong(api, stub, name, reason):
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
+def test_a_malformed_name_is_rejected_with_its_field(api, stub, name, reason):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, reason) as failure:
         stub.CreateTable(api.pb.CreateTableRequest(table=api.pb.Table(name=name)))
 
     assert failure.violations == ["table.name"]
@@ -95,7 +95,7 @@ def test_access_policies_are_returned_as_they_were_set(api, stub, table):
 
 def test_a_sixth_access_policy_is_rejected(api, stub, table):
     policies = [api.policy.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
-    with refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_XML_DOCUMENT"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_XML_DOCUMENT"):
         stub.SetTableAccessPolicies(
             api.pb.SetTableAccessPoliciesRequest(table=table, policies=policies)
         )

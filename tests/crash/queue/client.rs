@@ -15,26 +15,26 @@ use trestle_tests::{CallError, Queue, receipt_of, seconds, text, text_of};
 
 use super::history::{CallOutcome, Event, Named, Redrive, Side};
 
-/// How long a delivery is hidden, in seconds.
-const HIDDEN: i64 = 1;
+/// The visibility timeout of a delivery, in seconds.
+const VISIBILITY_TIMEOUT: i64 = 1;
 /// Groups of a sender.
 const GROUPS: u32 = 3;
-/// How often a message is delivered before it goes to the dead letters, where there are any.
+/// Deliveries of a message before it is dead-lettered, if configured.
 pub(super) const DEQUEUES_MAX: u32 = 2;
 /// Pause of a client after an empty receive or a failure.
 const REST: Duration = Duration::from_millis(20);
 
-/// Wall time in nanoseconds, as the server sees it: it runs on the same machine.
+/// Wall time in nanoseconds, the same for the server on this machine.
 #[allow(clippy::disallowed_methods, reason = "to compare with the times that the server returns")]
 fn wall() -> i128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i128::try_from(since.as_nanos()).expect("fits")
 }
 
-/// How a client reaches the server, and so what a kill looks like to it.
+/// How a client connects to the server, which determines the effect of a kill.
 #[derive(Clone)]
 pub(super) enum Way {
-    /// A connection that closes with the server, which ends the client.
+    /// A direct connection: the client ends when the server closes it.
     Direct,
     /// Through a gateway, which reports the outcome of each call; the client ends when stopped.
     Gateway(Arc<AtomicBool>),
@@ -58,7 +58,7 @@ impl Site {
 
 /// A call that failed.
 struct Failed {
-    /// Whether it may have done something.
+    /// Whether it may have been executed.
     may_have_happened: bool,
 }
 
@@ -73,8 +73,8 @@ pub(super) struct Client {
     pub(super) moved: u32,
     held: Vec<(Side, Delivery)>,
     sent: usize,
-    /// Texts that were refused as not written.
-    pub(super) refused: Vec<String>,
+    /// Texts that were rejected as not written.
+    pub(super) rejected: Vec<String>,
 }
 
 impl Client {
@@ -89,26 +89,26 @@ impl Client {
             moved: 0,
             held: Vec::new(),
             sent: 0,
-            refused: Vec::new(),
+            rejected: Vec::new(),
         }
     }
 
-    fn note(&mut self, begun: i128, event: Event) {
+    fn record(&mut self, begun: i128, event: Event) {
         self.history.push(CallOutcome { begun, answered: wall(), event });
     }
 
-    /// What a failure means.
+    /// Classifies a failure.
     fn failed(&self, error: &CallError) -> Failed {
         let may_have_happened = match self.way {
-            // A kill is no answer: it has no reason of the server's.
+            // The error of a kill has no reason of the server.
             Way::Direct => {
-                assert_eq!(error.reason, "", "the server refused: {error:?}");
+                assert_eq!(error.reason, "", "the server rejected: {error:?}");
                 true
             }
             Way::Gateway(_) => {
                 assert_ne!(error.reason, "", "the gateway reports the reason: {error:?}");
-                let known = [Code::Unavailable, Code::Unknown].contains(&error.code);
-                assert!(known, "{error:?}");
+                let is_expected = [Code::Unavailable, Code::Unknown].contains(&error.code);
+                assert!(is_expected, "{error:?}");
                 error.code == Code::Unknown
             }
         };
@@ -142,7 +142,7 @@ impl Client {
         batch
     }
 
-    /// Sends until it is over.
+    /// Sends until the client ends.
     pub(super) async fn produce(&mut self, site: &Site) {
         while !self.is_over(false) {
             let batch = self.batch();
@@ -158,27 +158,27 @@ impl Client {
                     for (sent, text) in sent.into_iter().zip(texts) {
                         let id = sent.expect("nothing is wrong with it").message_id;
                         let message = Named { id, text, group: group.clone() };
-                        self.note(begun, Event::Sent { message });
+                        self.record(begun, Event::Sent { message });
                     }
                 }
                 Err(error) => {
                     if !self.failed(&error).may_have_happened {
-                        self.refused.extend(texts);
+                        self.rejected.extend(texts);
                     }
                     if self.is_over(true) {
                         return;
                     }
                 }
             }
-            // About as fast as the consumers, so that messages come back again and again.
+            // About as fast as the consumers, so that messages are redelivered often.
             tokio::time::sleep(REST).await;
         }
     }
 
-    /// Receives, extends and deletes until it is over, and moves dead letters back.
+    /// Receives, extends, deletes and redrives until the client ends.
     pub(super) async fn consume(&mut self, site: &Site) {
         while !self.is_over(false) {
-            // Receipts of before the crash still count.
+            // Receipts from before the crash are still valid.
             if self.random.random_bool(0.2)
                 && let Some((side, delivery)) = self.held.pop()
                 && self.delete(site.at(side), &receipt_of(&delivery)).await
@@ -195,7 +195,7 @@ impl Client {
             let side = if site.dead.is_some() { side } else { Side::Work };
             let begun = wall();
             let max = self.random.random_range(1..6);
-            let received = match site.at(side).receive(max, seconds(HIDDEN)).await {
+            let received = match site.at(side).receive(max, seconds(VISIBILITY_TIMEOUT)).await {
                 Ok(received) => received,
                 Err(error) => {
                     self.failed(&error);
@@ -207,11 +207,11 @@ impl Client {
             };
             for delivery in &received {
                 let message = delivery.message.as_ref().expect("a message");
-                let hidden_until = nanos(delivery.next_visible_time.as_ref());
+                let invisible_until = nanos(delivery.next_visible_time.as_ref());
                 let count = message.dequeue_count;
                 check_origin(site, side, message);
                 let message = named(message);
-                self.note(begun, Event::Received { message, side, count, hidden_until });
+                self.record(begun, Event::Received { message, side, count, invisible_until });
             }
             if received.is_empty() {
                 tokio::time::sleep(REST).await;
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Deletes a delivery, extends it, keeps its receipt, or drops it; whether the work is over.
+    /// Deletes a delivery, extends it, keeps its receipt, or drops it; whether the client ends.
     async fn handle(&mut self, queue: &Queue, side: Side, delivery: Delivery) -> bool {
         match self.random.random_range(0..10) {
             0..=5 => self.delete(queue, &receipt_of(&delivery)).await,
@@ -237,7 +237,7 @@ impl Client {
         }
     }
 
-    /// Moves dead letters back to where they came from; whether the work is over.
+    /// Redrives dead letters to their source; whether the client ends.
     async fn redrive(&mut self, dead: &Queue) -> bool {
         let (begun, max) = (wall(), self.random.random_range(1..20));
         let moved = dead.redrive("", max).await;
@@ -257,39 +257,39 @@ impl Client {
         is_over
     }
 
-    /// Deletes; whether the work is over.
+    /// Deletes; whether the client ends.
     async fn delete(&mut self, queue: &Queue, receipt: &ReceiptRef) -> bool {
         let (begun, id) = (wall(), receipt.message_id.clone());
         match queue.delete(receipt.clone()).await {
-            Ok(()) => self.note(begun, Event::Deleted { id }),
+            Ok(()) => self.record(begun, Event::Deleted { id }),
             Err(error) => return self.changed_nothing(begun, id, &error),
         }
         false
     }
 
-    /// Extends; whether the work is over.
+    /// Extends; whether the client ends.
     async fn extend(&mut self, queue: &Queue, receipt: ReceiptRef) -> bool {
         let (begun, id) = (wall(), receipt.message_id.clone());
-        let hidden = self.random.random_range(0..3);
-        match queue.update(receipt, seconds(hidden), None).await {
+        let timeout = self.random.random_range(0..3);
+        match queue.update(receipt, seconds(timeout), None).await {
             Ok(_) => {
                 // At least so long after the call began.
-                let hidden_until = begun + i128::from(hidden) * 1_000_000_000;
-                self.note(begun, Event::Extended { id, hidden_until });
+                let invisible_until = begun + i128::from(timeout) * 1_000_000_000;
+                self.record(begun, Event::Extended { id, invisible_until });
             }
             Err(error) => return self.changed_nothing(begun, id, &error),
         }
         false
     }
 
-    /// Notes a change that failed; whether the work is over.
+    /// Records a change that failed; whether the client ends.
     fn changed_nothing(&mut self, begun: i128, id: String, error: &CallError) -> bool {
         // Lapsed, and received by another client.
         if error.reason == "MESSAGE_NOT_FOUND" {
             return false;
         }
         if self.failed(error).may_have_happened {
-            self.note(begun, Event::Unsure { id });
+            self.record(begun, Event::Unsure { id });
         }
         self.is_over(true)
     }

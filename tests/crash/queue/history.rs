@@ -1,4 +1,4 @@
-//! The history of a queue's clients, checked against the guarantees of a queue.
+//! The history of the clients of a queue, checked against its guarantees.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ pub(super) enum Event {
         message: Named,
         side: Side,
         count: u32,
-        hidden_until: i128,
+        invisible_until: i128,
     },
     Extended {
         id: String,
-        hidden_until: i128,
+        invisible_until: i128,
     },
     Deleted {
         id: String,
     },
-    /// The call failed on the way: it may have happened.
+    /// The call failed with an unknown outcome.
     Unsure {
         id: String,
     },
 }
 
-/// Where a message is.
+/// The queue of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// In the queue of work.
@@ -43,7 +43,7 @@ pub(super) struct Redrive {
     pub(super) answered: i128,
 }
 
-/// A message as its clients know it.
+/// The history of a message, as its clients recorded it.
 #[derive(Debug, Clone)]
 pub(super) struct Named {
     pub(super) id: String,
@@ -89,13 +89,13 @@ fn given_back(history: &[CallOutcome], received: &CallOutcome) -> bool {
     let under_way =
         history.iter().filter(|outcome| outcome.begun <= now && outcome.answered >= now);
     under_way.into_iter().any(|outcome| match outcome.event {
-        Event::Extended { hidden_until, .. } => hidden_until <= now,
+        Event::Extended { invisible_until, .. } => invisible_until <= now,
         Event::Unsure { .. } => true,
         _ => false,
     })
 }
 
-/// What is known of one message.
+/// The state of one message by its history.
 #[derive(Default)]
 pub(super) struct MessageHistory {
     pub(super) events: Vec<CallOutcome>,
@@ -111,7 +111,7 @@ impl MessageHistory {
     }
 
     /// Its group and its number, where it has a group.
-    fn place(&self) -> Option<(&str, u64)> {
+    fn position(&self) -> Option<(&str, u64)> {
         let named = self.events.iter().find_map(|outcome| match &outcome.event {
             Event::Sent { message } | Event::Received { message, .. } => Some(message),
             _ => None,
@@ -120,15 +120,15 @@ impl MessageHistory {
         (!named.group.is_empty()).then_some((&*named.group, number))
     }
 
-    /// Holds the history of one message against the promises.
+    /// Checks the history of one message against the guarantees.
     pub(super) fn check(&mut self, id: &str, redrives: &[Redrive]) {
         self.events.sort_by_key(|outcome| outcome.answered);
         let (mut live_until, mut deleted_at) = (i128::MIN, None);
-        // The delivery before: when it was asked for, where from, and its count.
+        // The delivery before: when it was requested, by which site, and its count.
         let mut before = (i128::MIN, Side::Work, 0);
         for outcome in &self.events {
             match outcome.event {
-                Event::Received { side, count, hidden_until, .. } => {
+                Event::Received { side, count, invisible_until, .. } => {
                     let history = &self.events;
                     let is_in_order =
                         outcome.answered >= live_until || given_back(history, outcome);
@@ -144,11 +144,11 @@ impl MessageHistory {
                     );
                     let after_delete = deleted_at.is_some_and(|at| outcome.begun > at);
                     assert!(!after_delete, "{id}: received after its delete: {outcome:?}");
-                    (live_until, before) = (hidden_until, (outcome.begun, side, count));
+                    (live_until, before) = (invisible_until, (outcome.begun, side, count));
                 }
-                Event::Extended { hidden_until, .. } => live_until = hidden_until,
+                Event::Extended { invisible_until, .. } => live_until = invisible_until,
                 Event::Deleted { .. } => deleted_at = Some(outcome.answered),
-                // It may have been given back at once.
+                // It may have been released at once.
                 Event::Unsure { .. } => live_until = i128::MIN,
                 Event::Sent { .. } => {}
             }
@@ -168,15 +168,15 @@ pub(super) fn histories<'a>(
 }
 
 /// In a group, no message is delivered before the previous one is deleted. How often
-/// that could be seen.
+/// that could be observed.
 pub(super) fn check_groups(histories: &BTreeMap<String, MessageHistory>) -> usize {
     let mut groups: BTreeMap<&str, BTreeMap<u64, &MessageHistory>> = BTreeMap::new();
     for history in histories.values() {
-        if let Some((group, number)) = history.place() {
+        if let Some((group, number)) = history.position() {
             groups.entry(group).or_default().insert(number, history);
         }
     }
-    let mut seen = 0;
+    let mut observed = 0;
     for histories in groups.values() {
         for (first, second) in histories.values().zip(histories.values().skip(1)) {
             let deleted_at = first.events.iter().filter(|outcome| outcome.event.may_delete());
@@ -185,9 +185,9 @@ pub(super) fn check_groups(histories: &BTreeMap<String, MessageHistory>) -> usiz
                 let is_in_order =
                     deleted_at.is_some_and(|deleted_at| deleted_at < outcome.answered);
                 assert!(is_in_order, "{outcome:?} before its turn, after {:#?}", first.events);
-                seen += 1;
+                observed += 1;
             }
         }
     }
-    seen
+    observed
 }

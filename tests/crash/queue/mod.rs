@@ -30,19 +30,19 @@ use crate::start;
 
 /// Kills under load, at least.
 const KILLS: usize = 10;
-/// A machine that is this slow is not working.
+/// The time limit of a run.
 const KILLS_MAX: usize = 10 * KILLS;
 const PRODUCERS: usize = 4;
 const CONSUMERS: usize = 12;
-/// Fewer deliveries than this would make a test mean little: it continues until then.
+/// Fewest deliveries of a run: it continues until then.
 const DELIVERIES_MIN: usize = 500;
-/// The same of deliveries of dead letters, and of those that were moved back.
+/// The same for deliveries of dead letters, and of redriven messages.
 const DEAD_LETTERS_MIN: usize = 50;
 const MOVED_MIN: u32 = 50;
-/// The same of deliveries that had to come in turn.
+/// The same for deliveries in group order.
 const IN_TURN_MIN: usize = 50;
 
-/// What was left in a queue: ids, and the numbers of each group in the order in which they came.
+/// The remaining messages of a queue: ids, and the numbers of each group in the order of delivery.
 #[derive(Default)]
 struct Left {
     ids: BTreeSet<String>,
@@ -56,7 +56,7 @@ async fn drain(queue: &Queue) -> Left {
         let request = ReceiveMessagesRequest {
             max_messages: Some(32),
             visibility_timeout: Some(seconds(3600)),
-            // Longer than anything is hidden.
+            // Longer than every visibility timeout.
             wait: Some(seconds(4)),
             ..Default::default()
         };
@@ -98,7 +98,7 @@ async fn with_dead_letters(channel: &Channel) -> Site {
     Site { jobs: create_with(channel, jobs).await, dead: Some(dead) }
 }
 
-/// What clients have done together.
+/// The events of all clients.
 #[derive(Debug)]
 struct Work {
     deliveries: usize,
@@ -147,7 +147,7 @@ async fn check(clients: &[Client], site: &Site) {
     }
     let mut left = drain(&site.jobs).await;
     if let Some(dead) = &site.dead {
-        // What was received too often is there by now.
+        // Messages over the delivery limit are dead-lettered by now.
         for id in drain(dead).await.ids {
             assert!(left.ids.insert(id.clone()), "{id} is in both queues");
         }
@@ -219,7 +219,7 @@ pub(crate) fn gateway(role: &Server, more: &[(&str, &str)]) -> Server {
     let endpoint = role.endpoint();
     let settings = [
         ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", endpoint.as_str()),
-        // Nobody calls for tables here.
+        // No client uses tables in this test.
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str()),
     ];
     Server::start(&["--roles", "gateway"], &[&settings, more].concat())
@@ -233,7 +233,7 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
     let data = tempfile::tempdir().unwrap();
     let mut server = role(&data, "127.0.0.1:0".to_owned()).await;
     let address = server.address("grpc");
-    // One refuses calls at once while the process is away, the other one has them wait.
+    // One rejects calls at once while the process is down, the other one queues them.
     let gateways = [gateway(&server, &[("TRESTLE__GATEWAY__WAIT_MS", "0")]), gateway(&server, &[])];
     let jobs = [create(&gateways[0].channel()).await, Queue::over(&gateways[1].channel(), "jobs")];
     let ways = jobs.map(|jobs| Site { jobs, dead: None });
@@ -247,7 +247,7 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
             server.kill();
             server = role(&data, address.clone()).await;
         }
-        // The last one is worked with too.
+        // The last process is used too.
         tokio::time::sleep(Duration::from_secs(1)).await;
         stop.store(true, Relaxed);
         server
@@ -257,13 +257,13 @@ async fn queue_guarantees_and_group_order_hold_through_kills_behind_two_gateways
     check(&clients, &ways[1]).await;
     let outcome: Vec<&CallOutcome> = clients.iter().flat_map(|client| &client.history).collect();
     let in_turn = check_groups(&histories(outcome.iter().copied()));
-    let refused: BTreeSet<_> = clients.iter().flat_map(|client| &client.refused).collect();
-    println!("{in_turn} deliveries in turn, {} refused", refused.len());
+    let rejected: BTreeSet<_> = clients.iter().flat_map(|client| &client.rejected).collect();
+    println!("{in_turn} deliveries in turn, {} rejected", rejected.len());
     assert!(in_turn >= IN_TURN_MIN, "only {in_turn} deliveries in turn");
-    assert!(!refused.is_empty(), "no client was refused");
+    assert!(!rejected.is_empty(), "no client was rejected");
     for outcome in outcome {
         if let Event::Received { message, .. } = &outcome.event {
-            assert!(!refused.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
+            assert!(!rejected.contains(&message.text), "UNAVAILABLE, and sent: {message:?}");
         }
     }
     assert_eq!(gateways.map(Server::terminate), [Some(0); 2]);

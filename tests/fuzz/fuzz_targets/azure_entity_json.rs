@@ -1,5 +1,5 @@
-//! Bodies of writes on the Azure front: whatever is sent becomes an entity or is refused, and a
-//! key in the address always counts more than one in the body.
+//! Bodies of writes on the Azure edge: any body becomes an entity or is rejected, and a
+//! key in the URI takes precedence over one in the body.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Batches of the Azure front: a body falls into parts that are in it, in their order, and each
-//! part is a request or is refused.
+//! Batches of the Azure edge: a body falls into parts that are in it, in their order, and each
+//! part is a request or is rejected.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

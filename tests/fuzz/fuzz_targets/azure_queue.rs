@@ -1,5 +1,5 @@
-//! Requests of REST to queues: whatever comes is answered in the form of the protocol, never with
-//! a defect of the server, and never well without credentials.
+//! REST requests to queues: any request gets a response of the protocol, never a server error, and
+//! never success without credentials.
 #![no_main]
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const PATHS: [&str; 8] = [
     "/devstoreaccount1-secondary/que",
     "/devstoreaccount1-secondary/",
     "/devstoreaccount1/other",
-    "/nobody/que",
+    "/absent/que",
 ];
 const QUERIES: [&str; 10] = [
     "comp=list",
@@ -59,7 +59,7 @@ const HEADERS: [&str; 8] = [
 ];
 
 #[derive(Debug, Arbitrary)]
-struct Ask {
+struct FuzzRequest {
     method: u8,
     path: u8,
     free_path: Option<String>,
@@ -71,7 +71,7 @@ struct Ask {
     signed: Option<bool>,
 }
 
-fuzz_target!(|asks: Vec<Ask>| {
+fuzz_target!(|requests: Vec<FuzzRequest>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
     let (engine, random) = (Arc::new(engine), || 7);
@@ -80,34 +80,34 @@ fuzz_target!(|asks: Vec<Ask>| {
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
-    let front = trestle_azure::queues(deps, |calls| calls);
+    let edge = trestle_azure::queues(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
-        for ask in asks.iter().take(8) {
-            let Some(request) = ask.request() else {
+        for input in requests.iter().take(8) {
+            let Some(request) = input.request() else {
                 continue;
             };
-            let is_signed = ask.signed.is_some();
+            let is_signed = input.signed.is_some();
             let is_preflight = request.method() == http::Method::OPTIONS;
             let request = request.map(|body| tonic::body::Body::new(Full::new(body)));
-            let Ok(answer) = front.clone().oneshot(request).await;
+            let Ok(answer) = edge.clone().oneshot(request).await;
             let status = answer.status().as_u16();
             let code = answer.headers().get("x-ms-error-code").cloned();
-            assert!(status != 500, "{ask:?}: {code:?}");
-            assert!(status < 300 || code.is_some(), "{ask:?}: {status} without a code");
-            assert!(is_signed || is_preflight || status >= 400, "{ask:?}: {status}");
+            assert!(status != 500, "{input:?}: {code:?}");
+            assert!(status < 300 || code.is_some(), "{input:?}: {status} without a code");
+            assert!(is_signed || is_preflight || status >= 400, "{input:?}: {status}");
             let body = answer.into_body().collect().await;
-            assert!(body.is_ok(), "{ask:?}: the answer breaks off");
+            assert!(body.is_ok(), "{input:?}: the response is truncated");
         }
     });
 });
 
-impl Ask {
-    /// The request; none where HTTP cannot have it.
+impl FuzzRequest {
+    /// The request; none if it is not valid HTTP.
     fn request(&self) -> Option<Request<Bytes>> {
         let method = METHODS[usize::from(self.method) % METHODS.len()];
-        let known = PATHS[usize::from(self.path) % PATHS.len()];
-        let path = self.free_path.as_deref().unwrap_or(known);
+        let fixed = PATHS[usize::from(self.path) % PATHS.len()];
+        let path = self.free_path.as_deref().unwrap_or(fixed);
         let mut query: Vec<_> = self
             .queries
             .iter()

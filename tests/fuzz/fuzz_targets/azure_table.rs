@@ -1,5 +1,5 @@
-//! Requests of REST to tables: whatever comes is answered in the form of the protocol, never with
-//! a defect of the server, and successfully only if it is signed with the key.
+//! REST requests to tables: any request gets a response of the protocol, never a server error, and
+//! success only if it is signed with the key.
 #![no_main]
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ const PATHS: [&str; 10] = [
     "/devstoreaccount1/$batch",
     "/devstoreaccount1-secondary/tbl",
     "/devstoreaccount1/other",
-    "/nobody/tbl",
+    "/absent/tbl",
 ];
 const QUERIES: [&str; 9] = [
     "comp=acl",
@@ -73,7 +73,7 @@ const BODIES: [&str; 4] = [
 ];
 
 #[derive(Debug, Arbitrary)]
-struct Ask {
+struct FuzzRequest {
     method: u8,
     path: u8,
     free_path: Option<String>,
@@ -86,14 +86,14 @@ struct Ask {
 
 #[derive(Debug, Arbitrary)]
 enum Body {
-    Known(u8),
+    Predefined(u8),
     Free(Vec<u8>),
 }
 
 #[derive(Debug, Arbitrary)]
 struct Signer {
     is_lite: bool,
-    /// Changes a byte of the signature, if it does not leave it alone.
+    /// Changes a byte of the signature, or none.
     tampered: Option<(u8, u8)>,
 }
 
@@ -103,7 +103,7 @@ impl Signer {
     }
 }
 
-fuzz_target!(|asks: Vec<Ask>| {
+fuzz_target!(|requests: Vec<FuzzRequest>| {
     let clock = Arc::new(ManualClock::new(Ticks::from_unix(1_763_726_400, 0).expect("in range")));
     let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
@@ -112,34 +112,34 @@ fuzz_target!(|asks: Vec<Ask>| {
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
-    let front = trestle_azure::tables(deps, |calls| calls);
+    let edge = trestle_azure::tables(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
-        for ask in asks.iter().take(8) {
-            let Some(request) = ask.request() else {
+        for input in requests.iter().take(8) {
+            let Some(request) = input.request() else {
                 continue;
             };
-            let is_signed = ask.by.as_ref().is_some_and(Signer::is_right);
+            let is_signed = input.by.as_ref().is_some_and(Signer::is_right);
             let is_preflight = request.method() == http::Method::OPTIONS;
             let request = request.map(|body| tonic::body::Body::new(Full::new(body)));
-            let Ok(answer) = front.clone().oneshot(request).await;
+            let Ok(answer) = edge.clone().oneshot(request).await;
             let status = answer.status().as_u16();
             let code = answer.headers().get("x-ms-error-code").cloned();
-            assert!(status != 500, "{ask:?}: {code:?}");
-            assert!(status < 300 || code.is_some(), "{ask:?}: {status} without a code");
-            assert!(is_signed || is_preflight || status >= 400, "{ask:?}: {status}");
+            assert!(status != 500, "{input:?}: {code:?}");
+            assert!(status < 300 || code.is_some(), "{input:?}: {status} without a code");
+            assert!(is_signed || is_preflight || status >= 400, "{input:?}: {status}");
             let body = answer.into_body().collect().await;
-            assert!(body.is_ok(), "{ask:?}: the answer breaks off");
+            assert!(body.is_ok(), "{input:?}: the response is truncated");
         }
     });
 });
 
-impl Ask {
-    /// The request; none where HTTP cannot have it.
+impl FuzzRequest {
+    /// The request; none if it is not valid HTTP.
     fn request(&self) -> Option<Request<Bytes>> {
         let method = METHODS[usize::from(self.method) % METHODS.len()];
-        let known = PATHS[usize::from(self.path) % PATHS.len()];
-        let path = self.free_path.as_deref().unwrap_or(known);
+        let fixed = PATHS[usize::from(self.path) % PATHS.len()];
+        let path = self.free_path.as_deref().unwrap_or(fixed);
         let mut query: Vec<_> = self
             .queries
             .iter()
@@ -160,7 +160,7 @@ impl Ask {
             sign(&mut headers, signer, method, &uri)?;
         }
         let body = match &self.body {
-            Body::Known(index) => {
+            Body::Predefined(index) => {
                 Bytes::from_static(BODIES[usize::from(*index) % BODIES.len()].as_bytes())
             }
             Body::Free(bytes) => Bytes::copy_from_slice(bytes),

@@ -1,5 +1,5 @@
-//! Addresses of the Azure front: whatever is sent is read or refused, and what names an entity is
-//! read again from the address that answers give it.
+//! URIs of the Azure edge: any URI is parsed or rejected, and that of an entity is parsed again
+//! from the form in responses.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|path: &str| {
     };
     if let PathResource::Entity(table, Key { partition_key, row_key }) = resource {
         if !table.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            // No name of a table: the service refuses it, and no answer has its address.
+            // No name of a table: the service rejects it, and no answer has its address.
             return;
         }
         let again = format!("/{}", entity_path(&table, &partition_key, &row_key));

@@ -1,4 +1,4 @@
-//! Documents of Azure Storage: any bytes are read or refused, and what was read is written and
+//! Documents of Azure Storage: any bytes are read or rejected, and what was read is written and
 //! read back the same.
 #![no_main]
 

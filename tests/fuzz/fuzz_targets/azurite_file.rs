@@ -1,5 +1,5 @@
-//! Files of Azurite that an import reads: any bytes are a database or are refused, and who goes on
-//! after the first documents is given the others as they were.
+//! Files of Azurite that an import reads: any bytes are a database or are rejected, and reading
+//! on after the first documents returns the others unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

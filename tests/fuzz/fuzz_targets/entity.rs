@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn check(request: proto::Entity) {
     let mut violations = Violations::default();
     let parsed = Entity::parse(request, "entity", &mut violations);
-    assert_eq!(parsed.is_some(), violations.is_empty(), "refused means that a rule is named");
+    assert_eq!(parsed.is_some(), violations.is_empty(), "rejected means that a rule is named");
     let Some(entity) = parsed else {
         assert!(!violations.check(()).expect_err("there are some").to_string().is_empty());
         return;

@@ -1,4 +1,4 @@
-//! Texts in the filter language: whatever parses has a canonical text that parses to the same.
+//! Texts in the filter language: every parsed text has a canonical text that parses to the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
 //! Headers of calls through the layers of a gateway, as gRPC, as gRPC-Web and from pages, and
-//! through those of a role that believes its gateway: whatever they hold, the call is answered
-//! without a defect, no call succeeds without credentials, and no grant is widened.
+//! through those of a role that trusts its gateway: with any headers the response is no server
+//! error, no call succeeds without credentials, and no grant is widened.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -73,7 +73,7 @@ struct Input {
     kind: u8,
     method: How,
     headers: Vec<(u8, Value)>,
-    /// Bytes in place of a well-framed message.
+    /// Bytes instead of a well-framed message.
     body: Option<Vec<u8>>,
     is_http1: bool,
 }
@@ -89,7 +89,7 @@ enum How {
 
 #[derive(Debug, Arbitrary)]
 enum Value {
-    Known(u8),
+    Predefined(u8),
     Free(Vec<u8>),
     Base64(Vec<u8>),
     Limit(u32, u8),
@@ -98,7 +98,7 @@ enum Value {
 impl Value {
     fn header(&self) -> Option<HeaderValue> {
         match self {
-            Self::Known(index) => {
+            Self::Predefined(index) => {
                 Some(HeaderValue::from_static(VALUES[usize::from(*index) % VALUES.len()]))
             }
             Self::Free(bytes) => HeaderValue::from_bytes(bytes).ok(),

@@ -27,15 +27,15 @@ fuzz_target!(|input: Input| {
     }
     let whole = journal.len();
     journal.extend(&input.rest);
-    let place = input.damage.map(|(place, change)| (usize::from(place), change));
-    let place = place.filter(|(place, change)| *place < journal.len() && *change != 0);
-    if let Some((place, change)) = place {
-        journal[place] ^= change;
+    let position = input.damage.map(|(position, change)| (usize::from(position), change));
+    let position = position.filter(|(position, change)| *position < journal.len() && *change != 0);
+    if let Some((position, change)) = position {
+        journal[position] ^= change;
     }
     let found = read_journal(&journal).expect("bytes in memory");
 
     assert!(found.is_sorted() && found.iter().all(|end| *end <= journal.len() as u64), "{found:?}");
-    let damaged = place.map_or(usize::MAX, |(place, _)| place).min(whole);
+    let damaged = position.map_or(usize::MAX, |(position, _)| position).min(whole);
     // A wrong sequence number may be that of the group before.
     let sound = ends.iter().filter(|end| **end <= damaged).nth_back(usize::from(damaged < whole));
     let sound = sound.copied().unwrap_or_default() as u64;

@@ -1,4 +1,4 @@
-//! Keys and small records: any bytes are read or refused, and what is read has one spelling.
+//! Keys and small records: any bytes are read or rejected, and what is read has one spelling.
 #![no_main]
 
 use arbitrary::Arbitrary;

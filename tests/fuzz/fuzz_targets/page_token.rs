@@ -1,4 +1,4 @@
-//! Page tokens: what was made is read back, and nothing else is accepted.
+//! Page tokens: encoded tokens are decoded, and nothing else is accepted.
 #![no_main]
 
 use arbitrary::Arbitrary;

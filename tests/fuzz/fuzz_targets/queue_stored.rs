@@ -1,4 +1,4 @@
-//! The stored forms and keys of queues from arbitrary bytes: read or refused, never a panic; and
+//! The stored forms and keys of queues from arbitrary bytes: read or rejected, never a panic; and
 //! what was read is written in a form that reads and writes the same again.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Receipts: any text is one or refused, there is one spelling of each, and damage never passes for
+//! Receipts: any text is parsed or rejected, there is one spelling of each, and damage never passes for
 //! the same one.
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Requests to the table service, as raw messages and as typed batches and imports: whatever
-//! comes is answered, and never with a defect of the server.
+//! Requests to the table service, as raw messages and as typed batches and imports: any
+//! request gets a response, and never a server error.
 #![no_main]
 
 use arbitrary::Arbitrary;

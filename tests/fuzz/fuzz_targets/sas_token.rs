@@ -1,4 +1,4 @@
-//! Shared access signatures: any text is a token or refused, the signature is never repeated, what
+//! Shared access signatures: any text is a token or rejected, the signature is never repeated, what
 //! is minted verifies and nothing else does.
 #![no_main]
 
@@ -64,7 +64,7 @@ fuzz_target!(|input: Input| {
         }
         let _ = explain(&input.text, resource, Some(&account), now, Some(&peer));
     }
-    // Nobody guesses a signature.
+    // A guessed signature is never valid.
     assert!(verify(&input.text, None, &accounts, now, &peer).is_err());
 
     let terms = Terms {

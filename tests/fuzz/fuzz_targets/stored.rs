@@ -1,4 +1,4 @@
-//! Stored entities from arbitrary bytes, and from real ones with damage: read or refused, never a
+//! Stored entities from arbitrary bytes, and from real ones with damage: read or rejected, never a
 //! panic; every way of reading agrees, and what was read can be written and read again.
 #![no_main]
 

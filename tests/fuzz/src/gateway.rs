@@ -1,4 +1,4 @@
-//! A gateway before both services, as a process puts it together, called without a socket.
+//! A gateway in front of both services, composed as in a process, called without a socket.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,16 +35,16 @@ use trestle_table::TableRole;
 /// The origin whose pages may call.
 pub const PAGE: &str = "https://a.example";
 
-/// Codes of gRPC that mean a defect of the server: UNKNOWN, INTERNAL, DATA_LOSS.
+/// Codes of gRPC that report a server error: UNKNOWN, INTERNAL, DATA_LOSS.
 const DEFECTS: [&str; 3] = ["2", "13", "15"];
 const TABLE: &str = "trestle.table.v1.TableService";
 const QUEUE: &str = "trestle.queue.v1.QueueService";
 
 /// A gateway and what is behind it: the table `tbl`, the queue `que`, and a rule for [`PAGE`].
 pub struct Gateway {
-    /// What clients reach.
-    front: CallService,
-    /// What gateways reach.
+    /// The entry of clients.
+    edge: CallService,
+    /// The entry of gateways.
     direct: CallService,
     runtime: tokio::runtime::Runtime,
 }
@@ -58,7 +58,7 @@ pub struct WebResponse {
     pub code: Option<String>,
     /// Its message.
     pub text: Option<String>,
-    /// The origin whose pages may see it.
+    /// The origin whose pages may read it.
     pub page: Option<HeaderValue>,
 }
 
@@ -80,7 +80,7 @@ impl Gateway {
     /// Starts both services on stores of their own.
     ///
     /// # Panics
-    /// When the services do not take what they are prepared with.
+    /// If the services reject the set-up calls.
     #[must_use]
     pub fn new() -> Self {
         let now = Ticks::from_unix(1_763_726_400, 0).expect("in range");
@@ -132,9 +132,9 @@ impl Gateway {
         let names: trestle_gateway::AccountNames =
             Arc::new(move || accounts.now().iter().map(|account| account.name.clone()).collect());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let front = cors(&stack, calls, stores, &names);
+        let edge = cors(&stack, calls, stores, &names);
         let direct = CallService::new(direct);
-        let made = Self { front, direct, runtime: runtime.expect("a runtime starts") };
+        let made = Self { edge, direct, runtime: runtime.expect("a runtime starts") };
         made.prepare();
         made
     }
@@ -183,7 +183,7 @@ impl Gateway {
         let mut request = call(path, headers, body);
         *request.method_mut() = method;
         *request.version_mut() = version;
-        self.send(&self.front, request)
+        self.send(&self.edge, request)
     }
 
     /// Calls as a gateway.
@@ -223,7 +223,7 @@ fn named(table: &str) -> table::CreateTableRequest {
     table::CreateTableRequest { table: Some(table) }
 }
 
-/// A message that makes sense to the method.
+/// A valid message of the method.
 fn message(path: &str) -> Vec<u8> {
     // Both contracts have the name in their first field.
     let name = if path.contains(QUEUE) { "que" } else { "tbl" };

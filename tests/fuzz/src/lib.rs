@@ -28,7 +28,7 @@ pub enum Key {
     /// The empty key.
     Empty,
     /// One of few, among them neighbours that UTF-8 and UTF-16 order differently.
-    Known(u8),
+    Predefined(u8),
     /// Anything, legal or not.
     Free(String),
 }
@@ -37,10 +37,12 @@ impl Key {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        const KNOWN: [&str; 6] = ["a", "aa", "b", "c", "\u{FFFF}", "\u{10000}"];
+        const PREDEFINED: [&str; 6] = ["a", "aa", "b", "c", "\u{FFFF}", "\u{10000}"];
         match self {
             Self::Empty => String::new(),
-            Self::Known(index) => KNOWN[usize::from(*index) % KNOWN.len()].to_owned(),
+            Self::Predefined(index) => {
+                PREDEFINED[usize::from(*index) % PREDEFINED.len()].to_owned()
+            }
             Self::Free(text) => text.clone(),
         }
     }
@@ -50,7 +52,7 @@ impl Key {
 #[derive(Debug, Clone, Arbitrary)]
 pub enum Name {
     /// One of few.
-    Known(u8),
+    Predefined(u8),
     /// Anything, legal or not.
     Free(String),
 }
@@ -59,9 +61,11 @@ impl Name {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        const KNOWN: [&str; 6] = ["x", "y", "X", "n_1", "\u{E9}t\u{E9}", "\u{10400}"];
+        const PREDEFINED: [&str; 6] = ["x", "y", "X", "n_1", "\u{E9}t\u{E9}", "\u{10400}"];
         match self {
-            Self::Known(index) => KNOWN[usize::from(*index) % KNOWN.len()].to_owned(),
+            Self::Predefined(index) => {
+                PREDEFINED[usize::from(*index) % PREDEFINED.len()].to_owned()
+            }
             Self::Free(text) => text.clone(),
         }
     }
@@ -84,18 +88,18 @@ pub enum Value {
     Boolean(bool),
     /// Edm.DateTime, mostly in range.
     Time(u64),
-    /// Edm.DateTime, as it comes.
+    /// Edm.DateTime, unvalidated.
     AnyTime(i64, i32),
     /// Edm.Guid
     Guid(u128),
-    /// Edm.Guid, as it comes.
+    /// Edm.Guid, unvalidated.
     AnyGuid(String),
     /// Edm.Binary
     Binary(Vec<u8>),
 }
 
 impl Value {
-    /// As it travels.
+    /// In protobuf.
     #[must_use]
     pub fn proto(&self) -> proto::Value {
         use proto::value::Kind;
@@ -134,7 +138,7 @@ pub struct Entity {
 }
 
 impl Entity {
-    /// As it travels.
+    /// In protobuf.
     #[must_use]
     pub fn proto(&self) -> proto::Entity {
         let property = |(name, value): &(Name, Value)| proto::Property {

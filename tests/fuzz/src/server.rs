@@ -17,7 +17,7 @@ use trestle_table::{TableDeps, TableRole};
 /// 2026-01-01T00:00:00Z.
 const START: u64 = 639_028_224_000_000_000;
 
-/// Codes of gRPC that mean a defect of the server: UNKNOWN, INTERNAL, DATA_LOSS.
+/// Codes of gRPC that report a server error: UNKNOWN, INTERNAL, DATA_LOSS.
 const DEFECTS: [&str; 3] = ["2", "13", "15"];
 
 /// The methods of the service.
@@ -84,10 +84,10 @@ impl Server {
     }
 
     /// Sends messages to a method and reads the whole answer. A call without any message is not
-    /// made: it is the library's to refuse, and it answers INTERNAL.
+    /// made: the library rejects it, with INTERNAL.
     ///
     /// # Panics
-    /// When the response reports a defect of the server.
+    /// If the response reports a server error.
     pub fn send(&self, method: &str, messages: &[Bytes]) {
         if messages.is_empty() {
             return;

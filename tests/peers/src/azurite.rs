@@ -1,5 +1,5 @@
-//! Azurite: the queue half of the emulator, over its REST protocol. It keeps its messages in memory and writes them
-//! down now and then.
+//! Azurite: the queue half of the emulator, over its REST protocol. It has its messages in memory and writes them
+//! to disk at intervals.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ use crate::{
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-/// How long a receipt holds: with a backlog a cycle may take seconds.
+/// The visibility timeout: with a backlog a cycle may take seconds.
 const VISIBILITY_SECONDS: u32 = 300;
 
 type Http = legacy::Client<HttpConnector, Full<Bytes>>;
@@ -35,7 +35,7 @@ struct Client {
     way: Way,
     /// Address of the queue.
     queue: String,
-    /// What proves who calls; the same for every call, so that it costs the clients nothing.
+    /// The credentials; the same for every call, so that they cost the clients nothing.
     signature: String,
     body: Bytes,
 }

@@ -1,4 +1,4 @@
-//! Closed-loop load: a number of clients, each going round for a time; and what came of it.
+//! Closed-loop load: a number of clients, each repeating its cycle for a time; and the results.
 
 use std::{
     fmt::Write as _,
@@ -25,10 +25,10 @@ pub(crate) struct Plan {
     pub(crate) backlog: u64,
 }
 
-/// How a consumer comes by a message.
+/// How a consumer receives messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// It asks for each.
+    /// It requests each.
     Pulled,
     /// The server sends some ahead.
     Pushed,
@@ -54,7 +54,7 @@ impl Way {
         }
     }
 
-    /// Messages that a consumer may be given ahead of asking, where the protocol has that.
+    /// Messages that a consumer may be sent before it requests them, where the protocol has that.
     pub(crate) fn ahead(self) -> u16 {
         match self {
             Self::Pulled => 1,
@@ -86,7 +86,7 @@ pub(crate) struct Runner {
     started: Started,
 }
 
-/// What came of its turns.
+/// The result of its turns.
 pub(crate) struct Measured {
     name: &'static str,
     way: Way,
@@ -137,13 +137,13 @@ impl Runner {
         self.measured.cpu_us += self.started.server.cpu_us() - before;
     }
 
-    /// What came of its turns. The server ends.
+    /// The result of its turns. The server ends.
     pub(crate) fn finish(self) -> Measured {
         self.measured
     }
 
-    /// Lets every client go on as long as `goes_on`, which is given how often it has done it; how many messages that
-    /// was.
+    /// Repeats the cycle of every client while `goes_on`, called with the number of its cycles, is true; returns the
+    /// number of messages.
     async fn drive(
         &mut self,
         goes_on: impl Fn(u64) -> bool + Copy + Send + 'static,

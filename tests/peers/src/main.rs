@@ -31,7 +31,7 @@ use crate::{
     servers::Installed,
 };
 
-/// How many clients go round at a time.
+/// Concurrent clients.
 const CLIENTS: usize = 64;
 /// How many connections they share.
 const CONNECTIONS: usize = 4;
@@ -63,8 +63,8 @@ fn plan(seconds: u64) -> Plan {
 }
 
 async fn run(installed: &Installed, plan: Plan) {
-    let is_wanted = |way: &Way| is_listed("BENCH_WAYS", way.name());
-    for way in [Way::Pulled, Way::Pushed, Way::Batched].into_iter().filter(is_wanted) {
+    let is_expected = |way: &Way| is_listed("BENCH_WAYS", way.name());
+    for way in [Way::Pulled, Way::Pushed, Way::Batched].into_iter().filter(is_expected) {
         let mut turns = Vec::new();
         for (name, started) in start(installed, way).await {
             match started {
@@ -77,7 +77,7 @@ async fn run(installed: &Installed, plan: Plan) {
                 runner.turn(plan.turn).await;
             }
         }
-        // Their servers do not compete any more.
+        // Their servers no longer use the machine.
         load::report(&turns.into_iter().map(Runner::finish).collect::<Vec<_>>());
     }
 }

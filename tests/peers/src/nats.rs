@@ -19,7 +19,7 @@ use crate::{
 
 const SUBJECT: &str = "bench";
 /// How long an acknowledgement may take: two thousand publications may wait for it, each with a sync of its own.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Client {
     context: jetstream::Context,
@@ -53,7 +53,7 @@ async fn connect(port: u16, way: Way) -> Result<Vec<Box<dyn load::Client>>, asyn
     for _ in 0..CONNECTIONS {
         let connection = async_nats::connect(format!("127.0.0.1:{port}")).await?;
         let mut context = jetstream::new(connection);
-        context.set_timeout(PATIENCE);
+        context.set_timeout(TIMEOUT);
         contexts.push(context);
     }
     let stream = contexts[0].create_stream(jetstream::stream::Config {
@@ -80,7 +80,7 @@ async fn connect(port: u16, way: Way) -> Result<Vec<Box<dyn load::Client>>, asyn
 }
 
 impl Client {
-    async fn ask(&self) -> jetstream::Message {
+    async fn pull(&self) -> jetstream::Message {
         let mut fetched = self.consumer.fetch().max_messages(1).messages().await.expect("fetched");
         fetched.next().await.expect("a message waits").expect("a message")
     }
@@ -92,7 +92,7 @@ impl Client {
             self.messages = Some(messages.expect("a consumer"));
         }
         let messages = self.messages.as_mut().expect("it was made above");
-        messages.next().await.expect("the consumer goes on").expect("a message")
+        messages.next().await.expect("the consumer continues").expect("a message")
     }
 }
 
@@ -114,7 +114,7 @@ impl load::Client for Client {
         self.send().await;
         for _ in 0..self.way.messages() {
             let message = match self.way {
-                Way::Pulled => self.ask().await,
+                Way::Pulled => self.pull().await,
                 Way::Pushed | Way::Batched => self.take().await,
             };
             message.ack().await.expect("it is acknowledged");

@@ -99,7 +99,7 @@ async fn connect(port: u16, way: Way) -> Result<Vec<Box<dyn load::Client>>, lapi
 }
 
 impl Client {
-    async fn ask(&mut self) -> Delivery {
+    async fn pull(&mut self) -> Delivery {
         let got = self.channel.basic_get(QUEUE.into(), BasicGetOptions::default()).await;
         got.expect("a message is received").expect("a message waits").delivery
     }
@@ -112,7 +112,7 @@ impl Client {
             self.consumer = Some(consumer.await.expect("a consumer"));
         }
         let consumer = self.consumer.as_mut().expect("it was made above");
-        consumer.next().await.expect("the consumer goes on").expect("a message")
+        consumer.next().await.expect("the consumer continues").expect("a message")
     }
 }
 
@@ -137,7 +137,7 @@ impl load::Client for Client {
     async fn cycle(&mut self) {
         self.send().await;
         let mut last = match self.way {
-            Way::Pulled => self.ask().await,
+            Way::Pulled => self.pull().await,
             Way::Pushed | Way::Batched => self.take().await,
         };
         for _ in 1..self.way.messages() {

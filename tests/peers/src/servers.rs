@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How long a server may take until it listens.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Where everything is.
+/// The paths.
 pub(crate) struct Installed {
     /// The binary of Trestle.
     pub(crate) trestle: PathBuf,
@@ -56,7 +56,7 @@ impl Server {
     /// Waits until a port is open.
     ///
     /// # Errors
-    /// Nobody does in time, or the process has ended.
+    /// No server listens in time, or the process has ended.
     pub(crate) async fn listening(&mut self, port: u16) -> Result<(), String> {
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 const QUEUE: &str = "bench";
-/// How long a receipt holds: what was pushed ahead waits for the next turn.
+/// The visibility timeout: messages sent ahead wait for the next turn.
 const VISIBILITY_TIMEOUT: prost_types::Duration = prost_types::Duration { seconds: 600, nanos: 0 };
 
 struct Client {
@@ -37,7 +37,7 @@ struct Client {
 struct Pushed {
     grants: mpsc::Sender<StreamMessagesRequest>,
     deliveries: Streaming<StreamMessagesResponse>,
-    /// What came together with the one before.
+    /// Messages received together with the previous one.
     ready: Vec<Delivery>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
     let (mut server, port) = (Server::new(), free_port());
     let mut command = Command::new(&installed.trestle);
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--admin", "127.0.0.1:0"]);
-    // Free ones, too: the fronts for Azure clients are not measured here.
+    // Free ones, too: the edges for Azure clients are not measured here.
     command.args(["--azure-queue", "127.0.0.1:0", "--azure-table", "127.0.0.1:0"]);
     command.arg("--data-dir").arg(server.data().join("data"));
     server.spawn(&mut command)?;
@@ -69,7 +69,7 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
 }
 
 impl Client {
-    async fn ask(&mut self) -> Vec<Delivery> {
+    async fn pull(&mut self) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         while deliveries.len() < self.way.messages() {
             let missing = u32::try_from(self.way.messages() - deliveries.len());
@@ -101,11 +101,11 @@ impl Client {
         }
         let pushed = self.pushed.as_mut().expect("it was made above");
         if pushed.ready.is_empty() {
-            let answer = pushed.deliveries.message().await.expect("the stream goes on");
+            let answer = pushed.deliveries.message().await.expect("the stream continues");
             pushed.ready = answer.expect("without an end").deliveries;
         }
         let grant = request(Message::Grant(CreditGrant { credit: 1 }));
-        pushed.grants.send(grant).await.expect("the stream goes on");
+        pushed.grants.send(grant).await.expect("the stream continues");
         pushed.ready.pop().expect("an answer holds a delivery")
     }
 }
@@ -128,7 +128,7 @@ impl load::Client for Client {
     async fn cycle(&mut self) {
         self.send().await;
         let deliveries = match self.way {
-            Way::Pulled | Way::Batched => self.ask().await,
+            Way::Pulled | Way::Batched => self.pull().await,
             Way::Pushed => vec![self.take().await],
         };
         let receipts = deliveries.into_iter().map(|delivery| {

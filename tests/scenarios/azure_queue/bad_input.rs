@@ -91,14 +91,14 @@ async fn error_has_the_request_id_and_time() {
 async fn rejects_a_body_without_content_length() {
     let rest = QueueRest::start().await;
     let mut stream = TcpStream::connect(rest.address()).await.unwrap();
-    let request = "POST /devstoreaccount1/orders/messages HTTP/1.1\r\nHost: here\r\n\
+    let request = "POST /devstoreaccount1/orders/messages HTTP/1.1\r\nHost: localhost\r\n\
                    Connection: close\r\n\r\n";
 
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
 
-    // Nobody learns anything without credentials.
+    // Without credentials an error discloses nothing.
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     assert!(answer.contains("x-ms-error-code: NoAuthenticationInformation"), "{answer}");
 }

@@ -15,7 +15,7 @@ fn of_account(services: &str, resource_types: &str, permissions: &str) -> String
     token(terms(over_account(services, resource_types), permissions))
 }
 
-/// Asks with a token and nothing else; a body goes with what needs one.
+/// Sends a request with a token and no other credentials, with a body if it needs one.
 async fn with(rest: &QueueRest, token: &str, method: &str, target: &str) -> RestResponse {
     let separator = if target.contains('?') { '&' } else { '?' };
     let target = format!("{target}{separator}{token}");
@@ -71,7 +71,7 @@ async fn queue_sas_allows_only_its_permissions() {
     ] {
         assert_eq!(with(&rest, &all, method, target).await.failure(), NEVER, "{method} {target}");
     }
-    // It is over one queue, so that for another it is no signature at all.
+    // For another queue the signature is invalid.
     let response = with(&rest, &all, "GET", "/others/messages").await;
     assert_eq!(response.failure(), (403, "AuthenticationFailed"));
 }

@@ -64,7 +64,7 @@ async fn message_text_round_trips_through_xml() {
         let received = rest.call("GET", "/orders/messages?visibilitytimeout=600").await;
         assert_eq!(received.only("MessageText"), text);
     }
-    // A line break that is written as it is, not as a reference, is kept too.
+    // A literal line break is preserved too.
     let body = "<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage>\n  <MessageText>a\r\nb\
                 </MessageText>\n</QueueMessage>\n";
     let sent = rest.send(RestRequest::xml("POST", "/orders/messages", body)).await;
@@ -179,7 +179,7 @@ async fn out_of_range_parameter_takes_precedence_over_a_missing_queue() {
     let response =
         rest.send(RestRequest::message("POST", "/nowhere/messages?messagettl=0", "text")).await;
     assert_eq!(response.failure(), (400, "OutOfRangeQueryParameterValue"));
-    // What the service judges comes after.
+    // The checks of the service follow.
     for (query, text) in [("?messagettl=1&visibilitytimeout=1", 1), ("", 65_537)] {
         let request =
             RestRequest::message("POST", &format!("/nowhere/messages{query}"), &"x".repeat(text));
@@ -205,7 +205,7 @@ async fn ttl_may_be_infinite_and_must_exceed_the_visibility_timeout() {
     assert_eq!(peeked.all("MessageText"), ["ever", "long", "longer", "longer", "longer"]);
 
     let target = "/orders/messages?messagettl=10&visibilitytimeout=10";
-    let response = rest.send(RestRequest::message("POST", target, "never seen")).await;
+    let response = rest.send(RestRequest::message("POST", target, "never stored")).await;
     assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
     assert_eq!(response.only("QueryParameterName"), "visibilitytimeout");
     assert_eq!(response.only("QueryParameterValue"), "10");

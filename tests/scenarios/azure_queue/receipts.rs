@@ -10,7 +10,7 @@ fn held(response: &RestResponse) -> String {
     format!("/orders/messages/{id}?popreceipt={receipt}")
 }
 
-/// The same with the receipt that an update gave.
+/// The same with the receipt of an update.
 fn held_since(first: &RestResponse, updated: &RestResponse) -> String {
     let receipt = updated.header("x-ms-popreceipt");
     format!("/orders/messages/{}?popreceipt={receipt}", first.only("MessageId"))

@@ -14,7 +14,7 @@ async fn accepts_shared_key_and_lite_in_either_header_order() {
     };
 
     assert_eq!(rest.send(tagged("by-bytes")).await.status, 201);
-    // By bytes, digits come before the line; as people sort, after it.
+    // In byte order digits sort before `_`; in word order after it.
     let swapped = |text: String| {
         text.replace(
             "x-ms-meta-tag1:2\nx-ms-meta-tag_x:1\n",
@@ -77,11 +77,11 @@ async fn account_is_parsed_from_the_host() {
 async fn rejects_invalid_shared_key_signatures() {
     let rest = QueueRest::start().await;
     let request = || RestRequest::queue("GET", "/?comp=list");
-    let refused = |request: RestRequest| rest.send(request);
+    let rejected = |request: RestRequest| rest.send(request);
 
-    let none = refused(request().scheme(None)).await;
+    let none = rejected(request().scheme(None)).await;
     assert_eq!(none.failure(), (401, "NoAuthenticationInformation"));
-    let old = refused(request().with("x-ms-date", "Fri, 21 Nov 2025 12:00:00 GMT")).await;
+    let old = rejected(request().with("x-ms-date", "Fri, 21 Nov 2025 12:00:00 GMT")).await;
     assert_eq!(old.failure(), (403, "AuthenticationFailed"));
     for change in [
         (|text: String| text.replace("comp:list", "comp:acl")) as fn(String) -> String,
@@ -89,15 +89,15 @@ async fn rejects_invalid_shared_key_signatures() {
         |text| text.replace("GET", "PUT"),
         |text| text.to_uppercase(),
     ] {
-        let response = refused(request().signed_otherwise(rest.address(), change)).await;
+        let response = rejected(request().signed_otherwise(rest.address(), change)).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
     for value in ["SharedKey", "SharedKey devstoreaccount1", "Basic abc", "Bearer abc", ""] {
-        let response = refused(request().scheme(None).with("authorization", value)).await;
+        let response = rejected(request().scheme(None).with("authorization", value)).await;
         assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"), "{value}");
     }
-    for value in ["SharedKey devstoreaccount1:abc", "SharedKey nobody:QUJD"] {
-        let response = refused(request().scheme(None).with("authorization", value)).await;
+    for value in ["SharedKey devstoreaccount1:abc", "SharedKey absent:QUJD"] {
+        let response = rejected(request().scheme(None).with("authorization", value)).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{value}");
     }
 }

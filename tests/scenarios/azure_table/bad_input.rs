@@ -1,4 +1,4 @@
-//! What no client of good will sends.
+//! Malformed requests.
 
 use trestle_tests::{Rest, RestRequest};
 

@@ -258,20 +258,20 @@ async fn rejects_a_batch_with_unread_parts() {
         good.replace("--c1--\r\n", &format!("--c1--\r\n{}", new("3"))),
         good.replace("--c1--\r\n", &format!("--c1--\r\n--c1\r\n{}--c1--\r\n", new("3"))),
         good.replace("--b1--\r\n", ""),
-        // A boundary of the batch itself is missing, or is the last one too early.
+        // A boundary of the batch is missing, or the closing one is too early.
         format!("{}{good}", good.replace("--b1--\r\n", "").replacen("--b1\r\n", "", 1)),
         format!("{good}{good}"),
         format!("--b1\r\n{}{outer}", part(&format!("GET {at} HTTP/1.1\r\n\r\n")))
             .replace(&format!("\r\n{outer}"), &format!("\r\n{}", good.replacen("--b1\r\n", "", 1))),
     ];
-    // It breaks off at the end of a line.
+    // Truncated at the end of a line.
     bodies.extend(good.match_indices("\r\n").map(|(end, _)| good[..end].to_owned()));
     bodies.retain(|body| !body.ends_with("\r\n--b1--"));
     for body in bodies {
         let response = rest.send(whole(&body)).await;
         assert_eq!(response.failure(), (400, "InvalidInput"), "{body}\n{response:?}");
     }
-    // A delimiter is missing behind a delete, or behind what has a body.
+    // A delimiter is missing after a delete, or after a request with a body.
     for first in [delete, new("1")] {
         let glued = format!("{outer}--c1\r\n{first}{}--c1--\r\n--b1--\r\n", new("2"));
         let (status, message) = failed(&rest.send(whole(&glued)).await);
@@ -309,14 +309,14 @@ async fn batch_acts_only_on_its_own_account() {
     }
     let none = rest.send(RestRequest::table("GET", "/tab")).await;
     assert_eq!(none.text(), r#"{"value":[]}"#);
-    // Whatever the client calls this server, and also without the account.
+    // Under any name of this server, and also without the account.
     for (row, target) in [
         "http://localhost:10002/devstoreaccount1/tab",
         "http://[::1]:1/devstoreaccount1/tab",
         "https://storage.example.com/devstoreaccount1/tab",
         "https://devstoreaccount1.table.core.windows.net/tab",
         "https://storage.example.com/tab",
-        // Before a proxy, by a name that looks like that of another account.
+        // Behind a proxy, by a name that resembles that of another account.
         "https://prod.table.example.com/devstoreaccount1/tab",
         "/devstoreaccount1/tab",
         "/tab",
@@ -355,12 +355,12 @@ async fn secondary_answers_a_query_in_a_batch_and_rejects_a_change() {
     let target = format!("/devstoreaccount1-secondary/tab{key}");
     assert_eq!(statuses(&rest.send(get(&target)).await), [200]);
 
-    let refused = (403, "InsufficientAccountPermissions");
+    let rejected = (403, "InsufficientAccountPermissions");
     let new = insert(&rest, "p", "1", "");
     let bad = new.replace("POST", "TRACE");
     for requests in [vec![new], vec![bad], vec![]] {
         let response = rest.send(at_secondary(batch(&requests))).await;
-        assert_eq!(response.failure(), refused, "{requests:?}");
+        assert_eq!(response.failure(), rejected, "{requests:?}");
     }
 }
 

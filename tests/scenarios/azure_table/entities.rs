@@ -65,7 +65,7 @@ async fn insert_honours_the_prefer_header() {
     let failed = rest.send(insert("2", "return-no-content")).await;
     assert_eq!(failed.failure(), (409, "EntityAlreadyExists"));
     assert_eq!(failed.header("preference-applied"), "return-no-content");
-    // What creates nothing has nothing to return.
+    // Operations that create nothing return nothing.
     for (method, tunnelled) in [("PATCH", None), ("POST", Some("MERGE"))] {
         let merge = RestRequest::json(method, "/tab(PartitionKey='p',RowKey='none')", "{}");
         let merge = merge.with("if-match", "*").with("prefer", "return-no-content");

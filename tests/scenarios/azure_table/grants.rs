@@ -28,11 +28,11 @@ async fn with(rest: &Rest, token: &str, target: &str, request: RestRequest) -> R
     rest.send(request.at(&target).scheme(None)).await
 }
 
-/// A token over `MyTable` for reading, with the text that is signed in its version.
+/// A token to read `MyTable`, with the string to sign of its version.
 fn of_version(version: &str) -> (String, String) {
     let (start, expiry) = ("2020-01-01T00:00:00Z", "2090-01-01T00:00:00Z");
     let service = if version < "2015-02-21" { "" } else { "/table" };
-    // Before this version addresses and protocols had no line.
+    // Before this version the string to sign has no addresses and protocols.
     let peers = if version < "2015-04-05" { "" } else { "\n\n" };
     let text = format!(
         "r\n{start}\n{expiry}\n{service}/devstoreaccount1/mytable\n{peers}\n{version}\n\n\n\n"
@@ -71,7 +71,7 @@ async fn accepts_every_sas_version_and_rejects_altered_tokens() {
     }
 }
 
-/// An operation: target, request, its types of resource, and the letters of which it needs one of
+/// An operation: target, request, resource types, and permissions, of which it needs one of
 /// each group.
 type Operation = (&'static str, RestRequest, &'static str, &'static [&'static str]);
 
@@ -118,7 +118,7 @@ async fn account_sas_allows_operations_by_resource_type_and_permission() {
         let response = with(&rest, &of_account("q", "sco", all), target, request.clone()).await;
         assert_eq!(response.failure(), (403, "AuthorizationServiceMismatch"), "{request:?}");
 
-        // One letter of each group, one type: no more is needed.
+        // One permission of each group and one type suffice.
         let letters: String = groups.iter().map(|group| &group[..1]).collect();
         let token = of_account("t", &types[..1], &letters);
         let response = with(&rest, &token, target, request.clone()).await;

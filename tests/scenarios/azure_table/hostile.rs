@@ -261,13 +261,13 @@ async fn batch_requests_are_validated_like_single_requests() {
         (to("/%2e%2e"), (400, "InvalidResourceName")),
         (to("/tab%00"), (400, "InvalidResourceName")),
         (to("/tab%zz"), (400, "InvalidInput")),
-        (to("http://127.0.0.1/nobody/tab"), (404, "ResourceNotFound")),
+        (to("http://127.0.0.1/absent/tab"), (404, "ResourceNotFound")),
         (insert("/"), (400, "OutOfRangeInput")),
     ] {
         let response = rest.send(change_set(&part(&request))).await;
         assert_eq!(failed(&response), failure, "{request}: {response:?}");
     }
-    // What is an operation, but none of a change set.
+    // An operation that a change set must not have.
     for target in ["/$batch", "/Tables", "/tab?comp=acl"] {
         let response = rest.send(change_set(&part(&to(target)))).await;
         assert!((400..=501).contains(&failed(&response).0), "{target}: {response:?}");

@@ -9,7 +9,7 @@ fn rows(response: &RestResponse) -> Vec<String> {
     entities.iter().map(|entity| entity["RowKey"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Inserts rows that are numbered, with further members.
+/// Inserts numbered rows with further members.
 async fn fill(rest: &Rest, rows: std::ops::Range<usize>, members: &str) {
     for row in rows {
         let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row:02}","n":{row}{members}}}"#);
@@ -101,13 +101,14 @@ async fn continuation_works_after_its_entity_was_deleted() {
 
     let first = rest.send(RestRequest::table("GET", "/tab?$top=3")).await;
     assert_eq!(rows(&first), ["00", "01", "02"]);
-    let mark = first.header("x-ms-continuation-nextpartitionkey").to_owned();
-    assert!(mark.starts_with("1!"), "{first:?}");
+    let token = first.header("x-ms-continuation-nextpartitionkey").to_owned();
+    assert!(token.starts_with("1!"), "{first:?}");
     let deleted =
         RestRequest::table("DELETE", "/tab(PartitionKey='p',RowKey='03')").with("if-match", "*");
     assert_eq!(rest.send(deleted).await.status, 204);
-    let target = |mark: &str| format!("/tab?$top=3&NextPartitionKey={}", mark.replace('!', "%21"));
-    let second = rest.send(RestRequest::table("GET", &target(&mark))).await;
+    let target =
+        |token: &str| format!("/tab?$top=3&NextPartitionKey={}", token.replace('!', "%21"));
+    let second = rest.send(RestRequest::table("GET", &target(&token))).await;
     assert_eq!(rows(&second), ["04", "05", "06"]);
     let last = second.header("x-ms-continuation-nextpartitionkey").to_owned();
     if !last.is_empty() {
@@ -123,8 +124,8 @@ async fn continuation_works_after_its_entity_was_deleted() {
     );
     for target in [
         "/tab?NextPartitionKey=x".to_owned(),
-        format!("{}A", target(&mark)),
-        format!("{}&$filter=n+eq+1", target(&mark)),
+        format!("{}A", target(&token)),
+        format!("{}&$filter=n+eq+1", target(&token)),
     ] {
         let response = rest.send(RestRequest::table("GET", &target)).await;
         assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{target}");
@@ -192,9 +193,9 @@ async fn next_page_may_change_top_and_select() {
 
     let first =
         rest.send(RestRequest::table("GET", "/tab?$top=2&$filter=n+ge+0&$select=RowKey")).await;
-    let mark = first.header("x-ms-continuation-nextpartitionkey").replace('!', "%21");
+    let token = first.header("x-ms-continuation-nextpartitionkey").replace('!', "%21");
     assert_eq!(first.header("x-ms-continuation-nextrowkey"), "", "the other one has it all");
-    let target = format!("/tab?$top=1&$filter=n+ge+0&NextPartitionKey={mark}");
+    let target = format!("/tab?$top=1&$filter=n+ge+0&NextPartitionKey={token}");
     let second = rest.send(RestRequest::table("GET", &target)).await;
 
     assert_eq!(rows(&second), ["02"]);

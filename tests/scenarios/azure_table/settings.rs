@@ -118,7 +118,7 @@ async fn stats_are_served_by_the_read_only_secondary() {
 
     let response = rest.send(xml("GET", target, "")).await;
     assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"));
-    // Who may not request for them at all is response that instead.
+    // Without the permission that is the error instead.
     let token = token(terms(over_account("t", "o"), "r"));
     let with_token = format!("/devstoreaccount1{target}&{token}");
     let response = rest.send(xml("GET", "", "").at(&with_token).scheme(None)).await;

@@ -17,17 +17,18 @@ async fn table_is_created_listed_and_deleted() {
     assert_eq!(response.text(), metadata);
     assert_eq!(response.header("location"), format!("{}/Tables('Orders')", rest.base()));
     assert_eq!(rest.send(create("orders")).await.failure(), (409, "TableAlreadyExists"));
-    let quiet = rest.send(create("beta").with("prefer", "return-no-content")).await;
-    assert_eq!((quiet.status, quiet.text()), (204, ""));
-    assert_eq!(quiet.header("dataserviceid"), format!("{}/Tables('beta')", rest.base()));
+    let minimal = rest.send(create("beta").with("prefer", "return-no-content")).await;
+    assert_eq!((minimal.status, minimal.text()), (204, ""));
+    assert_eq!(minimal.header("dataserviceid"), format!("{}/Tables('beta')", rest.base()));
 
     let list = rest.send(RestRequest::table("GET", "/Tables")).await;
     assert_eq!(list.text(), r#"{"value":[{"TableName":"beta"},{"TableName":"Orders"}]}"#);
     let first = rest.send(RestRequest::table("GET", "/Tables()?$top=1")).await;
     assert_eq!(first.text(), r#"{"value":[{"TableName":"beta"}]}"#);
-    let mark = first.header("x-ms-continuation-nexttablename").to_owned();
-    let second =
-        rest.send(RestRequest::table("GET", &format!("/Tables?$top=1&NextTableName={mark}"))).await;
+    let token = first.header("x-ms-continuation-nexttablename").to_owned();
+    let second = rest
+        .send(RestRequest::table("GET", &format!("/Tables?$top=1&NextTableName={token}")))
+        .await;
     assert_eq!(second.text(), r#"{"value":[{"TableName":"Orders"}]}"#);
     let found = RestRequest::table(
         "GET",

@@ -1,4 +1,4 @@
-//! The account of a caller bounds everything that the caller sees.
+//! Accounts are isolated from each other.
 
 use tonic::Code;
 use trestle_identity::caller::Authority;
@@ -15,9 +15,9 @@ service_scenario!(
     sas_grants_apply_to_their_account_only,
 );
 
-/// One account's name is the beginning of the other's.
+/// One account's name is a prefix of the other's.
 fn worlds(service: &Service) -> (World, World) {
-    let of = |name: &str| service.seen_by(AccountName::parse(name).unwrap(), Authority::Owner);
+    let of = |name: &str| service.world_of(AccountName::parse(name).unwrap(), Authority::Owner);
     (of("acme"), of("acme2"))
 }
 
@@ -61,15 +61,15 @@ async fn tokens_of_another_account_are_rejected(service: &Service) {
     }
     let (_, token) = one.list("", Some(1), "").await.unwrap();
     assert_eq!(one.list("", Some(1), &token).await.unwrap().0, ["bbb"]);
-    let refused = two.list("", Some(1), &token).await.unwrap_err();
-    assert_eq!(refused.fields, ["page_token"]);
+    let rejected = two.list("", Some(1), &token).await.unwrap_err();
+    assert_eq!(rejected.fields, ["page_token"]);
 
     let request = QueryEntitiesRequest { page_size: Some(1), ..Default::default() };
     let (_, response) = one.existing_table("aaa").page(request.clone()).await.unwrap();
     let request = QueryEntitiesRequest { page_token: response.next_page_token, ..request };
     one.existing_table("aaa").page(request.clone()).await.unwrap();
-    let refused = two.existing_table("aaa").page(request).await.unwrap_err();
-    assert_eq!(refused.fields, ["page_token"]);
+    let rejected = two.existing_table("aaa").page(request).await.unwrap_err();
+    assert_eq!(rejected.fields, ["page_token"]);
 }
 
 async fn sas_grants_apply_to_their_account_only(service: &Service) {
@@ -78,11 +78,11 @@ async fn sas_grants_apply_to_their_account_only(service: &Service) {
     table.insert(entity("p", "r", [])).await.unwrap();
     let account = || AccountName::parse("acme2").unwrap();
     for authority in [over_table("shared", "raud"), over_account("t", "sco", "rwdlacup")] {
-        let held = service.seen_by(account(), authority);
+        let held = service.world_of(account(), authority);
         let absent = held.existing_table("shared").get("p", "r").await.unwrap_err();
         assert_eq!(absent.kind(), TABLE_ABSENT);
     }
     two.create("shared").await.unwrap();
-    let held = service.seen_by(account(), over_table("shared", "raud"));
+    let held = service.world_of(account(), over_table("shared", "raud"));
     assert_eq!(held.existing_table("shared").query("").await.unwrap(), []);
 }

@@ -23,7 +23,7 @@ service_scenario!(
     denied_calls_do_not_reveal_whether_a_table_exists,
 );
 
-/// Every method in the contract: a new one without authorization fails here.
+/// Every method of the contract: a new one without authorization fails this test.
 async fn sas_of_another_service_is_denied_on_every_method(service: &Service) {
     let descriptors =
         prost_types::FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
@@ -37,24 +37,24 @@ async fn sas_of_another_service_is_denied_on_every_method(service: &Service) {
         permissions: Letters::parse("rwdlacup").unwrap(),
     }));
     for method in table.method {
-        let refused = elsewhere.raw(method.name(), Bytes::new()).await.unwrap_err();
-        assert_eq!(refused.kind(), NO_SERVICE, "{}", method.name());
-        let refused = typeless.raw(method.name(), Bytes::new()).await.unwrap_err();
-        assert_eq!(refused.code, Code::PermissionDenied, "{}: {refused:?}", method.name());
+        let rejected = elsewhere.raw(method.name(), Bytes::new()).await.unwrap_err();
+        assert_eq!(rejected.kind(), NO_SERVICE, "{}", method.name());
+        let rejected = typeless.raw(method.name(), Bytes::new()).await.unwrap_err();
+        assert_eq!(rejected.code, Code::PermissionDenied, "{}: {rejected:?}", method.name());
     }
 }
 
-/// The outcome of each call that is not on entities; on tables `seen` and `new`, which exists
+/// The outcome of each call that is not on entities; on tables `existing` and `new`, which exists
 /// or not.
 async fn beside_entities(world: &World) -> Vec<(&'static str, Result<(), CallError>)> {
-    let seen = world.existing_table("seen");
+    let existing = world.existing_table("existing");
     vec![
         ("list", world.list("", None, "").await.map(drop)),
-        ("describe", world.describe("seen").await.map(drop)),
+        ("describe", world.describe("existing").await.map(drop)),
         ("create", world.create("new").await.map(drop)),
         ("drop", world.drop_table("new").await),
-        ("policies", seen.policies().await.map(drop)),
-        ("set policies", seen.set_policies(vec![AccessPolicy::default()]).await),
+        ("policies", existing.policies().await.map(drop)),
+        ("set policies", existing.set_policies(vec![AccessPolicy::default()]).await),
         ("properties", world.properties().await.map(drop)),
         ("set properties", world.set_properties(ServiceProperties::default()).await),
         ("stats", world.stats().await.map(drop)),
@@ -62,7 +62,7 @@ async fn beside_entities(world: &World) -> Vec<(&'static str, Result<(), CallErr
 }
 
 async fn service_and_container_calls_need_resource_type_and_permission(service: &Service) {
-    service.owner().create("seen").await.unwrap();
+    service.owner().create("existing").await.unwrap();
     for (resource_types, permissions, allowed) in [
         ("sco", "l", vec!["list", "describe"]),
         ("s", "l", vec!["list", "describe"]),
@@ -92,9 +92,9 @@ async fn service_and_container_calls_need_resource_type_and_permission(service: 
     }
 }
 
-/// What becomes of each call on entities of the table `seen`.
+/// The outcome of each call on entities of the table `existing`.
 async fn on_entities(world: &World) -> Vec<(&'static str, Result<(), CallError>)> {
-    let table = world.existing_table("seen");
+    let table = world.existing_table("existing");
     let new = || entity("p", "new", []);
     let old = || entity("p", "old", []);
     let imported = table.import(None, vec![vec![entity("p", "imported", [])]]).await;
@@ -121,7 +121,7 @@ async fn on_entities(world: &World) -> Vec<(&'static str, Result<(), CallError>)
 }
 
 async fn entity_calls_need_their_permissions(service: &Service) {
-    let owner = service.owner().table("seen").await;
+    let owner = service.owner().table("existing").await;
     let needed = |call: &str| match call {
         "get" | "query" | "stream" | "explain" => "r",
         "insert" | "batch insert" | "import" => "a",
@@ -131,7 +131,7 @@ async fn entity_calls_need_their_permissions(service: &Service) {
         other => panic!("{other}"),
     };
     for permissions in ["r", "a", "u", "d", "au", "rud", "rad", "raud"] {
-        let granted = [over_account("t", "o", permissions), over_table("seen", permissions)];
+        let granted = [over_account("t", "o", permissions), over_table("existing", permissions)];
         for authority in granted {
             owner.upsert(entity("p", "old", []), WriteMode::Replace).await.unwrap();
             for row in ["new", "imported"] {
@@ -159,7 +159,7 @@ async fn entity_calls_need_their_permissions(service: &Service) {
 
 async fn table_sas_permits_its_table_only(service: &Service) {
     service.owner().create("Mine").await.unwrap();
-    service.owner().create("seen").await.unwrap();
+    service.owner().create("existing").await.unwrap();
     let world = service.granted(over_table("mine", "raud"));
 
     for (call, outcome) in beside_entities(&world).await {
@@ -181,12 +181,12 @@ async fn denied_calls_do_not_reveal_whether_a_table_exists(service: &Service) {
         let table = service.granted(over_table(name, "d")).existing_table(name);
         assert_eq!(table.get("p", "r").await.unwrap_err().kind(), NO_PERMISSION);
         assert_eq!(table.query("").await.unwrap_err().kind(), NO_PERMISSION);
-        let refused = table.batch(vec![insert_op(entity("p", "r", []))]).await.unwrap_err();
-        assert_eq!((refused.kind(), refused.index), (NO_PERMISSION, Some(0)));
-        let refused = table.import(None, vec![vec![entity("p", "r", [])]]).await.unwrap_err();
-        assert_eq!(refused.kind(), NO_PERMISSION);
-        let refused = table.import(None, Vec::new()).await.unwrap_err();
-        assert_eq!(refused.kind(), NO_PERMISSION, "before an entity is sent");
+        let rejected = table.batch(vec![insert_op(entity("p", "r", []))]).await.unwrap_err();
+        assert_eq!((rejected.kind(), rejected.index), (NO_PERMISSION, Some(0)));
+        let rejected = table.import(None, vec![vec![entity("p", "r", [])]]).await.unwrap_err();
+        assert_eq!(rejected.kind(), NO_PERMISSION);
+        let rejected = table.import(None, Vec::new()).await.unwrap_err();
+        assert_eq!(rejected.kind(), NO_PERMISSION, "before an entity is sent");
         let other = service.granted(over_table("other", "raud")).existing_table(name);
         assert_eq!(other.get("p", "r").await.unwrap_err().kind(), FAILURE);
     }

@@ -27,7 +27,7 @@ fn policy(id: &str, permissions: &str) -> AccessPolicy {
     }
 }
 
-/// The table `shared` as its owner sees it, and as the holder of a signature by the policy `p`.
+/// The table `shared` for its owner, and for the holder of a SAS with the policy `p`.
 async fn shared(service: &Service) -> (Table, Table) {
     let owner = service.owner().table("shared").await;
     (owner, service.granted(by_policy("shared", "p")).existing_table("shared"))
@@ -43,8 +43,8 @@ async fn policy_changes_and_revocation_apply_at_once(service: &Service) {
         let policies = others.chain([policy("p", "r")]).collect();
         owner.set_policies(policies).await.unwrap();
         held.get("p", "r").await.unwrap();
-        let refused = held.insert(entity("p", &row, [])).await.unwrap_err();
-        assert_eq!(refused.kind(), NO_PERMISSION);
+        let rejected = held.insert(entity("p", &row, [])).await.unwrap_err();
+        assert_eq!(rejected.kind(), NO_PERMISSION);
 
         owner.set_policies(vec![policy("p", "a")]).await.unwrap();
         held.insert(entity("p", &row, [])).await.unwrap();
@@ -82,8 +82,8 @@ async fn policy_is_valid_between_start_and_expiry(service: &Service) {
 
 async fn policies_are_deleted_with_their_table(service: &Service) {
     let absent = service.granted(by_policy("shared", "p")).existing_table("shared");
-    let refused = absent.get("p", "r").await.unwrap_err();
-    assert_eq!(refused.kind(), NOT_AUTHENTIC, "not whether the table exists");
+    let rejected = absent.get("p", "r").await.unwrap_err();
+    assert_eq!(rejected.kind(), NOT_AUTHENTIC, "not whether the table exists");
 
     let (owner, held) = shared(service).await;
     owner.set_policies(vec![policy("p", "raud")]).await.unwrap();
@@ -107,7 +107,7 @@ async fn revoked_policy_ends_streams_and_imports(service: &Service) {
     let mut stream = held.open_stream(StreamEntitiesRequest::default()).await.unwrap();
     stream.message().await.unwrap().unwrap();
     owner.set_policies(Vec::new()).await.unwrap();
-    // What was under way when the policy went may still arrive; the 27 MB do not.
+    // Messages in flight when the policy was deleted may still arrive; the 27 MB do not.
     let ended = loop {
         match stream.message().await {
             Ok(Some(_)) => {}

@@ -1,4 +1,4 @@
-//! Key ranges, on every way to an entity.
+//! Key ranges, for every access to an entity.
 
 use tonic::Code;
 use trestle_identity::caller::KeyRange;
@@ -104,8 +104,8 @@ async fn scans_return_the_range_only(service: &Service) {
     let nothing = service.granted(backwards).existing_table("ranges");
     assert_eq!(nothing.query("").await.unwrap(), []);
     let no_reader = service.granted(over_range("ranges", "aud", &middle()));
-    let refused = no_reader.existing_table("ranges").query("").await.unwrap_err();
-    assert_eq!(refused.kind(), NO_PERMISSION);
+    let rejected = no_reader.existing_table("ranges").query("").await.unwrap_err();
+    assert_eq!(rejected.kind(), NO_PERMISSION);
 }
 
 async fn page_tokens_are_confined_to_the_range(service: &Service) {
@@ -168,8 +168,8 @@ async fn a_batch_with_one_operation_outside_writes_nothing_and_names_it(service:
         (delete_op("d", "4", None), "delete"),
     ] {
         let operations = vec![insert_op(new("25")), delete_op("d", "1", None), outside];
-        let refused = held.batch(operations).await.unwrap_err();
-        assert_eq!((refused.kind(), refused.index), (FAILURE, Some(2)), "{reason}");
+        let rejected = held.batch(operations).await.unwrap_err();
+        assert_eq!((rejected.kind(), rejected.index), (FAILURE, Some(2)), "{reason}");
         assert_eq!(owner.rows("PartitionKey eq 'd'").await.unwrap(), ROWS, "{reason}");
     }
     let operations = vec![insert_op(new("25")), delete_op("d", "1", None)];
@@ -178,8 +178,8 @@ async fn a_batch_with_one_operation_outside_writes_nothing_and_names_it(service:
 
     let adder = service.granted(over_range("ranges", "a", &middle())).existing_table("ranges");
     let operations = vec![insert_op(new("26")), upsert_op(new("3"), WriteMode::Merge)];
-    let refused = adder.batch(operations).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.index), (NO_PERMISSION, Some(1)));
+    let rejected = adder.batch(operations).await.unwrap_err();
+    assert_eq!((rejected.kind(), rejected.index), (NO_PERMISSION, Some(1)));
     assert_eq!(owner.get("d", "26").await.unwrap_err().kind(), ENTITY_ABSENT);
 }
 

@@ -1,4 +1,4 @@
-//! The service as plainly as it can be written: maps in memory, one command after the other.
+//! A plain model of the service: maps in memory, one command after the other.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -40,8 +40,8 @@ pub(super) struct Plain {
     writes: usize,
 }
 
-fn refused(reason: &str, index: Option<usize>) -> Outcome {
-    Outcome::Refused { reason: reason.to_owned(), index }
+fn rejected(reason: &str, index: Option<usize>) -> Outcome {
+    Outcome::Rejected { reason: reason.to_owned(), index }
 }
 
 fn ordered((partition, row): Key) -> (Vec<u16>, Vec<u16>) {
@@ -54,30 +54,30 @@ impl Plain {
             Command::Create(name) => self.create(name),
             Command::Drop(name) => match self.tables.remove(&name.to_lowercase()) {
                 Some(_) => Outcome::Done,
-                None => refused("RESOURCE_NOT_FOUND", None),
+                None => rejected("RESOURCE_NOT_FOUND", None),
             },
             Command::List => {
                 Outcome::Names(self.tables.values().map(|(name, _)| name.clone()).collect())
             }
             Command::Get(table, key) => match self.rows(table) {
-                None => refused("TABLE_NOT_FOUND", None),
+                None => rejected("TABLE_NOT_FOUND", None),
                 Some(rows) => rows.get(&ordered(*key)).map_or_else(
-                    || refused("RESOURCE_NOT_FOUND", None),
+                    || rejected("RESOURCE_NOT_FOUND", None),
                     |row| Outcome::Entities(vec![row.plainly()]),
                 ),
             },
             Command::Query(table, partition, _) => match self.rows(table) {
-                None => refused("TABLE_NOT_FOUND", None),
+                None => rejected("TABLE_NOT_FOUND", None),
                 Some(rows) => {
-                    let wanted = |row: &&Row| partition.is_none_or(|p| row.partition == p);
-                    Outcome::Entities(rows.values().filter(wanted).map(Row::plainly).collect())
+                    let expected = |row: &&Row| partition.is_none_or(|p| row.partition == p);
+                    Outcome::Entities(rows.values().filter(expected).map(Row::plainly).collect())
                 }
             },
             Command::Write(table, write) => {
                 let writes = std::slice::from_ref(write);
                 let (outcome, versions) = self.write(table, writes);
                 let outcome = match outcome {
-                    Outcome::Refused { reason, .. } => refused(&reason, None),
+                    Outcome::Rejected { reason, .. } => rejected(&reason, None),
                     other => other,
                 };
                 return (outcome, versions);
@@ -94,7 +94,7 @@ impl Plain {
     fn create(&mut self, name: &str) -> Outcome {
         let folded = name.to_lowercase();
         if self.tables.contains_key(&folded) {
-            return refused("TABLE_ALREADY_EXISTS", None);
+            return rejected("TABLE_ALREADY_EXISTS", None);
         }
         self.tables.insert(folded, (name.to_owned(), Rows::new()));
         Outcome::Done
@@ -110,7 +110,7 @@ impl Plain {
         let mut versions =
             Versions { required: writes.iter().map(required).collect(), made: Vec::new() };
         let Some(rows) = &mut rows else {
-            return (refused("TABLE_NOT_FOUND", Some(0)), versions);
+            return (rejected("TABLE_NOT_FOUND", Some(0)), versions);
         };
         if let Some(error) = misfit(writes) {
             return (error, versions);
@@ -119,7 +119,7 @@ impl Plain {
         let number = self.writes + 1;
         for (index, write) in writes.iter().enumerate() {
             if let Err(reason) = apply(rows, write, versions.required[index], number) {
-                return (refused(reason, Some(index)), versions);
+                return (rejected(reason, Some(index)), versions);
             }
             versions.made.push(number);
         }
@@ -152,15 +152,15 @@ impl Row {
 
 /// The error of a batch as a whole.
 fn misfit(writes: &[Write]) -> Option<Outcome> {
-    let mut seen = HashSet::new();
+    let mut names = HashSet::new();
     for (index, write) in writes.iter().enumerate() {
         let key = write.key();
         if key.0 != writes[0].key().0 {
             let reason = "COMMANDS_IN_BATCH_ACT_ON_DIFFERENT_PARTITIONS";
-            return Some(refused(reason, Some(index)));
+            return Some(rejected(reason, Some(index)));
         }
-        if !seen.insert(key.1) {
-            return Some(refused("INVALID_DUPLICATE_ROW", Some(index)));
+        if !names.insert(key.1) {
+            return Some(rejected("INVALID_DUPLICATE_ROW", Some(index)));
         }
     }
     None

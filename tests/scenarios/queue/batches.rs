@@ -1,4 +1,4 @@
-//! Many messages in one call, and calls that are repeated.
+//! Many messages in one call, and repeated calls.
 
 use tonic::Code;
 use trestle_proto::queue::v1::{self as proto, SentMessage};
@@ -25,8 +25,8 @@ fn ids(outcomes: &Outcomes) -> Vec<String> {
     outcomes.iter().map(|outcome| outcome.as_ref().unwrap().message_id.clone()).collect()
 }
 
-/// A queue that remembers deduplication ids for so many seconds.
-async fn remembering(world: &World, window: i64) -> Queue {
+/// A queue with a deduplication window of so many seconds.
+async fn deduplicating(world: &World, window: i64) -> Queue {
     let (name, deduplication_window) = ("jobs".to_owned(), Some(seconds(window)));
     world.queue_with(proto::Queue { name, deduplication_window, ..Default::default() }).await
 }
@@ -116,7 +116,7 @@ async fn repeated_send_returns_earlier_failures(world: &World) {
 }
 
 async fn repeated_send_returns_earlier_duplicates(world: &World) {
-    let queue = remembering(world, 60).await;
+    let queue = deduplicating(world, 60).await;
     queue.send(unique(text("a"), "early")).await.unwrap();
     let grouped = |name: &str, id: &str| proto::OutgoingMessage {
         ordering_group: "group".to_owned(),
@@ -149,7 +149,7 @@ async fn request_ids_are_scoped_to_a_queue_and_cleared_with_it(world: &World) {
 }
 
 async fn duplicate_within_the_window_returns_the_first_message(world: &World) {
-    let queue = remembering(world, 2).await;
+    let queue = deduplicating(world, 2).await;
 
     let first = queue.send(unique(text("a"), "id")).await.unwrap();
     let again = vec![unique(text("a2"), "id"), unique(text("b"), "id2"), unique(text("c"), "id2")];
@@ -166,12 +166,12 @@ async fn duplicate_within_the_window_returns_the_first_message(world: &World) {
 
     tokio::time::sleep(std::time::Duration::from_millis(2200)).await;
     let later = queue.send(unique(text("d"), "id")).await.unwrap();
-    assert!(!later.duplicate, "the window is over");
+    assert!(!later.duplicate, "the window has ended");
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
 }
 
 async fn clear_removes_deduplication_ids(world: &World) {
-    let queue = remembering(world, 60).await;
+    let queue = deduplicating(world, 60).await;
     queue.send(unique(text("a"), "id")).await.unwrap();
 
     queue.clear().await.unwrap();

@@ -41,15 +41,15 @@ async fn drained_queue_can_be_loaded_again() {
     assert!(loaded[0].contains("\"loaded\":151"), "{loaded:?}");
 
     let again = world.existing_queue("again");
-    let mut seen = Vec::new();
+    let mut delivered = Vec::new();
     while let received = again.receive(32, seconds(600)).await.unwrap()
         && !received.is_empty()
     {
-        seen.extend(texts(&received).into_iter().map(str::to_owned));
+        delivered.extend(texts(&received).into_iter().map(str::to_owned));
     }
     let mut expected: Vec<_> = (0..150).map(|number| format!("m {number}\n\"\u{e9}\"")).collect();
     expected.push(String::new());
-    assert_eq!(seen, expected);
+    assert_eq!(delivered, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

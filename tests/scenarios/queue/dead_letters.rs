@@ -23,7 +23,7 @@ async fn with_dead_letters(world: &World) -> Queue {
     world.queue_with(settings).await
 }
 
-/// Receives and gives back at once, so often.
+/// Receives and releases at once, so often.
 async fn fail(queue: &Queue, times: usize) {
     for _ in 0..times {
         for delivery in queue.receive(32, seconds(600)).await.unwrap() {

@@ -160,7 +160,7 @@ async fn expired_message_unblocks_its_group(world: &World) {
     let held = queue.receive(1, seconds(1)).await.unwrap();
     assert_eq!(texts(&held), ["1"]);
 
-    // Both are over by then, and found one after the other.
+    // Both are expired by then, and found one after the other.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let received = queue.wait(seconds(20)).await.unwrap();
 
@@ -177,18 +177,18 @@ async fn many_consumers_receive_each_group_in_order(world: &World) {
         let batch = (0..GROUPS).map(|g| grouped(&format!("{g} {number:02}"), &g.to_string()));
         queue.send_all(batch.collect()).await.unwrap();
     }
-    let seen = std::sync::Mutex::new(Vec::new());
+    let delivered = std::sync::Mutex::new(Vec::new());
     let consumer = async || {
         loop {
             let received = queue.receive(2, seconds(60)).await.unwrap();
             if received.is_empty() {
-                if seen.lock().unwrap().len() == GROUPS * EACH {
+                if delivered.lock().unwrap().len() == GROUPS * EACH {
                     return;
                 }
-                // In one process an empty answer is ready at once: the others get their turn here.
+                // In one process an empty response is ready at once: this lets the other tasks run.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-            seen.lock().unwrap().extend(texts(&received).into_iter().map(str::to_owned));
+            delivered.lock().unwrap().extend(texts(&received).into_iter().map(str::to_owned));
             for delivery in &received {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 queue.delete(receipt_of(delivery)).await.unwrap();
@@ -198,10 +198,10 @@ async fn many_consumers_receive_each_group_in_order(world: &World) {
 
     futures::future::join_all((0..8).map(|_| consumer())).await;
 
-    let seen = seen.into_inner().unwrap();
+    let delivered = delivered.into_inner().unwrap();
     for group in 0..GROUPS {
         let prefix = format!("{group} ");
-        let order: Vec<_> = seen.iter().filter(|text| text.starts_with(&prefix)).collect();
+        let order: Vec<_> = delivered.iter().filter(|text| text.starts_with(&prefix)).collect();
         assert_eq!(order.len(), EACH);
         assert!(order.is_sorted(), "{order:?}");
     }

@@ -31,7 +31,7 @@ async fn create(world: &World, queue: proto::Queue) -> Result<(), CallError> {
     Ok(world.queues().create_queue(request).await.map(drop)?)
 }
 
-/// Sets every setting of a queue anew.
+/// Replaces every setting of a queue.
 async fn update(world: &World, queue: proto::Queue) -> Result<(), CallError> {
     let paths = ["metadata", "dead_letter", "deduplication_window"].map(str::to_owned).into();
     let update_mask = Some(prost_types::FieldMask { paths });

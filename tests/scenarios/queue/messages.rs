@@ -1,4 +1,4 @@
-//! Messages from their sending to their end.
+//! Messages: send, receive, update, delete, expire.
 
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ async fn update_keeps_attributes_and_restarts_the_visibility_timeout(world: &Wor
     let held = queue.receive(1, seconds(600)).await.unwrap();
 
     let receipt = queue.update(receipt_of(&held[0]), seconds(600), Some("b")).await.unwrap();
-    // Not on top of what was left.
+    // Not added to the remaining timeout.
     queue.update(receipt, seconds(1), None).await.unwrap();
     let again = queue.wait(seconds(20)).await.unwrap();
 
@@ -132,7 +132,7 @@ async fn update_keeps_attributes_and_restarts_the_visibility_timeout(world: &Wor
 async fn expired_message_is_not_found_by_any_call(world: &World) {
     let queue = world.queue("jobs").await;
     queue.send(with_ttl(text("delayed"), seconds(1))).await.unwrap();
-    // A timeout that passes the expiration is allowed, and the expiration wins.
+    // A timeout past the expiry is allowed, and the expiry applies.
     let held = queue.receive(1, seconds(600)).await.unwrap();
     let updated =
         receipt_of_sent(&queue.send(with_ttl(text("updated"), seconds(1))).await.unwrap());

@@ -1,4 +1,4 @@
-//! Queues, as their clients see them.
+//! The behaviour of queues for their clients.
 
 mod batches;
 mod commands;

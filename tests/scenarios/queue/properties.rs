@@ -50,12 +50,12 @@ async fn queue_properties_have_defaults_and_keep_unset_parts(world: &World) {
     let second = ServiceProperties { hour_metrics: Some(hour.clone()), ..Default::default() };
     world.set_queue_properties(second).await.unwrap();
 
-    let wanted = ServiceProperties { cors, hour_metrics: Some(hour), ..defaults() };
-    assert_eq!(world.queue_properties().await.unwrap(), wanted);
+    let expected = ServiceProperties { cors, hour_metrics: Some(hour), ..defaults() };
+    assert_eq!(world.queue_properties().await.unwrap(), expected);
     let none = ServiceProperties { cors: Some(Cors::default()), ..Default::default() };
     world.set_queue_properties(none).await.unwrap();
-    let wanted = ServiceProperties { cors: Some(Cors::default()), ..wanted };
-    assert_eq!(world.queue_properties().await.unwrap(), wanted, "no rules clear them");
+    let expected = ServiceProperties { cors: Some(Cors::default()), ..expected };
+    assert_eq!(world.queue_properties().await.unwrap(), expected, "no rules clear them");
 }
 
 async fn queue_and_table_properties_are_separate(world: &World) {
@@ -76,15 +76,15 @@ async fn invalid_queue_properties_change_nothing(world: &World) {
         (six, "INVALID_XML_DOCUMENT", "properties.cors.rules"),
         (other, "INVALID_XML_NODE_VALUE", "properties.logging.version"),
     ] {
-        let refused = world.set_queue_properties(change).await.unwrap_err();
-        assert_eq!(refused.kind(), (Code::InvalidArgument, reason));
-        assert_eq!(refused.fields, [field]);
+        let rejected = world.set_queue_properties(change).await.unwrap_err();
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, reason));
+        assert_eq!(rejected.fields, [field]);
     }
     let absent = SetServicePropertiesRequest { properties: None };
-    let refused = world.queues().set_service_properties(absent).await.unwrap_err();
-    let refused = trestle_tests::CallError::of(&refused);
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
-    assert_eq!(refused.fields, ["properties"]);
+    let rejected = world.queues().set_service_properties(absent).await.unwrap_err();
+    let rejected = trestle_tests::CallError::of(&rejected);
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "PROPERTIES_NEED_VALUE"));
+    assert_eq!(rejected.fields, ["properties"]);
     assert_eq!(world.queue_properties().await.unwrap(), defaults());
 }
 
@@ -108,14 +108,14 @@ async fn rejects_queue_cors_rules_that_xml_cannot_express(world: &World) {
             (allowed, "allowed_headers"),
             (exposed, "exposed_headers"),
         ] {
-            let refused = set(rule).await.unwrap_err();
-            assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{name} {odd:?}");
-            assert_eq!(refused.fields, [format!("properties.cors.rules[0].{name}")]);
+            let rejected = set(rule).await.unwrap_err();
+            assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "{name} {odd:?}");
+            assert_eq!(rejected.fields, [format!("properties.cors.rules[0].{name}")]);
         }
     }
-    let refused = set(lasting(most + 1)).await.unwrap_err();
-    assert_eq!(refused.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
-    assert_eq!(refused.fields, ["properties.cors.rules[0].max_age"]);
-    assert!(refused.message.contains("4294967296"), "{}", refused.message);
+    let rejected = set(lasting(most + 1)).await.unwrap_err();
+    assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    assert_eq!(rejected.fields, ["properties.cors.rules[0].max_age"]);
+    assert!(rejected.message.contains("4294967296"), "{}", rejected.message);
     assert_eq!(world.queue_properties().await.unwrap(), before);
 }

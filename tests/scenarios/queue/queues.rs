@@ -151,7 +151,7 @@ async fn delete_removes_messages_and_frees_the_name(world: &World) {
     queue.send(text("old")).await.unwrap();
 
     queue.drop_queue().await.unwrap();
-    assert_eq!(queue.send(text("lost")).await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(queue.send(text("late")).await.unwrap_err().kind(), NOT_FOUND);
     let again = world.queue("jobs").await;
 
     assert_eq!(again.count().await, 0);
@@ -199,17 +199,17 @@ async fn queues_are_listed_by_name_in_pages(world: &World) {
         )
     );
 
-    let (mut seen, mut token) = (Vec::new(), String::new());
+    let (mut listed, mut token) = (Vec::new(), String::new());
     loop {
         let (names, next) = list(world, "", Some(2), &token).await.unwrap();
         assert!(names.len() <= 2);
-        seen.extend(names);
+        listed.extend(names);
         if next.is_empty() {
             break;
         }
         token = next;
     }
-    assert_eq!(seen, ["abc", "b-c", "b0c", "b1c", "zzz"]);
+    assert_eq!(listed, ["abc", "b-c", "b0c", "b1c", "zzz"]);
     assert_eq!(list(world, "", Some(0), "").await.unwrap().0, Vec::<String>::new());
     assert_eq!(list(world, "", Some(i32::MAX), "").await.unwrap().0.len(), 5, "acts as 5,000");
 

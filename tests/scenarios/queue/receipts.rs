@@ -1,4 +1,4 @@
-//! Receipts: which one counts, and which does not any more.
+//! Receipts: which are valid, and until when.
 
 use std::time::Duration;
 
@@ -123,9 +123,9 @@ async fn receipts_of_other_messages_and_queues_are_not_found(world: &World) {
     let b = receipt_of_sent(&queue.send(text("b")).await.unwrap());
     let elsewhere = receipt_of_sent(&other.send(text("c")).await.unwrap());
     let swapped = ReceiptRef { message_id: a.message_id.clone(), ..b.clone() };
-    let nobody = ReceiptRef { message_id: "no-id".to_owned(), ..a.clone() };
+    let unknown = ReceiptRef { message_id: "no-id".to_owned(), ..a.clone() };
 
-    for receipt in [swapped, nobody, elsewhere] {
+    for receipt in [swapped, unknown, elsewhere] {
         let error = queue.delete(receipt.clone()).await.unwrap_err();
         assert_eq!(error.kind(), NOT_FOUND, "{receipt:?}");
         let error = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();
@@ -136,7 +136,7 @@ async fn receipts_of_other_messages_and_queues_are_not_found(world: &World) {
     queue.delete(b).await.unwrap();
 }
 
-/// Its id stays the same there, so the receipt alone distinguishes.
+/// Its id remains the same, so only the receipt distinguishes.
 async fn receipt_is_invalid_after_dead_lettering(world: &World) {
     let dead = world.queue("failed").await;
     let policy = DeadLetterPolicy { queue: "failed".to_owned(), max_dequeue_count: 1 };
@@ -145,19 +145,19 @@ async fn receipt_is_invalid_after_dead_lettering(world: &World) {
     let queue = world.queue_with(settings).await;
     queue.send(text("poison")).await.unwrap();
     let held = receipt_of(&queue.receive(1, seconds(600)).await.unwrap()[0]);
-    let here = queue.update(held, seconds(0), None).await.unwrap();
+    let updated = queue.update(held, seconds(0), None).await.unwrap();
     assert_eq!(queue.receive(1, seconds(600)).await.unwrap(), [], "moved");
 
     let held = receipt_of(&dead.receive(1, seconds(600)).await.unwrap()[0]);
-    assert_eq!(held.message_id, here.message_id);
+    assert_eq!(held.message_id, updated.message_id);
     let there = dead.update(held, seconds(0), None).await.unwrap();
     for queue in [&queue, &dead] {
-        assert_eq!(queue.delete(here.clone()).await.unwrap_err().kind(), NOT_FOUND);
+        assert_eq!(queue.delete(updated.clone()).await.unwrap_err().kind(), NOT_FOUND);
     }
     assert_eq!(queue.delete(there.clone()).await.unwrap_err().kind(), NOT_FOUND);
     assert_eq!(dead.redrive("", 1).await.unwrap(), 1);
 
-    for receipt in [here, there] {
+    for receipt in [updated, there] {
         for queue in [&queue, &dead] {
             assert_eq!(queue.delete(receipt.clone()).await.unwrap_err().kind(), NOT_FOUND);
             let error = queue.update(receipt.clone(), seconds(0), None).await.unwrap_err();

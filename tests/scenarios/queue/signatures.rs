@@ -1,4 +1,4 @@
-//! Shared access signatures on queues: what each allows, and what it is refused.
+//! SAS on queues: what each allows, and what it denies.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn over_queue(name: &str) -> Scope {
     Scope::of_queue(name)
 }
 
-/// A queue as the holder of a signature over it sees it.
+/// A queue for the holder of a SAS of it.
 fn held(world: &World, name: &str, permissions: &str) -> Queue {
     let token = token(terms(over_queue(name), permissions));
     world.signed_for_queue(&token, name).existing_queue(name)
@@ -48,8 +48,8 @@ async fn on_messages(owner: &Queue, queue: &Queue) -> Outcomes {
     owner.clear().await.unwrap();
     let sent = receipt_of_sent(&owner.send(text("sent")).await.unwrap());
     let receipt = receipt_of(&owner.receive(1, seconds(60)).await.unwrap()[0]);
-    let refused = queue.delete(sent).await;
-    assert!(refused.is_err(), "superseded or not allowed");
+    let rejected = queue.delete(sent).await;
+    assert!(rejected.is_err(), "superseded or not allowed");
     owner.send(text("visible")).await.unwrap();
     let opened = Message::Open(StreamOpen { queue: queue.name(), ..Default::default() });
     let opened = StreamMessagesRequest { message: Some(opened) };
@@ -87,8 +87,8 @@ fn assert_letters(permissions: &str, outcomes: Outcomes) {
             let not_found = Some((Code::NotFound, "MESSAGE_NOT_FOUND"));
             assert_eq!(kind, not_found, "{permissions}: its update gave it a new receipt");
         } else {
-            let wanted = (!allowed).then_some(NO_PERMISSION);
-            assert_eq!(kind, wanted, "{permissions} {call}: {outcome:?}");
+            let expected = (!allowed).then_some(NO_PERMISSION);
+            assert_eq!(kind, expected, "{permissions} {call}: {outcome:?}");
         }
     }
 }
@@ -99,7 +99,7 @@ async fn queue_sas_grants_only_its_permissions(world: &World) {
         let held = held(world, "jobs", permissions);
         assert_letters(permissions, on_messages(&owner, &held).await);
     }
-    // In each form of the text that is signed.
+    // In each form of the string to sign.
     for version in ["2012-02-12", "2015-02-21", "2015-04-05", "2026-10-06"] {
         let version = trestle_identity::sas::Version::parse(version.to_owned()).unwrap();
         let token =
@@ -196,8 +196,8 @@ async fn account_sas_grants_only_its_permissions_on_queues(world: &World) {
     }
     for (call, outcome) in beside_messages(&of("sco", "rwdlacup"), "jobs").await {
         let kind = outcome.as_ref().map_err(CallError::kind).err();
-        let wanted = call.ends_with("policies").then_some(FAILURE);
-        assert_eq!(kind, wanted, "{call}");
+        let expected = call.ends_with("policies").then_some(FAILURE);
+        assert_eq!(kind, expected, "{call}");
     }
 }
 
@@ -214,7 +214,7 @@ fn policy(id: &str, permissions: &str) -> AccessPolicy {
     }
 }
 
-/// The queue `jobs` as its owner sees it, and as the holder of a signature by the policy `p`.
+/// The queue `jobs` for its owner, and for the holder of a SAS with the policy `p`.
 async fn shared(world: &World) -> (Queue, Queue) {
     let owner = world.queue("jobs").await;
     let token = token(terms_by_policy(over_queue("jobs"), "p"));
@@ -265,7 +265,7 @@ async fn revoked_policy_ends_receives_and_streams_and_keeps_messages_visible(wor
     let receiver = tokio_stream::wrappers::ReceiverStream::new(receiver);
     let mut stream = held.client().stream_messages(receiver).await.unwrap().into_inner();
     let revoke = async {
-        // Time enough for both to wait in line; if they do not yet, they are refused all the same.
+        // Time for both to wait; otherwise they are rejected when they start.
         tokio::time::sleep(Duration::from_millis(300)).await;
         owner.set_policies(Vec::new()).await.unwrap();
         owner.send(text("a")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Deliveries on a stream, as far as its credit goes.
+//! Delivery streams, limited by their credit.
 
 use std::time::Duration;
 
@@ -51,14 +51,15 @@ impl Stream {
 
     /// The texts of the next so many deliveries.
     async fn next(&mut self, count: usize) -> Vec<String> {
-        let mut seen = Vec::new();
-        while seen.len() < count {
+        let mut delivered = Vec::new();
+        while delivered.len() < count {
             let next = tokio::time::timeout(Duration::from_secs(10), self.answers.next()).await;
             let answer = next.expect("in time").expect("more").expect("a delivery");
             assert!(!answer.deliveries.is_empty(), "an answer delivers something");
-            seen.extend(trestle_tests::texts(&answer.deliveries).into_iter().map(str::to_owned));
+            delivered
+                .extend(trestle_tests::texts(&answer.deliveries).into_iter().map(str::to_owned));
         }
-        seen
+        delivered
     }
 
     async fn end(&mut self) -> Option<CallError> {

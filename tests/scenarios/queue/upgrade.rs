@@ -1,4 +1,4 @@
-//! Directories of servers that had no queues yet.
+//! Data directories of servers without queues.
 
 use std::sync::Arc;
 

@@ -18,10 +18,10 @@ queue_scenario!(
     waiting_consumers_share_messages,
 );
 
-/// Far less than the waits here.
+/// Far less than the waits of these tests.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What a consumer gets who waits while something happens.
+/// The messages of a waiting consumer, with a concurrent action.
 async fn while_waiting(queue: &Queue, then: impl Future<Output = ()>) -> Waited {
     // On the heap: the calls in it are large.
     let happening = Box::pin(async {
@@ -95,8 +95,8 @@ async fn waiting_consumers_share_messages(world: &World) {
     let (received, ()) = soon(async { tokio::join!(waiters, send) }).await;
 
     let received = received.into_iter().map(Result::unwrap);
-    let mut seen: Vec<_> = received.map(|d| texts(&d).join(",")).collect();
-    seen.sort_by_key(|text| text.parse::<u32>().unwrap());
+    let mut delivered: Vec<_> = received.map(|d| texts(&d).join(",")).collect();
+    delivered.sort_by_key(|text| text.parse::<u32>().unwrap());
     let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
-    assert_eq!(seen, expected, "one each");
+    assert_eq!(delivered, expected, "one each");
 }

@@ -1,5 +1,5 @@
-//! Clients of the Azure Storage protocol that sign requests and do nothing else for them, so that
-//! a test sets every byte that matters.
+//! Clients of the Azure Storage protocol that only sign requests, so that a test sets every
+//! relevant byte.
 
 mod request;
 mod response;
@@ -18,7 +18,7 @@ use crate::{
     world::{node, store},
 };
 
-/// The account of development, which requests here are for.
+/// The development account, which the requests are for.
 const ACCOUNT: &str = "devstoreaccount1";
 
 /// Sends a request to an address and waits for the whole answer.
@@ -55,12 +55,12 @@ impl Rest {
         &self.server
     }
 
-    /// Where tables are served.
+    /// The address of tables.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Address of the account, as answers spell it.
+    /// Address of the account, as in responses.
     pub fn base(&self) -> String {
         format!("http://{}/{ACCOUNT}", self.address)
     }
@@ -88,7 +88,7 @@ impl Rest {
 /// A server in this process, behind sockets as any other, and the address of its queues.
 pub struct QueueRest {
     address: String,
-    // Dropped in this order: what is served before the directory that it uses.
+    // Dropped in this order: the server before its directory.
     _running: Running,
     _data: TempDir,
 }
@@ -109,7 +109,7 @@ impl QueueRest {
         Self { address, _running: running, _data: data }
     }
 
-    /// Where queues are served.
+    /// The address of queues.
     pub fn address(&self) -> &str {
         &self.address
     }

@@ -13,8 +13,8 @@ use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::ACCOUNT;
 
-/// A request to be signed. It adds nothing to what a test sets but the account, the date, and how long
-/// its body is.
+/// A request to be signed. Only the account, the date, and the length of the body are added to what a
+/// test sets.
 #[derive(Debug, Clone)]
 pub struct RestRequest {
     method: Method,
@@ -27,7 +27,7 @@ pub struct RestRequest {
     scheme: Option<Scheme>,
 }
 
-/// Whose rules a request is signed by.
+/// The service whose rules sign the request.
 #[derive(Debug, Clone, Copy)]
 enum Service {
     Table,
@@ -60,8 +60,8 @@ impl RestRequest {
 
     /// The same whose body is a message with a text.
     pub fn message(method: &str, target: &str, text: &str) -> Self {
-        let marks = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('\r', "&#xD;")];
-        let text = marks.into_iter().fold(text.to_owned(), |text, (of, to)| text.replace(of, to));
+        let escapes = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('\r', "&#xD;")];
+        let text = escapes.into_iter().fold(text.to_owned(), |text, (of, to)| text.replace(of, to));
         let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
         Self::xml(method, target, body)
     }
@@ -78,14 +78,14 @@ impl RestRequest {
         }
     }
 
-    /// To path and query as they are given, the account included.
+    /// To an unchanged path and query, the account included.
     #[must_use]
     pub fn at(mut self, target: &str) -> Self {
         target.clone_into(&mut self.target);
         self
     }
 
-    /// With a header, in place of one of its name.
+    /// With a header, which replaces one of its name.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
         let value = HeaderValue::from_str(value).expect("a header");
@@ -129,7 +129,7 @@ impl RestRequest {
         self
     }
 
-    /// Signed over a text that the test makes of the usual one.
+    /// Signed over a changed string to sign.
     #[must_use]
     pub fn signed_otherwise(mut self, host: &str, change: impl Fn(String) -> String) -> Self {
         self.complete(host);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 
-/// What was answered.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct RestResponse {
     /// The status.
@@ -50,7 +50,7 @@ impl RestResponse {
         texts.remove(0)
     }
 
-    /// Status and error code of a failure, which headers and body say alike.
+    /// Status and error code of a failure, the same in headers and body.
     pub fn failure(&self) -> (u16, &str) {
         let code = self.header("x-ms-error-code");
         let forms = [

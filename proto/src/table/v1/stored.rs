@@ -1,7 +1,7 @@
 //! The read responses, with their entities as encoded bytes.
 //!
 //! A field of message type and a field of type bytes are the same on the wire. The server stores entities encoded
-//! and the exporter writes them on, so neither pays for decoding what it only passes along. Field numbers must equal
+//! and the exporter writes them on, so neither decodes what it only forwards. Field numbers must equal
 //! those in `table_service.proto`; a test below holds them to the published descriptors.
 
 use bytes::Bytes;
@@ -39,7 +39,7 @@ pub struct StreamEntitiesResponse {
     /// The encoded [`Entity`] messages, in key order.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub entities: Vec<Bytes>,
-    /// Goes on after this message; empty in the last one.
+    /// Continues after this message; empty in the last one.
     #[prost(string, tag = "2")]
     pub resume_token: String,
     /// What this message cost.

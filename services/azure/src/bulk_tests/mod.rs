@@ -190,7 +190,7 @@ async fn code(response: Response) -> String {
     String::from_utf8(body.to_vec()).expect("text")
 }
 
-/// A stream that stays pending.
+/// A stream that remains pending.
 fn never<T: Send + 'static>() -> impl Stream<Item = T> + Send {
     futures::stream::once(future::pending())
 }

@@ -69,7 +69,7 @@ async fn the_rest_of_a_small_upload_is_drained_after_an_early_error() {
     let response = upload(&frame, flow.pieces(1024 * 1024)).await;
 
     assert_eq!(response.status(), 403);
-    assert!(!response.headers().contains_key("connection"), "the connection goes on");
+    assert!(!response.headers().contains_key("connection"), "the connection is reused");
     assert_eq!(flow.sent(), 1024 * 1024);
 }
 
@@ -100,7 +100,7 @@ async fn an_aborted_upload_is_never_complete_to_the_service() {
 }
 
 #[tokio::test]
-async fn long_transfers_leave_the_slots_of_other_calls_free() {
+async fn long_transfers_do_not_use_the_slots_of_other_calls() {
     let flow = Flow::default();
     let frame = frame(Behaviour::Serve(0), &flow);
     // A quarter of the four slots of calls.

@@ -15,7 +15,7 @@ use crate::table::TableProtocol;
 /// The response of the layers in a test.
 type Answers = fn(&Request) -> Response;
 
-/// An HTTP edge whose layers respond so; there are no CORS rules.
+/// An HTTP edge whose layers respond so, without CORS rules.
 fn edge(answers: Answers) -> HttpEdge<TableProtocol> {
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
     let calls = CallService::new(service_fn(move |mut request| async move {
@@ -27,15 +27,15 @@ fn edge(answers: Answers) -> HttpEdge<TableProtocol> {
         answer.headers_mut().insert(REQUEST_ID_HEADER, HeaderValue::from_static("id-2"));
         Ok(answer)
     }));
-    let nobody = Upstream::local(service_fn(|_: Request| async {
-        Ok(Status::unavailable("nobody").into_http::<Body>())
+    let unavailable = Upstream::local(service_fn(|_: Request| async {
+        Ok(Status::unavailable("down").into_http::<Body>())
     }));
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
     HttpEdge::new(
         TableProtocol::new(Arc::clone(&clock)),
         calls,
         clock,
-        Lookup::new("trestle.table.v1.TableService", nobody),
+        Lookup::new("trestle.table.v1.TableService", unavailable),
     )
 }
 
@@ -59,7 +59,7 @@ async fn send(
     (parts, body.map_err(|status| status.to_string()))
 }
 
-/// Refuses as a layer does.
+/// Rejects as a layer does.
 fn busy(_: &Request) -> Response {
     let fault = Fault::new(Reason::ServerBusy, "full").retry_after(Duration::from_millis(20));
     let mut answer: Response = Status::from(fault).into_http();
@@ -70,9 +70,9 @@ fn busy(_: &Request) -> Response {
 /// Returns the request of the layers.
 fn echo(request: &Request) -> Response {
     let context = request.extensions().get::<RequestContext<TableProtocol>>().expect("a context");
-    let refused = context.operation.as_ref().err().map(|error| error.status.message().to_owned());
+    let rejected = context.operation.as_ref().err().map(|error| error.status.message().to_owned());
     let timeout = request.headers().get("grpc-timeout").cloned();
-    let mut answer = Response::new(Body::new(Full::new(Bytes::from(refused.unwrap_or_default()))));
+    let mut answer = Response::new(Body::new(Full::new(Bytes::from(rejected.unwrap_or_default()))));
     answer.headers_mut().insert(Status::GRPC_STATUS, HeaderValue::from_static("0"));
     answer.headers_mut().extend(timeout.map(|value| (HeaderName::from_static("x-timeout"), value)));
     answer.headers_mut().insert("x-path", request.uri().path().parse().expect("a path"));

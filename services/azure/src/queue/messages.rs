@@ -156,5 +156,5 @@ fn failed(error: &pb::Status) -> RestError {
 }
 
 fn unanswered() -> RestError {
-    Fault::new(Reason::InternalError, "the service gave no outcome of the message").into()
+    Fault::new(Reason::InternalError, "the service returned no outcome of the message").into()
 }

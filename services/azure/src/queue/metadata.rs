@@ -17,10 +17,10 @@ pub(super) fn read_metadata(headers: &HeaderMap) -> Result<HashMap<String, Strin
     let mut metadata = HashMap::new();
     for (header, value) in headers {
         let Some(name) = header.as_str().strip_prefix(PREFIX) else { continue };
-        // The service rejects invalid UTF-8, by its replacement here.
+        // Invalid UTF-8 becomes the replacement character, which the service rejects.
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         if metadata.insert(name.to_owned(), value).is_some() {
-            let rule = format!("must not be there more than once: name=`{}`", quoted(name));
+            let rule = format!("must not be repeated: name=`{}`", quoted(name));
             return Err(Fault::violation(Reason::InvalidMetadata, "metadata", rule));
         }
     }
@@ -71,7 +71,7 @@ mod tests {
     fn rejects_a_repeated_name() {
         let sent = headers(&[("x-ms-meta-k", "v"), ("x-ms-meta-k", "w")]);
 
-        let fault = read_metadata(&sent).expect_err("refused");
+        let fault = read_metadata(&sent).expect_err("rejected");
 
         assert_eq!(fault.reason, Reason::InvalidMetadata);
     }

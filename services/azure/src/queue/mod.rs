@@ -41,7 +41,7 @@ pub(crate) struct QueueProtocol {
 }
 
 impl QueueProtocol {
-    /// Creates the protocol; `clock` gives the last sync time of the secondary, whose copy is the
+    /// Creates the protocol; `clock` is the source of the last sync time of the secondary, whose copy is the
     /// primary itself.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock }

@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     /// The text of an error, and its elements.
-    type Refused = (String, Vec<(&'static str, String)>);
+    type Rejected = (String, Vec<(&'static str, String)>);
 
-    fn read(query: &str) -> Result<Option<i64>, Refused> {
+    fn read(query: &str) -> Result<Option<i64>, Rejected> {
         let params = Params::parse(query).expect("a query");
         let read = number(&params, "n", -1..=32);
         read.map_err(|error| (error.status.message().to_owned(), error.extras))

@@ -71,7 +71,7 @@ async fn collects_up_to_the_bound_and_reports_the_bound_past_it() {
 }
 
 #[tokio::test]
-async fn a_denied_caller_gets_its_error_in_place_of_an_error_of_the_body() {
+async fn a_denied_caller_gets_its_error_instead_of_an_error_of_the_body() {
     let denied = Box::new(Fault::new(Reason::AuthorizationFailure, "denied"));
     let large = || RequestBody { denied: Some(denied.clone()), ..body(&[b"abc"], 2, Some(3)) };
 

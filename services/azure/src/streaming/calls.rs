@@ -72,7 +72,7 @@ impl GrpcCall {
     }
 }
 
-/// Messages up to the first error. After an error the stream stays pending: its end would make the request complete.
+/// Messages up to the first error. After an error the stream remains pending: its end would make the request complete.
 struct UntilError<S> {
     messages: Pin<Box<S>>,
     errors: Option<oneshot::Sender<RestError>>,

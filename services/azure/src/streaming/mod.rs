@@ -1,6 +1,6 @@
 //! Bulk data: bodies of any size as streams of messages, in both directions, with constant memory.
 //!
-//! No service has bulk data yet, so only tests compile this module; `bulk_tests` has the protocol
+//! No service has bulk data, so only tests compile this module; `bulk_tests` has the protocol
 //! that they use.
 
 mod calls;

@@ -16,7 +16,7 @@ use crate::{
     request_body::{RequestBody, broken, instead, too_large},
 };
 
-/// Most bytes of a piece of a streamed body, whatever the connection delivers at once.
+/// Most bytes of a piece of a streamed body, for any size of a read.
 pub(crate) const PIECE_BYTES_MAX: usize = 128 * 1024;
 
 impl RequestBody {
@@ -39,7 +39,7 @@ impl RequestBody {
 pub(crate) struct BodyPieces {
     body: Body,
     bytes_max: u64,
-    /// Bytes that may still come.
+    /// Bytes that may follow.
     left: u64,
     /// What the connection delivered beyond the last piece.
     rest: Bytes,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply};
 
-/// The continuation token. There is none for a row: that of the partition contains it.
+/// The continuation token. None for a row: the token of the partition contains it.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
 /// The address of a created entity that is not returned.
 pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
@@ -157,7 +157,7 @@ fn inserted(
     Ok(answer)
 }
 
-/// Reports an applied preference, if there was one.
+/// Reports an applied preference, if any.
 pub(super) fn applied(answer: &mut Response<Body>, prefer: Prefer) {
     if let Some(applied) = prefer.applied() {
         insert(answer, PREFERENCE_APPLIED, applied);

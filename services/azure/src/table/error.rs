@@ -36,10 +36,10 @@ fn level(headers: &HeaderMap, head: Option<&RequestHead>, status: StatusCode) ->
         return None;
     }
     let format = params.and_then(|params| params.get("$format"));
-    // Errors of authentication and of malformed requests come from the HTTP edge of Azure, which
+    // Errors of authentication and of malformed requests are errors of the HTTP edge of Azure, which
     // uses XML unless the request sets another format.
-    let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    let is_of_edge = head.is_none() || is_refused;
+    let is_rejected = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    let is_of_edge = head.is_none() || is_rejected;
     let level = Level::negotiate(format, headers).ok()?;
     (Level::is_named(format, headers) || !is_of_edge).then_some(level)
 }

@@ -71,29 +71,31 @@ struct Range<'a> {
     /// The parameter `odata`.
     odata: Option<&'a str>,
     /// Whether the client excludes this one (`q=0`).
-    is_refused: bool,
+    is_rejected: bool,
 }
 
 impl<'a> Range<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
-        let parameter = |wanted: &str| {
+        let parameter = |parameter_name: &str| {
             parts.clone().find_map(|part| {
                 let (name, value) = part.split_once('=')?;
-                name.trim().eq_ignore_ascii_case(wanted).then(|| value.trim().trim_matches('"'))
+                name.trim()
+                    .eq_ignore_ascii_case(parameter_name)
+                    .then(|| value.trim().trim_matches('"'))
             })
         };
         let weight = parameter("q").and_then(|weight| weight.parse::<f32>().ok());
-        let is_refused = weight.is_some_and(|weight| weight <= 0.0);
-        Self { kind, odata: parameter("odata"), is_refused }
+        let is_rejected = weight.is_some_and(|weight| weight <= 0.0);
+        Self { kind, odata: parameter("odata"), is_rejected }
     }
 
     /// The level, if the media type is supported.
     fn level(&self) -> Option<Level> {
         // `$format` also accepts the short name.
         let is_json = ["application/json", "json", "application/*", "*/*"];
-        if self.is_refused || !is_json.iter().any(|kind| self.kind.eq_ignore_ascii_case(kind)) {
+        if self.is_rejected || !is_json.iter().any(|kind| self.kind.eq_ignore_ascii_case(kind)) {
             return None;
         }
         match self.odata {

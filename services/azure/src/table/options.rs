@@ -9,8 +9,8 @@ use crate::params::Params;
 const TOP_MAX: i32 = 1000;
 /// The prefix of every continuation token.
 const TOKEN_VERSION: &str = "1!";
-/// The known options that begin with a dollar sign.
-const KNOWN: [&str; 4] = ["$filter", "$select", "$top", "$format"];
+/// The supported options that begin with a dollar sign.
+const SUPPORTED: [&str; 4] = ["$filter", "$select", "$top", "$format"];
 
 /// The options of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,14 +34,15 @@ impl Options {
     }
 }
 
-/// Rejects unsupported options, which are never ignored, whatever the operation.
+/// Rejects unsupported options, which are never ignored, in any operation.
 ///
 /// # Errors
 /// The first unsupported option.
 pub(crate) fn check(params: &Params) -> Result<(), Fault> {
-    let is_known = |name: &str| KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_supported =
+        |name: &str| SUPPORTED.iter().any(|option| option.eq_ignore_ascii_case(name));
     let mut names = params.iter().map(|(name, _)| name).filter(|name| name.starts_with('$'));
-    match names.find(|name| !is_known(name)) {
+    match names.find(|name| !is_supported(name)) {
         None => Ok(()),
         Some(name) => {
             let rule = "the query option is not served";
@@ -103,8 +104,8 @@ mod tests {
     fn unsupported_options_are_never_ignored() {
         let check = |query: &str| check(&Params::parse(query).expect("a query"));
         for name in ["orderby", "skip", "count", "inlinecount", "expand", "apply", "ORDERBY"] {
-            let refused = check(&format!("$filter=a&${name}=x")).expect_err(name);
-            assert_eq!(refused.reason, Reason::NotImplemented);
+            let rejected = check(&format!("$filter=a&${name}=x")).expect_err(name);
+            assert_eq!(rejected.reason, Reason::NotImplemented);
         }
         assert_eq!(check("$Filter=a&$select=b&%24top=1&$format=json&timeout=3&custom=4"), Ok(()));
         let options = read("$filter=a+eq+1&$format=json&timeout=3&custom=4").expect("fine");
@@ -122,8 +123,8 @@ mod tests {
         assert_eq!(token("nextpartitionkey=1%214%21aB_-"), Ok("aB_-".to_owned()));
         assert_eq!(token("NextPartitionKey=&NextRowKey="), Ok(String::new()));
         for query in ["x", "1!3!aB_-", "2!4!aB_-", "1!4", "1!+4!aB_-", "!"] {
-            let refused = Err(Reason::InvalidQueryParameterValue);
-            assert_eq!(token(&format!("NextPartitionKey={query}").replace('+', "%2B")), refused);
+            let rejected = Err(Reason::InvalidQueryParameterValue);
+            assert_eq!(token(&format!("NextPartitionKey={query}").replace('+', "%2B")), rejected);
         }
     }
 }

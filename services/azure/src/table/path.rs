@@ -63,14 +63,14 @@ pub fn parse(path: &str) -> Result<PathResource, Fault> {
 /// # Errors
 /// A stray percent sign, or invalid UTF-8.
 fn decoded(path: &str) -> Result<String, Fault> {
-    let refused = |rule| Fault::violation(Reason::InvalidInput, "path", rule);
+    let rejected = |rule| Fault::violation(Reason::InvalidInput, "path", rule);
     let mut escapes = path.split('%').skip(1);
     let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     if !escapes.all(|rest| is_hex(rest.as_bytes().first()) && is_hex(rest.as_bytes().get(1))) {
-        return Err(refused("a percent sign must have two hexadecimal digits behind it"));
+        return Err(rejected("a percent sign must have two hexadecimal digits behind it"));
     }
     let decoded = percent_decode_str(path).decode_utf8();
-    Ok(decoded.map_err(|_| refused("not UTF-8 when percent-decoded"))?.into_owned())
+    Ok(decoded.map_err(|_| rejected("not UTF-8 when percent-decoded"))?.into_owned())
 }
 
 /// A name and its keys.
@@ -131,8 +131,8 @@ impl<'a> Segment<'a> {
     }
 
     fn resource(mut self) -> Result<PathResource, Fault> {
-        let key = |keys: &mut Vec<(&str, String)>, wanted: &str| {
-            let at = keys.iter().position(|(name, _)| *name == wanted)?;
+        let key = |keys: &mut Vec<(&str, String)>, key_name: &str| {
+            let at = keys.iter().position(|(name, _)| *name == key_name)?;
             Some(keys.swap_remove(at).1)
         };
         let count = self.keys.len();
@@ -269,7 +269,7 @@ mod tests {
         }
         let fault = parse("/t1/Tables('x')").expect_err("keys of the wrong resource");
         assert!(fault.message.contains("The number of keys specified in the URI does not match"));
-        let fault = parse("/t1/other").expect_err("nothing there");
+        let fault = parse("/t1/other").expect_err("not a resource");
         assert_eq!(fault.reason, Reason::ResourceNotFound);
     }
 

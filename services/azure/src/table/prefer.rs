@@ -12,7 +12,7 @@ pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("prefe
 pub(crate) enum Prefer {
     /// No preference: the content is returned.
     #[default]
-    Unsaid,
+    Unset,
     /// The content is returned.
     Content,
     /// The content is not returned.
@@ -23,20 +23,20 @@ impl Prefer {
     /// Parses the header; other preferences are ignored.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
-        let mut wishes = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
-        wishes.find_map(Self::parse).unwrap_or_default()
+        let mut preferences = values.flat_map(|value| value.split([',', ';'])).map(str::trim);
+        preferences.find_map(Self::parse).unwrap_or_default()
     }
 
-    fn parse(wish: &str) -> Option<Self> {
-        [Self::Content, Self::NoContent]
-            .into_iter()
-            .find(|prefer| prefer.applied().is_some_and(|name| name.eq_ignore_ascii_case(wish)))
+    fn parse(preference: &str) -> Option<Self> {
+        [Self::Content, Self::NoContent].into_iter().find(|prefer| {
+            prefer.applied().is_some_and(|name| name.eq_ignore_ascii_case(preference))
+        })
     }
 
     /// The applied preference of a response.
     pub(crate) fn applied(self) -> Option<&'static str> {
         match self {
-            Self::Unsaid => None,
+            Self::Unset => None,
             Self::Content => Some("return-content"),
             Self::NoContent => Some("return-no-content"),
         }

@@ -196,7 +196,11 @@ pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault>
         (PathResource::Entities(table) | PathResource::Entity(table, _), "GET")
             if is_metrics(&table) =>
         {
-            Err(Fault::violation(Reason::ResourceNotFound, "path", "there are no metrics tables"))
+            Err(Fault::violation(
+                Reason::ResourceNotFound,
+                "path",
+                "metrics tables are not supported",
+            ))
         }
         (PathResource::Entities(table), "GET") => request.query(table),
         (PathResource::Entities(table), "POST") => {

@@ -52,7 +52,7 @@ impl<'a> Element<'a> {
     /// Removes the child of this name.
     ///
     /// # Errors
-    /// There is no such child.
+    /// The child does not exist.
     pub(super) fn required(&mut self, name: &str) -> Result<Self, Fault> {
         self.optional(name).ok_or_else(|| {
             let rule = format!("must have an element {name}");
@@ -60,10 +60,10 @@ impl<'a> Element<'a> {
         })
     }
 
-    /// Completes an element whose known children have all been removed.
+    /// Completes an element whose expected children have all been removed.
     ///
     /// # Errors
-    /// A child is left: it is unknown to the protocol, or repeated. Or there is text: it has an
+    /// A child remains: it is not in the protocol, or repeated. Or text remains: it has an
     /// intended meaning, and treating the element as empty may clear what is stored.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let Some(left) = self.children.first() else {
@@ -80,7 +80,7 @@ impl<'a> Element<'a> {
     /// The text of an element without children.
     ///
     /// # Errors
-    /// There are children.
+    /// It has children.
     pub(super) fn into_text(self) -> Result<Cow<'a, str>, Fault> {
         match self.children.first() {
             None => Ok(self.text),
@@ -208,7 +208,9 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Fault> {
     }
     match declaration.encoding() {
         None => Ok(()),
-        Some(Ok(name)) if ENCODINGS.iter().any(|known| name.eq_ignore_ascii_case(known)) => Ok(()),
+        Some(Ok(name)) if ENCODINGS.iter().any(|encoding| name.eq_ignore_ascii_case(encoding)) => {
+            Ok(())
+        }
         Some(_) => Err(unreadable("must be UTF-8, also where an encoding is declared")),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A document is parsed whole and bounded, in depth, in elements and by the size of its body; no
 //! entity is expanded but the five of XML itself, and a document type is rejected. Values are
-//! parsed here; the service validates them.
+//! only parsed; the service validates them.
 
 mod element;
 mod messages;

@@ -91,7 +91,7 @@ fn record(explanation: &Explanation) -> Value {
     let checks = explanation.findings.iter().map(|finding| {
         let (outcome, reason) = match finding.outcome {
             Outcome::Passed => ("passed", None),
-            Outcome::Refused(reason) => ("refused", Some(reason_name(reason))),
+            Outcome::Rejected(reason) => ("refused", Some(reason_name(reason))),
             Outcome::Open => ("open", None),
         };
         let check = finding.check.as_str();

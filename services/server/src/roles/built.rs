@@ -1,4 +1,4 @@
-//! What a role is built from, and what it is built into.
+//! The inputs and the result of building a role.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -15,7 +15,7 @@ use trestle_service::{
 use super::RoleSpec;
 use crate::{compose::NodeDeps, process_error::ProcessError, settings::Settings};
 
-/// What roles are built from.
+/// The inputs of roles.
 pub struct BuildContext<'a> {
     /// The settings of the process.
     pub settings: &'a Settings,
@@ -48,19 +48,19 @@ fn no_store() -> ProcessError {
     ConfigError::Invalid { problems }.into()
 }
 
-/// Ends what would keep a shutdown waiting. Called once, after health reported NOT_SERVING and
+/// Ends what would delay a shutdown. Called once, after health reported NOT_SERVING and
 /// before calls are drained.
 pub type DrainAction = Box<dyn FnOnce() + Send>;
 
 /// A role in this process.
 pub struct BuiltRole {
-    /// Answers the calls of its services.
+    /// Handles the calls of its services.
     pub calls: CallService,
-    /// Its work in the background.
+    /// Its background tasks.
     pub tasks: Vec<Task>,
-    /// Tasks that watch files, and look at them at once when the process reloads.
+    /// Tasks that watch files, and check them at once on a reload.
     pub watches: Vec<Task>,
-    /// What it shows to operators.
+    /// Its admin pages.
     pub pages: Vec<AdminPage>,
     /// Ends its calls that wait.
     pub drain: Option<DrainAction>,
@@ -87,6 +87,6 @@ impl BuiltRole {
 pub struct UpstreamRole {
     /// Which.
     pub spec: RoleSpec,
-    /// Where its calls go.
+    /// The target of its calls.
     pub upstream: Upstream,
 }

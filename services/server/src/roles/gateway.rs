@@ -1,5 +1,5 @@
-//! The role `gateway`: takes calls from outside, by gRPC and by the protocols of Azure Storage, and
-//! passes them to the roles that own the data. It owns none.
+//! The role `gateway`: accepts calls from outside, by gRPC and by the protocols of Azure Storage, and
+//! forwards them to the roles that own the data. It owns none.
 
 use std::sync::Arc;
 
@@ -45,14 +45,14 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let calls = cors(&stack, calls, stores, &names(&accounts));
 
     let compresses = settings.server.azure_gzip;
-    let front = |role: &UpstreamRole| {
-        let front = role.spec.azure?;
+    let edge = |role: &UpstreamRole| {
+        let edge = role.spec.azure?;
         let (identity, upstream) = (identity.clone(), role.upstream.clone());
         let calls =
-            (front.build)(trestle_azure::EdgeDeps { upstream, identity, compresses }, &stack);
-        Some(AzureIngress { role: role.spec.name, headers_max: front.headers_max, calls })
+            (edge.build)(trestle_azure::EdgeDeps { upstream, identity, compresses }, &stack);
+        Some(AzureIngress { role: role.spec.name, headers_max: edge.headers_max, calls })
     };
-    let azure = roles.iter().filter_map(front).collect();
+    let azure = roles.iter().filter_map(edge).collect();
     let watch = deps.source.clone().map(|source| identity::watch(&accounts, source));
     Ok(Ingress { calls, azure, watches: watch.into_iter().collect() })
 }

@@ -42,10 +42,10 @@ pub struct RoleSpec {
     pub cors: Option<&'static str>,
     /// How it is built.
     pub build: Build,
-    /// Whether a gateway refuses to start without it, in process or at an endpoint.
+    /// Whether a gateway cannot start without it, in process or at an endpoint.
     pub is_required: bool,
     /// Its protocol of Azure Storage, behind a listener of its own in the gateway.
-    pub azure: Option<AzureFront>,
+    pub azure: Option<AzureEdge>,
 }
 
 /// How a role is built from its settings and the parts of its process. Binds and spawns nothing.
@@ -53,13 +53,13 @@ pub struct RoleSpec {
 pub enum Build {
     /// It handles the calls of its services.
     Service(fn(&BuildContext<'_>) -> Result<BuiltRole, ProcessError>),
-    /// It takes calls from outside and passes them to the other roles, which are built first.
+    /// It accepts calls from outside and forwards them to the other roles, which are built first.
     Ingress(fn(&BuildContext<'_>, &[UpstreamRole]) -> Result<Ingress, ProcessError>),
 }
 
 /// The protocol of Azure Storage in front of a role.
 #[derive(Clone, Copy)]
-pub struct AzureFront {
+pub struct AzureEdge {
     /// What it serves, for help texts, such as `tables`.
     pub serves: &'static str,
     /// Flag of the address of its listener, such as `azure-table`.
@@ -68,12 +68,12 @@ pub struct AzureFront {
     pub port: u16,
     /// Most headers of a request; none: as many as fit into its head.
     pub headers_max: Option<usize>,
-    /// Puts the front before the service, with the layers of the gateway between.
+    /// Builds the edge in front of the service, with the layers of the gateway between.
     pub build: fn(trestle_azure::EdgeDeps, &IngressStack) -> CallService,
 }
 
 impl RoleSpec {
-    /// Whether it takes calls from outside.
+    /// Whether it accepts calls from outside.
     #[must_use]
     pub fn is_ingress(&self) -> bool {
         matches!(self.build, Build::Ingress(_))
@@ -86,7 +86,7 @@ impl RoleSpec {
     }
 }
 
-/// The keyspaces of roles, whatever roles a process has: a directory may be given to another
+/// The keyspaces of all roles, in every process: a directory may be opened by another
 /// process later.
 #[must_use]
 pub fn keyspaces(roles: &[RoleSpec]) -> Vec<Keyspace> {

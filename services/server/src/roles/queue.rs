@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
 use trestle_runtime::task::Task;
 
-use super::{AzureFront, Build, BuildContext, BuiltRole, RoleSpec};
+use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::process_error::ProcessError;
 
-/// How often it removes what deleted queues left, and what expired.
+/// How often it removes rows of deleted queues, and expired messages.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
@@ -19,7 +19,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
     cors: Some(QUEUE_SERVICE),
     build: Build::Service(build),
     is_required: false,
-    azure: Some(AzureFront {
+    azure: Some(AzureEdge {
         serves: "queues",
         flag: "azure-queue",
         port: 10001,

@@ -30,7 +30,7 @@ impl Roles {
         }
     }
 
-    /// What is wrong with the setting, where these are the roles that exist.
+    /// The problem of the setting, given the list of roles.
     pub(crate) fn problem(&self, roles: &[RoleSpec]) -> Option<String> {
         let Self::Named(names) = self else { return None };
         let exists = |name: &String| roles.iter().any(|role| role.name == name);

@@ -6,13 +6,13 @@ use trestle_runtime::task::Task;
 use trestle_service::quota::LiveQuotas;
 use trestle_table::{KEYSPACES, TableRole};
 
-use super::{AzureFront, Build, BuildContext, BuiltRole, RoleSpec};
+use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::{hot_partitions, process_error::ProcessError, quotas};
 
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
 
-/// How often it removes what deleted tables left.
+/// How often it removes rows of deleted tables.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.
@@ -23,7 +23,7 @@ pub const TABLE: RoleSpec = RoleSpec {
     cors: Some(SERVICE),
     build: Build::Service(build),
     is_required: true,
-    azure: Some(AzureFront {
+    azure: Some(AzureEdge {
         serves: "tables",
         flag: "azure-table",
         port: 10002,

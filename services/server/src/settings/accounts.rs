@@ -18,7 +18,7 @@ const ACCOUNTS_MAX: usize = 1024;
 #[serde(transparent)]
 pub struct AccountsSettings(pub BTreeMap<String, AccountSettings>);
 
-/// A section `accounts.NAME`: one key or two, each given in the settings or in a file.
+/// A section `accounts.NAME`: one key or two, each set in the settings or in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountSettings {
@@ -34,11 +34,11 @@ pub struct AccountSettings {
     /// A file with a second key. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key2_file: Option<PathBuf>,
-    /// Whether the account is switched off: its credentials are refused. Default: no.
+    /// Whether the account is disabled: its credentials are rejected. Default: no.
     pub disabled: bool,
 }
 
-/// A text that never shows: not in logs, and not when settings are printed.
+/// A text that is never shown in logs or in printed settings.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct SecretSetting(pub String);
@@ -59,7 +59,7 @@ impl Serialize for SecretSetting {
 }
 
 impl AccountSettings {
-    /// The keys: their names, and where they are.
+    /// The keys: their names and sources.
     pub fn keys(
         &self,
     ) -> impl Iterator<Item = (&'static str, Option<&SecretSetting>, Option<&PathBuf>)> {
@@ -80,7 +80,7 @@ impl AccountSettings {
         }
         for (key, text, file) in self.keys() {
             if text.is_some() && file.is_some() {
-                problem(key, &format!("must not be there beside {key}_file"));
+                problem(key, &format!("must not be set together with {key}_file"));
             }
             if let Some(Err(error)) = text.map(|text| AccountKey::decode(&text.0)) {
                 problem(key, &error.to_string());
@@ -91,7 +91,7 @@ impl AccountSettings {
 }
 
 impl AccountsSettings {
-    /// What is wrong with the sections, each with its key; never with a value.
+    /// The problems of the sections, each with its key; never with a value.
     pub(super) fn problems(
         &self,
         server: &ServerSettings,
@@ -120,7 +120,7 @@ impl AccountsSettings {
         }
         if self.0.is_empty() && !has_development(server, development) {
             problems.push(format!(
-                "accounts: none, so nobody could call, since the development account, whose key is \
+                "accounts: none, so no client could call, since the development account, whose key is \
                  public, exists only where every listener for calls is on loopback; add accounts.NAME with \
                  key1_file, or allow the development account to \
                  all clients with gateway.development_account = \"anywhere\": {}",

@@ -5,7 +5,7 @@ use trestle_service::limits::MESSAGE_BYTES_MAX;
 
 use super::{outside, wide};
 
-/// Most calls, and most connections, at a time: about as many sockets as Linux gives a process, and
+/// Most calls, and most connections, at a time: about as many sockets as Linux allows a process, and
 /// far more than its memory holds.
 const SLOTS_MAX: u64 = 1_000_000;
 /// Most bytes of bodies at a time: a tebibyte.
@@ -13,27 +13,26 @@ const BODY_BYTES_MAX: u64 = 1 << 40;
 /// Longest setting for the time in which a request, or a piece of a response, has to be transferred:
 /// an hour.
 const TRANSFER_SECONDS_MAX: u64 = 3600;
-/// Longest setting for the time until an answer begins: the removal of deleted tables counts on
-/// calls being over within two minutes.
+/// Longest setting for the time until a response begins: the removal of deleted tables requires that
+/// calls end within two minutes.
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
 /// Longest setting for the age of a connection: a week.
 const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
-/// Longest setting for the time between questions to a silent client, and for one that cannot be
-/// asked: an hour.
+/// Longest keepalive interval, and longest timeout of a silent client: an hour.
 const SILENCE_SECONDS_MAX: u64 = 3600;
 
 /// The section `limits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
-    /// Most calls at a time; more are refused at once. Streams may be half of them; calls that may
+    /// Most calls at a time; more are rejected at once. Streams may be half of them; calls that may
     /// wait for a message have as many slots of their own. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
-    /// Most bytes that bodies of calls hold at a time, requests that are not answered and answers
-    /// that are not taken; calls past it are refused. At least 16 MiB, twice the largest message, and
+    /// Most bytes that bodies of calls hold at a time, requests without a response and responses
+    /// that are not read; calls past it are rejected. At least 16 MiB, twice the largest message, and
     /// at most 1 TiB. Default: 256 MiB.
     pub body_bytes_max: usize,
     /// Most connections of callers at a time, on all listeners; fewer where the process may have few
-    /// descriptors. At the limit the peer with the most connections gives way: a peer is an IPv4
+    /// descriptors. At the limit a connection of the peer with the most is evicted: a peer is an IPv4
     /// address or an IPv6 network of 64 bits. An eighth may be in a TLS handshake. 1 to 1000000.
     /// Default: 4096.
     pub connections_max: usize,
@@ -42,21 +41,21 @@ pub struct LimitSettings {
     /// After about how long a connection is closed with GOAWAY, in seconds, up to a week.
     /// Default: 1800.
     pub connection_age_seconds: u64,
-    /// How long calls of such a connection may continue before they are cut off, in seconds, up to a
+    /// How long calls of such a connection may continue before they are aborted, in seconds, up to a
     /// week. Default: 300.
     pub connection_grace_seconds: u64,
     /// How often a client of HTTP/2 is sent a PING, and how long it may take to acknowledge it before
-    /// the connection is cut, in seconds, 1 to 3600. Default: 20.
+    /// the connection is closed, in seconds, 1 to 3600. Default: 20.
     pub keepalive_seconds: u64,
-    /// How long a client of HTTP/1 may take for the head of a request, from the end of the answer
-    /// before it on, in seconds, 1 to 3600. Default: 60.
+    /// How long a client of HTTP/1 may take for the head of a request, from the end of the previous
+    /// response, in seconds, 1 to 3600. Default: 60.
     pub head_within_seconds: u64,
     /// Longest time until a request that is one message has arrived, in seconds, 1 to 3600. Default: 20.
     pub request_within_seconds: u64,
     /// How long a client may read nothing of a response that is ready for it, and the time in which
-    /// it has to take 64 KiB of it, in seconds, 1 to 3600. Default: 60.
+    /// it has to read 64 KiB of it, in seconds, 1 to 3600. Default: 60.
     pub reader_within_seconds: u64,
-    /// Longest time until an answer begins, in seconds, 1 to 110. Default: 60.
+    /// Longest time until a response begins, in seconds, 1 to 110. Default: 60.
     pub answer_within_seconds: u64,
 }
 
@@ -79,7 +78,7 @@ impl Default for LimitSettings {
 }
 
 impl LimitSettings {
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let (slots, transfer) = (1..=SLOTS_MAX, 1..=TRANSFER_SECONDS_MAX);
         let per_connection = u64::from(self.calls_per_connection_max);

@@ -8,23 +8,23 @@ use trestle_service::{
     quota::{Quota, Quotas, Rate},
 };
 
-/// The section `quotas`. Without any number there is no limit.
+/// The section `quotas`. Without a number nothing is limited.
 ///
 /// An entity counts when it is inserted, updated, deleted or examined, returned or not: once for
-/// each KiB begun. Azure has 20,000 a second for an account and 2,000 for a partition.
+/// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaSettings {
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Entities at once in the whole account after a rest, in the same range. Default: those of one
+    /// Burst of entities in the whole account, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
     /// Entities a second in each partition of a table, in the same range. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Entities at once in each partition after a rest, in the same range. Default: those of one
+    /// Burst of entities in each partition, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
@@ -32,7 +32,7 @@ pub struct QuotaSettings {
     /// each. Default: false.
     #[serde(default)]
     pub show_partition_keys: bool,
-    /// The limits of single accounts, by name. What is left out is as for every account.
+    /// The limits of single accounts, by name. Unset keys are as for every account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accounts: BTreeMap<String, QuotaNumbers>,
 }
@@ -43,21 +43,21 @@ pub struct QuotaNumbers {
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Entities at once in the whole account after a rest, in the same range. Default: those of one
+    /// Burst of entities in the whole account, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
     /// Entities a second in each partition of a table, in the same range. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Entities at once in each partition after a rest, in the same range. Default: those of one
+    /// Burst of entities in each partition, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
 }
 
 impl QuotaSettings {
-    /// What the service holds to.
+    /// The limits of the service.
     #[must_use]
     pub fn quotas(&self) -> Quotas {
         let default = self.every_account();
@@ -67,7 +67,7 @@ impl QuotaSettings {
         Quotas { default: default.quota(), accounts: self.accounts.iter().filter_map(of).collect() }
     }
 
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let default = self.every_account();
         let mut problems = default.problems("quotas", QuotaNumbers::default());
@@ -93,7 +93,7 @@ impl QuotaSettings {
 }
 
 impl QuotaNumbers {
-    /// These, and where there are none those of `default`. A rate brings its own burst.
+    /// These, and where absent those of `default`. A rate sets its own burst.
     fn or(self, default: Self) -> Self {
         let burst = |own: Option<u64>, rate: Option<u64>, default| match rate {
             Some(_) => own,
@@ -196,7 +196,7 @@ mod tests {
             ("PARTITION_ENTITIES_PER_SECOND", "2000"),
             ("PARTITION_BURST_ENTITIES", "3000"),
             ("ACCOUNTS__BUSY__PARTITION_ENTITIES_PER_SECOND", "5000"),
-            ("ACCOUNTS__PATIENT__PARTITION_BURST_ENTITIES", "10"),
+            ("ACCOUNTS__WAITING__PARTITION_BURST_ENTITIES", "10"),
         ]);
         let quotas = settings.expect("settings").quotas.quotas();
 
@@ -204,19 +204,19 @@ mod tests {
         let of = |name| quotas.of(&account(name));
         assert_eq!(of("any"), Quota { account: every, partition: partition(3000) });
         assert_eq!(of("busy"), Quota { account: every, partition: rate(5000, 5000) });
-        assert_eq!(of("patient"), Quota { account: every, partition: partition(10) });
+        assert_eq!(of("waiting"), Quota { account: every, partition: partition(10) });
     }
 
     #[test]
     fn numbers_out_of_range_and_bursts_without_a_rate_are_named() {
-        let refused = load(&[
+        let rejected = load(&[
             ("ACCOUNT_ENTITIES_PER_SECOND", "0"),
             ("PARTITION_BURST_ENTITIES", "5"),
             ("ACCOUNTS__FINE__ACCOUNT_BURST_ENTITIES", "5"),
             ("ACCOUNTS__X_Y__PARTITION_ENTITIES_PER_SECOND", "1000000001"),
         ]);
 
-        let Err(ConfigError::Invalid { problems }) = refused else { panic!("not refused") };
+        let Err(ConfigError::Invalid { problems }) = rejected else { panic!("not rejected") };
         let range = "must be 1 to 1000000000: value=";
         assert_eq!(
             problems,
@@ -231,9 +231,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_limit_is_named() {
-        let refused = load(&[("ACCOUNTS__BUSY__PARTITION_PER_SECOND", "5")]);
+        let rejected = load(&[("ACCOUNTS__BUSY__PARTITION_PER_SECOND", "5")]);
 
-        let Err(ConfigError::UnknownKeys { keys }) = refused else { panic!("not refused") };
+        let Err(ConfigError::UnknownKeys { keys }) = rejected else { panic!("not rejected") };
         assert_eq!(keys, ["quotas.accounts.busy.partition_per_second"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The access log: one line for each call, whatever its outcome and wherever the table role runs.
+//! The access log: one line for each call, with any outcome and any process of the table role.
 
 use serde_json::Value;
 use tonic::{Code, Request, transport::Channel};
@@ -109,8 +109,8 @@ async fn call_everything(client: &mut TableServiceClient<Channel>) {
     while stream.message().await.unwrap().is_some() {}
     let absent = client.get_entity(request("absent", get("9"))).await.unwrap_err();
     assert_eq!(absent.code(), Code::NotFound);
-    let refused = client.execute_batch(request("refused", batch(&[]))).await.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
+    let rejected = client.execute_batch(request("rejected", batch(&[]))).await.unwrap_err();
+    assert_eq!(rejected.code(), Code::InvalidArgument);
 }
 
 async fn call_an_unknown_method(world: &World) {
@@ -192,7 +192,7 @@ fn expected() -> Vec<(&'static str, Value)> {
             "reason": "RESOURCE_NOT_FOUND", "returned": 0 }),
         ),
         (
-            "refused",
+            "rejected",
             serde_json::json!({ "status": "INVALID_ARGUMENT", "table": "Orders",
             "account": account }),
         ),
@@ -343,7 +343,7 @@ async fn logs_keys_in_clear_text_only_if_configured() {
 }
 
 #[tokio::test]
-async fn a_salt_file_gives_the_same_hashes_in_the_access_log_file_after_a_restart() {
+async fn a_salt_file_keeps_the_hashes_of_the_access_log_across_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (salt, output) = (path("salt"), path("access.log"));
@@ -424,9 +424,9 @@ async fn a_client_of_the_gateway_receives_no_call_statistics() {
     let mut client = world.client().await;
     let mut forged = request("forged", get("1"));
     forged.metadata_mut().insert("trestle-statistics", "1".parse().unwrap());
-    let refused = client.get_entity(forged).await.unwrap_err();
+    let rejected = client.get_entity(forged).await.unwrap_err();
     drop(client);
     world.end().await;
 
-    assert!(refused.metadata().get_bin("trestle-statistics-bin").is_none(), "{refused:?}");
+    assert!(rejected.metadata().get_bin("trestle-statistics-bin").is_none(), "{rejected:?}");
 }

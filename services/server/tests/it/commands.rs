@@ -62,9 +62,9 @@ fn a_public_address_needs_an_account() {
     let key = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
     let named = config_on_grpc(&[("TRESTLE__ACCOUNTS__ACME__KEY1", key)]);
 
-    for refused in [alone, by_tables, by_queues, without] {
-        assert_eq!(code(&refused), Some(2));
-        assert!(errors(&refused).contains("nobody could call"), "{}", errors(&refused));
+    for rejected in [alone, by_tables, by_queues, without] {
+        assert_eq!(code(&rejected), Some(2));
+        assert!(errors(&rejected).contains("no client could call"), "{}", errors(&rejected));
     }
     assert_eq!((code(&anywhere), code(&named)), (Some(0), Some(0)), "{}", errors(&named));
 }
@@ -85,8 +85,8 @@ fn rejects_each_kind_of_invalid_configuration_with_its_exit_code() {
     assert!(errors(&alone).contains("gateway.table_endpoint"), "{}", errors(&alone));
     assert_eq!(code(&occupied), Some(5));
     assert!(errors(&occupied).contains(&first.grpc), "{}", errors(&occupied));
-    for refused in [unknown, plaintext, alone, occupied] {
-        assert!(refused.stdout.is_empty(), "reported that it is ready");
+    for rejected in [unknown, plaintext, alone, occupied] {
+        assert!(rejected.stdout.is_empty(), "reported that it is ready");
     }
 }
 
@@ -106,7 +106,7 @@ fn a_public_address_needs_tls_or_permission_for_plaintext() {
         config_print(&[listen, other].concat(), &[pair[0], pair[1], admin]),
         config_print(&[&listen[..], &other, &["--allow-plaintext"]].concat(), &[]),
     ];
-    let refused = [
+    let rejected = [
         (config_print(&listen, &[]), "server.listen"),
         (config_print(&other, &pair), "server.admin"),
         (config_print(&listen, &pair[..1]), "tls.key_file"),
@@ -121,9 +121,9 @@ fn a_public_address_needs_tls_or_permission_for_plaintext() {
     for allowed in allowed {
         assert_eq!(code(&allowed), Some(0), "{}", errors(&allowed));
     }
-    for (refused, key) in refused {
-        assert_eq!(code(&refused), Some(2), "{key}");
-        assert!(errors(&refused).contains(key), "{key}: {}", errors(&refused));
+    for (rejected, key) in rejected {
+        assert_eq!(code(&rejected), Some(2), "{key}");
+        assert!(errors(&rejected).contains(key), "{key}: {}", errors(&rejected));
     }
 }
 
@@ -165,11 +165,11 @@ fn rejects_a_store_with_a_missing_file_after_a_clean_shutdown_and_names_it() {
 
     let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
     let off = ["--azure-table", "off", "--azure-queue", "off"];
-    let refused = output(&mut trestle(&[&ports[..], &off[..], &arguments[..]].concat()));
+    let rejected = output(&mut trestle(&[&ports[..], &off[..], &arguments[..]].concat()));
 
-    assert_eq!(code(&refused), Some(4), "{}", errors(&refused));
-    assert!(errors(&refused).contains("0.jnl"), "{}", errors(&refused));
-    assert!(refused.stdout.is_empty(), "reported that it is ready");
+    assert_eq!(code(&rejected), Some(4), "{}", errors(&rejected));
+    assert!(errors(&rejected).contains("0.jnl"), "{}", errors(&rejected));
+    assert!(rejected.stdout.is_empty(), "reported that it is ready");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
 
     let whole = check(&endpoint, "");
     let table = check(&endpoint, "trestle.table.v1.TableService");
-    let unknown_service = check(&endpoint, "nobody");
+    let unknown_service = check(&endpoint, "absent");
     let configured = output(trestle(&["healthcheck"]).env("TRESTLE__SERVER__LISTEN", &server.grpc));
     server.terminate();
     server.wait();

@@ -90,17 +90,17 @@ async fn the_store_flushes_while_connections_use_up_their_descriptors() {
     assert_eq!(status.code(), Some(0), "{log}");
     let lines: Vec<_> = log.lines().filter(|line| line.contains("few file descriptors")).collect();
     assert_eq!(lines.len(), 1, "{log}");
-    assert!(lines[0].contains("limit=600") && lines[0].contains("wanted=5444"), "{lines:?}");
+    assert!(lines[0].contains("limit=600") && lines[0].contains("recommended=5444"), "{lines:?}");
 }
 
 #[test]
-fn a_limit_too_low_for_the_store_is_refused_at_the_start() {
+fn a_limit_too_low_for_the_store_is_rejected_at_the_start() {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().to_str().unwrap();
 
-    let refused = output(&mut limited(300, &[&SERVE[..], &["--data-dir", path]].concat()));
+    let rejected = output(&mut limited(300, &[&SERVE[..], &["--data-dir", path]].concat()));
 
-    let error = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(1), "{error}");
+    let error = String::from_utf8_lossy(&rejected.stderr);
+    assert_eq!(rejected.status.code(), Some(1), "{error}");
     assert!(error.contains("too few file descriptors: limit=`300`, needed=`528`"), "{error}");
 }

@@ -44,9 +44,9 @@ const ROLES: &[RoleSpec] = &[GATEWAY, ECHO];
 
 async fn node(roles: &[RoleSpec], variables: &[(&str, &str)]) -> (Node, Settings) {
     let free = ["LISTEN", "ADMIN"].map(|name| (format!("SERVER__{name}"), "127.0.0.1:0"));
-    let given = variables.iter().map(|(name, value)| ((*name).to_owned(), *value));
+    let set = variables.iter().map(|(name, value)| ((*name).to_owned(), *value));
     let variable = |(name, value): (String, &str)| (format!("TRESTLE__{name}"), value.to_owned());
-    let environment = free.into_iter().chain(given).map(variable).collect();
+    let environment = free.into_iter().chain(set).map(variable).collect();
     let settings = Settings::load(roles, Sources { environment, ..Sources::default() }).unwrap();
     let deps = NodeDeps {
         engine: Some(Arc::new(trestle_kv::MemoryEngine::new(trestle_table::KEYSPACES))),
@@ -92,7 +92,7 @@ async fn serves_a_new_role_alone_and_behind_a_gateway() {
 }
 
 #[test]
-fn refuses_settings_of_a_role_that_does_not_exist() {
+fn rejects_settings_of_a_role_that_does_not_exist() {
     for (variable, value, problem) in [
         ("SERVER__ROLES", "table", "server.roles: must be `all`, or of `gateway` and `echo`"),
         ("SERVER__ROLES", "gateway", "gateway.echo_endpoint: required"),
@@ -104,8 +104,8 @@ fn refuses_settings_of_a_role_that_does_not_exist() {
         ("SERVER__AZURE", "5", "keys=`server.azure`"),
     ] {
         let environment = [(format!("TRESTLE__{variable}"), value.to_owned())].into();
-        let refused = Settings::load(ROLES, Sources { environment, ..Sources::default() });
-        let error = refused.unwrap_err().to_string();
+        let rejected = Settings::load(ROLES, Sources { environment, ..Sources::default() });
+        let error = rejected.unwrap_err().to_string();
         assert!(error.contains(problem), "{variable}: {error}");
     }
 }

@@ -129,11 +129,11 @@ async fn rejects_calls_over_the_admission_limit_at_once() {
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
     let open = client(&node.routes).import_entities(requests).await.unwrap();
 
-    let refused = client(&node.routes).create_table(table("Things")).await.unwrap_err();
+    let rejected = client(&node.routes).create_table(table("Things")).await.unwrap_err();
     drop((sender, open));
     let admitted = client(&node.routes).create_table(table("Things")).await;
 
-    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+    assert_eq!(rejected.code(), tonic::Code::ResourceExhausted);
     admitted.unwrap();
 }
 
@@ -189,7 +189,7 @@ impl tower::Service<Request> for Brittle {
 }
 
 #[tokio::test]
-async fn a_store_short_of_disk_space_stays_ready_and_says_that_it_is_read_only() {
+async fn a_store_short_of_disk_space_remains_ready_and_reports_read_only() {
     let engine = Arc::new(Stoppable {
         inner: MemoryEngine::new(trestle::storage::keyspaces()),
         stopped: Mutex::default(),

@@ -30,7 +30,7 @@ fn remote(endpoint: &str) -> Client {
 }
 
 /// The response as a client sees it: the name of the table, or the error with its details.
-async fn seen(mut client: Client, table: &str) -> Result<String, (Code, String, String)> {
+async fn outcome(mut client: Client, table: &str) -> Result<String, (Code, String, String)> {
     let request = GetTableRequest { table: table.to_owned() };
     let answer = client.get_table(request).await;
     let table = answer.map(|answer| answer.into_inner().table.unwrap().name);
@@ -58,9 +58,9 @@ async fn local_and_remote_return_the_same_responses_and_the_same_errors() {
 
     for name in ["Things", "absent", "1", "no/name"] {
         let [local, direct, through] = &clients;
-        let expected = seen(local.clone(), name).await;
-        assert_eq!(seen(direct.clone(), name).await, expected, "direct: {name}");
-        assert_eq!(seen(through.clone(), name).await, expected, "gateway: {name}");
+        let expected = outcome(local.clone(), name).await;
+        assert_eq!(outcome(direct.clone(), name).await, expected, "direct: {name}");
+        assert_eq!(outcome(through.clone(), name).await, expected, "gateway: {name}");
     }
 }
 
@@ -78,14 +78,14 @@ async fn take_and_break(listener: TcpListener) {
         tokio::spawn(async move {
             let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
             stream.write_all(&settings).await.unwrap();
-            let (mut bytes, mut seen) = (vec![0; 65536], Vec::new());
+            let (mut bytes, mut received) = (vec![0; 65536], Vec::new());
             // The message of the call is the only DATA frame.
-            while !has_data(&seen) {
+            while !has_data(&received) {
                 let read = stream.read(&mut bytes).await.unwrap_or_default();
                 if read == 0 {
                     break;
                 }
-                seen.extend_from_slice(&bytes[..read]);
+                received.extend_from_slice(&bytes[..read]);
             }
         });
     }
@@ -110,17 +110,17 @@ async fn an_unreachable_service_is_unavailable_and_an_interrupted_write_unknown(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let broken = format!("http://{}", listener.local_addr().unwrap());
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let away = format!("http://{}", free.local_addr().unwrap());
+    let unreachable = format!("http://{}", free.local_addr().unwrap());
     drop(free);
     tokio::spawn(take_and_break(listener));
 
-    let away = statuses_of(&away).await;
+    let unreachable = statuses_of(&unreachable).await;
     let [read, write] = statuses_of(&broken).await;
 
-    for away in away {
-        assert_eq!(away.code(), Code::Unavailable);
-        assert!(away.message().contains("nothing was sent"), "{}", away.message());
-        assert!(away.get_details_retry_info().is_some());
+    for status in unreachable {
+        assert_eq!(status.code(), Code::Unavailable);
+        assert!(status.message().contains("nothing was sent"), "{}", status.message());
+        assert!(status.get_details_retry_info().is_some());
     }
     assert_eq!(read.code(), Code::Unavailable);
     assert!(read.message().contains("nothing was changed"), "{}", read.message());
@@ -134,11 +134,11 @@ async fn a_gateway_is_ready_when_its_upstream_service_is() {
     let endpoint = table.endpoint();
     let variables = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
     let gateway = Serving::start(&["--roles", "gateway"], &variables);
-    let serves = async |wanted: bool| {
+    let serves = async |expected: bool| {
         for _ in 0..100 {
             let (endpoint, tls) = (gateway.endpoint(), TlsArgs::default());
             let checked = trestle::healthcheck::check(&endpoint, &tls, String::new()).await;
-            if checked.is_ok() == wanted {
+            if checked.is_ok() == expected {
                 return true;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -4,7 +4,7 @@ use trestle_proto::table::v1::{self as proto, batch_operation::Operation as Batc
 use trestle_service::call_statistics::{CallStatistics, StatisticsRecorder};
 
 /// A request with names to record. They are recorded before they are checked, so that the log also shows the resource
-/// of a refused call.
+/// of a rejected call.
 pub(super) trait AccessLogFields {
     /// Records the names.
     fn record(&self, statistics: &mut CallStatistics);

@@ -1,4 +1,4 @@
-//! The stream of an import: a chunk in, its outcomes out, one chunk at a time, so that memory stays bounded and a
+//! The stream of an import: a chunk in, its outcomes out, one chunk at a time, so that memory remains bounded and a
 //! slow reader slows the sender down.
 
 use std::time::Duration;

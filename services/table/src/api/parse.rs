@@ -1,4 +1,4 @@
-//! From requests to our own types: every violation of a request is collected before it is refused.
+//! From requests to our own types: every violation of a request is collected before it is rejected.
 
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
@@ -36,7 +36,7 @@ pub(super) fn table(name: String) -> Result<TableName, Fault> {
 /// What was parsed, unless a rule was broken.
 pub(super) fn finish<T>(violations: Violations, parsed: Option<T>) -> Result<T, Fault> {
     violations.check(())?;
-    parsed.ok_or_else(|| Fault::new(Reason::InternalError, "a refused value has no violation"))
+    parsed.ok_or_else(|| Fault::new(Reason::InternalError, "a rejected value has no violation"))
 }
 
 /// A table and an insert into it.
@@ -220,8 +220,8 @@ pub(super) fn page_size(size: Option<i32>, violations: &mut Violations) -> usize
     }
 }
 
-/// A parsed filter, whose absence means every entity; none when the text was refused.
-#[expect(clippy::option_option, reason = "outer: refused, inner: no filter")]
+/// A parsed filter, whose absence means every entity; none when the text was rejected.
+#[expect(clippy::option_option, reason = "outer: rejected, inner: no filter")]
 pub(super) fn filter<F>(
     parsed: Result<Option<F>, FilterError>,
     violations: &mut Violations,

@@ -79,7 +79,7 @@ pub(super) async fn stream(
         token: request.resume_token,
         recorder,
     };
-    // The first message is read here, so that an error of the request fails the call itself.
+    // The first message is read before the response, so that an error of the request fails the call itself.
     let first = stream.next().await?;
     Ok(response_stream::spawn(|sender| async move {
         let mut message = first;

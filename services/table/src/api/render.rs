@@ -44,11 +44,11 @@ pub(super) fn stats(
 
 /// A partition that is used much.
 pub(super) fn hot_partition(hot: HeavyHitter<HotPartition>) -> proto::HotPartition {
-    let HeavyHitter { name, per_second, refused } = hot;
+    let HeavyHitter { name, per_second, rejected } = hot;
     proto::HotPartition {
         table: name.table,
         partition_key: name.partition_key,
         entities_per_second: per_second,
-        throttled: refused,
+        throttled: rejected,
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct ResponseSender<T> {
 }
 
 impl<T> ResponseSender<T> {
-    /// Sends a message, once there is room for it.
+    /// Sends a message, once the channel has room for it.
     ///
     /// # Errors
     /// When the client has disconnected; the task should end.

@@ -1,10 +1,10 @@
 //! Authorization: pure decisions on the caller that the gateway authenticated.
 //!
 //! Calls on tables and settings are one [`TableAction`], which is permitted or denied before anything
-//! is read. Calls on entities have an [`EntityAccess`]; together with the table it gives [`EntityPermissions`]:
-//! which actions, on which keys. Checks come in a fixed order: stored access policy (of the table that
-//! the signature is over, whatever the call is about), service, resource type, permission, key range.
-//! All of them come before anything reports whether a resource exists.
+//! is read. Calls on entities have an [`EntityAccess`]; together with the table it yields [`EntityPermissions`]:
+//! which actions, on which keys. Checks have a fixed order: stored access policy (of the table of
+//! the SAS, for any call), service, resource type, permission, key range.
+//! All of them precede any report whether a resource exists.
 
 mod bounds;
 #[cfg(test)]

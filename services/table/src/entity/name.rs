@@ -27,7 +27,7 @@ pub(crate) fn is_name_start(c: char) -> bool {
     )
 }
 
-/// Whether a name can go on with this: a letter, digit, connector, mark or format character.
+/// Whether a name can continue with this: a letter, digit, connector, mark or format character.
 pub(crate) fn is_name_part(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || c == '_';

@@ -12,7 +12,7 @@ use crate::corrupt::CorruptRecord;
 pub struct DeletedTable {
     /// When it was deleted.
     pub deleted_at: Ticks,
-    /// First key not swept yet; at first the first key of the table.
+    /// First key that was not swept; at first the first key of the table.
     pub resume: Bytes,
 }
 

@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn records_round_trip_and_unknown_versions_are_refused(
+    fn records_round_trip_and_unknown_versions_are_rejected(
         id: u64, ticks in 0..=Ticks::MAX.get(), name in "[A-Za-z][A-Za-z0-9]{2,62}",
         resume in proptest::collection::vec(any::<u8>(), 0..40),
         noise in proptest::collection::vec(any::<u8>(), 0..40),

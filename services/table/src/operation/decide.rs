@@ -40,7 +40,7 @@ impl EntityOperation {
     fn require(&self, previous: Option<Ticks>, condition: Condition) -> Result<(), TableError> {
         match (previous, condition) {
             (None, _) => Err(TableError::EntityNotFound(self.key().clone())),
-            (Some(stored), Condition::Match(wanted)) if stored != wanted => {
+            (Some(stored), Condition::Match(expected)) if stored != expected => {
                 Err(TableError::ConditionNotMet(self.key().clone()))
             }
             (Some(_), _) => Ok(()),

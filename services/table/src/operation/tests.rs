@@ -32,9 +32,9 @@ fn outcome(operation: &EntityOperation, exists: bool) -> Result<Option<Entity>, 
     let current = exists.then(|| stored_at(5, &[("a", 1), ("b", 2)]));
     match operation.decide(current.as_ref(), version(9)) {
         Ok(EntityEffect::Delete) => Ok(None),
-        Ok(EntityEffect::Put { value, version: given }) => {
-            assert_eq!(given, version(9));
-            assert_eq!(stored::written_at(&value), Ok(given.ticks()));
+        Ok(EntityEffect::Put { value, version: assigned }) => {
+            assert_eq!(assigned, version(9));
+            assert_eq!(stored::written_at(&value), Ok(assigned.ticks()));
             Ok(Some(stored::decode(&value).expect("readable")))
         }
         Err(TableError::EntityExists(_)) => Err("exists"),

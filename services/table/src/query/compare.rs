@@ -2,7 +2,7 @@
 //!
 //! Values of one type compare naturally, numbers of different types by their exact value, text by
 //! UTF-16 code unit. Other pairs are never equal and are ordered by type:
-//! Boolean < numbers < DateTime < Guid < Binary < String. Nothing here raises an error.
+//! Boolean < numbers < DateTime < Guid < Binary < String. A comparison never fails.
 
 use std::cmp::Ordering;
 

@@ -4,13 +4,13 @@ use trestle_service::fault::{Fault, Reason, Violations, quoted};
 
 /// Why a filter was rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-// Azure's sentence comes first, word for word: clients look for it.
+// Azure's sentence is first, unchanged: clients search for it.
 #[error("Syntax error at position {position} in '{}'. {message}", quoted(filter))]
 pub struct FilterError {
     /// Bytes of the filter up to the error: to the end of the faulty token, or to a character that
     /// starts no token.
     pub position: usize,
-    /// What was expected there, or which rule is broken.
+    /// What was expected at this position, or which rule is broken.
     pub message: String,
     /// The filter.
     pub filter: String,

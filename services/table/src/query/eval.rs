@@ -173,7 +173,7 @@ impl FilterNode {
     fn eval(&self, values: &[Option<StoredValueRef<'_>>]) -> bool {
         match self {
             Self::Constant(truth) => *truth,
-            // A comparison with a property that the entity lacks is false, whatever the operator.
+            // A comparison with a property that the entity lacks is false, for any operator.
             Self::Compare { slot, comparison } => {
                 values.get(*slot).copied().flatten().is_some_and(|value| {
                     holds(value, comparison.operator, comparison.literal.as_value())

@@ -1,7 +1,7 @@
 //! Intervals of texts and of keys, between cuts.
 //!
 //! A cut is a position between two neighbours of an order, so an interval is two cuts and needs no
-//! inclusive or exclusive ends. KeyInterval are ordered by partition key, then row key; a cut of keys is
+//! inclusive or exclusive ends. Keys are ordered by partition key, then row key; a cut of keys is
 //! a partition key and a cut of the row keys within it.
 
 use std::cmp::Ordering;
@@ -196,8 +196,8 @@ impl KeyInterval {
 
     /// Whether the hull of both is exactly their union.
     pub(super) fn touches(&self, other: &Self) -> bool {
-        let reaches = |a: &Self, b: &Self| b.end.as_ref().is_none_or(|end| a.start <= *end);
-        reaches(self, other) && reaches(other, self)
+        let overlaps = |a: &Self, b: &Self| b.end.as_ref().is_none_or(|end| a.start <= *end);
+        overlaps(self, other) && overlaps(other, self)
     }
 
     pub(super) fn contains(&self, other: &Self) -> bool {

@@ -118,7 +118,7 @@ fn eval(expr: &Expr, name: &str) -> bool {
     }
 }
 
-/// The names that can match; none when there are none.
+/// The names that can match; none if no name can match.
 fn texts(expr: &Expr, negated: bool) -> Option<TextInterval> {
     let both = |a: TextInterval, b: TextInterval| {
         Some(a.intersection(b)).filter(|texts| !texts.is_empty())

@@ -3,7 +3,7 @@
 //! Every `not` is pushed down to the comparisons, and through those of properties that every
 //! entity has: `not (PartitionKey lt 'a')` is `PartitionKey ge 'a'`. Through the comparison of a
 //! custom property it must not be pushed, because where the property is missing both `lt` and
-//! `ge` are false. Constants are folded away, and so are comparisons of keys and timestamps with
+//! `ge` are false. Constants are folded, and so are comparisons of keys and timestamps with
 //! literals of another type, which are true for every entity or for none.
 
 use trestle_service::clock::Ticks;

@@ -1,6 +1,6 @@
 //! Which keys a query reads, and which condition it checks on each entity.
 //!
-//! Entities are stored in key order, and there is no other index, so a query reads one interval
+//! Entities are stored in key order, and no other index exists, so a query reads one interval
 //! of keys: the smallest that the conditions on PartitionKey and RowKey imply. Conditions joined
 //! by `or` contribute the interval from the first key to the last; it is not split.
 //!
@@ -46,10 +46,10 @@ impl QueryPlan {
 
     fn over(keys: KeyInterval, filter: Option<&Filter>) -> Self {
         let normal = filter.map_or(Expr::Constant(true), |filter| normalize(filter.expr()));
-        let wanted = Region::of(&normal);
-        let is_contradiction = wanted.is_none();
+        let filtered = Region::of(&normal);
+        let is_contradiction = filtered.is_none();
         let granted = Region { keys, ..Region::everything(true) };
-        let Some(region) = wanted.and_then(|wanted| wanted.intersection(granted)) else {
+        let Some(region) = filtered.and_then(|filtered| filtered.intersection(granted)) else {
             let (scope, residual) = (QueryScope::Point, None);
             return Self { range: None, scope, residual, normal, is_contradiction };
         };

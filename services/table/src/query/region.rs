@@ -7,13 +7,13 @@ use super::{
     interval::{KeyInterval, TextInterval},
 };
 
-/// KeyInterval in an interval whose row keys are in another.
+/// Keys in an interval whose row keys are in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) keys: KeyInterval,
     /// Everything when `keys` lie in one partition, whose row keys they then bound themselves.
     pub(super) rows: TextInterval,
-    /// Whether exactly the keys of the region match, whatever else the entities have.
+    /// Whether exactly the keys of the region match, with any other properties.
     pub(super) exact: bool,
 }
 
@@ -53,7 +53,7 @@ impl Region {
         region.unwrap_or(everything).tightened()
     }
 
-    /// The keys in both; none when there are none.
+    /// The keys in both; none if empty.
     pub(super) fn intersection(self, other: Self) -> Option<Self> {
         let keys = self.keys.intersection(other.keys);
         let rows = self.rows.intersection(other.rows);
@@ -85,7 +85,7 @@ impl Region {
         rows_within && self.keys.contains(&other.keys)
     }
 
-    /// The same keys in the smallest interval; none when there are none.
+    /// The same keys in the smallest interval; none if empty.
     fn tightened(self) -> Option<Self> {
         if self.rows.is_empty() {
             return None;

@@ -70,11 +70,11 @@ impl EntityReader {
             return Ok(EntityPage::default());
         };
         let mut span = span(range, id);
-        // Only ever moves forward: the span stays that of this caller, even with the token of another.
+        // Only ever moves forward: the span remains that of this caller, even with the token of another.
         span.start = span.start.max(start.map(Bytes::from).unwrap_or_default());
 
-        let wanted = if plan.residual.is_none() { limit.entities } else { PAGE_SCANNED_MAX };
-        let mut tokens = TokenReservation::for_scan(&self.throttle, table.table_ref(), wanted);
+        let rows_max = if plan.residual.is_none() { limit.entities } else { PAGE_SCANNED_MAX };
+        let mut tokens = TokenReservation::for_scan(&self.throttle, table.table_ref(), rows_max);
         tokens.check(&span.start)?;
         let page = EntityPage::default();
         let mut builder = PageBuilder { query, limit, tokens, page, bytes: 0 };
@@ -138,7 +138,7 @@ impl PageBuilder<'_> {
     /// Adds the entity if it matches; false when it does not fit any more, or would exceed a quota.
     ///
     /// # Errors
-    /// A corrupt entity; or an exceeded quota, with nothing examined yet.
+    /// A corrupt entity; or an exceeded quota, before anything was examined.
     fn add(&mut self, entry: &Entry) -> Result<bool, TableError> {
         let wire = stored::wire(&entry.value)?;
         let matches = match &self.query.plan.residual {
@@ -169,7 +169,7 @@ impl PageBuilder<'_> {
         self.page.entities.len() >= self.limit.entities
     }
 
-    /// Whether the page must end because of the work done, whatever it contains.
+    /// Whether the page must end because of the work done, with any content.
     fn is_out_of_budget(&self, started: Instant) -> bool {
         let scanned = usize::try_from(self.page.cost.scanned).unwrap_or(usize::MAX);
         scanned >= PAGE_SCANNED_MAX || started.elapsed() >= PAGE_TIME_MAX

@@ -96,7 +96,7 @@ fn push_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Seconds and nanoseconds as they go on the wire.
+/// Seconds and nanoseconds in protobuf.
 fn time_parts(ticks: Ticks) -> [(u8, u64); 2] {
     let (seconds, nanos) = ticks.to_unix();
     [

@@ -54,7 +54,7 @@ impl<'a> EntityView<'a> {
     /// The value of one property; none when the entity does not have it.
     ///
     /// # Errors
-    /// When the entity cannot be read up to there.
+    /// When the entity cannot be read up to the property.
     pub fn property(&self, name: &str) -> Result<Option<StoredValueRef<'a>>, CorruptRecord> {
         let mut properties = self.properties();
         while let Some(property) = properties.next_raw()? {
@@ -78,7 +78,7 @@ impl<'a> EntityView<'a> {
     }
 }
 
-/// A property whose value is not read yet.
+/// A property whose value was not read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawProperty<'a> {
     /// Bytes of the name.

@@ -79,7 +79,7 @@ impl Tables {
     }
 
     /// Admits every caller except one whose stored access policy is not valid now, or who is denied by a check that
-    /// follows that of the policy. Runs before every other check, so that such a caller learns nothing else.
+    /// follows that of the policy. Runs before every other check, so that no other error discloses anything.
     ///
     /// # Errors
     /// The error of the policy or of the check after it; or a failed read.
@@ -106,7 +106,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The table that a write to entities works in, and the caller's permissions there.
+    /// The table of a write to entities, and the caller's permissions on it.
     ///
     /// # Errors
     /// See [`AuthorizedTable::find`].

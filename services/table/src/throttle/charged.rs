@@ -13,11 +13,11 @@ pub(super) struct ChargedBuckets {
     pub(super) partition: u64,
 }
 
-/// The limit that refused a reservation.
+/// The limit that rejected a reservation.
 pub(super) struct LimitExceeded {
     pub(super) scope: LimitScope,
     pub(super) rate: Rate,
-    /// How long until there is room, if no other caller reserves it.
+    /// How long until enough tokens are available, if no other caller reserves them.
     pub(super) wait: Duration,
 }
 
@@ -54,7 +54,7 @@ impl ChargedBuckets {
         low(self.partition, self.quota.partition) || low(self.account, self.quota.account)
     }
 
-    /// Reserves tokens of both buckets or of none. With `ahead`, one token must be there and the others are borrowed.
+    /// Reserves tokens of both buckets or of none. With `ahead`, one must be available and the others are borrowed.
     ///
     /// # Errors
     /// The limit that would be exceeded.

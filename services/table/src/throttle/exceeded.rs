@@ -13,7 +13,7 @@ pub struct QuotaExceeded {
     /// What has the quota.
     pub(crate) subject: String,
     pub(super) rate: Rate,
-    /// How long until there is room, if no other caller reserves it.
+    /// How long until enough tokens are available, if no other caller reserves them.
     pub(crate) wait: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Enforces the quotas of accounts and partitions, and measures which partitions are used most.
 //!
 //! Every entity that is written or examined costs its weight in tokens, see [`trestle_service::quota`]: writes reserve
-//! them before they happen, reads while they go. Only a caller over its own limit waits.
+//! them before they run, reads while they run. Only a caller over its own limit waits.
 
 mod charged;
 mod exceeded;
@@ -69,7 +69,7 @@ impl Throttle {
         Self::new(LiveQuotas::default(), &meter)
     }
 
-    /// Nothing was used yet.
+    /// Nothing was used before.
     pub(crate) fn new(quotas: LiveQuotas, meter: &Meter) -> Self {
         Self {
             quotas,
@@ -87,9 +87,9 @@ impl Throttle {
         account: Option<&AccountName>,
         count: usize,
     ) -> Vec<HeavyHitter<HotPartition>> {
-        let wanted =
+        let filter =
             |partition: &HotPartition| account.is_none_or(|account| partition.account == *account);
-        self.heavy_hitters.hottest(count, self.now(), wanted)
+        self.heavy_hitters.hottest(count, self.now(), filter)
     }
 
     fn now(&self) -> Duration {

@@ -35,8 +35,8 @@ pub(crate) struct TokenReservation<'a> {
 /// The part of a reservation that only scans have.
 struct ScanState {
     /// Most entities that it needs.
-    wanted: u64,
-    /// Whether it reserved anything yet.
+    requested: u64,
+    /// Whether it reserved anything.
     started: bool,
 }
 
@@ -48,13 +48,13 @@ impl<'a> TokenReservation<'a> {
     }
 
     /// For a scan, whose cost depends on what it finds: at most so many entities.
-    pub(crate) fn for_scan(throttle: &'a Throttle, table: TableRef<'a>, wanted: usize) -> Self {
+    pub(crate) fn for_scan(throttle: &'a Throttle, table: TableRef<'a>, requested: usize) -> Self {
         let mut reservation = Self::for_points(throttle, table);
-        reservation.scan = Some(ScanState { wanted: wanted as u64, started: false });
+        reservation.scan = Some(ScanState { requested: requested as u64, started: false });
         reservation
     }
 
-    /// Whether there is a limit.
+    /// Whether the caller is limited.
     pub(crate) fn is_limited(&self) -> bool {
         !self.charged.quota.is_unlimited()
     }
@@ -81,7 +81,7 @@ impl<'a> TokenReservation<'a> {
     pub(crate) fn reserve(&mut self, key: &[u8], tokens: u64) -> Result<(), QuotaExceeded> {
         self.enter_partition_of(key);
         if self.is_limited() {
-            self.fill(tokens).map_err(|exceeded| self.refuse(&exceeded))?;
+            self.fill(tokens).map_err(|exceeded| self.reject(&exceeded))?;
             self.ahead -= tokens;
         }
         self.used += tokens;
@@ -107,7 +107,7 @@ impl<'a> TokenReservation<'a> {
             if !scan.started {
                 scan.started = true;
                 let worth = self.charged.rates().map(|rate| rate.per_second() / BORROWED_SHARE);
-                let worth = worth.min().unwrap_or_default().min(scan.wanted);
+                let worth = worth.min().unwrap_or_default().min(scan.requested);
                 if self.charged.is_low(buckets, worth, now) {
                     let borrowed = missing.max(worth);
                     self.charged.reserve(buckets, borrowed, true, now)?;
@@ -137,14 +137,14 @@ impl<'a> TokenReservation<'a> {
     }
 
     fn enter_partition(&mut self, prefix: &[u8]) {
-        self.leave_partition();
+        self.finish_partition();
         self.partition.clear();
         self.partition.extend_from_slice(prefix);
         self.charged.partition = self.throttle.hasher.hash_one(prefix);
     }
 
     /// Refunds unused tokens, and counts the used ones for the heavy hitters.
-    fn leave_partition(&mut self) {
+    fn finish_partition(&mut self) {
         if self.ahead > 0 {
             self.charged.refund(&self.throttle.buckets, self.ahead);
         }
@@ -169,16 +169,16 @@ impl<'a> TokenReservation<'a> {
     fn check_limit(&self, scope: LimitScope) -> Result<(), QuotaExceeded> {
         let limit = self.charged.wait(&self.throttle.buckets, scope, self.throttle.now());
         match limit.filter(|limit| !limit.wait.is_zero()) {
-            Some(exceeded) => Err(self.refuse(&exceeded)),
+            Some(exceeded) => Err(self.reject(&exceeded)),
             None => Ok(()),
         }
     }
 
-    fn refuse(&self, exceeded: &LimitExceeded) -> QuotaExceeded {
+    fn reject(&self, exceeded: &LimitExceeded) -> QuotaExceeded {
         let labels = [KeyValue::new(semconv::THROTTLE_SCOPE, exceeded.scope.label())];
         self.throttle.throttled.add(1, &labels);
         if !self.partition.is_empty() {
-            self.count(Usage::Refused, self.throttle.now());
+            self.count(Usage::Rejected, self.throttle.now());
         }
         let subject = match exceeded.scope {
             LimitScope::Account => format!("account `{}`", self.table.account),
@@ -193,6 +193,6 @@ impl<'a> TokenReservation<'a> {
 
 impl Drop for TokenReservation<'_> {
     fn drop(&mut self) {
-        self.leave_partition();
+        self.finish_partition();
     }
 }

@@ -66,7 +66,7 @@ fn decide_batch(
     Ok((writes, written))
 }
 
-/// Refuses a batch of too many operations, before any of them is parsed.
+/// Rejects a batch of too many operations, before any of them is parsed.
 ///
 /// # Errors
 /// The fault, at the position of the last operation that a batch could have.

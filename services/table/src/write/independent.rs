@@ -19,12 +19,12 @@ use crate::{
     throttle::{QuotaExceeded, TableRef, TokenReservation},
 };
 
-/// Most entities of an import that go into one commit, as in a batch: a merge may rewrite 1 MiB for each.
+/// Most entities of an import in one commit, as in a batch: a merge may rewrite 1 MiB for each.
 const COMMIT_ENTITIES_MAX: usize = 100;
-/// Most bytes of an import that go into one commit.
+/// Most bytes of an import in one commit.
 const COMMIT_BYTES_MAX: usize = 1024 * 1024;
 
-/// How far [`EntityWriter::independent`] came.
+/// The progress of [`EntityWriter::independent`].
 #[derive(Debug)]
 pub(crate) struct WriteOutcomes {
     /// The outcomes of the first operations, in their order.

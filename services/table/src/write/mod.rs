@@ -27,7 +27,7 @@ use crate::{
     throttle::{Throttle, TokenReservation},
 };
 
-/// The version that a write gave an entity; none for a delete.
+/// The version that a write assigned to an entity; none for a delete.
 pub(crate) type NewVersion = Option<Version>;
 
 /// Writes entities.

@@ -82,9 +82,9 @@ fn comparer() -> &'static hmac::Key {
 }
 
 /// Replaces an absent key, so that a check takes as long. Never accepted.
-pub(super) fn nobodys() -> &'static AccountKey {
-    static NOBODYS: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::of(&[0; 64]));
-    &NOBODYS
+pub(super) fn placeholder_key() -> &'static AccountKey {
+    static PLACEHOLDER: LazyLock<AccountKey> = LazyLock::new(|| AccountKey::of(&[0; 64]));
+    &PLACEHOLDER
 }
 
 /// Equal keys have equal digests; a timing difference of the comparison discloses no secret, since

@@ -23,7 +23,7 @@ impl AccountSet {
         self.0.values()
     }
 
-    /// How many there are.
+    /// Their number.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

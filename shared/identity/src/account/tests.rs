@@ -42,9 +42,9 @@ fn either_of_two_keys_authenticates_the_account_and_no_other_does() {
     let opens = |name: &str, byte: u8| set.with_key(name, &[byte; 64]).is_some();
 
     assert!(opens("acme", 1) && opens("acme", 2) && opens("other", 3));
-    assert!(!opens("acme", 3) && !opens("other", 1) && !opens("nobody", 1));
+    assert!(!opens("acme", 3) && !opens("other", 1) && !opens("absent", 1));
     // The replacement for absent keys is no valid key.
-    assert!(!opens("other", 0) && !opens("nobody", 0));
+    assert!(!opens("other", 0) && !opens("absent", 0));
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn a_signature_is_valid_for_one_text_and_one_of_the_keys() {
 
     let mut signature = key(2).sign("acme text");
     assert!(signed("acme", &signature));
-    assert!(!signed("nobody", &key(2).sign("nobody text")));
-    assert!(!signed("acme", &nobodys().sign("acme text")));
+    assert!(!signed("absent", &key(2).sign("absent text")));
+    assert!(!signed("acme", &placeholder_key().sign("acme text")));
     signature[31] ^= 1;
     assert!(!signed("acme", &signature));
 }

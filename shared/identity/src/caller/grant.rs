@@ -89,7 +89,7 @@ impl ResourceGrant {
         Self { resource, permissions: None, policy: None, bounds: FieldValues::default() }
     }
 
-    /// Whether it is over a resource of this service.
+    /// Whether it is for a resource of this service.
     #[must_use]
     pub fn is_of(&self, service: &ServiceSpec) -> bool {
         self.resource.service == service.name
@@ -110,8 +110,8 @@ impl ResourceGrant {
 }
 
 /// A reference to a stored access policy, which is checked before anything else about a signature
-/// that is authentic and valid now. Start, expiry and permissions must each be set in exactly one
-/// place, so it contains which of them the signature sets.
+/// that is authentic and valid now. Start, expiry and permissions must each be set exactly
+/// once, so it contains which of them the signature sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRef {
     /// The id of the policy.

@@ -59,7 +59,7 @@ impl Caller {
         Self { account, authority: Authority::Owner }
     }
 
-    /// Puts the caller on a request, in place of any value from the client.
+    /// Puts the caller on a request, instead of any value from the client.
     pub fn insert(self: Arc<Self>, request: &mut Request) {
         remove(request.headers_mut());
         StatisticsRecorder::of(request.extensions()).record_caller(|| self.logged());

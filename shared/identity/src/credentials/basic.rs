@@ -21,8 +21,8 @@ pub(super) fn basic(
         return Err(malformed("authorization", rule));
     };
     let account = accounts.with_key(&name, &key);
-    let is_meant = named.is_none_or(|named| named == name);
-    let account = account.filter(|_| is_meant).ok_or_else(Denied::unknown)?;
+    let is_named = named.is_none_or(|named| named == name);
+    let account = account.filter(|_| is_named).ok_or_else(Denied::unknown)?;
     if account.is_disabled {
         return Err(Denied::disabled(account));
     }

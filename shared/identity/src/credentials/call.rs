@@ -69,10 +69,10 @@ impl Call<'_> {
         accounts: &AccountSet,
     ) -> Result<Caller, Denied> {
         let account = AccountName::development();
-        let is_meant = named.is_none_or(|named| named == account.as_str());
-        let is_there = accounts.get(account.as_str()).is_some_and(|account| !account.is_disabled);
+        let is_named = named.is_none_or(|named| named == account.as_str());
+        let exists = accounts.get(account.as_str()).is_some_and(|account| !account.is_disabled);
         let is_local = self.peer.ip().is_loopback() && !self.is_page_by_other_name();
-        if self.is_open && is_local && is_meant && is_there {
+        if self.is_open && is_local && is_named && exists {
             return Ok(Caller::owner(account));
         }
         let message = "the call has no credentials: `authorization` is required";

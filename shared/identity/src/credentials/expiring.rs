@@ -40,7 +40,7 @@ impl BodyWrapper for Expiring {
         if self.clock.as_mut().poll(cx).is_pending() {
             return Poll::Ready(self.map_part(std::task::ready!(body.poll_frame(cx))));
         }
-        let message = "the signature has expired while the stream went on";
+        let message = "the signature expired during the stream";
         let fault = Fault::new(Reason::AuthenticationFailed, message);
         Poll::Ready(Next::Last(Frame::trailers(trailers(fault))))
     }

@@ -62,7 +62,7 @@ impl Call<'_> {
             return Ok(None);
         };
         if values.next().is_some() {
-            return fails("must not be there more than once");
+            return fails("must not be repeated");
         }
         if value.len() > AUTHORIZATION_BYTES_MAX {
             return fails(&format!("must have at most {AUTHORIZATION_BYTES_MAX} bytes"));
@@ -71,15 +71,15 @@ impl Call<'_> {
             return fails("must be visible ASCII");
         };
         // The error does not repeat the scheme: it could be a token without a scheme.
-        let known =
+        let rule =
             "must be `SharedAccessSignature` and a token, or `Basic` and base64 of account:key";
         let Some((scheme, rest)) = text.split_once(' ') else {
-            return fails(known);
+            return fails(rule);
         };
         let schemes = ["basic", "sharedaccesssignature"];
-        match schemes.into_iter().find(|known| scheme.eq_ignore_ascii_case(known)) {
+        match schemes.into_iter().find(|name| scheme.eq_ignore_ascii_case(name)) {
             Some(scheme) => Ok(Some((scheme, rest))),
-            None => fails(known),
+            None => fails(rule),
         }
     }
 }

@@ -84,11 +84,11 @@ fn errors_do_not_disclose_which_accounts_exist() {
     let wrong_key = denied("acme", 9);
 
     assert_eq!(wrong_key.reason, Reason::AuthenticationFailed);
-    assert_eq!(wrong_key, denied("nobody", 9));
+    assert_eq!(wrong_key, denied("absent", 9));
     assert_eq!(wrong_key, denied("closed", 9), "a wrong key of a disabled account");
     assert_eq!(wrong_key, denied("Not A Name", 1));
     let elsewhere = basic_of("acme", &key(1));
-    let named = sent(&[("authorization", &elsewhere), ("trestle-account", "nobody")]);
+    let named = sent(&[("authorization", &elsewhere), ("trestle-account", "absent")]);
     assert_eq!(wrong_key, named.expect_err("denied"));
     assert_eq!(denied("closed", 3).reason, Reason::AccountIsDisabled);
 }
@@ -111,15 +111,15 @@ fn calls_without_credentials_are_the_development_account_from_loopback_only() {
 #[test]
 fn rejects_calls_without_credentials_when_they_are_required() {
     let (headers, peer) = (HeaderMap::new(), Peer::in_process());
-    let ask = |is_open, accounts: &AccountSet| {
+    let is_accepted = |is_open, accounts: &AccountSet| {
         let now = Ticks::from_unix(NOON, 0).expect("in range");
         Call { headers: &headers, peer: &peer, is_open }.caller(accounts, now).is_ok()
     };
     let others: AccountSet = [account("acme", &[1], false)].into_iter().collect();
 
-    assert!(ask(true, &accounts()));
-    assert!(!ask(false, &accounts()));
-    assert!(!ask(true, &others), "the development account is not there");
+    assert!(is_accepted(true, &accounts()));
+    assert!(!is_accepted(false, &accounts()));
+    assert!(!is_accepted(true, &others), "the development account does not exist");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_token_authenticates_a_caller_of_the_account_that_signed_it() {
     let named = |name| reason(&[("authorization", &value), ("trestle-account", name)]);
     assert_eq!(named("devstoreaccount1"), None);
     assert_eq!(named("acme"), Some(Reason::AuthenticationFailed));
-    assert_eq!(named("nobody"), Some(Reason::AuthenticationFailed));
+    assert_eq!(named("absent"), Some(Reason::AuthenticationFailed));
 }
 
 #[test]
@@ -207,13 +207,13 @@ async fn caller_headers_of_a_client_are_replaced() {
     let service = layer(identity).layer(service_fn(|request: Request| -> ResponseFuture {
         let request = request.map(|_body| ());
         let headers = request.headers().clone();
-        let seen = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
+        let caller = Caller::of(&tonic::Request::from_http(request)).expect("a caller");
         let mut answer = Response::new(Body::empty());
         *answer.headers_mut() = headers;
-        answer.extensions_mut().insert(seen);
+        answer.extensions_mut().insert(caller);
         Box::pin(async { Ok(answer) })
     }));
-    let ask = async |headers: &[(&'static str, &str)]| {
+    let call = async |headers: &[(&'static str, &str)]| {
         let mut request = Request::new(Body::empty());
         for (name, value) in headers {
             let value = HeaderValue::from_str(value).expect("a header value");
@@ -226,14 +226,14 @@ async fn caller_headers_of_a_client_are_replaced() {
     let credentials = format!("Basic {}", STANDARD.encode(format!("acme:{key}")));
     let grant = ("trestle-grant-bin", "AAAA");
     let claims = [("trestle-account", "acme"), grant, ("authorization", credentials.as_str())];
-    let seen = ask(&claims).await;
-    let nobody = ask(&[grant]).await;
-    let nobody = Status::from_header_map(nobody.headers()).expect("a status");
+    let response = call(&claims).await;
+    let without = call(&[grant]).await;
+    let without = Status::from_header_map(without.headers()).expect("a status");
 
-    let caller = seen.extensions().get::<Arc<Caller>>().map(|caller| &**caller);
+    let caller = response.extensions().get::<Arc<Caller>>().map(|caller| &**caller);
     assert_eq!(caller, Some(&Caller::owner(name)));
-    assert_eq!(nobody.code(), Code::Unauthenticated);
-    let reason = nobody.get_error_details().error_info().map(|info| info.reason.clone());
+    assert_eq!(without.code(), Code::Unauthenticated);
+    let reason = without.get_error_details().error_info().map(|info| info.reason.clone());
     assert_eq!(reason.as_deref(), Some("NO_AUTHENTICATION_INFORMATION"));
-    assert!(claims.iter().all(|(name, _)| !seen.headers().contains_key(*name)));
+    assert!(claims.iter().all(|(name, _)| !response.headers().contains_key(*name)));
 }

@@ -1,8 +1,8 @@
 //! The grant of a token now: the checks in their order, and the caller who passes them.
 //!
-//! Form, signature, time, protocol and address are checked here; stored access policy, service,
+//! Checks form, signature, time, protocol and address; stored access policy, service,
 //! resource type, permission and key range by the service, which has the operation. Since the
-//! policy comes before protocol and address, their errors for a token with a policy are sent to the
+//! policy precedes protocol and address, their errors for a token with a policy are sent to the
 //! service with the caller, and the service returns them if the policy is valid.
 
 use super::{
@@ -116,7 +116,8 @@ fn authority(terms: Terms, denied: Option<Box<Fault>>) -> Result<Authority, Deni
             permissions,
         })),
         Scope::Resource(scope) if scope.service.is_served => {
-            let resource_type = scope.resource_type().map_or("", |known| known.code);
+            let resource_type =
+                scope.resource_type().map_or("", |resource_type| resource_type.code);
             let grant = ResourceGrant::new(scope.service, resource_type, &scope.name);
             let bounds = scope.bounds();
             Ok(Authority::Resource(ResourceGrant { permissions: stated, policy, bounds, ..grant }))

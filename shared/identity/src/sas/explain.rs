@@ -20,9 +20,9 @@ use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
 pub struct Explanation {
     /// Its fields: names and values, without the signature.
     pub terms: Vec<(&'static str, String)>,
-    /// The signed text, if the account is known.
+    /// The string to sign, if the account exists.
     pub string_to_sign: Option<String>,
-    /// The checks in the order of a server. A server stops at the first that fails; here all are
+    /// The checks in the order of a server. A server stops at the first that fails; these are all
     /// evaluated.
     pub findings: Vec<Finding>,
 }
@@ -44,7 +44,7 @@ pub enum Outcome {
     /// The token passes.
     Passed,
     /// It does not, and calls fail for this reason.
-    Refused(Reason),
+    Rejected(Reason),
     /// The available information does not decide it.
     Open,
 }
@@ -53,12 +53,12 @@ impl Explanation {
     /// The first check that the token fails, which a server reports.
     #[must_use]
     pub fn first_failed(&self) -> Option<&Finding> {
-        self.findings.iter().find(|finding| matches!(finding.outcome, Outcome::Refused(_)))
+        self.findings.iter().find(|finding| matches!(finding.outcome, Outcome::Rejected(_)))
     }
 }
 
-/// Explains a token used at `now`: `account` with the known keys, if any, and the peer of the
-/// connection, if known.
+/// Explains a token used at `now`: `account` with its keys, if any, and the peer of the
+/// connection, if any.
 #[must_use]
 pub fn explain(
     text: &str,
@@ -76,14 +76,14 @@ pub fn explain(
     findings.push(signature(&token, account));
     if account.is_some_and(|account| account.is_disabled) {
         let text = "the account is disabled".to_owned();
-        let outcome = Outcome::Refused(Reason::AccountIsDisabled);
+        let outcome = Outcome::Rejected(Reason::AccountIsDisabled);
         findings.push(Finding { check: Check::Account, outcome, text });
     }
     let in_process = Peer::in_process();
     let usage = Use { now, peer: peer.unwrap_or(&in_process) };
     for (check, rule) in RULES {
         findings.push(match rule(terms, &usage) {
-            Err(denied) if check == Check::Time || peer.is_some() => refused(denied),
+            Err(denied) if check == Check::Time || peer.is_some() => rejected(denied),
             Ok(()) if check == Check::Time || peer.is_some() => {
                 passed(check, &described(check, terms))
             }
@@ -98,7 +98,7 @@ pub fn explain(
 }
 
 fn malformed_token(malformed: Malformed) -> Explanation {
-    let findings = vec![refused(malformed.into())];
+    let findings = vec![rejected(malformed.into())];
     Explanation { terms: Vec::new(), string_to_sign: None, findings }
 }
 
@@ -110,8 +110,8 @@ fn open(check: Check, text: &str) -> Finding {
     Finding { check, outcome: Outcome::Open, text: text.to_owned() }
 }
 
-fn refused(denied: Denied) -> Finding {
-    let outcome = Outcome::Refused(denied.reason);
+fn rejected(denied: Denied) -> Finding {
+    let outcome = Outcome::Rejected(denied.reason);
     Finding { check: denied.check, outcome, text: denied.message }
 }
 
@@ -123,7 +123,7 @@ fn signature(token: &Token, account: Option<&Account>) -> Finding {
                 return passed(Check::Signature, "made with this key of this account");
             }
             let text = "not made with this key for this account, or something was changed since";
-            let outcome = Outcome::Refused(Reason::AuthenticationFailed);
+            let outcome = Outcome::Rejected(Reason::AuthenticationFailed);
             Finding { check: Check::Signature, outcome, text: text.to_owned() }
         }
         _ => open(Check::Signature, "needs the account and its key"),

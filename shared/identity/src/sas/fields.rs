@@ -1,4 +1,4 @@
-//! A token as the fields of a query string: known names only, each at most once, values decoded.
+//! A token as the fields of a query string: supported names only, each at most once, values decoded.
 
 use super::{Malformed, query::decode};
 use crate::spec::{SERVICES, ServiceSpec};
@@ -23,7 +23,7 @@ fn field_name(name: &str, service: Option<&'static ServiceSpec>) -> Option<&'sta
         let fields = service.fields.iter().filter(|field| field.of_request.is_empty());
         service.name_field.into_iter().chain(fields.map(|field| field.name))
     });
-    NAMES.into_iter().chain(declared).find(|known| *known == name)
+    NAMES.into_iter().chain(declared).find(|field| *field == name)
 }
 
 /// The fields of a token.
@@ -53,11 +53,11 @@ impl Fields {
                 return Err(whole(format!("field {number}: must be name=value")));
             };
             let Some(name) = field_name(name, service) else {
-                return Err(whole(format!("field {number}: is none that a token may have")));
+                return Err(whole(format!("field {number}: is not a field of a token")));
             };
             let value = decode(name, value)?;
             if fields.has(name) {
-                return Err(Malformed::new(name, "must not be there more than once"));
+                return Err(Malformed::new(name, "must not be repeated"));
             }
             fields.0.push((name, value));
         }
@@ -66,7 +66,7 @@ impl Fields {
 
     /// Removes a field and returns it.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
-        let at = self.0.iter().position(|(known, _)| *known == name)?;
+        let at = self.0.iter().position(|(field, _)| *field == name)?;
         Some(self.0.swap_remove(at).1)
     }
 
@@ -77,12 +77,12 @@ impl Fields {
 
     /// Whether a field remains.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| *known == name)
+        self.0.iter().any(|(field, _)| *field == name)
     }
 
     /// Whether a field remains and is empty.
     pub(super) fn is_empty(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, value)| *known == name && value.is_empty())
+        self.0.iter().any(|(field, value)| *field == name && value.is_empty())
     }
 
     /// A field that was not consumed.

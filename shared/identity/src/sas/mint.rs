@@ -13,11 +13,12 @@ pub type MintError = Malformed;
 /// The first rule that the terms break: unknown or repeated letters, an expiry that is not after
 /// the start, and every error of [`Token::parse`].
 pub fn mint(terms: Terms, account: &str, key: &AccountKey) -> Result<Token, MintError> {
-    let known = terms.scope.permissions();
-    let given = &terms.permissions;
-    let permissions: String = known.chars().filter(|letter| given.contains(*letter)).collect();
-    if permissions.len() != given.len() {
-        let rule = format!("must be letters of `{known}`, none twice: value=`{given}`");
+    let allowed = terms.scope.permissions();
+    let requested = &terms.permissions;
+    let permissions: String =
+        allowed.chars().filter(|letter| requested.contains(*letter)).collect();
+    if permissions.len() != requested.len() {
+        let rule = format!("must be letters of `{allowed}`, none twice: value=`{requested}`");
         return Err(Malformed::new("sp", rule));
     }
     if let (Some(start), Some(expiry)) = (&terms.start, &terms.expiry)

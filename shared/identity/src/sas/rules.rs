@@ -37,7 +37,7 @@ fn time(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
 
 fn protocol(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
     if terms.protocol == Some(Protocol::Https) && usage.peer.tls.is_none() {
-        let message = "the signature asks for an encrypted connection: spr=`https`";
+        let message = "the signature requires an encrypted connection: spr=`https`";
         let reason = Reason::AuthorizationProtocolMismatch;
         return Err(Denied::new(Check::Protocol, reason, message));
     }

@@ -187,7 +187,7 @@ impl ResourceScope {
         }
         (service.normalize)(&mut values)?;
         let scope = Self { service, name, fields: values };
-        let name_in = scope.resource_type().map(|known| known.name_in);
+        let name_in = scope.resource_type().map(|resource_type| resource_type.name_in);
         match name_in.and_then(|name_in| name_in(&scope.name, &scope.fields)) {
             Some(name) => Ok(Self { name, ..scope }),
             None => {

@@ -41,7 +41,7 @@ pub fn string_to_sign(terms: &Terms, account: &str) -> String {
     lines.join("\n")
 }
 
-/// The resource of a service signature. It contains the account once, whatever the style of the
+/// The resource of a service signature. It contains the account once, for any style of the
 /// request address.
 fn resource(scope: &ResourceScope, terms: &Terms, account: &str) -> String {
     let (service, name) = (scope.service.name, scope.service.folded(&scope.name));

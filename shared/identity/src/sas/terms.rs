@@ -17,7 +17,7 @@ pub struct Terms {
     pub start: Option<Time>,
     /// Its expiry.
     pub expiry: Option<Time>,
-    /// The stored access policy that sets the terms that are absent here.
+    /// The stored access policy that sets the absent terms.
     pub policy: Option<String>,
     /// The addresses that it is valid from; none: any address.
     pub addresses: Option<AddressRange>,

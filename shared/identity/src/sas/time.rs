@@ -17,7 +17,7 @@ pub struct Time {
 
 impl Time {
     /// Reads `2026-01-31`, `2026-01-31T08:00Z`, `2026-01-31T08:00:00Z` or `2026-01-31T08:00:00.1234567Z`; an offset
-    /// such as `+01:00` may be in place of `Z`.
+    /// such as `+01:00` may replace `Z`.
     ///
     /// # Errors
     /// Any other text; `field` is the name of its field.

@@ -96,17 +96,17 @@ fn signature(fields: &mut Fields) -> Result<Signature, Malformed> {
     })
 }
 
-/// A required field of letters out of `known`, without repetitions.
+/// A required field of letters out of `allowed`, without repetitions.
 pub(super) fn letters(
     fields: &mut Fields,
     field: &'static str,
-    known: &str,
+    allowed: &str,
 ) -> Result<String, Malformed> {
     let text = fields.filled(field).ok_or_else(|| Malformed::new(field, "required"))?;
-    if Letters::parse(&text).is_some() && text.chars().all(|letter| known.contains(letter)) {
+    if Letters::parse(&text).is_some() && text.chars().all(|letter| allowed.contains(letter)) {
         return Ok(text);
     }
-    let rule = format!("must be letters of `{known}`, none twice: value=`{}`", quoted(&text));
+    let rule = format!("must be letters of `{allowed}`, none twice: value=`{}`", quoted(&text));
     Err(Malformed::new(field, rule))
 }
 
@@ -114,12 +114,12 @@ fn permissions(fields: &mut Fields, scope: &Scope) -> Result<String, Malformed> 
     if !fields.has("sp") {
         return Ok(String::new());
     }
-    let known = scope.permissions();
-    let text = letters(fields, "sp", &known)?;
+    let allowed = scope.permissions();
+    let text = letters(fields, "sp", &allowed)?;
     let is_ordered = matches!(scope, Scope::Resource(scope) if scope.service.orders_permissions);
-    let places = text.chars().map(|letter| known.find(letter));
-    if is_ordered && !places.is_sorted() {
-        let rule = format!("must be in the order `{known}`: value=`{}`", quoted(&text));
+    let positions = text.chars().map(|letter| allowed.find(letter));
+    if is_ordered && !positions.is_sorted() {
+        let rule = format!("must be in the order `{allowed}`: value=`{}`", quoted(&text));
         return Err(Malformed::new("sp", rule));
     }
     Ok(text)

@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::{Malformed, time::date};
 
-/// The oldest version whose signatures are known.
+/// The oldest supported version.
 pub(crate) const OLDEST_VERSION: &str = "2012-02-12";
 
 /// A version: a date of ten characters, so that the order of the texts is that of the versions.
-/// Versions newer than this server are accepted with the newest known layout: if their layouts
+/// Versions newer than this server are accepted with the newest supported layout: if their layouts
 /// differ, their signatures do not match.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(String);
@@ -23,7 +23,7 @@ impl Version {
     /// Reads a version.
     ///
     /// # Errors
-    /// An invalid date, or one before the first known version.
+    /// An invalid date, or one before the first supported version.
     pub fn parse(text: String) -> Result<Self, Malformed> {
         let quoted = trestle_service::fault::quoted(&text);
         if date(&text).is_none() {

@@ -23,7 +23,7 @@ const EMPTY_LENGTH_SINCE: &str = "2015-02-21";
 /// Since this version headers without a value are signed.
 const EMPTY_HEADERS_SINCE: &str = "2016-05-31";
 /// The headers that are signed by position, between the method and those of `x-ms-*`.
-const BY_PLACE: [HeaderName; 11] = [
+const BY_POSITION: [HeaderName; 11] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
     header::CONTENT_LENGTH,
@@ -37,7 +37,7 @@ const BY_PLACE: [HeaderName; 11] = [
     header::RANGE,
 ];
 /// The same of [`Scheme::Lite`].
-const BY_PLACE_LITE: [HeaderName; 3] = [CONTENT_MD5, header::CONTENT_TYPE, header::DATE];
+const BY_POSITION_LITE: [HeaderName; 3] = [CONTENT_MD5, header::CONTENT_TYPE, header::DATE];
 
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
@@ -59,12 +59,12 @@ impl<'a> Canonical<'a> {
         let mut text = String::with_capacity(512);
         text.push_str(self.0.method);
         text.push('\n');
-        let by_place: &[HeaderName] = match self.0.scheme {
-            Scheme::Full => &BY_PLACE,
-            Scheme::Lite => &BY_PLACE_LITE,
+        let by_position: &[HeaderName] = match self.0.scheme {
+            Scheme::Full => &BY_POSITION,
+            Scheme::Lite => &BY_POSITION_LITE,
         };
-        for name in by_place {
-            text.push_str(&self.value_by_place(name));
+        for name in by_position {
+            text.push_str(&self.value_by_position(name));
             text.push('\n');
         }
         for name in self.names(form.order) {
@@ -76,7 +76,7 @@ impl<'a> Canonical<'a> {
     }
 
     /// The value of a header that is signed by position; empty if the scheme omits it.
-    fn value_by_place(self, name: &HeaderName) -> Cow<'a, str> {
+    fn value_by_position(self, name: &HeaderName) -> Cow<'a, str> {
         let value = || self.0.headers.get(name).map(|value| text_of(value.as_bytes()));
         let value = value().unwrap_or_default();
         let is_left_out = match *name {

@@ -151,7 +151,7 @@ mod tests {
             assert!(request.verify(ACCOUNT, &made, &accounts, now(0)), "{text}");
             let longer = SignedRequest { path: "/other", ..request };
             assert!(!longer.verify(ACCOUNT, &made, &accounts, now(0)), "{text}");
-            assert!(!request.verify("nobody", &made, &accounts, now(0)), "{text}");
+            assert!(!request.verify("absent", &made, &accounts, now(0)), "{text}");
         }
     }
 

@@ -102,7 +102,7 @@ impl ServiceSpec {
     /// The type of resource with this code.
     #[must_use]
     pub fn resource_type(&self, code: &str) -> Option<&'static ResourceType> {
-        self.resource_types.iter().find(|known| known.code == code)
+        self.resource_types.iter().find(|resource_type| resource_type.code == code)
     }
 }
 

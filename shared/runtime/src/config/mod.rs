@@ -1,6 +1,6 @@
 //! Configuration in layers: defaults, then a TOML file, then the environment, then flags.
 //!
-//! An unknown key is an error that names it: a misspelt limit must not silently leave the default in force. This is the
+//! An unknown key is an error that names it: a misspelt limit must not silently select the default. This is the
 //! one module that reads the environment.
 
 mod redacted;
@@ -56,13 +56,13 @@ pub enum ConfigError {
 /// The layers above the defaults.
 #[derive(Debug, Default)]
 pub struct Sources<'a> {
-    /// The file, if one is given.
+    /// The file, if any.
     pub file: Option<&'a Path>,
     /// The environment: variables of Trestle and standard ones.
     pub environment: HashMap<String, String>,
     /// Standard variables that set a key of Trestle, with a lower priority than the file: name and key.
     pub foreign: &'a [(&'a str, &'a str)],
-    /// Keys and values of the flags that were given.
+    /// Keys and values of the set flags.
     pub flags: Vec<(String, String)>,
 }
 
@@ -96,7 +96,7 @@ where
     if let Some(path) = sources.file {
         builder = builder.add_source(file(path)?);
     }
-    // As texts, which every type parses: a number of an inferred type may have lost digits.
+    // As texts, which every type parses: a number of an inferred type may have fewer digits.
     let environment = Environment::with_prefix(PREFIX)
         .prefix_separator(SEPARATOR)
         .separator(SEPARATOR)
@@ -137,7 +137,7 @@ where
     })
 }
 
-/// The file, read here so that a missing file differs from a malformed one.
+/// The file, read separately so that a missing file differs from a malformed one.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;

@@ -1,4 +1,4 @@
-//! Errors of the configuration without texts that may be secrets in the wrong place.
+//! Errors of the configuration without texts that may be misplaced secrets.
 
 /// A value as part of an error, where it is a number or one with a unit. Any other text may be a
 /// secret in the wrong place.
@@ -14,7 +14,7 @@ const UNIT_MAX: usize = 5;
 /// Longest number that is shown, in bytes, its unit included.
 const NUMBER_MAX: usize = 24;
 
-/// An error with its key first, and no text that may be a secret in the wrong place.
+/// An error with its key first, and no text that may be a misplaced secret.
 pub(super) fn redacted(error: config::ConfigError) -> String {
     use config::ConfigError as E;
     match error {
@@ -40,7 +40,7 @@ fn text_of(unexpected: &str) -> Option<&str> {
     unexpected.strip_prefix("string \"")?.strip_suffix('"')
 }
 
-/// An error without the unexpected text: it may be a secret in the wrong place.
+/// An error without the unexpected text: it may be a misplaced secret.
 fn without_text(error: &str) -> String {
     let (start, end) = ("string \"", "\", expected");
     match (error.find(start), error.rfind(end)) {

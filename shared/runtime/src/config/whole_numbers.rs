@@ -9,11 +9,11 @@ use super::redacted::shown;
 pub(super) fn reject_fractions(
     key: &str,
     default: Option<&Value>,
-    given: &Value,
+    value: &Value,
     problems: &mut Vec<String>,
 ) {
     use ValueKind as Kind;
-    if let Kind::Table(table) = &given.kind {
+    if let Kind::Table(table) = &value.kind {
         for (name, value) in table {
             let default = default.and_then(|default| match &default.kind {
                 Kind::Table(table) => table.get(name),
@@ -26,7 +26,7 @@ pub(super) fn reject_fractions(
     }
     let is_whole =
         |kind: &Kind| matches!(kind, Kind::I64(_) | Kind::U64(_) | Kind::I128(_) | Kind::U128(_));
-    let fits = match (&given.kind, default.map(|default| &default.kind)) {
+    let fits = match (&value.kind, default.map(|default| &default.kind)) {
         (Kind::Float(_), None) => false,
         (Kind::String(text), Some(kind)) if is_whole(kind) => text.trim().parse::<u64>().is_ok(),
         (Kind::Float(_) | Kind::Boolean(_), Some(kind)) => !is_whole(kind),
@@ -34,6 +34,6 @@ pub(super) fn reject_fractions(
     };
     if !fits {
         let rule = format!("must be a whole number, 0 to {}", u64::MAX);
-        problems.push(format!("{key}: {rule}{}", shown(&given.to_string())));
+        problems.push(format!("{key}: {rule}{}", shown(&value.to_string())));
     }
 }

@@ -1,4 +1,4 @@
-//! The close of a connection: by its client, in a shutdown, by its age, or to give way to another connection.
+//! The close of a connection: by its client, in a shutdown, by its age, or by eviction for another connection.
 
 use std::{
     future::{Future, poll_fn},

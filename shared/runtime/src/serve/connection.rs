@@ -31,7 +31,7 @@ pub(super) struct Connection {
     pub(super) stop: CancellationToken,
     /// Closes it at once.
     pub(super) cut: CancellationToken,
-    /// Its place among all; held until its socket is closed.
+    /// Its slot among all; held until its socket is closed.
     pub(super) slot: ConnectionSlot,
 }
 
@@ -84,7 +84,7 @@ impl Connection {
     /// The result of a step of opening. In a shutdown a short time remains: the client may have sent a call already.
     ///
     /// # Errors
-    /// Those of the step; timed out where it took too long, or gave way to another connection.
+    /// Those of the step; timed out where it took too long, or was evicted.
     async fn opened<T>(
         &self,
         step: impl Future<Output = io::Result<T>>,

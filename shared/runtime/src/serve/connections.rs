@@ -1,7 +1,7 @@
 //! The connections of some listeners: together at most a number, of which every peer has a share.
 //!
-//! A connection that gives way is closed, with a short time for the calls in flight. It counts on until it is closed,
-//! so there is a bound for these, and its descriptor is within a bound too.
+//! An evicted connection is closed, with a short time for the calls in flight. It counts until it is closed,
+//! so these are bounded, and so are their descriptors.
 
 use std::{
     net::IpAddr,
@@ -26,9 +26,9 @@ use crate::log_rate::LogRate;
 /// authenticated.
 const HANDSHAKES_SHARE: usize = 8;
 const HANDSHAKES_MIN: usize = 16;
-/// How often a connection that waits for a handshake looks again: a younger one may be old enough by now to give way.
+/// How often a connection that waits for a handshake retries: a younger one may be old enough by now for eviction.
 const HANDSHAKE_RETRY: Duration = Duration::from_millis(100);
-/// Most evicted connections that are not closed yet, beside the limit. Half of them may have given way to
+/// Most evicted connections that are not closed, beside the limit. Half of them may have been evicted for
 /// connections of the same peer, so that no peer can exhaust them for others.
 pub(super) const EVICTED_MAX: usize = 64;
 const EVICTED_BY_OWN_MAX: usize = EVICTED_MAX / 2;
@@ -40,7 +40,7 @@ pub struct Connections(Arc<ConnectionTable>);
 struct ConnectionTable {
     connections_max: usize,
     open: Mutex<PeerShares<LiveConnection>>,
-    /// Evicted connections that are not closed yet.
+    /// Evicted connections that are not closed.
     evicted: AtomicUsize,
     handshakes: Mutex<PeerShares<CancellationToken>>,
     handshake_ended: Notify,
@@ -102,7 +102,7 @@ impl Connections {
         peer: IpAddr,
         now: Instant,
     ) -> Result<(), AtLimit> {
-        let member = open.gives_way(peer.into(), now, |live| live.calls.is_idle())?;
+        let member = open.evictable(peer.into(), now, |live| live.calls.is_idle())?;
         let evicted_max = if member.is_of(peer.into()) { EVICTED_BY_OWN_MAX } else { EVICTED_MAX };
         if self.0.evicted.load(Ordering::Relaxed) >= evicted_max {
             return Err(AtLimit);
@@ -118,7 +118,7 @@ impl Connections {
         if self.0.rejections.may_log(Instant::now()) {
             warn!(
                 connections_max, %peer, is_admitted,
-                "connection limit reached: a connection was closed or refused; not logged again within 10 s"
+                "connection limit reached: a connection was closed or rejected; not logged again within 10 s"
             );
         } else {
             debug!(connections_max, %peer, is_admitted, "connection limit reached");
@@ -126,14 +126,14 @@ impl Connections {
     }
 }
 
-/// The place of an open connection, until it is dropped.
+/// The slot of an open connection, until it is dropped.
 pub(super) struct ConnectionSlot {
     connections: Connections,
     peer: IpAddr,
     member: MemberId,
     /// Its calls.
     pub(super) calls: GoawayDrain,
-    /// Cancelled when it gives way to another connection.
+    /// Cancelled when it is evicted for another connection.
     pub(super) evicted: CancellationToken,
 }
 
@@ -143,7 +143,7 @@ impl ConnectionSlot {
         lock(&self.connections.0.open).opened(self.member);
     }
 
-    /// Waits for the right to perform a TLS handshake. At the limit the oldest of the greediest peer gives way.
+    /// Waits for the right to perform a TLS handshake. At the limit the oldest of the greediest peer is evicted.
     pub(super) async fn handshake(&self) -> HandshakeSlot {
         loop {
             let ended = self.connections.0.handshake_ended.notified();
@@ -158,7 +158,7 @@ impl ConnectionSlot {
         let (now, peer) = (Instant::now(), self.peer.into());
         let mut handshakes = lock(&self.connections.0.handshakes);
         if handshakes.is_full() {
-            let member = handshakes.gives_way(peer, now, |_| false).ok()?;
+            let member = handshakes.evictable(peer, now, |_| false).ok()?;
             handshakes.remove(member)?.cancel();
         }
         let evicted = CancellationToken::new();
@@ -180,7 +180,7 @@ impl Drop for ConnectionSlot {
 pub(super) struct HandshakeSlot {
     connections: Connections,
     member: MemberId,
-    /// Cancelled when it gives way to another handshake.
+    /// Cancelled when it is evicted for another handshake.
     pub(super) evicted: CancellationToken,
 }
 

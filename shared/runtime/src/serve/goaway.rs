@@ -1,7 +1,7 @@
-//! GOAWAY drain: when a connection over HTTP/2 may be closed, so that no call is lost.
+//! GOAWAY drain: when a connection over HTTP/2 may be closed, so that no call fails.
 //!
 //! HTTP/2 closes a connection in order: a first GOAWAY announces it, and requests that the client sent before it read
-//! the frame still receive responses. Most clients lose no call. Clients on hyper, tonic among them, do: they fail the
+//! the frame still receive responses. Most clients fail no call. Clients on hyper, tonic among them, do: they fail the
 //! calls that they are about to send when the frame arrives, and the first call after it while others are in flight, as
 //! `CANCELLED` or `INTERNAL`, and no server can prevent it. Such a client must have no call in flight at that moment.
 //! So its calls are rejected first, as `UNAVAILABLE`, and GOAWAY is sent once the calls in flight have responses and
@@ -22,13 +22,13 @@ use tokio::{
 };
 use trestle_service::fault::{Fault, Reason};
 
-/// Part of the user agent of clients that lose calls.
-const LOSES_CALLS: &str = "tonic/";
+/// Part of the user agent of clients that fail calls at GOAWAY.
+const FAILS_CALLS: &str = "tonic/";
 /// How long no call may have been in flight. Longer than a response and the next call take, also
 /// where a busy machine delays the caller.
-const QUIET: Duration = Duration::from_millis(200);
+const IDLE: Duration = Duration::from_millis(200);
 /// How long to wait for that; longer calls are not waited for.
-const QUIET_WITHIN: Duration = Duration::from_secs(1);
+const IDLE_WITHIN: Duration = Duration::from_secs(1);
 /// When a rejected client should retry: by then its connection is closed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
@@ -40,8 +40,8 @@ pub(super) struct GoawayDrain(Arc<ConnectionCalls>);
 struct ConnectionCalls {
     in_flight: AtomicUsize,
     is_draining: AtomicBool,
-    /// Whether the client loses calls, by the user agent of its first call.
-    loses_calls: OnceLock<bool>,
+    /// Whether the client fails calls at GOAWAY, by the user agent of its first call.
+    fails_calls: OnceLock<bool>,
     /// Notified when one of the above changes while draining.
     changed: Notify,
 }
@@ -53,10 +53,10 @@ impl GoawayDrain {
     /// Admits a call with these headers.
     ///
     /// # Errors
-    /// The rejection, while the connection of a client that loses calls drains. The call was not executed.
+    /// The rejection, while the connection of a client that fails calls drains. The call was not executed.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<CallInFlight, Fault> {
-        let loses_calls = *self.0.loses_calls.get_or_init(|| loses_calls(headers));
-        let is_rejected = || loses_calls && self.0.is_draining.load(Ordering::SeqCst);
+        let fails_calls = *self.0.fails_calls.get_or_init(|| fails_calls(headers));
+        let is_rejected = || fails_calls && self.0.is_draining.load(Ordering::SeqCst);
         // Not counted: a rejected client backs off.
         if is_rejected() {
             return Err(rejection());
@@ -72,18 +72,18 @@ impl GoawayDrain {
         self.0.in_flight.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until GOAWAY may be sent; rejects calls of clients that lose them from now on.
+    /// Waits until GOAWAY may be sent; rejects calls of clients that fail them from now on.
     pub(super) async fn drain(&self) {
         self.0.is_draining.store(true, Ordering::SeqCst);
-        let until = Instant::now() + QUIET_WITHIN;
+        let until = Instant::now() + IDLE_WITHIN;
         loop {
             let changed = self.0.changed.notified();
             // Before the first call it is unknown; one of such a client may be on its way.
-            if self.0.loses_calls.get() == Some(&false) {
+            if self.0.fails_calls.get() == Some(&false) {
                 return;
             }
             let is_over = if self.is_idle() {
-                timeout(QUIET, changed).await.is_err()
+                timeout(IDLE, changed).await.is_err()
             } else {
                 timeout_at(until, changed).await.is_err()
             };
@@ -109,7 +109,7 @@ fn rejection() -> Fault {
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
 }
 
-fn loses_calls(headers: &HeaderMap) -> bool {
+fn fails_calls(headers: &HeaderMap) -> bool {
     let name = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
-    name.is_some_and(|name| name.contains(LOSES_CALLS))
+    name.is_some_and(|name| name.contains(FAILS_CALLS))
 }

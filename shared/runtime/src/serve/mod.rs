@@ -74,7 +74,7 @@ pub struct Listener {
     pub bounds: Bounds,
 }
 
-/// Serves until it is stopped, then accepts no more connections, lets calls finish within the bound,
+/// Serves until it is stopped, then accepts no more connections, waits for calls within the bound,
 /// and cuts the rest.
 pub async fn serve(
     listener: Listener,

@@ -1,8 +1,8 @@
-//! Shares of peers in a limited number of places: who is admitted, and which member gives way.
+//! Shares of peers in a limited number of slots: who is admitted, and which member is evicted.
 //!
 //! Shares bind only at the limit, so that a single peer, such as a gateway, may use all of it. At the limit the peer
-//! with the most members gives way to one with fewer. That makes the number of places of each peer at least the limit
-//! divided by the number of peers, and no member of a peer with fewer gives way. A pure structure: times and states
+//! with the most members loses one to a peer with fewer. That makes the number of slots of each peer at least the limit
+//! divided by the number of peers, and no member of a peer with fewer is evicted. A pure structure: times and states
 //! are passed in.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A member gives way to a newer one of the same peer only from this age on: of connections that are opened
+/// A member is evicted for a newer one of the same peer only from this age on: of connections that are opened
 /// together, none is closed for another.
 const OWN_AGE_MIN: Duration = Duration::from_secs(1);
 
@@ -49,7 +49,7 @@ struct Member<T> {
     value: T,
 }
 
-/// The limit is reached, and no member gives way to the new one.
+/// The limit is reached, and no member can be evicted for the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AtLimit;
 
@@ -71,12 +71,12 @@ impl<T> PeerShares<T> {
         Self { members_max, joined: 0, members, counts, by_count }
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether the next member is refused unless another one gives way.
+    /// Whether the next member is rejected unless another one is evicted.
     pub(super) fn is_full(&self) -> bool {
         self.members.len() >= self.members_max
     }
@@ -97,20 +97,20 @@ impl<T> PeerShares<T> {
         }
     }
 
-    /// Removes a member; none if it gave way before.
+    /// Removes a member; none if it was evicted before.
     pub(super) fn remove(&mut self, id: MemberId) -> Option<T> {
         let member = self.members.remove(&id)?;
         self.recount(id.peer, |count| count - 1);
         Some(member.value)
     }
 
-    /// The member that gives way to a new one of this peer. Of the peer with the most members: the oldest that is not
+    /// The member to evict for a new one of this peer. Of the peer with the most members: the oldest that is not
     /// open, else the oldest that is idle, else the newest. If the new one's peer has the most itself, only one of
     /// the first two, and only after [`OWN_AGE_MIN`].
     ///
     /// # Errors
-    /// No member gives way.
-    pub(super) fn gives_way(
+    /// No member can be evicted.
+    pub(super) fn evictable(
         &self,
         peer: PeerKey,
         now: Instant,

@@ -1,8 +1,8 @@
-//! Protocol detection: the TLS handshake, where there is encryption, and the first bytes, which
+//! Protocol detection: the TLS handshake, with encryption, and the first bytes, which
 //! distinguish HTTP/2 from HTTP/1.
 //!
 //! Until it has the whole preface of HTTP/2, hyper neither probes a connection nor closes it on shutdown. So the
-//! preface is read here, under a time limit: a silent client would otherwise hold its connection without a limit and
+//! preface is read under a time limit: a silent client would otherwise hold its connection without a limit and
 //! delay the shutdown.
 
 use std::{

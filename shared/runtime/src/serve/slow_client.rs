@@ -3,7 +3,7 @@
 //! on.
 //!
 //! A client stops a response by granting no flow-control window. Such a call waits in hyper, which has
-//! no time limit, so two things are done around it. Large responses are sent in pieces, and once a
+//! no time limit, so two measures surround it. Large responses are sent in pieces, and once a
 //! connection holds many bytes that its client has not received, a response ends only when all its
 //! pieces have left the process: a call lasts as long as it holds memory. And the future of the call
 //! is polled inside one that distinguishes waiting for the service from waiting for the client, and
@@ -67,24 +67,24 @@ pub(super) fn guard(
     budget: Duration,
 ) -> impl Future<Output = ()> + Unpin {
     let mut call = Box::pin(call);
-    let (mut seen, mut budget) = (ResponseProgress::default(), WriteBudget::new(budget));
+    let (mut previous, mut budget) = (ResponseProgress::default(), WriteBudget::new(budget));
     // Runs while the call waits for the client.
     let mut clock: Option<(Instant, Pin<Box<Sleep>>)> = None;
     poll_fn(move |cx| {
-        let (polled, progress) = PROGRESS.sync_scope(Cell::new(seen), || {
+        let (polled, progress) = PROGRESS.sync_scope(Cell::new(previous), || {
             let polled = call.as_mut().poll(cx);
             (polled, PROGRESS.with(Cell::get))
         });
         if polled.is_ready() {
             return Poll::Ready(());
         }
-        if progress != seen || !progress.waits_for_client {
+        if progress != previous || !progress.waits_for_client {
             if let Some((since, _)) = clock.take() {
                 budget.spend(since.elapsed());
             }
-            budget.refill(progress.bytes.wrapping_sub(seen.bytes));
+            budget.refill(progress.bytes.wrapping_sub(previous.bytes));
         }
-        seen = progress;
+        previous = progress;
         if !progress.waits_for_client {
             return Poll::Pending;
         }

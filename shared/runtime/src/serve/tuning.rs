@@ -51,8 +51,8 @@ impl PollCount {
 ///
 /// `h2` writes every larger frame on its own, so each response was a system call, and woke the client:
 /// on the loopback a good part of what a small call costs. A task that has written is scheduled behind
-/// the tasks that are about to write to the same connection, and their frames go out in one write.
-/// There is no timer: on an idle machine the task is polled again at once.
+/// the tasks that are about to write to the same connection, and their frames are sent in one write.
+/// Without a timer: on an idle machine the task is polled again at once.
 ///
 /// A flush is reported as done once it is scheduled: the task is woken, and must flush in every poll, as `h2` does.
 /// Where the socket is full, writes and flushes wait as they do without this.

@@ -1,4 +1,4 @@
-//! The access log: how it shows keys, and how many of its lines were lost.
+//! The access log: how it shows keys, and how many of its lines were dropped.
 
 use std::{io, path::Path};
 
@@ -41,11 +41,11 @@ fn salt(path: &Path) -> io::Result<Vec<u8>> {
     Ok(salt)
 }
 
-pub(super) fn observe_lost(meter: &Meter, lost: ErrorCounter) {
-    let metric = semconv::ACCESS_LOST;
+pub(super) fn observe_dropped(meter: &Meter, errors: ErrorCounter) {
+    let metric = semconv::ACCESS_LOG_DROPPED;
     let counter = meter.u64_observable_counter(metric.name).with_unit(metric.unit);
     let counter = counter.with_description(metric.help);
     let _ = counter
-        .with_callback(move |observer| observer.observe(lost.dropped_lines() as u64, &[]))
+        .with_callback(move |observer| observer.observe(errors.dropped_lines() as u64, &[]))
         .build();
 }

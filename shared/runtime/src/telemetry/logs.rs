@@ -49,7 +49,7 @@ pub(super) fn lines(settings: &TelemetrySettings, filter: EnvFilter) -> Receiver
 /// The access log and its guard: dropping the guard writes the last lines.
 pub(super) struct AccessLogOutput {
     pub(super) receiver: Receiver,
-    pub(super) lost: ErrorCounter,
+    pub(super) errors: ErrorCounter,
     pub(super) guard: WorkerGuard,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<AccessLo
         AccessOutput::Stderr => in_background(io::stderr()),
         AccessOutput::File(path) => in_background(append(path)?),
     };
-    let lost = writer.error_counter();
+    let errors = writer.error_counter();
     let filter = Targets::new().with_target(semconv::ACCESS_TARGET, tracing::Level::INFO);
     let receiver = match settings.log_format {
         LogFormat::Text => {
@@ -78,7 +78,7 @@ pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<AccessLo
             lines.event_format(InTrace { form, splice: into_json }).with_filter(filter).boxed()
         }
     };
-    Ok(Some(AccessLogOutput { receiver, lost, guard }))
+    Ok(Some(AccessLogOutput { receiver, errors, guard }))
 }
 
 fn append(path: &Path) -> io::Result<std::fs::File> {
@@ -113,32 +113,32 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let place = opentelemetry::Context::map_current(|context| {
+        let context = opentelemetry::Context::map_current(|context| {
             let span = context.span();
-            let place = span.span_context();
-            place.is_valid().then(|| place.clone())
+            let context = span.span_context();
+            context.is_valid().then(|| context.clone())
         });
-        let Some(place) = place else {
+        let Some(context) = context else {
             return self.form.format_event(ctx, writer, event);
         };
         let mut line = String::new();
         self.form.format_event(ctx, Writer::new(&mut line), event)?;
-        (self.splice)(&mut line, &place);
+        (self.splice)(&mut line, &context);
         writer.write_str(&line)
     }
 }
 
-fn after_text(line: &mut String, place: &SpanContext) {
+fn after_text(line: &mut String, context: &SpanContext) {
     let end = line.trim_end_matches('\n').len();
-    let (trace, span) = (place.trace_id(), place.span_id());
+    let (trace, span) = (context.trace_id(), context.span_id());
     line.insert_str(end, &format!(" {}={trace} {}={span}", semconv::TRACE_ID, semconv::SPAN_ID));
 }
 
-fn into_json(line: &mut String, place: &SpanContext) {
-    let (trace, span) = (place.trace_id(), place.span_id());
+fn into_json(line: &mut String, context: &SpanContext) {
+    let (trace, span) = (context.trace_id(), context.span_id());
     let names = (semconv::TRACE_ID, semconv::SPAN_ID);
     let ids = format!("{:?}:\"{trace}\",{:?}:\"{span}\",", names.0, names.1);
-    // Every line is an object with members, so these may go first.
+    // Every line is an object with members, so these may be first.
     line.insert_str(usize::from(line.starts_with('{')), &ids);
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn place() -> SpanContext {
+    fn context() -> SpanContext {
         let (trace, span) = (TraceId::from_bytes([0xAB; 16]), SpanId::from_bytes([0xCD; 8]));
         SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::default())
     }
@@ -157,7 +157,7 @@ mod tests {
     fn a_text_line_ends_with_its_trace() {
         let mut line = "INFO something happened what=`1`\n".to_owned();
 
-        after_text(&mut line, &place());
+        after_text(&mut line, &context());
 
         let (trace, span) = ("ab".repeat(16), "cd".repeat(8));
         let expected =
@@ -169,7 +169,7 @@ mod tests {
     fn a_json_line_has_its_trace_as_members() {
         let mut line = "{\"level\":\"INFO\"}\n".to_owned();
 
-        into_json(&mut line, &place());
+        into_json(&mut line, &context());
 
         let (trace, span) = ("ab".repeat(16), "cd".repeat(8));
         let expected =

@@ -1,6 +1,6 @@
 //! Logs, traces and metrics of a process.
 //!
-//! Logs go to standard error. With an OTLP endpoint, traces, metrics and logs go there too. Metrics
+//! Logs are written to standard error. With an OTLP endpoint, traces, metrics and logs are exported to it too. Metrics
 //! can always be read as Prometheus text. Nothing here is global until [`Telemetry::install`],
 //! which `main` alone calls.
 
@@ -50,8 +50,8 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts the telemetry of the settings; `random` generates a salt where none is given. Must be called on a Tokio
-    /// runtime.
+    /// Starts the telemetry of the settings; `random` generates a salt where none is configured. Must be called on a
+    /// Tokio runtime.
     ///
     /// # Errors
     /// An exporter that cannot be built, a malformed filter, or a file that cannot be opened.
@@ -94,7 +94,7 @@ impl Telemetry {
         let mut receivers = subscriber::receivers(settings, traces.as_ref(), logs.as_ref())?;
         let access_guard = access.map(|access| {
             receivers.push(access.receiver);
-            access_log::observe_lost(&meter, access.lost);
+            access_log::observe_dropped(&meter, access.errors);
             access.guard
         });
         let dispatch = Dispatch::new(Spans::default().with(receivers));
@@ -144,9 +144,9 @@ impl Telemetry {
         tracing::dispatcher::set_global_default(self.dispatch.clone())
             .map_err(|error| TelemetryError(error.to_string()))?;
         std::panic::set_hook(Box::new(|panic| {
-            let place = panic.location().map(ToString::to_string);
+            let location = panic.location().map(ToString::to_string);
             let message = panic.payload_as_str().unwrap_or("no text");
-            tracing::error!(place, message, "panic");
+            tracing::error!(location, message, "panic");
         }));
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Telemetry {
     /// Exports the pending records and shuts down. Blocks no worker of the runtime.
     pub async fn shutdown(self) {
         let work = move || {
-            // An unreachable collector must not fail the shutdown of a process, and the log ends here too.
+            // An unreachable collector must not fail the shutdown of a process, and the log ends with it.
             let _ = self.traces.map(|traces| traces.shutdown());
             let _ = self.metrics.map(|metrics| metrics.shutdown());
             let _ = self.logs.map(|logs| logs.shutdown());

@@ -16,7 +16,7 @@ pub struct TelemetrySettings {
     /// Form of the log on standard error, and of the access log: `text` or `json`. Default: `text`.
     #[serde(deserialize_with = "choice")]
     pub log_format: LogFormat,
-    /// Where a line about each call goes: `off`, `stderr`, or the path of a file that is appended
+    /// Output of a line about each call: `off`, `stderr`, or the path of a file that is appended
     /// to. A gateway writes it. Default: `off`, since a line costs a fifth of the cached
     /// reads that a server can do.
     pub access_log: AccessOutput,
@@ -33,7 +33,7 @@ pub struct TelemetrySettings {
     /// Default: the variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp_endpoint: Option<String>,
-    /// Share of the traces that begin here and are sent, 0 to 1; others follow their caller.
+    /// Share of the traces started by this process that are sent, 0 to 1; others follow their caller.
     /// Default: 1.
     pub trace_sample_ratio: f64,
     /// How often metrics are sent, in seconds, at least 1. Default: 60.
@@ -52,7 +52,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Where the access log goes.
+/// Output of the access log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum AccessOutput {

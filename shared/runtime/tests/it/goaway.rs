@@ -1,5 +1,5 @@
 //! GOAWAY drain with clients of tonic: they fail calls themselves when they receive GOAWAY, unless they
-//! are quiet at that moment.
+//! are idle at that moment.
 
 use std::{
     net::SocketAddr,
@@ -119,15 +119,15 @@ async fn old_connections_fail_no_call_of_a_client_that_retries_once() {
     // Long enough that the next connection has not reached its maximum age at the retry.
     let bounds = Bounds { age_max: 3 * BACK_OFF, ..BOUNDS };
     let server = server(bounds, Arc::default()).await;
-    let (until, refused) = (Instant::now() + 10 * BACK_OFF, AtomicUsize::new(0));
+    let (until, rejected) = (Instant::now() + 10 * BACK_OFF, AtomicUsize::new(0));
     let channels: Vec<_> = (0..CONNECTIONS).map(|_| channel(server.address)).collect();
     let callers = (0..CONNECTIONS * CALLERS).map(|caller| {
-        let (channel, refused) = (&channels[caller % CONNECTIONS], &refused);
+        let (channel, rejected) = (&channels[caller % CONNECTIONS], &rejected);
         async move {
             while Instant::now() < until {
                 if let Err(status) = call(channel).await {
                     unavailable(&status);
-                    refused.fetch_add(1, Ordering::Relaxed);
+                    rejected.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(BACK_OFF).await;
                     call(channel).await.expect("a new connection");
                 }
@@ -137,7 +137,7 @@ async fn old_connections_fail_no_call_of_a_client_that_retries_once() {
 
     join_all(callers).await;
 
-    assert!(refused.into_inner() > CONNECTIONS, "connections grew old");
+    assert!(rejected.into_inner() > CONNECTIONS, "connections grew old");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,12 +156,12 @@ async fn a_long_call_finishes_on_a_draining_connection_and_does_not_delay_the_ot
 
     server.stop.cancel();
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let refused = call(&channel).await.unwrap_err();
+    let rejected = call(&channel).await.unwrap_err();
     tokio::time::sleep(Duration::from_millis(1200)).await;
     gate.notify_waiters();
 
-    unavailable(&refused);
-    assert!(refused.message().contains("nothing was done"), "{refused:?}");
+    unavailable(&rejected);
+    assert!(rejected.message().contains("nothing was done"), "{rejected:?}");
     lasting.await.unwrap().expect("accepted before the close");
     assert_eq!(server.serving.await.unwrap(), Drained::Clean);
 }

@@ -52,23 +52,23 @@ async fn a_watch_reports_each_change_once_and_ends_with_the_process() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());
     let mut watch = client.watch(about("")).await.unwrap().into_inner();
-    let mut seen = Vec::new();
+    let mut reported = Vec::new();
 
-    seen.push(watch.next().await.unwrap().unwrap().status());
+    reported.push(watch.next().await.unwrap().unwrap().status());
     health.report(TABLE, Some("first".to_owned())).await;
-    seen.push(watch.next().await.unwrap().unwrap().status());
+    reported.push(watch.next().await.unwrap().unwrap().status());
     health.report(TABLE, Some("still broken".to_owned())).await;
     let silence = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
     health.report(TABLE, None).await;
-    seen.push(watch.next().await.unwrap().unwrap().status());
+    reported.push(watch.next().await.unwrap().unwrap().status());
     health.drain().await;
     health.end_watches().await;
     while let Some(status) = watch.next().await {
-        seen.push(status.unwrap().status());
+        reported.push(status.unwrap().status());
     }
 
     use ServingStatus::{NotServing, Serving};
     assert!(silence.is_err(), "an unchanged status was reported again");
-    assert_eq!(seen, [Serving, NotServing, Serving, NotServing]);
+    assert_eq!(reported, [Serving, NotServing, Serving, NotServing]);
     assert_eq!(health.problems(), ["shutting down"]);
 }

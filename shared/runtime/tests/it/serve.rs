@@ -39,11 +39,11 @@ async fn server(bounds: Bounds) -> Server {
 /// The same, for this many connections.
 async fn server_for(connections_max: usize, bounds: Bounds) -> Server {
     let (arrived, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (here, gate) = (Arc::clone(&arrived), Arc::clone(&finish));
+    let (arrival, gate) = (Arc::clone(&arrived), Arc::clone(&finish));
     let service = CallService::new(service_fn(move |_: Request| {
-        let (here, gate) = (Arc::clone(&here), Arc::clone(&gate));
+        let (arrival, gate) = (Arc::clone(&arrival), Arc::clone(&gate));
         async move {
-            here.notify_one();
+            arrival.notify_one();
             gate.notified().await;
             Ok::<Response, Infallible>(Status::ok("").into_http())
         }
@@ -181,8 +181,8 @@ async fn closes_a_connection_that_is_not_opened_in_time() {
 
 #[tokio::test]
 async fn reports_an_address_in_use() {
-    let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = taken.local_addr().unwrap();
+    let first = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = first.local_addr().unwrap();
 
     let error = bind(address).await.unwrap_err();
 
@@ -262,6 +262,6 @@ async fn cuts_an_old_connection_whose_calls_outlast_the_grace() {
     server.finish.notify_one();
     let next = call(server.address).await.unwrap();
 
-    assert_eq!(cut.expect("it goes on").unwrap(), Code::Unknown);
+    assert_eq!(cut.expect("it continues").unwrap(), Code::Unknown);
     assert_eq!(next, Code::Ok);
 }

@@ -28,7 +28,7 @@ const GREEDY: &str = "127.0.0.2";
 const OTHER: &str = "127.0.0.3";
 /// More than any wait here should take, and less than the time that opening a connection may take.
 const SOON: Duration = Duration::from_secs(5);
-/// A peer's own connections give way to newer ones from this age on.
+/// Connections are evicted for newer ones of their peer from this age on.
 const OWN_AGE: Duration = Duration::from_millis(1100);
 
 /// A server whose calls to `/wait` do not end.
@@ -98,7 +98,7 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn a_peer_with_every_connection_gives_way_to_another() {
+async fn evicts_a_connection_of_a_peer_that_has_all_of_them() {
     const CONNECTIONS: usize = 12;
     // Unopened, idle after a response, in the middle of a head, and with a call in flight.
     for (bytes, closes_oldest) in [(&b""[..], true), (GET, true), (&GET[..20], true), (WAIT, false)]

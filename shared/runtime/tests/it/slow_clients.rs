@@ -99,11 +99,11 @@ async fn connected(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, Joi
     (client, ended)
 }
 
-async fn ask(client: &SendRequest<Bytes>, bytes: usize) -> ResponseFuture {
-    ask_parts(client, bytes, 1).await
+async fn request(client: &SendRequest<Bytes>, bytes: usize) -> ResponseFuture {
+    request_parts(client, bytes, 1).await
 }
 
-async fn ask_parts(client: &SendRequest<Bytes>, bytes: usize, parts: usize) -> ResponseFuture {
+async fn request_parts(client: &SendRequest<Bytes>, bytes: usize, parts: usize) -> ResponseFuture {
     let uri = format!("http://a/{bytes}/{parts}");
     let request = http::Request::post(uri).body(()).unwrap();
     let mut client = client.clone().ready().await.unwrap();
@@ -115,7 +115,7 @@ async fn resets_a_response_that_is_not_received_and_frees_its_memory() {
     for bytes in [100_000, 4_000_000] {
         let held = Held::default();
         let (client, _) = connected(server(&held).await, 1000).await;
-        let mut stalled = ask(&client, bytes).await.await.unwrap().into_body();
+        let mut stalled = request(&client, bytes).await.await.unwrap().into_body();
         let first = stalled.data().await.unwrap().unwrap();
         assert!(held.becomes(1).await, "{bytes}");
 
@@ -125,7 +125,7 @@ async fn resets_a_response_that_is_not_received_and_frees_its_memory() {
             let next = tokio::time::timeout(SOON, stalled.data()).await.expect("it is not reset");
             reset = next.and_then(Result::err);
         }
-        let mut other = ask(&client, 10).await.await.unwrap().into_body();
+        let mut other = request(&client, 10).await.await.unwrap().into_body();
 
         assert!(first.len() <= 1000, "{bytes}");
         assert_eq!(reset.unwrap().reason(), Some(h2::Reason::CANCEL), "{bytes}");
@@ -140,10 +140,10 @@ async fn small_responses_that_are_not_received_hold_bounded_memory() {
     let (client, _) = connected(server(&held).await, 1000).await;
     let mut stalled = Vec::new();
     for _ in 0..60 {
-        stalled.push(ask(&client, 50_000).await.await.unwrap());
+        stalled.push(request(&client, 50_000).await.await.unwrap());
     }
 
-    // 1 MiB of them may stay until the connection ends.
+    // 1 MiB of them may remain until the connection ends.
     assert!(held.becomes(20).await || held.becomes(21).await, "{:?}", held.0);
 }
 
@@ -151,19 +151,19 @@ async fn small_responses_that_are_not_received_hold_bounded_memory() {
 async fn a_slow_client_within_its_budget_receives_the_whole_response() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 64 * 1024).await;
-    let mut body = ask(&client, 1_000_000).await.await.unwrap().into_body();
+    let mut body = request(&client, 1_000_000).await.await.unwrap().into_body();
 
-    let mut taken = 0;
+    let mut read = 0;
     while let Some(data) = body.data().await {
         let bytes = data.expect("cut off").len();
-        taken += bytes;
+        read += bytes;
         body.flow_control().release_capacity(bytes).unwrap();
-        if taken % 4 == 0 {
+        if read % 4 == 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    assert_eq!(taken, 1_000_000);
+    assert_eq!(read, 1_000_000);
     assert!(body.trailers().await.unwrap().is_some());
     assert!(held.becomes(0).await);
 }
@@ -172,15 +172,15 @@ async fn a_slow_client_within_its_budget_receives_the_whole_response() {
 async fn resets_a_response_that_is_received_too_slowly() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 1000).await;
-    let mut body = ask_parts(&client, 1000, 1000).await.await.unwrap().into_body();
+    let mut body = request_parts(&client, 1000, 1000).await.await.unwrap().into_body();
 
     // A part each time, and each within the budget of a client that receives nothing.
-    let (mut taken, mut reset) = (0, None);
+    let (mut read, mut reset) = (0, None);
     while reset.is_none() {
         tokio::time::sleep(BOUNDS.reader_within / 5).await;
         match body.data().await.expect("all of it was let through") {
             Ok(data) => {
-                taken += data.len();
+                read += data.len();
                 body.flow_control().release_capacity(data.len()).unwrap();
             }
             Err(error) => reset = error.reason(),
@@ -188,7 +188,7 @@ async fn resets_a_response_that_is_received_too_slowly() {
     }
 
     assert_eq!(reset, Some(h2::Reason::CANCEL));
-    assert!((1000..100_000).contains(&taken), "{taken}");
+    assert!((1000..100_000).contains(&read), "{read}");
 }
 
 #[tokio::test]
@@ -203,16 +203,16 @@ async fn closes_the_connection_of_a_client_that_does_not_read_its_socket() {
 }
 
 #[tokio::test]
-async fn refuses_headers_beyond_the_limit_and_keeps_the_connection() {
+async fn rejects_headers_beyond_the_limit_and_keeps_the_connection() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 64 * 1024).await;
     let large = http::Request::post("http://a/10").header("x", "y".repeat(20_000));
 
     let mut ready = client.clone().ready().await.unwrap();
-    let refused = ready.send_request(large.body(()).unwrap(), true).unwrap().0.await.unwrap();
-    let next = ask(&client, 10).await.await.unwrap();
+    let rejected = ready.send_request(large.body(()).unwrap(), true).unwrap().0.await.unwrap();
+    let next = request(&client, 10).await.await.unwrap();
 
-    assert_eq!(refused.status(), http::StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    assert_eq!(rejected.status(), http::StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     assert_eq!(next.status(), http::StatusCode::OK);
 }
 

@@ -32,7 +32,7 @@ fn counting(busy: u32, fails: u32) -> (Task, Arc<AtomicU32>) {
 const NEVER: u32 = u32::MAX;
 
 #[tokio::test(start_paused = true)]
-async fn ticks_at_once_while_there_is_more_and_then_at_intervals() {
+async fn ticks_at_once_while_more_remains_and_then_at_intervals() {
     let (task, ticks) = counting(3, NEVER);
     let stop = CancellationToken::new();
     let running = tokio::spawn(task.run(stop.clone(), || 0.5));

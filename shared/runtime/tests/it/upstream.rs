@@ -97,15 +97,15 @@ fn unavailable() -> Response {
 
 /// One attempt, as a role received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct Received {
     limit: Option<String>,
     body: Vec<u8>,
 }
 
 /// A role that is unavailable for this many attempts, and the attempts that it received.
-async fn refusing(times: usize) -> (Role, Arc<Mutex<Vec<Seen>>>) {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&seen);
+async fn rejecting(times: usize) -> (Role, Arc<Mutex<Vec<Received>>>) {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&received);
     let calls = service_fn(move |request: Request| {
         let log = Arc::clone(&log);
         async move {
@@ -113,60 +113,60 @@ async fn refusing(times: usize) -> (Role, Arc<Mutex<Vec<Seen>>>) {
             let limit = limit.map(|limit| limit.to_str().unwrap().to_owned());
             let body = request.into_body().collect().await.unwrap().to_bytes().to_vec();
             let mut log = log.lock().unwrap();
-            log.push(Seen { limit, body });
+            log.push(Received { limit, body });
             let answer = if log.len() > times { Status::ok("").into_http() } else { unavailable() };
             Ok::<Response, Infallible>(answer)
         }
     });
-    (role(somewhere().await, CallService::new(calls), BOUNDS).await, seen)
+    (role(somewhere().await, CallService::new(calls), BOUNDS).await, received)
 }
 
-fn millis(seen: &Seen) -> u64 {
-    let limit = seen.limit.as_ref().expect("a limit");
+fn millis(received: &Received) -> u64 {
+    let limit = received.limit.as_ref().expect("a limit");
     limit.strip_suffix('m').expect("milliseconds").parse().unwrap()
 }
 
 #[tokio::test]
-async fn retries_a_refused_call_whole_with_the_rest_of_its_deadline() {
-    let (role, seen) = refusing(2).await;
+async fn retries_a_rejected_call_whole_with_the_rest_of_its_deadline() {
+    let (role, received) = rejecting(2).await;
     let upstream = upstream(role.address, RemoteOptions::default());
 
     let code = code(upstream, request(WRITE, Some("9S"))).await;
 
     assert_eq!(code, Code::Ok);
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 3);
-    assert!(seen.iter().all(|seen| seen.body == b"a message"), "{seen:?}");
-    assert!(millis(&seen[1]) <= 8_970, "{seen:?}");
-    assert!(millis(&seen[2]) <= millis(&seen[1]) - 30, "{seen:?}");
+    let received = received.lock().unwrap();
+    assert_eq!(received.len(), 3);
+    assert!(received.iter().all(|received| received.body == b"a message"), "{received:?}");
+    assert!(millis(&received[1]) <= 8_970, "{received:?}");
+    assert!(millis(&received[2]) <= millis(&received[1]) - 30, "{received:?}");
 }
 
 #[tokio::test]
 async fn sends_our_deadline_with_unary_calls_that_have_none() {
     for (method, is_limited) in [(WRITE, true), (STREAM, false)] {
-        let (role, seen) = refusing(1).await;
+        let (role, received) = rejecting(1).await;
         let answer_within = Duration::from_secs(7);
         let options = RemoteOptions { answer_within, ..RemoteOptions::default() };
 
         code(upstream(role.address, options), request(method, None)).await;
 
-        let seen = seen.lock().unwrap();
-        assert_eq!(seen.len(), 2);
-        assert_eq!(seen[1].limit.is_some(), is_limited, "{method}: {seen:?}");
-        assert!(!is_limited || millis(&seen[1]) < 7_000, "{seen:?}");
+        let received = received.lock().unwrap();
+        assert_eq!(received.len(), 2);
+        assert_eq!(received[1].limit.is_some(), is_limited, "{method}: {received:?}");
+        assert!(!is_limited || millis(&received[1]) < 7_000, "{received:?}");
     }
 }
 
 #[tokio::test]
 async fn attempts_a_call_three_times_and_not_past_its_deadline() {
     for (limit, attempts) in [(None, 3), (Some("20m"), 1)] {
-        let (role, seen) = refusing(usize::MAX).await;
+        let (role, received) = rejecting(usize::MAX).await;
         let upstream = upstream(role.address, RemoteOptions::default());
 
         let code = code(upstream, request(WRITE, limit)).await;
 
         assert_eq!(code, Code::Unavailable);
-        assert_eq!(seen.lock().unwrap().len(), attempts, "{limit:?}");
+        assert_eq!(received.lock().unwrap().len(), attempts, "{limit:?}");
     }
 }
 
@@ -218,19 +218,19 @@ async fn calls_wait_for_an_unreachable_role_up_to_a_limit() {
     let options =
         RemoteOptions { wait: SOON, waiting_max: 3, connections: 2, ..RemoteOptions::default() };
     let upstream = upstream(address, options);
-    let refused = Arc::new(AtomicUsize::new(0));
+    let rejected = Arc::new(AtomicUsize::new(0));
 
     let calls: Vec<_> = (0..5)
         .map(|_| {
-            let (upstream, refused) = (upstream.clone(), Arc::clone(&refused));
+            let (upstream, rejected) = (upstream.clone(), Arc::clone(&rejected));
             tokio::spawn(async move {
                 let code = code(upstream, request(WRITE, None)).await;
-                refused.fetch_add(usize::from(code == Code::Unavailable), Ordering::Relaxed);
+                rejected.fetch_add(usize::from(code == Code::Unavailable), Ordering::Relaxed);
                 code
             })
         })
         .collect();
-    while refused.load(Ordering::Relaxed) < 2 {
+    while rejected.load(Ordering::Relaxed) < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let (_role, gate, _arrived) = gated(bind(address).await.unwrap(), BOUNDS).await;
@@ -244,7 +244,7 @@ async fn calls_wait_for_an_unreachable_role_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn refuses_calls_at_once_after_the_wait() {
+async fn rejects_calls_at_once_after_the_wait() {
     let reserved = somewhere().await;
     let address = reserved.local_addr().unwrap();
     drop(reserved);
@@ -283,7 +283,7 @@ async fn sends_calls_to_a_role_that_reports_not_serving_until_it_closes() {
 
 /// Outcomes of calls that may be retried, as the metric counts them.
 #[tokio::test]
-async fn counts_retries_and_calls_that_the_retry_budget_refused() {
+async fn counts_retries_and_calls_that_the_retry_budget_rejected() {
     let registry = prometheus::Registry::new();
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
     let meters = SdkMeterProvider::builder().with_reader(reader.build().unwrap()).build();
@@ -297,7 +297,7 @@ async fn counts_retries_and_calls_that_the_retry_budget_refused() {
         line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap())
     };
     let options = RemoteOptions { meter: Some(meters.meter("test")), ..RemoteOptions::default() };
-    let (role, seen) = refusing(usize::MAX).await;
+    let (role, received) = rejecting(usize::MAX).await;
     let upstream = upstream(role.address, options);
 
     code(upstream.clone(), request(WRITE, Some("9S"))).await;
@@ -309,7 +309,7 @@ async fn counts_retries_and_calls_that_the_retry_budget_refused() {
 
     assert!(codes.iter().all(|code| *code == Code::Unavailable));
     assert!(counted("over_budget") > 0);
-    let attempts = seen.lock().unwrap().len();
+    let attempts = received.lock().unwrap().len();
     assert_eq!(attempts, 202 + counted("sent"), "each attempt but the first of a call is counted");
     let ended = ["too_often", "too_late", "over_budget"].map(counted);
     assert_eq!(ended.iter().sum::<usize>(), 202, "{ended:?}");

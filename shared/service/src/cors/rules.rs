@@ -38,7 +38,7 @@ pub struct Preflight<'a> {
     pub origin: &'a HeaderValue,
     /// The method of the request.
     pub method: &'a HeaderValue,
-    /// The headers that the page sets, separated by commas; a list may come in parts.
+    /// The headers that the page sets, separated by commas; a list may have several headers.
     pub headers: &'a HeaderMap,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Preflight<'a> {
 
     /// The error of a preflight request that no rule allows.
     #[must_use]
-    pub fn refused(&self) -> Fault {
+    pub fn rejected(&self) -> Fault {
         let origin = String::from_utf8_lossy(self.origin.as_bytes());
         let message = format!("no rule of the service allows this: origin=`{}`", quoted(&origin));
         Fault::new(Reason::CorsPreflightFailure, message)
@@ -77,8 +77,8 @@ impl Rules {
     /// The first rule of the origin and the method decides, and later ones are not tried.
     pub fn preflight(&self, preflight: Preflight<'_>) -> Option<Allowed> {
         let rule = self.of(preflight.origin, preflight.method.as_bytes())?;
-        let wanted = preflight.headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
-        let allowed = wanted.iter().all(|list| {
+        let requested = preflight.headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
+        let allowed = requested.iter().all(|list| {
             let names = list.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             names.filter(|name| !name.is_empty()).all(|name| names_of(&rule.allowed_headers, name))
         });

@@ -11,7 +11,7 @@ const TICK_NANOS: i32 = 100;
 
 /// Parses a date and time; without an offset it is UTC.
 ///
-/// Digits below 100 ns are refused rather than cut off. Whether a year can be stored is not checked.
+/// Digits below 100 ns are rejected rather than cut off. Whether a year can be stored is not checked.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     let clock = text.get(10..)?;

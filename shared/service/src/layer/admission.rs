@@ -5,7 +5,7 @@
 //! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
 //! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Bulk
 //! transfers have slots of their own too, a quarter of those of calls: they last long, and must neither use up the
-//! slots of calls nor be rejected because there are many calls. Nothing is queued: a queue would only add its own
+//! slots of calls nor be rejected because of many calls. Nothing is queued: a queue would only add its own
 //! waiting time to every call.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};

@@ -27,7 +27,7 @@ use crate::{
 pub(super) enum TraceScope {
     /// In a span.
     Span(Span),
-    /// In a trace that is not sampled here, and which logs name.
+    /// In a trace that this process does not sample; logs name it.
     Unsampled(Context),
     /// In no trace.
     None,
@@ -132,9 +132,9 @@ impl ObservedCall {
         self.code = Some(status.code());
     }
 
-    /// Records that a layer refused the call.
-    pub(super) fn refused(&self, reason: Reason) {
-        self.shared.instruments.refused(reason);
+    /// Records that a layer rejected the call.
+    pub(super) fn rejected(&self, reason: Reason) {
+        self.shared.instruments.rejected(reason);
     }
 
     /// Records bytes of the response.

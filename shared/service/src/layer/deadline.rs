@@ -4,7 +4,7 @@
 //! end; here it applies everywhere. Two limits: the client's own, which covers the whole response,
 //! and ours, which covers the time until the response begins, so that long streams may run while no
 //! unary call hangs. If the request is a stream, ours counts from the last part of it that arrived:
-//! an upload may take as long as it makes progress. The header stays on the request, so the next
+//! an upload may take as long as it makes progress. The header remains on the request, so the next
 //! process has the deadline too.
 
 use std::{
@@ -52,7 +52,7 @@ pub struct Deadline {
 }
 
 impl DeadlineLayer {
-    /// Lets a call take `answer_within_max` until its response begins, or less if the client sets a
+    /// Limits a call to `answer_within_max` until its response begins, or less if the client sets a
     /// shorter limit; `methods` reports which requests are streams.
     #[must_use]
     pub fn new(answer_within_max: Duration, methods: Methods) -> Self {
@@ -122,7 +122,7 @@ impl Progress {
         Self { started, at: Arc::default() }
     }
 
-    /// Waits for a response until there was no progress for `within`, or until `end`. Returns which
+    /// Waits for a response until no progress was made for `within`, or until `end`. Returns which
     /// of the limits expired.
     async fn timeout(
         &self,
@@ -165,7 +165,7 @@ pub(crate) fn client_limit(headers: &HeaderMap) -> Result<Option<Duration>, Faul
         return Ok(None);
     };
     if values.next().is_some() {
-        let rule = "must not be there more than once";
+        let rule = "must not be repeated";
         return Err(Fault::violation(Reason::InvalidInput, HEADER.as_str(), rule));
     }
     let limit = value.to_str().ok().and_then(parse);
@@ -248,7 +248,7 @@ mod tests {
         for second in ["1S", "2S", "x"] {
             let both = [(HEADER, "1S"), (HEADER, second)];
             let both = both.map(|(name, value)| (name, HeaderValue::from_static(value)));
-            let fault = client_limit(&HeaderMap::from_iter(both)).expect_err("refused");
+            let fault = client_limit(&HeaderMap::from_iter(both)).expect_err("rejected");
             assert_eq!(fault.reason, Reason::InvalidInput, "{second}");
         }
     }

@@ -1,4 +1,4 @@
-//! The domain of errors: whether a layer, the codec or the service refused a call, its error carries the name of the
+//! The domain of errors: whether a layer, the codec or the service rejected a call, its error carries the name of the
 //! called service. Costs a successful call nothing.
 
 use http::{HeaderMap, uri::PathAndQuery};

@@ -20,7 +20,7 @@ use crate::{
 /// How many codes gRPC has.
 const CODES: usize = 17;
 
-/// The metrics of calls, for the known methods.
+/// The metrics of calls, for the methods of the contract.
 #[derive(Debug)]
 pub(super) struct Instruments {
     duration: Histogram<f64>,
@@ -28,7 +28,7 @@ pub(super) struct Instruments {
     request_size: Histogram<u64>,
     response_size: Histogram<u64>,
     active: BoundUpDownCounter<i64>,
-    refused: Counter<u64>,
+    rejected: Counter<u64>,
     methods: Box<[OfMethod]>,
 }
 
@@ -56,7 +56,7 @@ impl Instruments {
             request_size: semconv::REQUEST_SIZE.of_counts(meter),
             response_size: semconv::RESPONSE_SIZE.of_counts(meter),
             active: active.bind(&[]),
-            refused: semconv::refused_calls(meter),
+            rejected: semconv::rejected_calls(meter),
             methods: (0..methods.count()).map(|_| OfMethod::default()).collect(),
         }
     }
@@ -92,10 +92,10 @@ impl Instruments {
         }
     }
 
-    /// Counts a call that a layer refused.
-    pub(super) fn refused(&self, reason: Reason) {
+    /// Counts a call that a layer rejected.
+    pub(super) fn rejected(&self, reason: Reason) {
         let reason = KeyValue::new(semconv::REJECTION_REASON, reason_name(reason));
-        self.refused.add(1, &[reason]);
+        self.rejected.add(1, &[reason]);
     }
 
     fn of_code(&self, method: &Method, code: Code) -> OfCode {

@@ -29,7 +29,7 @@ pub struct Methods {
 /// A method, as a label and with the properties of its descriptor.
 #[derive(Debug, Clone)]
 pub struct Method {
-    /// Its index among the known methods; unknown methods share the last one.
+    /// Its index among the methods of the contract; unknown methods share the last one.
     pub index: usize,
     /// `package.Service/Method`, or `_OTHER`.
     pub label: Arc<str>,
@@ -98,9 +98,9 @@ impl Methods {
         self.by_path.get(path).unwrap_or(&self.unknown)
     }
 
-    /// Whether a method is known.
+    /// Whether the contract has a method.
     #[must_use]
-    pub fn is_known(&self, method: &Method) -> bool {
+    pub fn contains(&self, method: &Method) -> bool {
         method.index != self.unknown.index
     }
 
@@ -139,7 +139,7 @@ fn carries_bulk_data(file: &FileDescriptorProto, method: &MethodDescriptorProto)
 }
 
 fn has(message: &DescriptorProto, field: &str) -> bool {
-    message.field.iter().any(|known| known.name() == field)
+    message.field.iter().any(|declared| declared.name() == field)
 }
 
 #[cfg(test)]
@@ -149,17 +149,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_paths_have_their_own_label_and_others_share_one() {
+    fn methods_of_the_contract_have_their_own_label_and_others_share_one() {
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
             .expect("the build wrote the descriptors");
 
-        let known = methods.of("/trestle.table.v1.TableService/GetEntity");
-        let unknown = methods.of("/trestle.table.v1.TableService/Whatever");
+        let get = methods.of("/trestle.table.v1.TableService/GetEntity");
+        let unknown = methods.of("/trestle.table.v1.TableService/Absent");
 
-        assert_eq!(&*known.label, "trestle.table.v1.TableService/GetEntity");
+        assert_eq!(&*get.label, "trestle.table.v1.TableService/GetEntity");
         assert_eq!(&*unknown.label, "_OTHER");
-        assert!(methods.is_known(&known) && !methods.is_known(&unknown));
-        assert!(known.index < unknown.index && methods.count() == unknown.index + 1);
+        assert!(methods.contains(&get) && !methods.contains(&unknown));
+        assert!(get.index < unknown.index && methods.count() == unknown.index + 1);
         assert!(Methods::from_descriptors(&[0xFF]).is_err());
     }
 
@@ -215,22 +215,22 @@ mod tests {
     fn streams_and_reads_are_derived_from_descriptors() {
         let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET)
             .expect("the build wrote the descriptors");
-        let seen = |name: &str| {
+        let kinds = |name: &str| {
             let method = methods.of(&format!("/trestle.table.v1.TableService/{name}"));
             (method.streams, method.streams_in, method.reads)
         };
 
-        assert_eq!(seen("GetEntity"), (false, false, true));
-        assert_eq!(seen("QueryEntities"), (false, false, true));
-        assert_eq!(seen("StreamEntities"), (true, false, true));
-        assert_eq!(seen("ImportEntities"), (true, true, false));
-        assert_eq!(seen("InsertEntity"), (false, false, false));
-        assert_eq!(seen("Whatever"), (false, false, false));
+        assert_eq!(kinds("GetEntity"), (false, false, true));
+        assert_eq!(kinds("QueryEntities"), (false, false, true));
+        assert_eq!(kinds("StreamEntities"), (true, false, true));
+        assert_eq!(kinds("ImportEntities"), (true, true, false));
+        assert_eq!(kinds("InsertEntity"), (false, false, false));
+        assert_eq!(kinds("Absent"), (false, false, false));
         let of = |name: &str| {
             let method = methods.of(&format!("/trestle.queue.v1.QueueService/{name}"));
             (method.waits, method.pushes)
         };
-        let seen = ["ReceiveMessages", "SendMessages", "StreamMessages"].map(of);
-        assert_eq!(seen, [(true, false), (false, false), (false, true)]);
+        let kinds = ["ReceiveMessages", "SendMessages", "StreamMessages"].map(of);
+        assert_eq!(kinds, [(true, false), (false, false), (false, true)]);
     }
 }

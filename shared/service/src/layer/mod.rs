@@ -48,7 +48,7 @@ pub type CallService = BoxCloneSyncService<Request, Response, Infallible>;
 pub const STATUS_HEADERS: [HeaderName; 3] =
     [Status::GRPC_STATUS, Status::GRPC_MESSAGE, Status::GRPC_STATUS_DETAILS];
 
-/// The response of a refused call. Its extensions carry the reason, for the metrics.
+/// The response of a rejected call. Its extensions carry the reason, for the metrics.
 #[must_use]
 pub fn error_response(fault: Fault) -> Response {
     let reason = fault.reason;

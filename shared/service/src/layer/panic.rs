@@ -2,7 +2,7 @@
 //! nothing of it.
 //!
 //! The process reports the panic itself through its panic hook. tower-http's layer ends with the
-//! headers; ours also covers the body, because streams do their work there.
+//! headers; ours also covers the body, because streams run in it.
 
 use std::{
     convert::Infallible,
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::fault::{Fault, Reason};
 
-/// Turns panics into error responses.
+/// Converts panics into error responses.
 pub type PanicLayer = MiddlewareLayer<CatchPanic>;
 
 /// See the module.

@@ -30,7 +30,7 @@ pub struct ShortCircuitResponse(Arc<Mutex<Option<ResponseFuture>>>);
 pub struct IsShortCircuit;
 
 impl ShortCircuitResponse {
-    /// The request that the layers see in place of `request` with these `headers`: an empty call,
+    /// The request that the layers see instead of `request` with these `headers`: an empty call,
     /// under `path`, in the same trace and from the same peer. Its body is not read.
     #[must_use]
     pub fn request(
@@ -44,14 +44,14 @@ impl ShortCircuitResponse {
             answer.extensions_mut().insert(IsShortCircuit);
             Ok(answer)
         };
-        let mut seen = Request::new(Body::empty());
-        *seen.method_mut() = Method::POST;
-        *seen.uri_mut() = http::Uri::from_static(path);
-        *seen.extensions_mut() = request.extensions().clone();
-        seen.extensions_mut().insert(Unframed::default());
-        seen.extensions_mut().insert(Self(Arc::new(Mutex::new(Some(Box::pin(answer))))));
-        *seen.headers_mut() = trace_headers(headers);
-        seen
+        let mut empty = Request::new(Body::empty());
+        *empty.method_mut() = Method::POST;
+        *empty.uri_mut() = http::Uri::from_static(path);
+        *empty.extensions_mut() = request.extensions().clone();
+        empty.extensions_mut().insert(Unframed::default());
+        empty.extensions_mut().insert(Self(Arc::new(Mutex::new(Some(Box::pin(answer))))));
+        *empty.headers_mut() = trace_headers(headers);
+        empty
     }
 
     /// The short-circuit response of a request; none if a service has to respond.

@@ -127,7 +127,7 @@ async fn a_call_past_its_deadline_fails_and_its_work_is_dropped() {
 
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert_eq!(reason(&status), "OPERATION_TIMED_OUT");
-    assert!(stopped.load(Ordering::SeqCst), "the work goes on");
+    assert!(stopped.load(Ordering::SeqCst), "the work continues");
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,15 +195,15 @@ async fn a_call_holds_its_slot_until_its_body_ends() {
     });
 
     let open = send(&service, &[]).await;
-    let refused = status(send(&service, &[]).await).await;
+    let rejected = status(send(&service, &[]).await).await;
     assert_eq!(status(open).await.code(), Code::Ok);
     let admitted = send(&service, &[]).await;
     drop(admitted);
     let again = status(send(&service, &[]).await).await;
 
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert_eq!(reason(&refused), "SERVER_BUSY");
-    let details = refused.get_error_details();
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&rejected), "SERVER_BUSY");
+    let details = rejected.get_error_details();
     assert!(details.retry_info().expect("retry info").retry_delay.is_some());
     assert_eq!(again.code(), Code::Ok, "an abandoned answer keeps its slot");
 }
@@ -216,7 +216,7 @@ async fn a_dropped_call_releases_its_slot() {
     assert!(abandoned.is_err());
     let next = tokio::time::timeout(Duration::from_millis(1), send(&service, &[])).await;
 
-    assert!(next.is_err(), "was refused, instead of let through to wait");
+    assert!(next.is_err(), "was rejected instead of queued");
 }
 
 #[tokio::test]
@@ -290,25 +290,25 @@ async fn a_request_id_is_accepted_or_generated_then_forwarded_and_echoed() {
     let (layer, _registry, _meters) = tracing_layer();
     let service = before(layer, |request: Request| {
         let mut answer = Response::new(Body::empty());
-        let seen = request.headers()["x-request-id"].clone();
-        answer.headers_mut().insert("x-seen", seen);
+        let received = request.headers()["x-request-id"].clone();
+        answer.headers_mut().insert("x-received", received);
         ready(answer)
     });
     let made = "00000000-0000-4000-8000-000000000000".len();
 
-    let given = send(&service, &[("x-request-id", "my-id")]).await;
+    let own = send(&service, &[("x-request-id", "my-id")]).await;
     let none = send(&service, &[]).await;
     let hostile = send(&service, &[("x-request-id", "has blanks")]).await;
     let long = send(&service, &[("x-request-id", &"x".repeat(129))]).await;
     let longest = send(&service, &[("x-request-id", &"x".repeat(128))]).await;
 
-    assert_eq!(given.headers()["x-request-id"], "my-id");
+    assert_eq!(own.headers()["x-request-id"], "my-id");
     assert_eq!(longest.headers()["x-request-id"].len(), 128);
     for answer in [&none, &hostile, &long] {
         assert_eq!(answer.headers()["x-request-id"].len(), made);
     }
-    for answer in [given, none, hostile, long, longest] {
-        assert_eq!(answer.headers()["x-request-id"], answer.headers()["x-seen"]);
+    for answer in [own, none, hostile, long, longest] {
+        assert_eq!(answer.headers()["x-request-id"], answer.headers()["x-received"]);
     }
 }
 

@@ -51,7 +51,7 @@ pub struct CallTelemetry {
     pub meter: Meter,
     /// Which traces are sampled.
     pub traces: Traces,
-    /// The known methods, as labels.
+    /// The methods of the contract, as labels.
     pub methods: Methods,
     /// Generates request ids, and the random numbers for sampling.
     pub random: fn() -> u128,
@@ -100,7 +100,7 @@ impl Middleware for Trace {
             Tracing::None => TraceScope::None,
             Tracing::Unsampled(context) => TraceScope::Unsampled(context),
             Tracing::Sampled(parent) => {
-                let span = server_span(&request, &method, shared.methods.is_known(&method), &id);
+                let span = server_span(&request, &method, shared.methods.contains(&method), &id);
                 if let Some(parent) = parent {
                     // Fails if no subscriber takes spans; then the call belongs to no trace.
                     let _ = span.set_parent(parent);
@@ -123,7 +123,7 @@ impl Middleware for Trace {
             answer.headers_mut().insert(REQUEST_ID_HEADER, call.id.clone());
             call.ended_by(answer.headers_mut());
             if let Some(reason) = answer.extensions().get::<Reason>() {
-                call.refused(*reason);
+                call.rejected(*reason);
             }
             Ok(answer.map(|body| wrap_body(body, call)))
         };
@@ -135,14 +135,14 @@ impl Middleware for Trace {
     }
 }
 
-/// The id of a request, which it carries from here on.
+/// The id of a request, which it carries from this layer on.
 fn request_id(request: &mut Request, random: fn() -> u128) -> HeaderValue {
-    let given = request.headers().get(REQUEST_ID_HEADER);
+    let sent = request.headers().get(REQUEST_ID_HEADER);
     let visible = |id: &&HeaderValue| {
         let id = id.as_bytes();
         !id.is_empty() && id.len() <= REQUEST_ID_BYTES_MAX && id.iter().all(u8::is_ascii_graphic)
     };
-    if let Some(id) = given.filter(visible) {
+    if let Some(id) = sent.filter(visible) {
         return alone(id.clone());
     }
     let id = uuid::Builder::from_random_bytes(random().to_ne_bytes()).into_uuid();
@@ -161,14 +161,14 @@ fn alone(mut id: HeaderValue) -> HeaderValue {
     id
 }
 
-fn server_span(request: &Request, method: &Method, is_known: bool, id: &HeaderValue) -> Span {
+fn server_span(request: &Request, method: &Method, is_method: bool, id: &HeaderValue) -> Span {
     let label = &*method.label;
     let peer = request.extensions().get::<Peer>();
     let address = peer.map(|peer| tracing::field::display(peer.ip()));
     // Signed, because unsigned numbers would be exported as text.
     let port = peer.map(|peer| i64::from(peer.address.port()));
     let path = request.uri().path().trim_start_matches('/');
-    let original = (!is_known).then(|| quoted(path).into_owned());
+    let original = (!is_method).then(|| quoted(path).into_owned());
     debug_span!(
         target: semconv::SPAN_TARGET,
         parent: None,

@@ -60,7 +60,7 @@ pub struct Bucket {
 impl Bucket {
     /// Reserves tokens.
     ///
-    /// More than the burst are reserved ahead, as by [`Bucket::reserve_ahead`]: so many are never there at once.
+    /// More than the burst are reserved ahead, as by [`Bucket::reserve_ahead`]: a bucket never has so many.
     ///
     /// # Errors
     /// How long until the tokens are available, without other reservations. Nothing was reserved.
@@ -69,7 +69,7 @@ impl Bucket {
         self.reserve_with(needed, rate, tokens, now)
     }
 
-    /// Reserves tokens as soon as there is one. Nothing else is admitted until the others are refilled as well.
+    /// Reserves tokens as soon as one is available. Nothing else is admitted until the others are refilled as well.
     ///
     /// # Errors
     /// How long until one is available, without other reservations. Nothing was reserved.
@@ -231,7 +231,7 @@ mod tests {
         }
 
         #[test]
-        fn a_refused_reservation_is_admitted_exactly_after_its_wait(
+        fn a_rejected_reservation_is_admitted_exactly_after_its_wait(
             per_second in 1..5000_u64,
             burst in 1..300_u64,
             takes in proptest::collection::vec((0..50_000_000_u64, 1..400_u64), 1..50),

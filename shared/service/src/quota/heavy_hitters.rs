@@ -32,8 +32,8 @@ pub struct HeavyHitters<N> {
 pub enum Usage {
     /// This many tokens were used.
     Used(u64),
-    /// Some were refused.
-    Refused,
+    /// Some were rejected.
+    Rejected,
 }
 
 /// A key that is used heavily.
@@ -44,8 +44,8 @@ pub struct HeavyHitter<N> {
     /// Tokens a second, over the window. Never an overestimate; an underestimate for a key that
     /// became hot recently.
     pub per_second: f64,
-    /// How often it was refused in the window.
-    pub refused: u64,
+    /// How often it was rejected in the window.
+    pub rejected: u64,
 }
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct CounterSlot<N> {
     rank: Count,
     /// The tokens since the key is tracked.
     admitted: Count,
-    refused: Count,
+    rejected: Count,
     name: Option<N>,
 }
 
@@ -74,7 +74,7 @@ struct Count {
 struct Moment {
     /// The number of the present window.
     window: u64,
-    /// How much of the window is still to come, in parts of [`PARTS`].
+    /// The remainder of the window, in parts of [`PARTS`].
     left: u64,
 }
 
@@ -106,15 +106,15 @@ impl Count {
 impl<N> CounterSlot<N> {
     fn new() -> Self {
         let none = Count::default();
-        Self { key: 0, window: 0, rank: none, admitted: none, refused: none, name: None }
+        Self { key: 0, window: 0, rank: none, admitted: none, rejected: none, name: None }
     }
 
-    /// Brings the counts to the present window.
+    /// Advances the counts to the present window.
     fn roll(&mut self, moment: Moment) {
         let windows = moment.window.saturating_sub(self.window);
         if windows > 0 {
             self.window = moment.window;
-            for count in [&mut self.rank, &mut self.admitted, &mut self.refused] {
+            for count in [&mut self.rank, &mut self.admitted, &mut self.rejected] {
                 count.roll(windows);
             }
         }
@@ -128,12 +128,12 @@ impl<N> CounterSlot<N> {
                 self.rank.add(tokens);
                 self.admitted.add(tokens);
             }
-            Usage::Refused => {
+            Usage::Rejected => {
                 self.rank.add(1);
-                self.refused.add(1);
+                self.rejected.add(1);
             }
         }
-        let uses = self.admitted.now.saturating_add(self.refused.now);
+        let uses = self.admitted.now.saturating_add(self.rejected.now);
         if self.name.is_none() && uses >= NAMED_FROM {
             self.name = Some(name());
         }
@@ -167,14 +167,14 @@ impl<N: Clone> HeavyHitters<N> {
         }
     }
 
-    /// The keys that were used most in the last [`WINDOW`], at most `count`, of those that are
-    /// `wanted`.
+    /// The keys that were used most in the last [`WINDOW`], at most `count`, of those that pass
+    /// `filter`.
     #[must_use]
     pub fn hottest(
         &self,
         count: usize,
         now: Duration,
-        wanted: impl Fn(&N) -> bool,
+        filter: impl Fn(&N) -> bool,
     ) -> Vec<HeavyHitter<N>> {
         let moment = Moment::new(now);
         let mut found = Vec::new();
@@ -182,20 +182,20 @@ impl<N: Clone> HeavyHitters<N> {
             let mut set = lock(set);
             for slot in set.iter_mut() {
                 slot.roll(moment);
-                let (admitted, refused) =
-                    (slot.admitted.recent(moment), slot.refused.recent(moment));
-                let Some(name) = slot.name.as_ref().filter(|name| wanted(name)) else { continue };
-                if admitted + refused > 0 {
-                    found.push((admitted, refused, name.clone()));
+                let (admitted, rejected) =
+                    (slot.admitted.recent(moment), slot.rejected.recent(moment));
+                let Some(name) = slot.name.as_ref().filter(|name| filter(name)) else { continue };
+                if admitted + rejected > 0 {
+                    found.push((admitted, rejected, name.clone()));
                 }
             }
         }
-        found.sort_by_key(|(admitted, refused, _)| Reverse((*admitted, *refused)));
+        found.sort_by_key(|(admitted, rejected, _)| Reverse((*admitted, *rejected)));
         found.truncate(count);
-        let key = |(admitted, refused, name)| HeavyHitter {
+        let key = |(admitted, rejected, name)| HeavyHitter {
             name,
             per_second: per_second(admitted),
-            refused,
+            rejected,
         };
         found.into_iter().map(key).collect()
     }
@@ -264,18 +264,18 @@ mod tests {
     }
 
     #[test]
-    fn counts_refused_operations_and_filters_by_name() {
+    fn counts_rejected_operations_and_filters_by_name() {
         let (hitters, hasher) = (HeavyHitters::default(), RandomState::new());
         record(&hitters, &hasher, "mine", 10, second(1));
         record(&hitters, &hasher, "theirs", 20, second(1));
         for _ in 0..7 {
             let key = hasher.hash_one("mine");
-            hitters.record(key, Usage::Refused, second(1), || "mine".to_owned());
+            hitters.record(key, Usage::Rejected, second(1), || "mine".to_owned());
         }
 
         let found = hitters.hottest(10, second(1), |name| name == "mine");
 
-        let mine = HeavyHitter { name: "mine".to_owned(), per_second: 1.0, refused: 7 };
+        let mine = HeavyHitter { name: "mine".to_owned(), per_second: 1.0, rejected: 7 };
         assert_eq!(found, [mine]);
     }
 

@@ -18,7 +18,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Whether there is no limit.
+    /// Whether nothing is limited.
     #[must_use]
     pub fn is_unlimited(self) -> bool {
         self.account.is_none() && self.partition.is_none()
@@ -59,7 +59,7 @@ impl LiveQuotas {
         Self { current: Arc::new(RwLock::new(quotas)) }
     }
 
-    /// Replaces all limits, from the next call on. Tokens that were reserved stay reserved.
+    /// Replaces all limits, from the next call on. Reserved tokens remain reserved.
     pub fn replace(&self, quotas: Quotas) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = quotas;
     }

@@ -1,8 +1,8 @@
 //! Rate limits of accounts and partitions, in tokens: one for each started KiB of an
 //! entity that is written or examined.
 //!
-//! Everything is bounded whatever the number of partitions: [`KeyedBuckets`] evicts the bucket
-//! nearest to full, [`HeavyHitters`] the key used least. Time comes from the caller, as the time since any
+//! Everything is bounded for any number of partitions: [`KeyedBuckets`] evicts the bucket
+//! nearest to full, [`HeavyHitters`] the key used least. Time is an argument, as the time since any
 //! fixed moment.
 
 pub mod bucket;

@@ -33,7 +33,7 @@ pub const CALL_DURATION: Distribution = Distribution {
 pub const REQUEST_SIZE: Distribution = Distribution {
     name: "trestle.rpc.server.request.size",
     unit: "By",
-    help: "Bytes of the messages that a call brought",
+    help: "Bytes of the request messages of a call",
     bounds: &MESSAGE_BYTES,
 };
 /// Bytes of the messages of an answer, by method.
@@ -82,14 +82,14 @@ pub fn active_calls(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
-/// Calls that were refused before they reached a service, by [`super::REJECTION_REASON`]: load
+/// Calls that were rejected before they reached a service, by [`super::REJECTION_REASON`]: load
 /// shedding, failed authentication.
 #[must_use]
-pub fn refused_calls(meter: &Meter) -> Counter<u64> {
+pub fn rejected_calls(meter: &Meter) -> Counter<u64> {
     meter
         .u64_counter("trestle.rpc.server.rejections")
         .with_unit("{call}")
-        .with_description("Calls that were refused before they reached a service")
+        .with_description("Calls that were rejected before they reached a service")
         .build()
 }
 
@@ -115,13 +115,13 @@ pub fn failed_handshakes(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
-/// Operations that went over a quota, by [`super::THROTTLE_SCOPE`].
+/// Operations that exceeded a quota, by [`super::THROTTLE_SCOPE`].
 #[must_use]
 pub fn throttled(meter: &Meter) -> Counter<u64> {
     meter
         .u64_counter("trestle.throttle.operations")
         .with_unit("{operation}")
-        .with_description("Operations that went over a quota: refused, or ended early")
+        .with_description("Operations that exceeded a quota: rejected, or ended early")
         .build()
 }
 
@@ -129,10 +129,10 @@ pub fn throttled(meter: &Meter) -> Counter<u64> {
 pub const BUILD_INFO: Described =
     Described::new("trestle.build.info", "", "Always 1; the labels identify the build");
 /// Lines of the access log that were not written because the output was too slow.
-pub const ACCESS_LOST: Described = Described::new(
+pub const ACCESS_LOG_DROPPED: Described = Described::new(
     "trestle.access_log.lost",
     "{line}",
-    "Lines of the access log that were dropped because its output could not keep up",
+    "Lines of the access log that were dropped because its output was too slow",
 );
 /// Bytes of the store on disk.
 pub const STORAGE_BYTES: Described =
@@ -140,17 +140,17 @@ pub const STORAGE_BYTES: Described =
 /// Bytes free on the disk of the store.
 pub const FREE_BYTES: Described =
     Described::new("trestle.storage.free", "By", "Bytes free on the disk of the store");
-/// Bytes of free space under which only deletes are taken.
+/// Bytes of free space below which only deletes are accepted.
 pub const RESERVE_BYTES: Described = Described::new(
     "trestle.storage.reserve",
     "By",
-    "Bytes that must stay free on the disk of the store: below, only deletes are taken",
+    "Bytes that must remain free on the disk of the store: below, only deletes are accepted",
 );
-/// Whether only deletes are taken.
+/// Whether only deletes are accepted.
 pub const STORAGE_READ_ONLY: Described = Described::new(
     "trestle.storage.read_only",
     "{flag}",
-    "1 when disk space is short and only reads and deletes are taken",
+    "1 when disk space is short and only reads and deletes are accepted",
 );
 /// Bytes that wait in memory to be flushed.
 pub const WRITE_BUFFER_BYTES: Described = Described::new(

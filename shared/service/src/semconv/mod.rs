@@ -1,7 +1,7 @@
 //! Every name that telemetry carries: targets, attributes of spans and logs, and, in `metrics`, the
 //! metrics with their units and help.
 //!
-//! Published names of OpenTelemetry come first, as version 1.42 of its conventions has them; ours
+//! Published names of OpenTelemetry, version 1.42 of its conventions, are preferred; ours
 //! begin with `trestle.`. Labels are bounded sets: never a key, an etag, a table or an id.
 
 mod metrics;
@@ -49,7 +49,7 @@ pub const DB_OPERATION: &str = "db.operation.name";
 pub const DB_ROWS: &str = "db.response.returned_rows";
 /// The kind of an error: the gRPC code of a call, or that of the engine.
 pub const ERROR_TYPE: &str = "error.type";
-/// Why a call was refused before it reached a service: a reason of `ErrorReason`.
+/// Why a call was rejected before it reached a service: a reason of `ErrorReason`.
 pub const REJECTION_REASON: &str = "trestle.rejection.reason";
 /// The scope of a throttle: `account` or `partition`.
 pub const THROTTLE_SCOPE: &str = "trestle.throttle.scope";

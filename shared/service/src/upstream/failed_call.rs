@@ -18,12 +18,12 @@ pub(super) enum FailedCall {
 
 /// What a transport error implies; `is_untouched`: nothing of the body was sent.
 pub(super) fn judge(error: &hyper::Error, is_untouched: bool) -> FailedCall {
-    if is_untouched || was_refused(error) { FailedCall::Unseen } else { FailedCall::Unknown }
+    if is_untouched || was_rejected(error) { FailedCall::Unseen } else { FailedCall::Unknown }
 }
 
 /// Whether the peer reported that it did not process the call.
-fn was_refused(error: &hyper::Error) -> bool {
-    // Canceled here, before anything was sent.
+fn was_rejected(error: &hyper::Error) -> bool {
+    // Canceled by this process, before anything was sent.
     if error.is_canceled() {
         return true;
     }
@@ -31,8 +31,8 @@ fn was_refused(error: &hyper::Error) -> bool {
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             // GOAWAY names the last call that is processed; later ones fail so.
-            let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
-            return error.is_remote() && (error.is_go_away() || refused);
+            let rejected = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (error.is_go_away() || rejected);
         }
         cause = error.source();
     }
@@ -45,7 +45,7 @@ pub(super) fn unreachable() -> Fault {
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
 }
 
-/// The connection broke, or refused the call, and nothing was changed.
+/// The connection broke, or rejected the call, and nothing was changed.
 pub(super) fn interrupted() -> Fault {
     let message = "the connection to the service failed during the call; nothing was changed";
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)

@@ -135,7 +135,7 @@ pub(super) struct OpenConnection {
 }
 
 impl UpstreamLink {
-    /// Keeps a connection open until the task is aborted.
+    /// Maintains a connection until the task is aborted.
     pub(super) async fn keep(self) {
         let mut backoff = pauses(PAUSE_MIN, PAUSE_MAX);
         let mut attempt = self.index;
@@ -149,7 +149,7 @@ impl UpstreamLink {
                 }
                 self.pool.failed("closed soon after it was made");
             }
-            // The next of the addresses, if there are several.
+            // The next of several addresses.
             attempt = attempt.wrapping_add(1);
             backoff.next_backoff().await;
         }
@@ -269,7 +269,7 @@ impl UpstreamLink {
     }
 }
 
-/// The health of a service as seen over one connection.
+/// The health of a service as reported over one connection.
 struct HealthWatch {
     client: HealthClient<Own>,
     service: &'static str,

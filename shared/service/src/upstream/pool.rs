@@ -1,7 +1,7 @@
 //! The connections to a role, and the calls that wait for one.
 //!
-//! A call uses the least loaded connection. While there is none, because the role restarts, calls wait:
-//! a bounded number, for a bounded time after the last connection was closed. Later calls are refused at
+//! A call uses the least loaded connection. Without a connection, because the role restarts, calls wait:
+//! a bounded number, for a bounded time after the last connection was closed. Later calls are rejected at
 //! once.
 
 use std::{
@@ -98,8 +98,8 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct RoleState {
     connections: Vec<Arc<UpstreamConnection>>,
-    /// Since when there is no connection.
-    away: Option<Instant>,
+    /// Since when no connection is open.
+    disconnected_since: Option<Instant>,
     /// Whether an attempt to connect has failed since then.
     has_failed: bool,
     /// Since when nothing serves; none where it does.
@@ -110,9 +110,9 @@ struct RoleState {
 impl RoleState {
     fn update(&mut self, now: Instant) {
         if self.connections.is_empty() {
-            self.away.get_or_insert(now);
+            self.disconnected_since.get_or_insert(now);
         } else {
-            (self.away, self.has_failed) = (None, false);
+            (self.disconnected_since, self.has_failed) = (None, false);
         }
         if self.connections.iter().any(|connection| connection.is_serving()) {
             (self.idle, self.has_served) = (None, true);
@@ -132,11 +132,11 @@ impl RoleState {
 
     /// Until when calls wait for a connection.
     fn wait_until(&self, wait: Duration, now: Instant) -> Instant {
-        // Closed, and not withdrawn yet: as if it were closed now.
-        let away = self.away.unwrap_or(now);
+        // Closed, and not withdrawn yet: the time of its close is now.
+        let disconnected_since = self.disconnected_since.unwrap_or(now);
         // A first attempt is always waited for: connections also end because of their age.
         let wait = if self.has_failed { wait } else { wait.max(CONNECT_WITHIN) };
-        away + wait
+        disconnected_since + wait
     }
 }
 
@@ -197,9 +197,9 @@ impl Pool {
 
     /// Makes a connection available.
     pub(super) fn publish(&self, connection: &Arc<UpstreamConnection>) {
-        let was_away = self.state.borrow().has_failed;
+        let had_failed = self.state.borrow().has_failed;
         self.change(|state| state.connections.push(Arc::clone(connection)));
-        if was_away {
+        if had_failed {
             info!(endpoint = self.endpoint, "role connected");
         }
     }
@@ -240,7 +240,7 @@ impl Pool {
             return Some("not connected yet");
         }
         let is_restarting = idle.elapsed() < self.limits.wait;
-        let problem = match state.away {
+        let problem = match state.disconnected_since {
             Some(_) => "its process is unreachable",
             None => "its process does not serve",
         };

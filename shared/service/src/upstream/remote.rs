@@ -222,8 +222,10 @@ impl RemoteCall {
                 Some(lease) => lease,
                 None => match pool.lease_soon().await {
                     Some(lease) => lease,
-                    None if self.attempts.any() => return self.refused(failed_call::interrupted()),
-                    None => return self.refused(failed_call::unreachable()),
+                    None if self.attempts.any() => {
+                        return self.rejected(failed_call::interrupted());
+                    }
+                    None => return self.rejected(failed_call::unreachable()),
                 },
             };
             let sent = lease.sender().try_send_request(self.request()).await;
@@ -242,7 +244,7 @@ impl RemoteCall {
                     let failure = failed_call::judge(&failed.into_error(), untouched);
                     match self.after_failure(failure) {
                         Ok(pause) => pause,
-                        Err(fault) => return self.refused(fault),
+                        Err(fault) => return self.rejected(fault),
                     }
                 }
             };
@@ -261,7 +263,7 @@ impl RemoteCall {
             .map(|body| Body::new(ForwardedBody { body: Some(body), path, forward, _lease: lease }))
     }
 
-    fn refused(mut self, fault: Fault) -> Response {
+    fn rejected(mut self, fault: Fault) -> Response {
         let mut answer = error_response(fault);
         self.forward.answered(answer.headers_mut());
         answer

@@ -74,7 +74,7 @@ impl Recording {
     pub(super) fn play(self: &Arc<Self>) -> Replay {
         let mut state = self.lock();
         state.attempt += 1;
-        // Without a message nothing would ever be read, which would prove nothing.
+        // Without a message the test would read nothing.
         state.is_touched = state.frames.is_empty() && state.body.is_end_stream();
         Replay { attempt: state.attempt, position: 0, recording: Arc::clone(self) }
     }
@@ -90,7 +90,7 @@ impl Recording {
         !self.lock().is_touched
     }
 
-    /// Discards the retained frames: there will be no other attempt.
+    /// Discards the retained frames: no other attempt follows.
     pub(super) fn discard(&self) {
         self.lock().discard(&self.kept);
     }

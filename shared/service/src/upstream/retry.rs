@@ -195,19 +195,19 @@ mod tests {
         layer::{Response, error_response},
     };
 
-    fn refused(reason: Reason, retry_after: Duration) -> Response {
+    fn rejected(reason: Reason, retry_after: Duration) -> Response {
         error_response(Fault::new(reason, "no").retry_after(retry_after))
     }
 
     fn unavailable() -> Response {
-        refused(Reason::ServerUnavailable, Duration::ZERO)
+        rejected(Reason::ServerUnavailable, Duration::ZERO)
     }
 
     #[tokio::test]
     async fn retries_unavailable_only_and_twice_at_most() {
         let budget = RetryBudget::new(None);
         for reason in [Reason::ServerBusy, Reason::OutcomeUnknown, Reason::TableNotFound] {
-            let answer = refused(reason, Duration::ZERO);
+            let answer = rejected(reason, Duration::ZERO);
             assert_eq!(
                 Attempts::default().after_answer(answer.headers(), &budget),
                 None,
@@ -232,11 +232,11 @@ mod tests {
         };
         let soon = Duration::from_millis(700);
 
-        let advised = after(&refused(Reason::ServerUnavailable, soon)).expect("a retry");
+        let advised = after(&rejected(Reason::ServerUnavailable, soon)).expect("a retry");
         let pushed_back = after(&pushed("700")).expect("a retry");
 
         assert!(advised >= soon && pushed_back >= soon, "{advised:?} {pushed_back:?}");
-        assert_eq!(after(&refused(Reason::ServerUnavailable, Duration::from_secs(9))), None);
+        assert_eq!(after(&rejected(Reason::ServerUnavailable, Duration::from_secs(9))), None);
         assert_eq!(after(&pushed("-1")), None);
         assert_eq!(after(&pushed("9000")), None);
     }

@@ -91,7 +91,7 @@ fn certificates(
     if read.is_empty() { Err(ClientTlsError::Empty(what)) } else { Ok(read) }
 }
 
-/// TLS to a role. Its files can be replaced; open connections stay.
+/// TLS to a role. Its files can be replaced; open connections remain.
 pub struct ClientTls {
     config: Mutex<Arc<ClientConfig>>,
     server_name: ServerName<'static>,

@@ -28,7 +28,7 @@ const queues = () => promising(azure.createQueueService(world.connectionString))
 const plain = (entity) => Object.fromEntries(
   Object.entries(entity).filter(([name]) => name !== '.metadata').map(([name, { _ }]) => [name, _]),
 );
-const refused = (call, status, code) => assert.rejects(call, (error) => {
+const rejected = (call, status, code) => assert.rejects(call, (error) => {
   assert.deepEqual([error.statusCode, error.code], [status, code], error.message);
   return true;
 });
@@ -53,10 +53,10 @@ describe('tables', () => {
     assert.deepEqual(entries, [name]);
     await service.deleteTable(name);
     assert.equal((await service.doesTableExist(name)).exists, false);
-    await refused(service.deleteTable(name), 404, 'ResourceNotFound');
+    await rejected(service.deleteTable(name), 404, 'ResourceNotFound');
   });
 
-  test('what is not there is not deleted, and everything is listed', async () => {
+  test('deleting what does not exist is not found, and everything is listed', async () => {
     const [service, name] = await created();
     const names = [];
     let token = null;
@@ -73,20 +73,20 @@ describe('tables', () => {
   test('an entity supports every operation', async () => {
     const [service, name] = await created();
     await service.insertEntity(name, entity('r', { x: make.Int32(1), y: make.Int32(1) }));
-    await refused(service.insertEntity(name, entity('r')), 409, 'EntityAlreadyExists');
+    await rejected(service.insertEntity(name, entity('r')), 409, 'EntityAlreadyExists');
     await service.mergeEntity(name, entity('r', { x: make.Int32(2) }));
     const merged = await service.retrieveEntity(name, 'p', 'r');
     assert.deepEqual([merged.x._, merged.y._], [2, 1]);
     const stale = { '.metadata': { etag: 'W/"datetime\'2001-01-01T00%3A00%3A00Z\'"' } };
     const changed = entity('r', { x: make.Int32(3), ...stale });
-    await refused(service.replaceEntity(name, changed), 412, 'UpdateConditionNotSatisfied');
+    await rejected(service.replaceEntity(name, changed), 412, 'UpdateConditionNotSatisfied');
     await service.replaceEntity(name, entity('r', { x: make.Int32(3) }));
     await service.insertOrMergeEntity(name, entity('r', { z: make.Int32(4) }));
     const got = await service.retrieveEntity(name, 'p', 'r');
     assert.deepEqual([got.x._, got.y, got.z._], [3, undefined, 4]);
     await service.insertOrReplaceEntity(name, entity('r'));
     await service.deleteEntity(name, entity('r'));
-    await refused(service.retrieveEntity(name, 'p', 'r'), 404, 'ResourceNotFound');
+    await rejected(service.retrieveEntity(name, 'p', 'r'), 404, 'ResourceNotFound');
   });
 
   for (const level of LEVELS) {
@@ -142,14 +142,14 @@ describe('tables', () => {
       assert.match(error.message, /^1:/);
       return true;
     });
-    await refused(service.retrieveEntity(name, 'p', 'a'), 404, 'ResourceNotFound');
+    await rejected(service.retrieveEntity(name, 'p', 'a'), 404, 'ResourceNotFound');
     const read = new azure.TableBatch();
     read.retrieveEntity('p', 'new');
     const [answer] = await service.executeBatch(name, read);
     assert.equal(answer.entity.x._, 1);
   });
 
-  test('signatures and stored policies hold', async () => {
+  test('SAS and stored policies apply', async () => {
     const [service, name] = await created();
     await service.insertEntity(name, entity('r'));
     const AccessPolicy = { Permissions: 'r', Expiry: new Date(Date.now() + HOUR) };
@@ -158,14 +158,14 @@ describe('tables', () => {
     ));
     assert.ok(await signed({ AccessPolicy }).retrieveEntity(name, 'p', 'r'));
     const code = 'AuthorizationPermissionMismatch';
-    await refused(signed({ AccessPolicy }).deleteEntity(name, entity('r')), 403, code);
+    await rejected(signed({ AccessPolicy }).deleteEntity(name, entity('r')), 403, code);
     await service.setTableAcl(name, { reader: AccessPolicy });
     const { signedIdentifiers } = await service.getTableAcl(name);
     assert.equal(signedIdentifiers.reader.Permissions, 'r');
     assert.ok(await signed({ Id: 'reader' }).retrieveEntity(name, 'p', 'r'));
     await service.setTableAcl(name, {});
     const revoked = signed({ Id: 'reader' }).retrieveEntity(name, 'p', 'r');
-    await refused(revoked, 403, 'AuthenticationFailed');
+    await rejected(revoked, 403, 'AuthenticationFailed');
   });
 });
 
@@ -180,7 +180,7 @@ describe('queues', () => {
     const text = { messageText: 'new' };
     const changed = await service.updateMessage(name, got.messageId, got.popReceipt, 0, text);
     const late = service.deleteMessage(name, got.messageId, got.popReceipt);
-    await refused(late, 404, 'MessageNotFound');
+    await rejected(late, 404, 'MessageNotFound');
     assert.notEqual(changed.popReceipt, got.popReceipt);
     const again = await service.getMessage(name);
     assert.deepEqual([again.messageText, again.dequeueCount], ['new', 2]);
@@ -193,10 +193,10 @@ describe('queues', () => {
     );
     assert.deepEqual(entries.map((one) => [one.name, one.metadata.owner]), [[name, 'me']]);
     await service.deleteQueue(name);
-    await refused(service.getMessage(name), 404, 'QueueNotFound');
+    await rejected(service.getMessage(name), 404, 'QueueNotFound');
   });
 
-  test('what is not there is not deleted, and everything is listed', async () => {
+  test('deleting what does not exist is not found, and everything is listed', async () => {
     const [service, name] = [queues(), world.name()];
     assert.equal((await service.doesQueueExist(name)).exists, false);
     await service.createQueue(name);
@@ -213,7 +213,7 @@ describe('queues', () => {
     assert.equal(await service.deleteQueueIfExists(name), false);
   });
 
-  test('several messages are received, and signatures of a stored policy hold', async () => {
+  test('several messages are received, and SAS with a stored policy apply', async () => {
     const [service, name] = [queues(), world.name()];
     await service.createQueue(name);
     for (const text of ['one', 'two']) await service.createMessage(name, text);
@@ -225,13 +225,13 @@ describe('queues', () => {
     const sas = service.generateSharedAccessSignature(name, { Id: 'readers' });
     const host = world.queue;
     const reader = promising(azure.createQueueServiceWithSas(host, sas));
-    const seen = await reader.peekMessages(name, { numOfMessages: 32 });
-    assert.deepEqual(seen.map((message) => message.messageText), ['one', 'two']);
-    await refused(reader.createMessage(name, 'x'), 403, 'AuthorizationPermissionMismatch');
+    const peeked = await reader.peekMessages(name, { numOfMessages: 32 });
+    assert.deepEqual(peeked.map((message) => message.messageText), ['one', 'two']);
+    await rejected(reader.createMessage(name, 'x'), 403, 'AuthorizationPermissionMismatch');
     const got = await service.getMessages(name, { numOfMessages: 32 });
     assert.deepEqual(got.map((message) => message.messageText), ['one', 'two']);
     await service.setQueueAcl(name, {});
-    await refused(reader.peekMessages(name), 403, 'AuthenticationFailed');
+    await rejected(reader.peekMessages(name), 403, 'AuthenticationFailed');
   });
 
   test('statistics of both services are at the secondary', async () => {

@@ -1,6 +1,6 @@
 'use strict';
-// Every method of the clients is called by one of these suites: a client that learns a new one is
-// not left half tested.
+// Every method of the clients is called by one of these suites: a new method in a client fails this
+// test.
 
 const assert = require('node:assert/strict');
 const fs = require('node:fs');
@@ -19,7 +19,7 @@ const OWN = new Set([
   'listSegments', 'listItems', 'listQueuesSegment', 'getQueueNameFromUrl',
   'generateSasStringToSign',
 ]);
-// For users of a directory, which this server does not know.
+// For Entra ID, which this server does not support.
 const DIRECTORY = new Set([
   'getUserDelegationKey', 'generateUserDelegationSasUrl', 'generateUserDelegationStringToSign',
 ]);

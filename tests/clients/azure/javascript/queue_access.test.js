@@ -7,7 +7,7 @@ const {
   AccountSASPermissions, AnonymousCredential, QueueClient, QueueSASPermissions, QueueServiceClient,
   StorageSharedKeyCredential, newPipeline,
 } = require('@azure/storage-queue');
-const { ACCOUNT, KEY, listed, refused, suite, test } = require('./target');
+const { ACCOUNT, KEY, listed, rejected, suite, test } = require('./target');
 
 const world = suite();
 const once = { retryOptions: { maxTries: 1 } };
@@ -43,17 +43,17 @@ describe('signatures', () => {
   test('a queue SAS permits its operations and no others', async () => {
     const queue = await filled();
     const worker = signedBy(queue, 'pu');
-    await refused(worker.peekMessages(), 403, MISMATCH);
-    await refused(worker.sendMessage('y'), 403, MISMATCH);
+    await rejected(worker.peekMessages(), 403, MISMATCH);
+    await rejected(worker.sendMessage('y'), 403, MISMATCH);
     const { receivedMessageItems: [got] } = await worker.receiveMessages();
     const { popReceipt } = await worker.updateMessage(got.messageId, got.popReceipt, 'y', 10);
     await worker.deleteMessage(got.messageId, popReceipt);
     await signedBy(queue, 'a').sendMessage('z');
     assert.equal((await signedBy(queue, 'r').peekMessages()).peekedMessageItems.length, 1);
-    await refused(signedBy(queue, 'raup').getAccessPolicy(), 403, 'AuthorizationFailure');
+    await rejected(signedBy(queue, 'raup').getAccessPolicy(), 403, 'AuthorizationFailure');
   });
 
-  test('a signature has its time, addresses and protocol', async () => {
+  test('a SAS is limited by time, addresses and protocol', async () => {
     const queue = await filled();
     const cases = [
       [{ expiresOn: later(-hour) }, 'AuthenticationFailed'],
@@ -62,7 +62,7 @@ describe('signatures', () => {
       [{ protocol: 'https' }, 'AuthorizationProtocolMismatch'],
     ];
     for (const [limits, code] of cases) {
-      await refused(signedBy(queue, 'r', limits).peekMessages(), 403, code);
+      await rejected(signedBy(queue, 'r', limits).peekMessages(), 403, code);
     }
     await signedBy(queue, 'r', { ipRange: { start: '127.0.0.0', end: '127.0.0.9' } }).peekMessages();
   });
@@ -77,9 +77,9 @@ describe('signatures', () => {
     assert.deepEqual(kept.accessPolicy.startsOn, startsOn);
     const worker = signedBy(queue, undefined, { identifier: 'worker' });
     assert.equal((await worker.peekMessages()).peekedMessageItems.length, 1);
-    await refused(worker.sendMessage('y'), 403, MISMATCH);
+    await rejected(worker.sendMessage('y'), 403, MISMATCH);
     await queue.setAccessPolicy([]);
-    await refused(worker.peekMessages(), 403, 'AuthenticationFailed');
+    await rejected(worker.peekMessages(), 403, 'AuthenticationFailed');
   });
 
   test('an account SAS permits exactly its grant', async () => {
@@ -96,13 +96,13 @@ describe('signatures', () => {
     await all.getQueueClient(name).sendMessage('x');
     const reader = of('r', 'o').getQueueClient(name);
     assert.equal((await reader.peekMessages()).peekedMessageItems.length, 1);
-    await refused(reader.sendMessage('y'), 403, MISMATCH);
-    await refused(reader.getProperties(), 403, 'AuthorizationResourceTypeMismatch');
+    await rejected(reader.sendMessage('y'), 403, MISMATCH);
+    await rejected(reader.getProperties(), 403, 'AuthorizationResourceTypeMismatch');
     await of('d', 'o').getQueueClient(name).clearMessages();
     const elsewhere = service.generateAccountSasUrl(
       later(), AccountSASPermissions.parse('r'), 'o', { ipRange: { start: '10.0.0.1' } },
     );
-    await refused(
+    await rejected(
       new QueueServiceClient(elsewhere, unsigned).getQueueClient(name).peekMessages(),
       403, 'AuthorizationSourceIPMismatch',
     );
@@ -117,14 +117,14 @@ describe('signatures', () => {
     const reader = QueueServiceClient.fromConnectionString(string, once);
     const signed = reader.getQueueClient(queue.name);
     assert.equal((await signed.peekMessages()).peekedMessageItems.length, 1);
-    await refused(signed.clearMessages(), 403, MISMATCH);
+    await rejected(signed.clearMessages(), 403, MISMATCH);
   });
 
   test('a wrong key is rejected', async () => {
     const key = Buffer.from('wrong').toString('base64');
     const wrong = new StorageSharedKeyCredential(ACCOUNT, key);
     const queue = new QueueClient(`${world.queue}/abc`, newPipeline(wrong, once));
-    await refused(queue.peekMessages(), 403, 'AuthenticationFailed');
+    await rejected(queue.peekMessages(), 403, 'AuthenticationFailed');
   });
 });
 

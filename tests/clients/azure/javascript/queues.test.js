@@ -7,7 +7,7 @@ const { setTimeout: sleep } = require('node:timers/promises');
 const {
   QueueClient, QueueSASPermissions, QueueServiceClient, StorageSharedKeyCredential,
 } = require('@azure/storage-queue');
-const { ACCOUNT, KEY, listed, paged, refused, suite, test } = require('./target');
+const { ACCOUNT, KEY, listed, paged, rejected, suite, test } = require('./target');
 
 const world = suite();
 const credential = new StorageSharedKeyCredential(ACCOUNT, KEY);
@@ -33,7 +33,7 @@ describe('queues', () => {
     const found = await listed(service.listQueues({ prefix: name, includeMetadata: true }));
     assert.deepEqual(found.map((one) => [one.name, one.metadata]), [[name, { owner: 'a' }]]);
     await queue.delete();
-    await refused(queue.delete(), 404, 'QueueNotFound');
+    await rejected(queue.delete(), 404, 'QueueNotFound');
     assert.equal((await queue.deleteIfExists()).succeeded, false);
   });
 
@@ -42,7 +42,7 @@ describe('queues', () => {
     const first = await queue.create({ metadata: { a: 'b' } });
     const second = await queue.create({ metadata: { a: 'b' } });
     assert.deepEqual([first._response.status, second._response.status], [201, 204]);
-    await refused(queue.create({ metadata: { a: 'c' } }), 409, 'QueueAlreadyExists');
+    await rejected(queue.create({ metadata: { a: 'c' } }), 409, 'QueueAlreadyExists');
     assert.equal((await queue.createIfNotExists({ metadata: { a: 'c' } })).succeeded, false);
   });
 
@@ -68,8 +68,8 @@ describe('queues', () => {
   });
 
   test('a malformed name is rejected', async () => {
-    await refused(queueOf('a--b').create(), 400, 'InvalidResourceName');
-    await refused(queueOf('ab').create(), 400, 'OutOfRangeInput');
+    await rejected(queueOf('a--b').create(), 400, 'InvalidResourceName');
+    await rejected(queueOf('ab').create(), 400, 'OutOfRangeInput');
   });
 });
 
@@ -82,13 +82,13 @@ describe('messages', () => {
     const { receivedMessageItems: [got] } = await queue.receiveMessages({ visibilityTimeout: 60 });
     assert.deepEqual([got.messageId, got.dequeueCount], [sent.messageId, 1]);
     const changed = await queue.updateMessage(got.messageId, got.popReceipt, 'changed', 60);
-    await refused(queue.deleteMessage(got.messageId, got.popReceipt), 404, 'MessageNotFound');
+    await rejected(queue.deleteMessage(got.messageId, got.popReceipt), 404, 'MessageNotFound');
     const again = await queue.updateMessage(got.messageId, changed.popReceipt, undefined, 0);
     assert.ok(again.popReceipt);
     const { receivedMessageItems: [second] } = await queue.receiveMessages();
     assert.deepEqual([second.messageText, second.dequeueCount], ['changed', 2]);
     await queue.deleteMessage(second.messageId, second.popReceipt);
-    await refused(queue.deleteMessage(second.messageId, second.popReceipt), 404, 'MessageNotFound');
+    await rejected(queue.deleteMessage(second.messageId, second.popReceipt), 404, 'MessageNotFound');
   });
 
   // The client itself takes line feeds out of what it sends, so they are a test of their own.
@@ -117,7 +117,7 @@ describe('messages', () => {
 
   test('a text that is too large is rejected', async () => {
     const queue = await created();
-    await refused(queue.sendMessage('x'.repeat(65537)), 413, 'RequestBodyTooLarge');
+    await rejected(queue.sendMessage('x'.repeat(65537)), 413, 'RequestBodyTooLarge');
   });
 
   test('32 messages are received at once, each with its own receipt', async () => {
@@ -126,7 +126,7 @@ describe('messages', () => {
     const { receivedMessageItems } = await queue.receiveMessages({ numberOfMessages: 32 });
     assert.deepEqual(receivedMessageItems.map((one) => +one.messageText), [...Array(32).keys()]);
     assert.equal(new Set(receivedMessageItems.map((one) => one.popReceipt)).size, 32);
-    await refused(
+    await rejected(
       queue.receiveMessages({ numberOfMessages: 33 }), 400, 'OutOfRangeQueryParameterValue',
     );
     assert.equal((await queue.getProperties()).approximateMessagesCount, 33);
@@ -137,9 +137,9 @@ describe('messages', () => {
   test('a message has a visibility timeout, is received again, and expires', async () => {
     const queue = await created();
     await queue.sendMessage('later', { visibilityTimeout: 1, messageTimeToLive: 5 });
-    const forever = await queue.sendMessage('forever', { messageTimeToLive: -1 });
-    assert.equal(forever.expiresOn.getUTCFullYear(), 9999);
-    await queue.deleteMessage(forever.messageId, forever.popReceipt);
+    const permanent = await queue.sendMessage('permanent', { messageTimeToLive: -1 });
+    assert.equal(permanent.expiresOn.getUTCFullYear(), 9999);
+    await queue.deleteMessage(permanent.messageId, permanent.popReceipt);
     assert.deepEqual(textsOf(await queue.receiveMessages(), 'receivedMessageItems'), []);
     await sleep(1500);
     const { receivedMessageItems: [first] } = await queue.receiveMessages({ visibilityTimeout: 1 });
@@ -154,18 +154,18 @@ describe('messages', () => {
   test('a time out of bounds is rejected', async () => {
     const queue = await created();
     const wrong = { visibilityTimeout: 10, messageTimeToLive: 10 };
-    await refused(queue.sendMessage('x', wrong), 400, 'InvalidQueryParameterValue');
-    await refused(
+    await rejected(queue.sendMessage('x', wrong), 400, 'InvalidQueryParameterValue');
+    await rejected(
       queue.sendMessage('x', { visibilityTimeout: 604_801 }), 400, 'OutOfRangeQueryParameterValue',
     );
   });
 
   test('a missing queue is not found', async () => {
     const queue = queueOf(world.name());
-    await refused(queue.sendMessage('x'), 404, 'QueueNotFound');
-    await refused(queue.receiveMessages(), 404, 'QueueNotFound');
-    await refused(queue.clearMessages(), 404, 'QueueNotFound');
-    await refused(queue.getProperties(), 404, 'QueueNotFound');
+    await rejected(queue.sendMessage('x'), 404, 'QueueNotFound');
+    await rejected(queue.receiveMessages(), 404, 'QueueNotFound');
+    await rejected(queue.clearMessages(), 404, 'QueueNotFound');
+    await rejected(queue.getProperties(), 404, 'QueueNotFound');
   });
 });
 

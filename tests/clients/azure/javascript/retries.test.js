@@ -1,5 +1,5 @@
 'use strict';
-// What the clients do by themselves when a server is busy.
+// Retries of the clients while a server is busy.
 
 const assert = require('node:assert/strict');
 const http = require('node:http');
@@ -71,7 +71,7 @@ test('a queue client tries again while the service is busy', async (context) => 
   assert.deepEqual(proxy.requests, ['PUT', 'POST', 'POST', 'POST', 'GET', 'GET']);
 });
 
-test('the names of development storage are known to the clients', () => {
+test('the clients support the names of development storage', () => {
   const string = 'UseDevelopmentStorage=true';
   const table = TableClient.fromConnectionString(string, 'orders');
   assert.match(table.url, /^http:\/\/127\.0\.0\.1:10002\/devstoreaccount1/);

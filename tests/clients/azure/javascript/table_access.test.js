@@ -7,7 +7,7 @@ const {
   AzureNamedKeyCredential, AzureSASCredential, TableClient, TableServiceClient, generateAccountSas,
   generateTableSas,
 } = require('@azure/data-tables');
-const { ACCOUNT, KEY, listed, refused, suite, test } = require('./target');
+const { ACCOUNT, KEY, listed, rejected, suite, test } = require('./target');
 
 const world = suite();
 const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
@@ -45,19 +45,19 @@ describe('signatures', () => {
     const reader = signedBy(name, { permissions: { query: true } });
     assert.equal((await listed(reader.listEntities())).length, 4);
     const entity = { partitionKey: 'p', rowKey: 'r' };
-    await refused(reader.createEntity(entity), 403, MISMATCH);
-    await refused(reader.deleteEntity('a', '1'), 403, MISMATCH);
+    await rejected(reader.createEntity(entity), 403, MISMATCH);
+    await rejected(reader.deleteEntity('a', '1'), 403, MISMATCH);
     const writer = signedBy(name, { permissions: { add: true, update: true, delete: true } });
     await writer.createEntity(entity);
     await writer.upsertEntity(entity);
     await writer.updateEntity(entity);
     await writer.submitTransaction([['upsert', entity], ['create', { ...entity, rowKey: 's' }]]);
     await writer.deleteEntity('p', 'r');
-    await refused(writer.getEntity('p', 's'), 403, MISMATCH);
-    await refused(reader.getAccessPolicy(), 403, 'AuthorizationFailure');
+    await rejected(writer.getEntity('p', 's'), 403, MISMATCH);
+    await rejected(reader.getAccessPolicy(), 403, 'AuthorizationFailure');
   });
 
-  test('a signature has its time, addresses and protocol', async () => {
+  test('a SAS is limited by time, addresses and protocol', async () => {
     const { name } = await filled();
     const read = { permissions: { query: true } };
     const cases = [
@@ -67,13 +67,13 @@ describe('signatures', () => {
       [{ protocol: 'https' }, 'AuthorizationProtocolMismatch'],
     ];
     for (const [limits, code] of cases) {
-      await refused(signedBy(name, { ...read, ...limits }).getEntity('a', '1'), 403, code);
+      await rejected(signedBy(name, { ...read, ...limits }).getEntity('a', '1'), 403, code);
     }
-    const here = { ipRange: { start: '127.0.0.0', end: '127.0.0.255' }, protocol: 'https,http' };
-    await signedBy(name, { ...read, ...here }).getEntity('a', '1');
+    const local = { ipRange: { start: '127.0.0.0', end: '127.0.0.255' }, protocol: 'https,http' };
+    await signedBy(name, { ...read, ...local }).getEntity('a', '1');
   });
 
-  test('a range of keys holds', async () => {
+  test('a key range applies', async () => {
     const { name } = await filled();
     const permissions = { query: true, add: true, update: true };
     const range = {
@@ -83,9 +83,9 @@ describe('signatures', () => {
     assert.deepEqual(keysOf(await listed(signed.listEntities())), ['a2', 'b1']);
     const outside = { partitionKey: 'b', rowKey: '2' };
     await signed.updateEntity({ partitionKey: 'a', rowKey: '2', x: 1 });
-    await refused(signed.updateEntity(outside), 403, 'AuthorizationFailure');
-    await refused(signed.getEntity('b', '2'), 403, 'AuthorizationFailure');
-    await refused(
+    await rejected(signed.updateEntity(outside), 403, 'AuthorizationFailure');
+    await rejected(signed.getEntity('b', '2'), 403, 'AuthorizationFailure');
+    await rejected(
       signed.submitTransaction([['upsert', { partitionKey: 'b', rowKey: '1' }], ['upsert', outside]]),
       403, 'AuthorizationFailure',
     );
@@ -107,10 +107,10 @@ describe('signatures', () => {
     assert.doesNotMatch(sas, /\bs[pe]=/);
     const signed = tableOf(name, new AzureSASCredential(sas));
     assert.equal((await listed(signed.listEntities())).length, 4);
-    await refused(signed.deleteEntity('a', '1'), 403, MISMATCH);
+    await rejected(signed.deleteEntity('a', '1'), 403, MISMATCH);
     await table.setAccessPolicy([]);
     assert.equal((await table.getAccessPolicy()).length, 0);
-    await refused(signed.getEntity('a', '1'), 403, 'AuthenticationFailed');
+    await rejected(signed.getEntity('a', '1'), 403, 'AuthenticationFailed');
   });
 
   test('an account SAS permits exactly its grant', async () => {
@@ -123,17 +123,17 @@ describe('signatures', () => {
     await tableOf(name, all).upsertEntity({ partitionKey: 'p', rowKey: 'r' });
     const reader = ofAccount({ query: true }, { resourceTypes: 'o' });
     assert.equal((await listed(tableOf(name, reader).listEntities())).length, 1);
-    await refused(tableOf(name, reader).deleteEntity('p', 'r'), 403, MISMATCH);
+    await rejected(tableOf(name, reader).deleteEntity('p', 'r'), 403, MISMATCH);
     const service = ofAccount({ query: true }, { resourceTypes: 's' });
-    await refused(
+    await rejected(
       tableOf(name, service).getEntity('p', 'r'), 403, 'AuthorizationResourceTypeMismatch',
     );
     const elsewhere = ofAccount({ query: true }, { ipRange: { start: '10.0.0.1' } });
-    await refused(
+    await rejected(
       tableOf(name, elsewhere).getEntity('p', 'r'), 403, 'AuthorizationSourceIPMismatch',
     );
     const late = ofAccount({ query: true }, { expiresOn: later(-hour) });
-    await refused(tableOf(name, late).getEntity('p', 'r'), 403, 'AuthenticationFailed');
+    await rejected(tableOf(name, late).getEntity('p', 'r'), 403, 'AuthenticationFailed');
     await serviceOf(all).deleteTable(name);
   });
 
@@ -143,12 +143,12 @@ describe('signatures', () => {
     const string = `TableEndpoint=${world.table};SharedAccessSignature=${token};AccountName=${ACCOUNT}`;
     const table = TableClient.fromConnectionString(string, name, options);
     assert.equal((await listed(table.listEntities())).length, 4);
-    await refused(table.deleteEntity('a', '1'), 403, MISMATCH);
+    await rejected(table.deleteEntity('a', '1'), 403, MISMATCH);
   });
 
   test('a wrong key is rejected', async () => {
     const wrong = new AzureNamedKeyCredential(ACCOUNT, Buffer.from('wrong').toString('base64'));
-    await refused(tableOf('abc', wrong).getEntity('p', 'r'), 403, 'AuthenticationFailed');
+    await rejected(tableOf('abc', wrong).getEntity('p', 'r'), 403, 'AuthenticationFailed');
   });
 });
 

@@ -4,7 +4,7 @@
 const assert = require('node:assert/strict');
 const { before, describe } = require('node:test');
 const { AzureNamedKeyCredential, TableClient, TableServiceClient } = require('@azure/data-tables');
-const { ACCOUNT, KEY, listed, paged, refused, suite, test } = require('./target');
+const { ACCOUNT, KEY, listed, paged, rejected, suite, test } = require('./target');
 
 const world = suite();
 const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
@@ -35,17 +35,17 @@ describe('tables', () => {
     const names = (await listed(service.listTables())).map((table) => table.name);
     assert.ok(names.includes(name));
     await service.deleteTable(name);
-    await refused(tableOf(name).createEntity(keys), 404, 'TableNotFound');
+    await rejected(tableOf(name).createEntity(keys), 404, 'TableNotFound');
   });
 
-  test('a table that exists counts as created, in any spelling', async () => {
+  test('creating an existing table succeeds, in any case of its name', async () => {
     const name = world.name();
     const table = await created(name);
     await table.createTable();
-    const seen = [];
-    const onResponse = (answer) => seen.push([answer.status, answer.parsedBody?.odataError?.code]);
+    const answers = [];
+    const onResponse = (answer) => answers.push([answer.status, answer.parsedBody?.odataError?.code]);
     await tableOf(name.toUpperCase()).createTable({ onResponse });
-    assert.equal(seen[0][0], 409);
+    assert.equal(answers[0][0], 409);
     await tableOf(name.toUpperCase()).createEntity(keys);
     assert.equal((await listed(table.listEntities())).length, 1);
   });
@@ -64,8 +64,8 @@ describe('tables', () => {
   });
 
   test('a malformed name is rejected', async () => {
-    await refused(serviceOf().createTable('1abc'), 400, 'InvalidResourceName');
-    await refused(serviceOf().createTable('a'.repeat(64)), 400, 'OutOfRangeInput');
+    await rejected(serviceOf().createTable('1abc'), 400, 'InvalidResourceName');
+    await rejected(serviceOf().createTable('a'.repeat(64)), 400, 'OutOfRangeInput');
   });
 });
 
@@ -89,34 +89,34 @@ describe('entities', () => {
     await table.upsertEntity({ ...keys, only: 1 }, 'Replace');
     assert.deepEqual(plain(await table.getEntity('p', 'r')), { ...keys, only: 1 });
     await table.deleteEntity('p', 'r');
-    await refused(table.getEntity('p', 'r'), 404, 'ResourceNotFound');
-    await refused(table.deleteEntity('p', 'r'), 404, 'ResourceNotFound');
-    await refused(table.updateEntity(keys), 404, 'ResourceNotFound');
+    await rejected(table.getEntity('p', 'r'), 404, 'ResourceNotFound');
+    await rejected(table.deleteEntity('p', 'r'), 404, 'ResourceNotFound');
+    await rejected(table.updateEntity(keys), 404, 'ResourceNotFound');
   });
 
-  test('an entity that exists is a conflict', async () => {
+  test('inserting an existing entity is a conflict', async () => {
     await table.createEntity({ partitionKey: 'p', rowKey: 'twice' });
-    await refused(
+    await rejected(
       table.createEntity({ partitionKey: 'p', rowKey: 'twice' }), 409, 'EntityAlreadyExists',
     );
   });
 
-  test('an update and a delete hold to their etag', async () => {
+  test('an update and a delete with a stale etag are rejected', async () => {
     const entity = { partitionKey: 'p', rowKey: 'etag' };
     const made = await table.createEntity(entity);
     const changed = await table.updateEntity(entity, 'Merge', { etag: made.etag });
     for (const mode of ['Merge', 'Replace']) {
-      await refused(
+      await rejected(
         table.updateEntity(entity, mode, { etag: made.etag }), 412, 'UpdateConditionNotSatisfied',
       );
     }
-    await refused(
+    await rejected(
       table.deleteEntity('p', 'etag', { etag: made.etag }), 412, 'UpdateConditionNotSatisfied',
     );
     await table.deleteEntity('p', 'etag', { etag: changed.etag });
   });
 
-  test('nothing is not stored, and does not delete', async () => {
+  test('null is not stored and deletes nothing', async () => {
     const entity = { partitionKey: 'p', rowKey: 'null' };
     await table.createEntity({ ...entity, x: 1, none: null });
     await table.updateEntity({ ...entity, x: null }, 'Merge');
@@ -134,13 +134,13 @@ describe('entities', () => {
       await table.submitTransaction([['update', { ...entity, x: 4 }]]);
       assert.equal((await table.getEntity(key, key)).x, 4);
       await table.deleteEntity(key, key);
-      await refused(table.getEntity(key, key), 404, 'ResourceNotFound');
+      await rejected(table.getEntity(key, key), 404, 'ResourceNotFound');
     });
   }
 
   for (const key of ['a/b', 'a\\b', 'a#b', 'a?b', 'a\tb']) {
-    test(`the key ${JSON.stringify(key)} is refused`, async () => {
-      await refused(
+    test(`the key ${JSON.stringify(key)} is rejected`, async () => {
+      await rejected(
         table.createEntity({ partitionKey: key, rowKey: 'r' }), 400, 'OutOfRangeInput',
       );
     });
@@ -149,14 +149,14 @@ describe('entities', () => {
   test('entities and transactions over the limits are rejected', async () => {
     const entity = { partitionKey: 'p', rowKey: 'large' };
     const many = Object.fromEntries(Array.from({ length: 253 }, (_, n) => [`p${n}`, n]));
-    await refused(table.createEntity({ ...entity, ...many }), 400, 'TooManyProperties');
+    await rejected(table.createEntity({ ...entity, ...many }), 400, 'TooManyProperties');
     const long = { ...entity, text: 'x'.repeat(32769) };
-    await refused(table.createEntity(long), 400, 'PropertyValueTooLarge');
-    await refused(table.createEntity({ ...entity, 'a-b': 1 }), 400, 'PropertyNameInvalid');
+    await rejected(table.createEntity(long), 400, 'PropertyValueTooLarge');
+    await rejected(table.createEntity({ ...entity, 'a-b': 1 }), 400, 'PropertyNameInvalid');
   });
 });
 
-test('a connection string is enough, and localhost is as good as its number', async () => {
+test('a connection string suffices, with localhost or 127.0.0.1', async () => {
   const name = world.name();
   const connection = [world.connectionString, name, options];
   const table = TableClient.fromConnectionString(...connection);

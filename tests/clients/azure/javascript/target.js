@@ -76,8 +76,8 @@ function suite() {
   return world;
 }
 
-/** Checks that a call is refused with a status and a code. */
-async function refused(call, status, code) {
+/** Checks that a call is rejected with a status and a code. */
+async function rejected(call, status, code) {
   await assert.rejects(call, (error) => {
     const { statusCode } = error;
     const found = error.code ?? error.details?.errorCode ?? error.details?.odataError?.code;
@@ -103,8 +103,8 @@ async function paged(items, settings) {
   return pages;
 }
 
-/** Writes what became of a test, for the comparison with Azurite. */
-function note(name, outcome) {
+/** Writes the outcome of a test, for the comparison with Azurite. */
+function record(name, outcome) {
   const file = path.basename(require.main.filename);
   const line = `javascript/${file}::${name}\t${outcome}\n`;
   if (process.env.AZURE_RESULTS) fs.appendFileSync(process.env.AZURE_RESULTS, line);
@@ -116,11 +116,11 @@ function test(name, body) {
     try {
       await body(context);
     } catch (error) {
-      note(name, 'failed');
+      record(name, 'failed');
       throw error;
     }
-    note(name, 'passed');
+    record(name, 'passed');
   });
 }
 
-module.exports = { ACCOUNT, KEY, listed, paged, refused, start, suite, test };
+module.exports = { ACCOUNT, KEY, listed, paged, rejected, start, suite, test };

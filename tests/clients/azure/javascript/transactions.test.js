@@ -6,7 +6,7 @@ const { before, describe } = require('node:test');
 const {
   AzureNamedKeyCredential, TableClient, TableTransaction, odata,
 } = require('@azure/data-tables');
-const { ACCOUNT, KEY, listed, paged, refused, suite, test } = require('./target');
+const { ACCOUNT, KEY, listed, paged, rejected, suite, test } = require('./target');
 
 const world = suite();
 const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
@@ -59,7 +59,7 @@ describe('transactions', () => {
     assert.equal((await rowsOf(table)).length, 100);
   });
 
-  test('an operation that fails undoes the others and is named by its index', async () => {
+  test('a failed operation rolls back the transaction and is reported by its index', async () => {
     const table = await created();
     await table.createEntity(entity('there'));
     const cases = [
@@ -90,7 +90,7 @@ describe('transactions', () => {
 
   test('a transaction on a missing table is not found', async () => {
     const table = new TableClient(world.table, world.name(), credential, options);
-    await refused(table.submitTransaction([['create', entity('a')]]), 404, 'TableNotFound');
+    await rejected(table.submitTransaction([['create', entity('a')]]), 404, 'TableNotFound');
   });
 });
 
@@ -136,7 +136,7 @@ describe('queries', () => {
       [odata`s eq ${"it's"}`, ['1']],
       [odata`b eq ${true}`, ['1']],
       [odata`d lt ${0.6}`, ['1']],
-      // The client writes a large number without the letter that the filter wants.
+      // The client writes a large number without the suffix that the filter requires.
       [`big eq ${2n ** 40n}L`, ['1']],
       [odata`when eq ${new Date('2026-11-21T12:00:00Z')}`, ['2']],
       [odata`not (n eq ${1})`, ['2']],
@@ -147,10 +147,10 @@ describe('queries', () => {
       assert.deepEqual(rows.map((row) => row.rowKey), found, filter);
     }
     const wrong = more.listEntities({ queryOptions: { filter: 'n add 1 eq 2' } });
-    await refused(listed(wrong), 400, 'InvalidInput');
+    await rejected(listed(wrong), 400, 'InvalidInput');
   });
 
-  test('a projection has what it names', async () => {
+  test('a projection returns the selected properties', async () => {
     const select = ['n', 'absent'];
     const got = await table.getEntity('a', '1001', { queryOptions: { select } });
     assert.equal(got.n, 1);

@@ -32,7 +32,7 @@ const EVERY_TYPE = {
 // What annotates a property, from the level on at which it does.
 const ANNOTATED = ['nan', 'below', 'bytes', 'large', 'lowest', 'when', 'exact', 'id'];
 
-/** The client of a table with an entity of every type, which asks for a level of metadata. */
+/** The client of a table with an entity of every type, at a level of metadata. */
 async function filledAt(level) {
   const answers = [];
   const policy = {
@@ -99,15 +99,15 @@ describe('types', () => {
     test(`the annotations are those of ${level}`, async () => {
       const { table, last } = await filledAt(level);
       await table.getEntity('p', 'r');
-      const wanted = ['PartitionKey', 'RowKey', 'Timestamp', ...Object.keys(EVERY_TYPE)];
+      const expected = ['PartitionKey', 'RowKey', 'Timestamp', ...Object.keys(EVERY_TYPE)];
       if (level !== 'nometadata') {
-        wanted.push('odata.metadata', 'odata.etag', ...ANNOTATED.map((name) => `${name}@odata.type`));
+        expected.push('odata.metadata', 'odata.etag', ...ANNOTATED.map((name) => `${name}@odata.type`));
       }
       if (level === 'fullmetadata') {
-        wanted.push('odata.type', 'odata.id', 'odata.editLink', 'Timestamp@odata.type');
+        expected.push('odata.type', 'odata.id', 'odata.editLink', 'Timestamp@odata.type');
       }
       const text = last().bodyAsText;
-      assert.deepEqual(Object.keys(JSON.parse(text)).sort(), wanted.sort());
+      assert.deepEqual(Object.keys(JSON.parse(text)).sort(), expected.sort());
       // A whole number that is a double is recognised by its point alone.
       assert.match(text, /"whole":3\.0[,}]/);
       const type = last().headers.get('content-type').replaceAll(' ', '');

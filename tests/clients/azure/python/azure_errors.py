@@ -1,4 +1,4 @@
-"""What a client raises when a call is refused, checked whole: class, status and code."""
+"""What a client raises when a call is rejected, checked whole: class, status and code."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import pytest
 
 
 def code_of(error):
-    """The code of the service in an error, wherever the library has left it."""
+    """The code of the service in an error, at any of the attributes of the library."""
     found = getattr(error, "error_code", None)
     if found is None:
         # An insert raises what it got, before the library has read it.
@@ -19,7 +19,7 @@ def code_of(error):
 
 
 @contextlib.contextmanager
-def refused(kind, status, *codes):
+def rejected(kind, status, *codes):
     """Runs a call that must raise `kind` itself, with `status` and one of `codes`."""
     with pytest.raises(kind) as raised:
         yield raised

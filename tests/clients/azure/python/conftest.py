@@ -1,4 +1,4 @@
-"""What every test starts from: a server, clients of both forms, an empty table, an empty queue."""
+"""Fixtures: a server, clients of both forms, an empty table, an empty queue."""
 
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ _numbers = itertools.count(1)
 
 
 def pytest_runtest_logreport(report):
-    """Writes what became of each test, for the comparison with Azurite."""
+    """Writes the outcome of each test, for the comparison with Azurite."""
     results = os.environ.get("AZURE_RESULTS")
     if results and (report.when == "call" or report.outcome != "passed"):
         if report.when == "teardown":
@@ -45,7 +45,7 @@ def start(tmp_path):
 
 @pytest.fixture
 def only_trestle(target):
-    """For tests of what Azurite has nothing of."""
+    """For tests of features that Azurite lacks."""
     if target.name != "trestle":
         pytest.skip("Azurite has no such setting")
 

@@ -1,4 +1,4 @@
-"""A proxy between a client and a server, which can answer in the server's place."""
+"""A proxy between a client and a server, which can respond instead of the server."""
 
 import contextlib
 import http.client
@@ -10,7 +10,7 @@ HOP_HEADERS = {"connection", "keep-alive", "proxy-connection", "transfer-encodin
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """Forwards to one server whatever host a request names, once it has no failure to give."""
+    """Forwards to one server, for any host of a request, unless it injects a failure."""
 
     daemon_threads = True
 
@@ -23,7 +23,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     @property
     def address(self):
-        """Where it listens, as `host:port`."""
+        """Its address, as `host:port`."""
         return f"127.0.0.1:{self.server_port}"
 
     def fail(self, times, status=503, **headers):
@@ -32,7 +32,7 @@ class Proxy(http.server.ThreadingHTTPServer):
             self._failures += [(status, headers)] * times
 
     def next_failure(self, request):
-        """Notes a request; the failure it gets, if any."""
+        """Records a request; the failure it gets, if any."""
         with self._lock:
             self.requests.append(request)
             return self._failures.pop(0) if self._failures else None

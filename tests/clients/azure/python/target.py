@@ -47,7 +47,7 @@ class Target:
         self._process.kill()
 
     def stop(self):
-        """Asks the process to end; its exit code."""
+        """Sends SIGTERM; returns the exit code."""
         return self._process.terminate()
 
 

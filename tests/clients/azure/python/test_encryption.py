@@ -69,7 +69,7 @@ async def test_tables_and_queues_work_over_https(
         await queue.create_queue()
         await queue.send_message("x")
         assert [message.content for message in await queue.receive_messages()] == ["x"]
-        # A signature that asks for encryption is good here, and only here.
+        # A signature with spr=https is valid over TLS only.
         sas = of_account("r", protocol="https")
         signed = clients.table(name, sas, endpoint=table_endpoint, connection_verify=cert)
         assert len(await signed.list_entities()) == 2

@@ -10,7 +10,7 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import UpdateMode
 
-from azure_errors import refused
+from azure_errors import rejected
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
 
@@ -20,7 +20,7 @@ def same(etag):
     return {"etag": etag, "match_condition": MatchConditions.IfNotModified}
 
 
-async def test_an_insert_answers_with_the_etag_of_the_entity(table):
+async def test_an_insert_returns_the_etag_of_the_entity(table):
     made = await table.create_entity({**KEYS, "x": 1})
     entity = await table.get_entity("p", "r")
     assert entity == {**KEYS, "x": 1}
@@ -31,7 +31,7 @@ async def test_an_insert_answers_with_the_etag_of_the_entity(table):
 
 async def test_a_second_insert_of_a_key_is_a_conflict(table):
     await table.create_entity(KEYS)
-    with refused(ResourceExistsError, 409, "EntityAlreadyExists"):
+    with rejected(ResourceExistsError, 409, "EntityAlreadyExists"):
         await table.create_entity(KEYS)
 
 
@@ -47,7 +47,7 @@ async def test_an_update_merges_or_replaces(table, mode):
 
 @pytest.mark.parametrize("mode", [UpdateMode.MERGE, UpdateMode.REPLACE])
 async def test_an_update_of_a_missing_entity_is_not_found(table, mode):
-    with refused(ResourceNotFoundError, 404, "ResourceNotFound"):
+    with rejected(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.update_entity(KEYS, mode=mode)
 
 
@@ -63,30 +63,30 @@ async def test_an_upsert_inserts_and_then_merges_or_replaces(table, mode):
 
 
 @pytest.mark.parametrize("mode", [UpdateMode.MERGE, UpdateMode.REPLACE])
-async def test_an_update_holds_to_its_etag(table, mode):
+async def test_an_update_with_a_stale_etag_is_rejected(table, mode):
     made = await table.create_entity({**KEYS, "x": 1})
     changed = await table.update_entity({**KEYS, "x": 2}, mode=mode, **same(made["etag"]))
-    with refused(ResourceModifiedError, 412, "UpdateConditionNotSatisfied"):
+    with rejected(ResourceModifiedError, 412, "UpdateConditionNotSatisfied"):
         await table.update_entity({**KEYS, "x": 3}, mode=mode, **same(made["etag"]))
     entity = await table.get_entity("p", "r")
     assert entity["x"] == 2 and entity.metadata["etag"] == changed["etag"]
 
 
-async def test_an_update_of_what_is_not_there_is_not_found_under_a_condition_too(table):
+async def test_a_conditional_update_of_a_missing_entity_is_not_found(table):
     made = await table.create_entity(KEYS)
     await table.delete_entity("p", "r")
-    with refused(ResourceNotFoundError, 404, "ResourceNotFound"):
+    with rejected(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.update_entity(KEYS, **same(made["etag"]))
 
 
-async def test_a_merge_of_nothing_makes_a_new_etag(table):
+async def test_an_empty_merge_returns_a_new_etag(table):
     made = await table.create_entity({**KEYS, "x": 1})
     merged = await table.update_entity(KEYS, mode=UpdateMode.MERGE)
     assert merged["etag"] != made["etag"]
     assert await table.get_entity("p", "r") == {**KEYS, "x": 1}
 
 
-async def test_an_entity_made_again_never_has_an_old_etag(table):
+async def test_a_recreated_entity_has_a_new_etag(table):
     etags = set()
     for _ in range(5):
         etags.add((await table.create_entity(KEYS))["etag"])
@@ -94,26 +94,26 @@ async def test_an_entity_made_again_never_has_an_old_etag(table):
     assert len(etags) == 5
 
 
-async def test_a_delete_holds_to_its_etag(table):
+async def test_a_delete_with_a_stale_etag_is_rejected(table):
     made = await table.create_entity({**KEYS, "x": 1})
     changed = await table.update_entity({**KEYS, "x": 2})
-    with refused(ResourceModifiedError, 412, "UpdateConditionNotSatisfied"):
+    with rejected(ResourceModifiedError, 412, "UpdateConditionNotSatisfied"):
         await table.delete_entity(KEYS, **same(made["etag"]))
     await table.delete_entity(KEYS, **same(changed["etag"]))
-    with refused(ResourceNotFoundError, 404, "ResourceNotFound"):
+    with rejected(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.get_entity("p", "r")
 
 
-async def test_a_delete_of_what_is_not_there_succeeds_for_the_client(table):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+async def test_a_delete_of_a_missing_entity_succeeds(table):
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response)}
     await table.delete_entity("p", "r", **hook)
-    assert [answer.status_code for answer in seen] == [404]
+    assert [answer.status_code for answer in responses] == [404]
 
 
-async def test_an_etag_of_the_wrong_form_is_rejected(table):
+async def test_a_malformed_etag_is_rejected(table):
     await table.create_entity(KEYS)
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await table.update_entity(KEYS, **same("no etag"))
 
 
@@ -130,7 +130,7 @@ async def test_every_operation_on_a_missing_table_is_not_found(clients, name):
         lambda: table.set_table_access_policy({}),
     ]
     for call in calls:
-        with refused(ResourceNotFoundError, 404, "TableNotFound"):
+        with rejected(ResourceNotFoundError, 404, "TableNotFound"):
             await call()
 
 
@@ -147,9 +147,9 @@ async def test_unusual_keys_are_inserted_read_updated_queried_and_deleted(table,
     assert await table.get_entity(key, key) == entity
     await table.update_entity({**entity, "x": 2})
     await table.upsert_entity({**entity, "x": 3}, mode=UpdateMode.REPLACE)
-    wanted = {"key": key}
+    expected = {"key": key}
     found = await table.query_entities(
-        "PartitionKey eq @key and RowKey eq @key", parameters=wanted
+        "PartitionKey eq @key and RowKey eq @key", parameters=expected
     )
     assert [one["x"] for one in found] == [3]
     await table.submit_transaction([("update", {**entity, "x": 4}), ])
@@ -161,7 +161,7 @@ async def test_unusual_keys_are_inserted_read_updated_queried_and_deleted(table,
 @pytest.mark.parametrize("key", ["a/b", "a\\b", "a#b", "a?b", "a\tb", "a\u0000b", "a\u0080b"])
 async def test_a_key_with_a_forbidden_character_is_rejected(table, key):
     for entity in ({"PartitionKey": key, "RowKey": "r"}, {"PartitionKey": "p", "RowKey": key}):
-        with refused(HttpResponseError, 400, "OutOfRangeInput"):
+        with rejected(HttpResponseError, 400, "OutOfRangeInput"):
             await table.create_entity(entity)
     assert await table.list_entities() == []
 
@@ -176,7 +176,7 @@ async def test_the_size_of_a_key_is_limited(table):
     long = "k" * 512
     await table.create_entity({"PartitionKey": long, "RowKey": long})
     assert (await table.get_entity(long, long))["RowKey"] == long
-    with refused(HttpResponseError, 400, "PropertyValueTooLarge"):
+    with rejected(HttpResponseError, 400, "PropertyValueTooLarge"):
         await table.create_entity({"PartitionKey": "p", "RowKey": "k" * 1025})
 
 
@@ -184,9 +184,9 @@ async def test_252_properties_fit_and_253_do_not(table):
     entity = {**KEYS, **{f"p{number}": number for number in range(252)}}
     await table.create_entity(entity)
     assert await table.get_entity("p", "r") == entity
-    with refused(HttpResponseError, 400, "TooManyProperties"):
+    with rejected(HttpResponseError, 400, "TooManyProperties"):
         await table.upsert_entity({**KEYS, **{f"q{number}": number for number in range(253)}})
-    with refused(HttpResponseError, 400, "TooManyProperties"):
+    with rejected(HttpResponseError, 400, "TooManyProperties"):
         await table.update_entity({**KEYS, "one_more": 1}, mode=UpdateMode.MERGE)
 
 
@@ -195,7 +195,7 @@ async def test_a_property_of_64_kib_fits_and_a_larger_one_does_not(table):
     await table.create_entity({**KEYS, **fits})
     assert await table.get_entity("p", "r") == {**KEYS, **fits}
     for large in ("x" * 32769, b"x" * 65537):
-        with refused(HttpResponseError, 400, "PropertyValueTooLarge"):
+        with rejected(HttpResponseError, 400, "PropertyValueTooLarge"):
             await table.upsert_entity({**KEYS, "large": large})
 
 
@@ -207,19 +207,19 @@ async def test_an_entity_of_a_mebibyte_is_rejected_also_by_a_merge(table):
         lambda: table.update_entity({**KEYS, **other}, mode=UpdateMode.MERGE),
         lambda: table.create_entity({"PartitionKey": "p", "RowKey": "s", **half, **other}),
     ):
-        with refused(HttpResponseError, 400, "EntityTooLarge"):
+        with rejected(HttpResponseError, 400, "EntityTooLarge"):
             await call()
     assert await table.get_entity("p", "r") == {**KEYS, **half}
 
 
 @pytest.mark.parametrize("bad", ["a-b", "1a", "a b", ""])
 async def test_a_property_with_a_wrong_name_is_rejected(table, bad):
-    with refused(HttpResponseError, 400, "PropertyNameInvalid"):
+    with rejected(HttpResponseError, 400, "PropertyNameInvalid"):
         await table.create_entity({**KEYS, bad: 1})
 
 
 async def test_a_property_name_of_255_characters_fits_and_a_longer_one_does_not(table):
     await table.create_entity({**KEYS, "n" * 255: 1, "Ünï_Code": 2})
     assert await table.get_entity("p", "r") == {**KEYS, "n" * 255: 1, "Ünï_Code": 2}
-    with refused(HttpResponseError, 400, "PropertyNameTooLong"):
+    with rejected(HttpResponseError, 400, "PropertyNameTooLong"):
         await table.upsert_entity({**KEYS, "n" * 256: 1})

@@ -12,7 +12,7 @@ from azure.storage.queue import (
     TextBase64EncodePolicy,
 )
 
-from azure_errors import refused
+from azure_errors import rejected
 
 WEEK = datetime.timedelta(days=7)
 SECOND = datetime.timedelta(seconds=1)
@@ -37,7 +37,7 @@ async def test_a_message_is_sent_received_and_deleted(queue):
     assert 20 * SECOND < timeout <= 31 * SECOND, "the default visibility timeout is 30 s"
     assert await queue.receive_message() is None
     await queue.delete_message(got)
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(got)
 
 
@@ -64,13 +64,13 @@ async def test_an_empty_text_is_a_message(queue):
 
 async def test_the_text_of_a_message_is_limited(queue):
     for large in ("x" * 65537, "ä" * 32769, "x" * 200_000):
-        with refused(HttpResponseError, 413, "RequestBodyTooLarge"):
+        with rejected(HttpResponseError, 413, "RequestBodyTooLarge"):
             await queue.send_message(large)
     assert await queue.peek_messages() == []
 
 
 async def test_a_text_that_no_xml_can_hold_is_rejected(queue):
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await queue.send_message("bell \x07")
 
 
@@ -105,20 +105,20 @@ async def test_messages_are_received_in_the_order_in_which_they_were_sent(queue)
     assert len(set(receipts)) == 40, "each message has a receipt of its own"
 
 
-async def test_a_number_of_messages_has_its_bounds(queue):
+async def test_the_number_of_messages_is_limited(queue):
     for number in range(3):
         await queue.send_message(str(number))
     assert len(await received(queue, max_messages=2)) == 2
     for wrong in (33, 0):
-        with refused(HttpResponseError, 400, OUT):
+        with rejected(HttpResponseError, 400, OUT):
             await received(queue, messages_per_page=wrong)
-    with refused(HttpResponseError, 400, OUT):
+    with rejected(HttpResponseError, 400, OUT):
         await queue.peek_messages(max_messages=0)
     with pytest.raises(ValueError, match="between 1 and 32"):
         await queue.peek_messages(max_messages=33)
 
 
-async def test_a_peek_changes_nothing_and_gives_no_receipt(queue):
+async def test_a_peek_changes_nothing_and_returns_no_receipt(queue):
     for number in range(3):
         await queue.send_message(str(number))
     for _ in range(2):
@@ -128,7 +128,7 @@ async def test_a_peek_changes_nothing_and_gives_no_receipt(queue):
         assert not any(message.pop_receipt for message in peeked)
 
 
-async def test_the_receipt_of_a_send_is_good_at_once(queue):
+async def test_a_send_receipt_is_valid_at_once(queue):
     sent = await queue.send_message("a")
     await queue.delete_message(sent.id, sent.pop_receipt)
     sent = await queue.send_message("b")
@@ -137,15 +137,15 @@ async def test_the_receipt_of_a_send_is_good_at_once(queue):
     assert updated.pop_receipt != sent.pop_receipt
 
 
-async def test_an_update_gives_a_new_receipt_and_the_old_one_is_dead(queue):
+async def test_an_update_returns_a_new_receipt_and_invalidates_the_old(queue):
     await queue.send_message("a")
     got = await queue.receive_message(visibility_timeout=60)
     old = got.pop_receipt
     updated = await queue.update_message(got, content="b", visibility_timeout=60)
     assert updated.pop_receipt != old and updated.content == "b"
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(got.id, old)
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.update_message(got.id, old, "c")
     await queue.delete_message(got.id, updated.pop_receipt)
 
@@ -164,7 +164,7 @@ async def test_a_message_that_is_not_deleted_is_received_again(queue):
     await asyncio.sleep(2)
     second = await queue.receive_message(visibility_timeout=1)
     assert (second.id, second.dequeue_count) == (first.id, 2)
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(first)
     await asyncio.sleep(2)
     # No consumer received it since: the receipt is valid after its visibility timeout.
@@ -182,22 +182,22 @@ async def test_a_message_may_have_an_initial_visibility_timeout(queue):
 
 async def test_a_message_expires_after_its_ttl(queue):
     short = await queue.send_message("short", time_to_live=2)
-    forever = await queue.send_message("forever", time_to_live=-1)
+    permanent = await queue.send_message("permanent", time_to_live=-1)
     month = await queue.send_message("month", time_to_live=30 * 24 * 3600)
     assert short.expires_on - short.inserted_on == 2 * SECOND
-    assert forever.expires_on.year == 9999
+    assert permanent.expires_on.year == 9999
     assert month.expires_on - month.inserted_on == datetime.timedelta(days=30)
     await asyncio.sleep(3)
     left = await received(queue, messages_per_page=32)
-    assert [message.content for message in left] == ["forever", "month"]
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    assert [message.content for message in left] == ["permanent", "month"]
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(short.id, short.pop_receipt)
 
 
 @pytest.mark.parametrize(
     ("options", "codes"),
     [
-        # Which of the two, no source settles.
+        # The documentation does not define which of the two.
         ({"time_to_live": 0}, [OUT, INVALID]),
         ({"time_to_live": -2}, [OUT, INVALID]),
         ({"visibility_timeout": -1}, [OUT]),
@@ -205,23 +205,23 @@ async def test_a_message_expires_after_its_ttl(queue):
         ({"time_to_live": 10, "visibility_timeout": 10}, [INVALID]),
     ],
 )
-async def test_a_time_of_a_message_has_its_bounds(queue, options, codes):
-    with refused(HttpResponseError, 400, *codes):
+async def test_the_times_of_a_message_are_limited(queue, options, codes):
+    with rejected(HttpResponseError, 400, *codes):
         await queue.send_message("x", **options)
 
 
 @pytest.mark.parametrize("timeout", [0, 604801])
-async def test_the_visibility_timeout_has_bounds(queue, timeout):
-    with refused(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
+async def test_the_visibility_timeout_is_limited(queue, timeout):
+    with rejected(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
         await queue.receive_message(visibility_timeout=timeout)
 
 
 async def test_a_malformed_receipt_is_rejected(queue):
     sent = await queue.send_message("x")
-    with refused(HttpResponseError, 400, "InvalidQueryParameterValue"):
+    with rejected(HttpResponseError, 400, "InvalidQueryParameterValue"):
         await queue.delete_message(sent.id, "x y")
     absent = "7f7f6ff4-3c2b-4d3c-9d0e-54fa0c8d7c4e"
-    with refused(ResourceNotFoundError, 404, "MessageNotFound"):
+    with rejected(ResourceNotFoundError, 404, "MessageNotFound"):
         await queue.delete_message(absent, sent.pop_receipt)
 
 

@@ -1,4 +1,4 @@
-"""Every method of the clients is called by one of these suites: a client that learns a new one is
+"""Every method of the clients is called by one of these suites: a new method in a client is
 not left half tested."""
 
 import inspect
@@ -28,8 +28,8 @@ CLIENTS = [
 
 def suites():
     """The text of all suites but this one."""
-    here = pathlib.Path(__file__)
-    files = [file for file in here.parent.glob("*.py") if file != here]
+    own = pathlib.Path(__file__)
+    files = [file for file in own.parent.glob("*.py") if file != own]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 

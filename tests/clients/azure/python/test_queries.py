@@ -7,7 +7,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty
 
-from azure_errors import refused
+from azure_errors import rejected
 
 UTC = datetime.timezone.utc
 ID = uuid.UUID("c9da6455-213d-42c9-9a79-3e9149a57833")
@@ -67,7 +67,7 @@ async def filled(table):
         ("Timestamp gt datetime'2001-01-01T00:00:00Z'", ["a1", "a2", "b1", "b2", "c"]),
     ],
 )
-async def test_a_filter_finds(filled, text, found):
+async def test_a_filter_selects_entities(filled, text, found):
     rows = await filled.query_entities(text)
     assert [row["PartitionKey"] + row["RowKey"] for row in rows] == found
 
@@ -94,18 +94,18 @@ async def test_a_filter_takes_parameters_of_each_type(filled, value, found):
     ],
 )
 async def test_a_malformed_filter_is_rejected(filled, text):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await filled.query_entities(text)
 
 
 async def test_a_syntax_error_has_its_position(filled):
-    with refused(HttpResponseError, 400, "InvalidInput") as raised:
+    with rejected(HttpResponseError, 400, "InvalidInput") as raised:
         await filled.query_entities("aaa bbb ccc")
     assert "Syntax error at position" in raised.value.message
     assert "in 'aaa bbb ccc'." in raised.value.message
 
 
-async def test_a_projection_has_what_it_names_and_nothing_else(filled):
+async def test_a_projection_returns_only_the_selected_properties(filled):
     rows = await filled.list_entities(select=["PartitionKey", "s"])
     assert rows[0] == {"PartitionKey": "a", "s": "one"}
     assert rows[0].metadata["etag"]
@@ -113,7 +113,7 @@ async def test_a_projection_has_what_it_names_and_nothing_else(filled):
     assert entity == {"s": "one"}
 
 
-async def test_a_projection_fills_what_is_missing_with_nothing(filled):
+async def test_a_projection_returns_null_for_missing_properties(filled):
     assert await filled.get_entity("a", "1", select=["n", "absent"]) == {"n": 1, "absent": None}
     rows = await filled.list_entities(select="big")
     assert [dict(row) for row in rows][0] == {"big": None}
@@ -121,13 +121,13 @@ async def test_a_projection_fills_what_is_missing_with_nothing(filled):
 
 
 async def test_the_metadata_of_a_projection_names_it(filled, name, target):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.json())}
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response.json())}
     await filled.list_entities(select=["s", "n"], **hook)
-    assert seen[0]["odata.metadata"] == f"{target.table}/$metadata#{name}&$select=s,n"
+    assert responses[0]["odata.metadata"] == f"{target.table}/$metadata#{name}&$select=s,n"
 
 
-async def test_a_projection_keeps_the_type_of_what_it_names(filled):
+async def test_a_projection_keeps_the_types_of_properties(filled):
     assert await filled.get_entity("b", "1", select=["big", "id"]) == {
         "big": EntityProperty(2**40, EdmType.INT64),
         "id": ID,
@@ -159,16 +159,16 @@ async def test_a_page_has_1000_entities_by_default(many):
 
 
 async def test_a_page_of_more_than_1000_is_rejected(many):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await many.pages("list_entities", results_per_page=1001)
 
 
 async def test_a_query_continues_from_a_token_past_deleted_entities(many):
-    wanted = ("query_entities", "PartitionKey eq 'b'")
-    first, token = await many.page(*wanted, results_per_page=10)
+    expected = ("query_entities", "PartitionKey eq 'b'")
+    first, token = await many.page(*expected, results_per_page=10)
     assert first[-1]["RowKey"] == "0009"
     await many.delete_entity("b", "0010")
-    second, token = await many.page(*wanted, results_per_page=10, token=token)
+    second, token = await many.page(*expected, results_per_page=10, token=token)
     assert [second[0]["RowKey"], second[-1]["RowKey"]] == ["0011", "0020"]
 
 

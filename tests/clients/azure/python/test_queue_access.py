@@ -14,7 +14,7 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from target import ACCOUNT, KEY
 
 NOW = datetime.datetime.now(datetime.timezone.utc)
@@ -41,9 +41,9 @@ async def test_a_wrong_key_is_rejected(clients, queue, name):
     from azure.core.credentials import AzureNamedKeyCredential
 
     wrong = AzureNamedKeyCredential(ACCOUNT, base64.b64encode(b"wrong").decode())
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queue(name, wrong).get_queue_properties()
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queues(wrong).list_queues()
 
 
@@ -58,7 +58,7 @@ async def test_a_queue_sas_permits_its_operations(clients, queue, name):
     assert await queue.peek_messages() == []
 
 
-async def test_a_signature_in_the_address_of_a_queue_works(clients, queue, name, target):
+async def test_a_sas_in_the_uri_of_a_queue_is_accepted(clients, queue, name, target):
     await queue.send_message("a")
     from azure.storage.queue import QueueClient
 
@@ -86,7 +86,7 @@ async def test_a_sas_rejects_operations_it_does_not_permit(clients, queue, name,
                 await attempt()
 
 
-async def test_a_signature_for_a_queue_does_nothing_else(clients, queue, name):
+async def test_a_queue_sas_permits_nothing_else(clients, queue, name):
     sas = of_queue(name)
     other = f"{name}-other"
     await clients.queue(other).create_queue()
@@ -107,19 +107,19 @@ async def test_a_signature_for_a_queue_does_nothing_else(clients, queue, name):
             await call()
 
 
-async def test_a_signature_has_its_time(clients, queue, name):
+async def test_a_sas_is_valid_from_start_to_expiry(clients, queue, name):
     for limits in ({"expiry": NOW - HOUR}, {"start": NOW + HOUR, "expiry": NOW + 2 * HOUR}):
-        with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+        with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
             await clients.queue(name, of_queue(name, **limits)).peek_messages()
 
 
-async def test_a_signature_that_was_changed_is_rejected(clients, queue, name):
+async def test_an_altered_sas_is_rejected(clients, queue, name):
     sas = of_queue(name, "r").replace("sp=r", "sp=raup")
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.queue(name, sas).peek_messages()
 
 
-async def test_a_signature_holds_for_its_addresses_and_protocol(clients, queue, name):
+async def test_a_sas_is_valid_for_its_addresses_and_protocol(clients, queue, name):
     for inside in ({"ip": "127.0.0.1"}, {"ip": "127.0.0.0-127.0.0.255"}):
         assert await clients.queue(name, of_queue(name, **inside)).peek_messages() == []
     for outside in ({"ip": "10.0.0.1"}, {"ip": "10.0.0.0-10.255.255.255"}):
@@ -129,7 +129,7 @@ async def test_a_signature_holds_for_its_addresses_and_protocol(clients, queue, 
         await clients.queue(name, of_queue(name, protocol="https")).peek_messages()
 
 
-async def test_a_stored_policy_gives_and_takes_access(clients, queue, name):
+async def test_a_stored_policy_grants_and_revokes_access(clients, queue, name):
     policy = AccessPolicy(permission="p", expiry=NOW + HOUR, start=NOW - HOUR)
     await queue.set_queue_access_policy({"worker": policy})
     sas = generate_queue_sas(ACCOUNT, name, KEY, policy_id="worker")
@@ -138,7 +138,7 @@ async def test_a_stored_policy_gives_and_takes_access(clients, queue, name):
     with forbidden(HttpResponseError, MISMATCH):
         await signed.peek_messages()
     await queue.set_queue_access_policy({})
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await signed.receive_message()
 
 
@@ -163,7 +163,7 @@ async def test_policies_survive_a_round_trip(queue):
 async def test_five_policies_fit_and_a_sixth_does_not(queue):
     policies = {f"p{number}": AccessPolicy(permission="r") for number in range(5)}
     await queue.set_queue_access_policy(policies)
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await queue.set_queue_access_policy({**policies, "sixth": policies["p0"]})
     assert set(await queue.get_queue_access_policy()) == set(policies)
 

@@ -7,7 +7,7 @@ import requests
 from azure.core.exceptions import HttpResponseError
 from azure.storage.queue import CorsRule, Metrics, QueueAnalyticsLogging, RetentionPolicy
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from proxy import proxy_to
 from test_queue_access import of_account
 
@@ -26,7 +26,7 @@ async def service(clients):
 
 
 def host_style(proxy):
-    """The options of a client that names the service as in the cloud, and is led to ours."""
+    """The options of a client that names the service as in the cloud, and is redirected to ours."""
     endpoint = "http://devstoreaccount1.queue.core.windows.net"
     return {"endpoint": endpoint, "proxies": {"http": f"http://{proxy.address}"}}
 
@@ -74,7 +74,7 @@ async def test_unset_properties_are_kept(service):
 async def test_a_sixth_rule_for_origins_is_rejected(service):
     rules = [CorsRule([f"http://{number}.example"], ["GET"]) for number in range(6)]
     await service.set_service_properties(cors=rules[:5])
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await service.set_service_properties(cors=rules)
     assert len((await service.get_service_properties())["cors"]) == 5
 
@@ -83,14 +83,14 @@ async def test_pages_of_an_allowed_origin_may_call(service, queue, name, target)
     rule = CorsRule(["http://a.example"], ["GET"], max_age_in_seconds=60, allowed_headers=["*"])
     await service.set_service_properties(cors=[rule])
 
-    def ask(origin, method):
-        asked = {"Origin": origin, "Access-Control-Request-Method": method}
-        return requests.options(f"{target.queue}/{name}", headers=asked, timeout=30)
+    def preflight(origin, method):
+        sent = {"Origin": origin, "Access-Control-Request-Method": method}
+        return requests.options(f"{target.queue}/{name}", headers=sent, timeout=30)
 
-    allowed = ask("http://a.example", "GET")
+    allowed = preflight("http://a.example", "GET")
     assert allowed.status_code == 200
     assert allowed.headers["Access-Control-Allow-Origin"] == "http://a.example"
-    for response in (ask("http://b.example", "GET"), ask("http://a.example", "PUT")):
+    for response in (preflight("http://b.example", "GET"), preflight("http://a.example", "PUT")):
         assert response.status_code == 403
         assert response.headers["x-ms-error-code"] == "CorsPreflightFailure"
 
@@ -138,32 +138,32 @@ async def test_a_connection_string_is_enough(clients, target, name):
 @pytest.mark.parametrize("version", ["2019-02-02", "2021-12-02", "2025-11-05", None])
 async def test_every_version_that_the_client_offers_is_served(clients, name, version):
     queue = clients.queue(name, **({"api_version": version} if version else {}))
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer)}
+    answers = []
+    hook = {"raw_response_hook": lambda answer: answers.append(answer)}
     await queue.create_queue(**hook)
-    answer = seen[0].http_response
+    answer = answers[0].http_response
     # One that is newer than the server is served as the newest that it supports.
-    assert answer.headers["x-ms-version"] <= seen[0].http_request.headers["x-ms-version"]
+    assert answer.headers["x-ms-version"] <= answers[0].http_request.headers["x-ms-version"]
     assert answer.headers["x-ms-request-id"]
-    sent = seen[0].http_request.headers["x-ms-client-request-id"]
+    sent = answers[0].http_request.headers["x-ms-client-request-id"]
     assert answer.headers["x-ms-client-request-id"] == sent
 
 
 async def test_answers_have_the_headers_that_frameworks_read(queue):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.headers)}
+    answers = []
+    hook = {"raw_response_hook": lambda answer: answers.append(answer.http_response.headers)}
     await queue.send_message("x", **hook)
     got = await queue.receive_message(**hook)
     await queue.update_message(got, content="y", **hook)
     await queue.get_queue_properties(**hook)
-    assert seen[0]["Content-Type"].startswith("application/xml")
-    assert seen[1]["Cache-Control"] == "no-cache"
-    assert seen[2]["x-ms-popreceipt"] and seen[2]["x-ms-time-next-visible"].endswith("GMT")
-    assert seen[3]["x-ms-approximate-messages-count"] == "1"
+    assert answers[0]["Content-Type"].startswith("application/xml")
+    assert answers[1]["Cache-Control"] == "no-cache"
+    assert answers[2]["x-ms-popreceipt"] and answers[2]["x-ms-time-next-visible"].endswith("GMT")
+    assert answers[3]["x-ms-approximate-messages-count"] == "1"
 
 
-async def test_there_is_no_key_for_users_of_a_directory(clients):
+async def test_user_delegation_keys_are_not_supported(clients):
     now = datetime.datetime.now(datetime.timezone.utc)
     later = now + datetime.timedelta(hours=1)
-    with refused(HttpResponseError, 400, "InvalidQueryParameterValue"):
+    with rejected(HttpResponseError, 400, "InvalidQueryParameterValue"):
         await clients.queues().get_user_delegation_key(expiry=later, start=now)

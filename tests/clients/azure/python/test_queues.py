@@ -1,13 +1,13 @@
-"""Queues: created, listed, described, deleted, refused by rule."""
+"""Queues: created, listed, described, deleted, rejected by rule."""
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
-from azure_errors import refused
+from azure_errors import rejected
 
 
 def status_hook(statuses):
-    """The option that notes the status of each answer."""
+    """The option that records the status of each response."""
     return {"raw_response_hook": lambda answer: statuses.append(answer.http_response.status_code)}
 
 
@@ -24,11 +24,11 @@ async def test_creating_a_queue_again_is_201_then_204_then_a_conflict(clients, n
     queue = clients.queue(name)
     await queue.create_queue(metadata={"owner": "a"}, **status_hook(statuses))
     # The library takes the 204 for the conflict that it is not.
-    with refused(ResourceExistsError, 204, "QueueAlreadyExists"):
+    with rejected(ResourceExistsError, 204, "QueueAlreadyExists"):
         await queue.create_queue(metadata={"owner": "a"}, **status_hook(statuses))
     assert statuses == [201, 204]
     for other in ({"owner": "b"}, {}, {"owner": "a", "more": "x"}):
-        with refused(ResourceExistsError, 409, "QueueAlreadyExists"):
+        with rejected(ResourceExistsError, 409, "QueueAlreadyExists"):
             await queue.create_queue(metadata=other)
     assert (await queue.get_queue_properties()).metadata == {"owner": "a"}
 
@@ -48,9 +48,9 @@ async def test_metadata_of_a_queue_is_replaced_whole(clients, queue):
 
 
 async def test_metadata_with_a_wrong_name_or_too_large_is_rejected(clients, queue):
-    with refused(HttpResponseError, 400, "InvalidMetadata"):
+    with rejected(HttpResponseError, 400, "InvalidMetadata"):
         await queue.set_queue_metadata({"1st": "x"})
-    with refused(HttpResponseError, 400, "MetadataTooLarge"):
+    with rejected(HttpResponseError, 400, "MetadataTooLarge"):
         await queue.set_queue_metadata({f"n{number}": "x" * 1024 for number in range(9)})
 
 
@@ -72,29 +72,29 @@ async def test_a_list_of_queues_continues_past_deleted_queues(clients, name):
     service = clients.queues()
     for number in range(4):
         await service.create_queue(f"{name}-d{number}")
-    wanted = {"name_starts_with": f"{name}-d", "results_per_page": 2}
-    first, token = await service.page("list_queues", **wanted)
+    expected = {"name_starts_with": f"{name}-d", "results_per_page": 2}
+    first, token = await service.page("list_queues", **expected)
     await service.delete_queue(f"{name}-d2")
-    second, token = await service.page("list_queues", token=token, **wanted)
+    second, token = await service.page("list_queues", token=token, **expected)
     assert [queue.name for queue in first + second] == [f"{name}-d{n}" for n in (0, 1, 3)]
     assert not token
 
 
 @pytest.mark.parametrize("results", [0, 5001])
-async def test_a_page_of_queues_has_its_bounds(clients, results):
-    with refused(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
+async def test_the_page_size_of_queues_is_limited(clients, results):
+    with rejected(HttpResponseError, 400, "OutOfRangeQueryParameterValue"):
         await clients.queues().pages("list_queues", results_per_page=results)
 
 
 @pytest.mark.parametrize("bad", ["Upper", "a--b", "-ab", "ab-", "a_b", "a.b"])
 async def test_a_queue_with_a_wrong_character_is_rejected(clients, bad):
-    with refused(HttpResponseError, 400, "InvalidResourceName"):
+    with rejected(HttpResponseError, 400, "InvalidResourceName"):
         await clients.queue(bad).create_queue()
 
 
 @pytest.mark.parametrize("bad", ["ab", "a" * 64])
 async def test_a_queue_with_a_name_of_a_wrong_length_is_rejected(clients, bad):
-    with refused(HttpResponseError, 400, "OutOfRangeInput"):
+    with rejected(HttpResponseError, 400, "OutOfRangeInput"):
         await clients.queue(bad).create_queue()
 
 
@@ -115,7 +115,7 @@ async def test_every_operation_on_a_missing_queue_is_not_found(clients, queue, n
         lambda: queue.delete_message(sent.id, sent.pop_receipt),
         lambda: queue.update_message(sent.id, sent.pop_receipt),
     ):
-        with refused(ResourceNotFoundError, 404, "QueueNotFound"):
+        with rejected(ResourceNotFoundError, 404, "QueueNotFound"):
             await call()
 
 

@@ -1,4 +1,4 @@
-"""What the clients do by themselves when a server is busy, and what a crash leaves behind."""
+"""Retries of the clients while a server is busy, and data after a crash."""
 
 import pathlib
 import re
@@ -58,31 +58,31 @@ async def test_a_client_succeeds_over_quota_by_retrying_after_the_delay(
     }
     limited = start(settings=settings)
     async with clients_of(flavour, limited) as clients:
-        impatient = clients.table(name)
-        await impatient.create_table()
+        imretrying = clients.table(name)
+        await imretrying.create_table()
         rows = [{"PartitionKey": "hot", "RowKey": f"{number:02}"} for number in range(20)]
         errors = []
         for row in rows * 3:
             try:
-                await impatient.upsert_entity(row)
+                await imretrying.upsert_entity(row)
             except HttpResponseError as error:
                 errors.append(error)
         assert errors, "60 writes at 20 a second go over the limit"
         for error in errors:
             assert (error.status_code, error.error_code) == (503, "ServerBusy")
             assert int(error.response.headers["Retry-After"]) >= 1
-        patient = clients.table(name, retry_total=10)
+        retrying = clients.table(name, retry_total=10)
         for row in rows[:5]:
-            await patient.upsert_entity({**row, "kept": True})
-        # Another partition is not the hot one.
-        await impatient.create_entity({"PartitionKey": "cool", "RowKey": "r"})
+            await retrying.upsert_entity({**row, "kept": True})
+        # Another partition is not throttled.
+        await imretrying.create_entity({"PartitionKey": "cool", "RowKey": "r"})
 
 
 # Where `UseDevelopmentStorage=true` leads.
 ADDRESSES = {"table": "127.0.0.1:10002", "queue": "127.0.0.1:10001"}
 
 
-async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
+async def test_acknowledged_writes_survive_a_crash_of_the_server(flavour, start):
     server = start(**ADDRESSES)
     async with clients_of(flavour, server) as clients:
         string = "UseDevelopmentStorage=true"
@@ -105,7 +105,7 @@ async def test_what_was_answered_survives_a_crash_of_the_server(flavour, start):
         )
 
 
-def test_the_programs_of_the_readme_run(start, capsys):
+def test_the_readme_programs_run(start, capsys):
     readme = pathlib.Path(__file__).resolve().parents[4] / "README.md"
     blocks = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
     writes, reads = [block for block in blocks if "UseDevelopmentStorage" in block]

@@ -13,7 +13,7 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from signatures import CREDENTIAL, HOUR, NOW, of_account, of_table
 from target import ACCOUNT
 
@@ -28,9 +28,9 @@ def entity(partition, row="r", **more):
 async def test_a_wrong_key_is_rejected(clients, table, name):
     wrong = AzureNamedKeyCredential(ACCOUNT, base64.b64encode(b"wrong").decode())
     stranger = clients.table(name, wrong)
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await stranger.get_entity("p", "r")
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.tables(wrong).list_tables()
 
 
@@ -46,13 +46,13 @@ async def test_a_table_sas_permits_its_operations(clients, table, name):
     assert await table.list_entities() == []
 
 
-async def test_a_signature_works_for_every_spelling_of_the_table(clients, table, name):
+async def test_a_sas_is_valid_for_every_case_of_the_table_name(clients, table, name):
     await table.create_entity(entity("p"))
     assert len(await clients.table(name.upper(), of_table(name)).list_entities()) == 1
     assert len(await clients.table(name, of_table(name.upper())).list_entities()) == 1
 
 
-async def test_a_signature_in_the_address_of_a_table_works(clients, table, name, target):
+async def test_a_sas_in_the_uri_of_a_table_is_accepted(clients, table, name, target):
     await table.create_entity(entity("p"))
     signed = clients.from_url(f"{target.table}/{name}?{of_table(name)}")
     assert len(await signed.list_entities()) == 1
@@ -87,10 +87,10 @@ async def test_a_sas_rejects_operations_it_does_not_permit(clients, table, name,
                 await attempt()
 
 
-async def test_a_signature_for_a_table_does_nothing_else(clients, table, name):
+async def test_a_table_sas_permits_nothing_else(clients, table, name):
     sas = of_table(name)
     await clients.tables().create_table(f"{name}x")
-    with refused(HttpResponseError, 403, "AuthorizationFailure", "AuthenticationFailed"):
+    with rejected(HttpResponseError, 403, "AuthorizationFailure", "AuthenticationFailed"):
         await clients.table(f"{name}x", sas).get_entity("p", "r")
     signed = clients.table(name, sas)
     for call in (
@@ -104,37 +104,37 @@ async def test_a_signature_for_a_table_does_nothing_else(clients, table, name):
             await call()
 
 
-async def test_a_signature_has_its_time(clients, table, name):
+async def test_a_sas_is_valid_from_start_to_expiry(clients, table, name):
     for limits in (
         {"expiry": NOW - HOUR},
         {"start": NOW + HOUR, "expiry": NOW + 2 * HOUR},
     ):
-        with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+        with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
             await clients.table(name, of_table(name, **limits)).get_entity("p", "r")
 
 
-async def test_a_signature_that_was_changed_is_rejected(clients, table, name):
+async def test_an_altered_sas_is_rejected(clients, table, name):
     sas = of_table(name, TableSasPermissions(read=True)).replace("sp=r", "sp=raud")
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.table(name, sas).get_entity("p", "r")
 
 
-async def test_a_signature_holds_for_its_addresses(clients, table, name):
+async def test_a_sas_is_valid_for_its_addresses(clients, table, name):
     await table.create_entity(entity("p"))
     for inside in ("127.0.0.1", "127.0.0.0-127.0.0.255"):
         signed = clients.table(name, of_table(name, ip_address_or_range=inside))
         assert len(await signed.list_entities()) == 1
     for outside in ("10.0.0.1", "10.0.0.0-10.255.255.255"):
         signed = clients.table(name, of_table(name, ip_address_or_range=outside))
-        with refused(HttpResponseError, 403, "AuthorizationSourceIPMismatch"):
+        with rejected(HttpResponseError, 403, "AuthorizationSourceIPMismatch"):
             await signed.get_entity("p", "r")
 
 
-async def test_a_signature_holds_for_its_protocol(clients, table, name):
+async def test_a_sas_is_valid_for_its_protocol(clients, table, name):
     await table.create_entity(entity("p"))
     either = of_table(name, protocol="https,http")
     assert len(await clients.table(name, either).list_entities()) == 1
-    with refused(HttpResponseError, 403, "AuthorizationProtocolMismatch"):
+    with rejected(HttpResponseError, 403, "AuthorizationProtocolMismatch"):
         await clients.table(name, of_table(name, protocol="https")).get_entity("p", "r")
 
 
@@ -149,7 +149,7 @@ async def test_a_signature_holds_for_its_protocol(clients, table, name):
         ({"start_pk": "b", "start_rk": "2", "end_pk": "c", "end_rk": "1"}, ["b2", "c1"]),
     ],
 )
-async def test_a_range_of_keys_holds_for_reads_writes_and_transactions(
+async def test_a_key_range_applies_to_reads_writes_and_transactions(
     clients, table, name, limits, inside
 ):
     keys = [partition + row for partition in "abc" for row in "12"]
@@ -178,7 +178,7 @@ async def test_a_range_of_keys_holds_for_reads_writes_and_transactions(
     assert [row["x"] for row in rows] == [3 if key in inside else 0 for key in keys]
 
 
-async def test_a_stored_policy_gives_and_takes_access(clients, table, name):
+async def test_a_stored_policy_grants_and_revokes_access(clients, table, name):
     await table.create_entity(entity("p"))
     policy = TableAccessPolicy(start=NOW - HOUR, expiry=NOW + HOUR, permission="r")
     await table.set_table_access_policy({"reader": policy})
@@ -188,7 +188,7 @@ async def test_a_stored_policy_gives_and_takes_access(clients, table, name):
     with forbidden(HttpResponseError, MISMATCH):
         await signed.create_entity(entity("q"))
     await table.set_table_access_policy({})
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await signed.get_entity("p", "r")
 
 
@@ -196,7 +196,7 @@ async def test_rejects_an_expired_stored_policy(clients, table, name):
     policy = TableAccessPolicy(expiry=NOW - HOUR, permission="r")
     await table.set_table_access_policy({"late": policy})
     signed = clients.table(name, generate_table_sas(CREDENTIAL, name, policy_id="late"))
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await signed.get_entity("p", "r")
 
 
@@ -250,17 +250,17 @@ async def test_an_account_sas_rejects_other_operations(clients, table, name):
     assert len(await readers.list_entities()) == 1
     with forbidden(HttpResponseError, MISMATCH):
         await readers.create_entity(entity("q"))
-    with refused(HttpResponseError, 403, "AuthorizationResourceTypeMismatch"):
+    with rejected(HttpResponseError, 403, "AuthorizationResourceTypeMismatch"):
         await clients.table(name, of_account("r", "s")).get_entity("p", "r")
-    with refused(HttpResponseError, 403, "AuthorizationPermissionMismatch"):
+    with rejected(HttpResponseError, 403, "AuthorizationPermissionMismatch"):
         await clients.tables(of_account("r", "c")).create_table(f"{name}x")
-    with refused(ClientAuthenticationError, 403, "AuthenticationFailed"):
+    with rejected(ClientAuthenticationError, 403, "AuthenticationFailed"):
         await clients.table(name, of_account("r", expiry=NOW - HOUR)).get_entity("p", "r")
-    with refused(HttpResponseError, 403, "AuthorizationFailure"):
+    with rejected(HttpResponseError, 403, "AuthorizationFailure"):
         await clients.table(name, of_account("rwdlacup")).get_table_access_policy()
 
 
-async def test_a_signature_of_the_account_holds_for_its_addresses(clients, table, name):
+async def test_an_account_sas_is_valid_for_its_addresses(clients, table, name):
     sas = of_account("r", ip_address_or_range="10.0.0.1")
-    with refused(HttpResponseError, 403, "AuthorizationSourceIPMismatch"):
+    with rejected(HttpResponseError, 403, "AuthorizationSourceIPMismatch"):
         await clients.table(name, sas).get_entity("p", "r")

@@ -13,13 +13,13 @@ from azure.data.tables import (
     UpdateMode,
 )
 
-from azure_errors import forbidden, refused
+from azure_errors import forbidden, rejected
 from proxy import proxy_to
 from signatures import of_account
 
 
 def host_style(proxy):
-    """The options of a client that names the service as in the cloud, and is led to ours."""
+    """The options of a client that names the service as in the cloud, and is redirected to ours."""
     endpoint = "http://devstoreaccount1.table.core.windows.net"
     return {"endpoint": endpoint, "proxies": {"http": f"http://{proxy.address}"}}
 
@@ -40,7 +40,7 @@ async def service(clients):
     )
 
 
-async def test_properties_are_as_at_first(service):
+async def test_properties_have_defaults(service):
     properties = await service.get_service_properties()
     assert properties["cors"] == []
     assert not properties["analytics_logging"].read
@@ -96,7 +96,7 @@ async def test_unset_properties_are_kept(service):
 async def test_a_sixth_rule_for_origins_is_rejected(service):
     rules = [TableCorsRule([f"http://{number}.example"], ["GET"]) for number in range(6)]
     await service.set_service_properties(cors=rules[:5])
-    with refused(HttpResponseError, 400, "InvalidXmlDocument"):
+    with rejected(HttpResponseError, 400, "InvalidXmlDocument"):
         await service.set_service_properties(cors=rules)
     assert len((await service.get_service_properties())["cors"]) == 5
 
@@ -108,28 +108,28 @@ async def test_pages_of_an_allowed_origin_may_call(service, table, name, target)
     )
     await service.set_service_properties(cors=[rule])
 
-    def ask(origin, method, headers="x-ms-date"):
-        asked = {"Origin": origin, "Access-Control-Request-Method": method}
-        asked["Access-Control-Request-Headers"] = headers
-        return requests.options(f"{target.table}/{name}", headers=asked, timeout=30)
+    def preflight(origin, method, headers="x-ms-date"):
+        sent = {"Origin": origin, "Access-Control-Request-Method": method}
+        sent["Access-Control-Request-Headers"] = headers
+        return requests.options(f"{target.table}/{name}", headers=sent, timeout=30)
 
-    allowed = ask("http://a.example", "GET")
+    allowed = preflight("http://a.example", "GET")
     assert allowed.status_code == 200
     assert allowed.headers["Access-Control-Allow-Origin"] == "http://a.example"
     assert allowed.headers["Access-Control-Allow-Methods"] == "GET"
     assert allowed.headers["Access-Control-Max-Age"] == "60"
     for response in (
-        ask("http://b.example", "GET"), ask("http://a.example", "PUT"),
-        ask("http://a.example", "GET", "x-other"),
+        preflight("http://b.example", "GET"), preflight("http://a.example", "PUT"),
+        preflight("http://a.example", "GET", "x-other"),
     ):
         assert response.status_code == 403
         assert "CorsPreflightFailure" in response.text
-    seen = []
+    responses = []
     origin = {"headers": {"Origin": "http://a.example"}}
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.headers)}
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response.headers)}
     await table.query_entities("true", **origin, **hook)
-    assert seen[0]["Access-Control-Allow-Origin"] == "http://a.example"
-    assert "etag" in seen[0]["Access-Control-Expose-Headers"].lower()
+    assert responses[0]["Access-Control-Allow-Origin"] == "http://a.example"
+    assert "etag" in responses[0]["Access-Control-Expose-Headers"].lower()
 
 
 async def test_statistics_are_at_the_secondary(clients, target):
@@ -164,11 +164,11 @@ async def test_the_account_may_be_the_first_label_of_the_host(clients, name, tar
         await table.create_table()
         await table.create_entity({"PartitionKey": "it's", "RowKey": "a b"})
         await table.submit_transaction([("create", {"PartitionKey": "p", "RowKey": "r"})])
-        seen = []
-        hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.json())}
+        responses = []
+        hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response.json())}
         assert len(await table.query_entities("true", **hook)) == 2
         metadata = f"http://devstoreaccount1.table.core.windows.net/$metadata#{name}"
-        assert seen[0]["odata.metadata"] == metadata
+        assert responses[0]["odata.metadata"] == metadata
         signed = clients.table(name, of_account("r"), **host_style(proxy))
         assert await signed.get_entity("it's", "a b")
         await table.delete_table()
@@ -191,7 +191,7 @@ async def test_a_connection_string_with_a_signature_is_enough(clients, target, t
     assert len(await table.list_entities()) == 1
 
 
-async def test_localhost_on_another_port_works_though_the_client_takes_it_for_cosmos(
+async def test_localhost_on_another_port_works_with_tunnelled_verbs(
     clients, target, name
 ):
     # There the library sends each PATCH as POST with X-HTTP-Method, also in transactions.
@@ -204,19 +204,19 @@ async def test_localhost_on_another_port_works_though_the_client_takes_it_for_co
     await table.upsert_entity({**keys, "z": 3})
     await table.submit_transaction([("update", {**keys, "a": 4})])
     await table.update_entity({**keys, "w": 5}, mode=UpdateMode.MERGE)
-    wanted = {**keys, "x": 1, "y": 2, "z": 3, "a": 4, "w": 5}
-    assert await table.get_entity("p", "r") == wanted
-    with refused(ResourceNotFoundError, 404, "ResourceNotFound"):
+    expected = {**keys, "x": 1, "y": 2, "z": 3, "a": 4, "w": 5}
+    assert await table.get_entity("p", "r") == expected
+    with rejected(ResourceNotFoundError, 404, "ResourceNotFound"):
         await table.update_entity({"PartitionKey": "p", "RowKey": "absent"})
 
 
 @pytest.mark.parametrize("version", ["2019-02-02", "2019-07-07", "2020-12-06"])
 async def test_every_version_that_the_client_offers_is_served(clients, name, version):
     table = clients.table(name, api_version=version)
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response.headers)}
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response.headers)}
     await table.create_table(**hook)
-    assert seen[0]["x-ms-version"] == version
+    assert responses[0]["x-ms-version"] == version
 
 
 async def test_a_version_of_the_future_is_served_as_the_newest(target):
@@ -230,9 +230,9 @@ async def test_a_version_of_the_future_is_served_as_the_newest(target):
 
 
 async def test_the_id_of_a_request_is_echoed(table):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer)}
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer)}
     await table.query_entities("true", **hook)
-    sent = seen[0].http_request.headers["x-ms-client-request-id"]
-    assert seen[0].http_response.headers["x-ms-client-request-id"] == sent
-    assert seen[0].http_response.headers["x-ms-request-id"]
+    sent = responses[0].http_request.headers["x-ms-client-request-id"]
+    assert responses[0].http_response.headers["x-ms-client-request-id"] == sent
+    assert responses[0].http_response.headers["x-ms-request-id"]

@@ -1,9 +1,9 @@
-"""Tables: created, listed, deleted, found by any spelling of their name, refused by rule."""
+"""Tables: created, listed, deleted, found by any spelling of their name, rejected by rule."""
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
-from azure_errors import refused
+from azure_errors import rejected
 
 
 async def test_a_table_is_created_listed_and_deleted(clients, name):
@@ -19,13 +19,13 @@ async def test_the_client_of_a_table_creates_and_deletes_it(clients, name):
     table = clients.table(name)
     assert (await table.create_table()).name == name
     await table.delete_table()
-    with refused(ResourceNotFoundError, 404, "TableNotFound"):
+    with rejected(ResourceNotFoundError, 404, "TableNotFound"):
         await table.create_entity({"PartitionKey": "p", "RowKey": "r"})
 
 
 async def test_a_second_table_of_a_name_is_a_conflict(clients, table, name):
     for spelling in (name, name.upper()):
-        with refused(ResourceExistsError, 409, "TableAlreadyExists"):
+        with rejected(ResourceExistsError, 409, "TableAlreadyExists"):
             await clients.tables().create_table(spelling)
 
 
@@ -34,7 +34,7 @@ async def test_create_if_not_exists_takes_a_table_that_exists(clients, table, na
     assert again.table_name == name
 
 
-async def test_deleting_a_table_that_is_not_there_succeeds_for_the_client(clients, name):
+async def test_deleting_a_missing_table_succeeds(clients, name):
     # The library takes the 404 for success, and only the 404.
     await clients.tables().delete_table(name)
     statuses = []
@@ -43,7 +43,7 @@ async def test_deleting_a_table_that_is_not_there_succeeds_for_the_client(client
     assert statuses == [404]
 
 
-async def test_a_table_is_found_by_every_spelling_of_its_name(clients, name):
+async def test_table_names_are_case_insensitive(clients, name):
     created = clients.table(f"Case{name}")
     await created.create_table()
     other = clients.table(f"cASE{name}")
@@ -81,8 +81,8 @@ async def test_tables_are_listed_page_by_page_in_order(clients, name):
     made = [f"{name}p{number}" for number in range(5)]
     for one in reversed(made):
         await service.create_table(one)
-    wanted = f"TableName ge '{name}p' and TableName lt '{name}q'"
-    pages = await service.pages("query_tables", wanted, results_per_page=2)
+    expected = f"TableName ge '{name}p' and TableName lt '{name}q'"
+    pages = await service.pages("query_tables", expected, results_per_page=2)
     assert [[item.name for item in page] for page in pages] == [made[:2], made[2:4], made[4:]]
 
 
@@ -91,13 +91,13 @@ async def test_a_list_of_tables_continues_from_a_token(clients, name):
     made = [f"{name}t{number}" for number in range(3)]
     for one in made:
         await service.create_table(one)
-    wanted = f"TableName ge '{name}t' and TableName lt '{name}u'"
-    first, token = await service.page("query_tables", wanted, results_per_page=2)
+    expected = f"TableName ge '{name}t' and TableName lt '{name}u'"
+    first, token = await service.page("query_tables", expected, results_per_page=2)
     assert [item.name for item in first] == made[:2] and token
     # What the token leads to is deleted between the pages.
     await service.delete_table(made[2])
     await service.create_table(f"{name}t9")
-    second, token = await service.page("query_tables", wanted, results_per_page=2, token=token)
+    second, token = await service.page("query_tables", expected, results_per_page=2, token=token)
     assert [item.name for item in second] == [f"{name}t9"] and not token
 
 
@@ -107,7 +107,7 @@ async def test_a_filter_on_names_has_parameters(clients, table, name):
 
 
 async def test_a_filter_on_other_fields_than_the_name_is_rejected(clients, table):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await clients.tables().query_tables("Color eq 'red'")
 
 
@@ -118,13 +118,13 @@ async def test_a_deleted_name_is_free_at_once_and_the_table_empty(clients, table
     assert await table.list_entities() == []
 
 
-async def test_the_answer_to_a_creation_is_201_with_a_location(clients, name, target):
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+async def test_a_creation_is_201_with_a_location(clients, name, target):
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response)}
     await clients.tables().create_table(name, **hook)
-    assert seen[0].status_code == 201
-    assert seen[0].headers["Location"] == f"{target.table}/Tables('{name}')"
-    assert seen[0].headers["x-ms-request-id"]
-    assert seen[0].headers["x-ms-version"] == "2019-02-02"
-    assert seen[0].headers["Cache-Control"] == "no-cache"
-    assert seen[0].headers["X-Content-Type-Options"] == "nosniff"
+    assert responses[0].status_code == 201
+    assert responses[0].headers["Location"] == f"{target.table}/Tables('{name}')"
+    assert responses[0].headers["x-ms-request-id"]
+    assert responses[0].headers["x-ms-version"] == "2019-02-02"
+    assert responses[0].headers["Cache-Control"] == "no-cache"
+    assert responses[0].headers["X-Content-Type-Options"] == "nosniff"

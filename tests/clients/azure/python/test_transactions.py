@@ -99,7 +99,7 @@ async def test_a_transaction_with_a_met_condition_succeeds(table):
     assert (await table.get_entity("p", "there"))["x"] == 2
 
 
-async def test_an_entity_may_be_named_once(table):
+async def test_a_duplicate_entity_in_a_transaction_is_rejected(table):
     operations = [("upsert", entity("a", x=1)), ("upsert", entity("b")), ("delete", entity("a"))]
     await failing(table, operations, 400, "InvalidDuplicateRow", 2)
 

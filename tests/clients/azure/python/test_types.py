@@ -8,7 +8,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import EdmType, EntityProperty, UpdateMode
 
-from azure_errors import refused, rewriting
+from azure_errors import rejected, rewriting
 
 KEYS = {"PartitionKey": "p", "RowKey": "r"}
 UTC = datetime.timezone.utc
@@ -41,7 +41,7 @@ EVERY_TYPE = {
 
 
 def accept(level):
-    """The option that asks for a level of metadata."""
+    """The option for a level of metadata."""
     return {"headers": {"Accept": f"application/json;odata={level}"}}
 
 
@@ -75,11 +75,11 @@ async def test_every_type_is_written_at_each_level_of_metadata(table, level):
 @pytest.mark.parametrize("level", LEVELS)
 async def test_control_data_matches_each_metadata_level(table, name, level, target):
     await table.create_entity({**KEYS, "n": EntityProperty(1, EdmType.INT64), "d": 1.5})
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response)}
     got = await table.get_entity("p", "r", **accept(level), **hook)
-    body = seen[0].json()
-    etag = seen[0].headers["ETag"]
+    body = responses[0].json()
+    etag = responses[0].headers["ETag"]
     keys = {"PartitionKey", "RowKey", "Timestamp", "n", "d"}
     if level != "nometadata":
         keys |= {"odata.metadata", "odata.etag", "n@odata.type"}
@@ -93,23 +93,23 @@ async def test_control_data_matches_each_metadata_level(table, name, level, targ
         assert body["odata.editLink"] == address
         assert got.metadata["id"] == body["odata.id"]
     assert set(body) == keys
-    content = seen[0].headers["Content-Type"].replace(" ", "")
+    content = responses[0].headers["Content-Type"].replace(" ", "")
     assert content == f"application/json;odata={level};streaming=true;charset=utf-8"
 
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_page_has_the_control_data_of_its_level(table, name, level, target):
     await table.create_entity({**KEYS, "n": EntityProperty(1, EdmType.INT64)})
-    seen = []
-    hook = {"raw_response_hook": lambda answer: seen.append(answer.http_response)}
+    responses = []
+    hook = {"raw_response_hook": lambda answer: responses.append(answer.http_response)}
     await table.list_entities(**accept(level), **hook)
-    body = seen[0].json()
+    body = responses[0].json()
     assert len(body["value"]) == 1
     assert ("odata.etag" in body["value"][0]) == (level != "nometadata")
     assert ("odata.id" in body["value"][0]) == (level == "fullmetadata")
-    wanted = None if level == "nometadata" else f"{target.table}/$metadata#{name}"
-    assert body.get("odata.metadata") == wanted
-    assert "ETag" not in seen[0].headers
+    expected = None if level == "nometadata" else f"{target.table}/$metadata#{name}"
+    assert body.get("odata.metadata") == expected
+    assert "ETag" not in responses[0].headers
 
 
 async def test_not_a_number_is_a_double(table):
@@ -129,7 +129,7 @@ async def test_not_a_number_is_a_double(table):
         ("9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59.9999999Z"),
     ],
 )
-async def test_a_time_is_kept_to_a_tick_and_written_without_zeros_at_its_end(table, sent, kept):
+async def test_a_datetime_has_100_ns_resolution_and_no_trailing_zeros(table, sent, kept):
     await table.create_entity({**KEYS, "t": EntityProperty(sent, EdmType.DATETIME)})
     assert (await table.get_entity("p", "r"))["t"].tables_service_value == kept
 
@@ -143,7 +143,7 @@ async def test_a_python_time_survives_a_round_trip(table):
     assert (await table.get_entity("p", "r"))["t"] == time
 
 
-async def test_nothing_is_not_stored(table):
+async def test_null_is_not_stored(table):
     await table.create_entity({**KEYS, "x": 1, "none": None})
     assert await table.get_entity("p", "r") == {**KEYS, "x": 1}
     await table.update_entity({**KEYS, "x": None}, mode=UpdateMode.MERGE)
@@ -156,7 +156,7 @@ async def test_a_property_may_change_its_type_and_names_differ_by_case(table):
     assert await table.get_entity("p", "r") == {**KEYS, "x": "text", "X": "other"}
 
 
-# What the library would refuse itself goes in as two plain texts.
+# What the library would reject itself goes in as two plain texts.
 ONLY_TEXT = rewriting((b'"x@odata.type@odata.type": "Edm.String"', b'"y": 1'))
 
 
@@ -174,7 +174,7 @@ ONLY_TEXT = rewriting((b'"x@odata.type@odata.type": "Edm.String"', b'"y": 1'))
     ],
 )
 async def test_a_value_that_is_not_of_its_type_is_rejected(table, value, kind):
-    with refused(HttpResponseError, 400, "InvalidInput"):
+    with rejected(HttpResponseError, 400, "InvalidInput"):
         await table.create_entity({**KEYS, "x": value, "x@odata.type": kind}, **ONLY_TEXT)
     assert await table.list_entities() == []
     await table.create_entity({**KEYS, "x": "5", "x@odata.type": "Edm.Int64"}, **ONLY_TEXT)
@@ -187,7 +187,7 @@ async def test_a_timestamp_of_the_caller_is_ignored(table):
     assert (await table.get_entity("p", "r")).metadata["timestamp"].year > 2001
 
 
-async def test_the_time_of_an_entity_grows_with_each_write(table):
+async def test_the_timestamp_of_an_entity_increases_with_each_write(table):
     await table.create_entity(KEYS)
     times = []
     for _ in range(20):

@@ -6,8 +6,8 @@
 # Builds in target/clients/azure/rust. TRESTLE_BIN names another binary than the debug build;
 # AZURE_TARGET=azurite runs them against Azurite in AZURITE_HOME; AZURE_RESULTS names a file that
 # gets a line for each test.
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-source "$here/../../../setup.sh"
+script_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$script_dir/../../../setup.sh"
 
 [ "${AZURE_TARGET:-trestle}" = azurite ] || debug_binary
 
@@ -15,7 +15,7 @@ export CARGO_TARGET_DIR="$root/target/clients/azure/rust"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 code=0
-cargo test --quiet --locked --no-fail-fast --manifest-path "$here/Cargo.toml" "$@" -- \
+cargo test --quiet --locked --no-fail-fast --manifest-path "$script_dir/Cargo.toml" "$@" -- \
   --format pretty 2>&1 | tee "$log" || code=$?
 if [ -n "${AZURE_RESULTS:-}" ]; then
   awk '$1 == "test" && $3 == "..." { print "rust/" $2 "\t" ($4 == "ok" ? "passed" : "failed") }' \

@@ -21,7 +21,7 @@ pub(super) const PARTITION_ROWS: u64 = 1000;
 pub(super) const PARTITIONS: u64 = 2;
 /// Entities of a batch: as many as there can be.
 pub(super) const BATCH_ROWS: u64 = 100;
-/// How long a receipt holds.
+/// The visibility timeout.
 const VISIBILITY_SECONDS: u32 = 300;
 const BOUNDARY: &str = "batch_9f2d1c";
 
@@ -85,7 +85,7 @@ fn entity((partition, row): &(String, String)) -> String {
     format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"payload\":\"{text}\"}}")
 }
 
-/// Makes the tables and the queue, and fills what has to be there.
+/// Creates and fills the tables and the queue.
 pub(super) async fn fill(side: &Side, backlog: u64) {
     let mut caller = Caller::open(side, Operation::Batch).await;
     for table in [ROWS, GROWN] {
@@ -115,7 +115,7 @@ pub(super) async fn fill(side: &Side, backlog: u64) {
     }
 }
 
-/// One connection and who calls over it.
+/// A connection with its credentials.
 pub(super) struct Caller {
     connection: Connection,
     signer: Signer,
@@ -136,7 +136,7 @@ impl Caller {
         Self { connection, signer, numbers, request: Vec::new() }
     }
 
-    /// Carries out an operation; how much it did, and nothing where there was nothing to do.
+    /// Executes an operation; the number of units, 0 if nothing was left to do.
     pub(super) async fn call(&mut self, operation: Operation) -> u64 {
         match operation {
             Operation::Insert => {
@@ -204,8 +204,8 @@ impl Caller {
         let path = format!("/{ACCOUNT}/$batch");
         self.write_table(("POST", &path), &content_type, "", &body);
         let answer = self.sent(202).await;
-        let refused = answer.windows(10).any(|line| line == b"HTTP/1.1 4");
-        assert!(!refused, "a batch is accepted: {}", String::from_utf8_lossy(answer));
+        let rejected = answer.windows(10).any(|line| line == b"HTTP/1.1 4");
+        assert!(!rejected, "a batch is accepted: {}", String::from_utf8_lossy(answer));
     }
 
     /// A request to tables, in JSON.
@@ -247,7 +247,7 @@ impl Caller {
     }
 
     /// Sends a query and does not read the answer.
-    pub(super) async fn ask(&mut self, target: &str) {
+    pub(super) async fn request_only(&mut self, target: &str) {
         self.write_table(("GET", target), "", "", "");
         self.connection.send(&self.request).await;
         self.connection.begins().await;
@@ -306,9 +306,9 @@ impl Caller {
         self.sent(status).await
     }
 
-    async fn sent(&mut self, wanted: u16) -> &[u8] {
+    async fn sent(&mut self, expected: u16) -> &[u8] {
         let (status, body) = self.connection.call(&self.request).await;
-        assert!(status == wanted, "{status} is answered: {}", String::from_utf8_lossy(body));
+        assert!(status == expected, "{status} is answered: {}", String::from_utf8_lossy(body));
         body
     }
 }

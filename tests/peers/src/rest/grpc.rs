@@ -80,7 +80,7 @@ fn entity((partition_key, row_key): (String, String)) -> Entity {
     Entity { partition_key, row_key, properties, ..Default::default() }
 }
 
-/// The method, its message, and how much it does.
+/// The method, its message, and its number of units.
 fn message(operation: Operation, numbers: &Numbers) -> (&'static str, Bytes, u64) {
     let encoded = |message: Vec<u8>| Bytes::from(message);
     match operation {

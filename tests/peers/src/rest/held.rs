@@ -1,4 +1,4 @@
-//! What a page takes in the memory of the server while it is sent: readers that ask and do not read.
+//! The server memory of a page while it is sent: clients that send requests and read no response.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) async fn run(installed: &Installed) {
         caller.table(("POST", &format!("/{ACCOUNT}/{ROWS}")), prefer, &body, 204).await;
     }
     let page = format!("/{ACCOUNT}/{ROWS}()?$filter=PartitionKey%20eq%20'p'");
-    // The caches, and what an allocator keeps of a freed page.
+    // The caches, and freed pages that the allocator retains.
     for _ in 0..20 {
         caller.table(("GET", &page), "", "", 200).await;
     }
@@ -40,7 +40,7 @@ pub(super) async fn run(installed: &Installed) {
     let mut readers = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut reader = Caller::over(Connection::open_narrow(side.table_port).await);
-        reader.ask(&page).await;
+        reader.request_only(&page).await;
         readers.push(reader);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;

@@ -68,7 +68,7 @@ pub(crate) async fn run(installed: &Installed, plan: Plan) {
 }
 
 /// Whether an operation is to be measured: `BENCH_ONLY` is a part of its name.
-fn is_wanted(operation: &Operation) -> bool {
+fn is_expected(operation: &Operation) -> bool {
     std::env::var("BENCH_ONLY").map_or(true, |part| operation.name().contains(&part))
 }
 
@@ -77,7 +77,7 @@ async fn beside_azurite(sides: [Side; 2], plan: Plan) {
         calls::fill(side, plan.backlog).await;
     }
     report::azurite_header();
-    for operation in BESIDE_AZURITE.into_iter().filter(is_wanted) {
+    for operation in BESIDE_AZURITE.into_iter().filter(is_expected) {
         let mut sums = [Sums::default(), Sums::default()];
         for _ in 0..plan.rounds {
             for (side, sums) in sides.iter().zip(&mut sums) {
@@ -92,7 +92,7 @@ async fn beside_grpc(ours: &Side, plan: Plan) {
     calls::fill(ours, plan.backlog).await;
     let channels = grpc::Channels::open(ours).await;
     report::grpc_header();
-    for operation in BESIDE_GRPC.into_iter().filter(is_wanted) {
+    for operation in BESIDE_GRPC.into_iter().filter(is_expected) {
         let (mut rest, mut grpc) = (Sums::default(), Sums::default());
         for _ in 0..plan.rounds {
             rest.add(turn(ours, operation, plan.turn).await);
@@ -102,7 +102,7 @@ async fn beside_grpc(ours: &Side, plan: Plan) {
     }
 }
 
-/// What a turn did.
+/// The result of a turn.
 #[derive(Clone, Copy, Default)]
 struct Done {
     /// Calls; entities of a batch.
@@ -131,7 +131,7 @@ async fn turn(side: &Side, operation: Operation, time: Duration) -> Done {
 }
 
 impl Side {
-    /// Runs what callers do, each a task that ends with how many units it did.
+    /// Runs the tasks of callers, each of which returns its number of units.
     async fn measure<C>(&self, callers: impl Iterator<Item = C>) -> Done
     where
         C: Future<Output = u64> + Send + 'static,

@@ -32,7 +32,7 @@ pub(crate) async fn trestle(installed: &Installed) -> Result<Side, String> {
     Ok(Side { server, table_port: table, queue_port: queue, grpc_port, numbers })
 }
 
-/// Azurite with its default persistence: in memory, and written down now and then. One process serves both.
+/// Azurite with its default persistence: in memory, and written to disk at intervals. One process serves both.
 pub(crate) async fn azurite(installed: &Installed) -> Result<Side, String> {
     let binary = installed.peers.join("azurite/node_modules/.bin/azurite");
     if !binary.exists() {

@@ -1,4 +1,4 @@
-//! Shared Key: what proves who calls.
+//! Shared Key signatures.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use ring::hmac;
 pub(super) const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-/// The version of the protocol that is spoken.
+/// The protocol version of the requests.
 pub(super) const VERSION: &str = "2021-10-04";
 
 /// Signs the requests of a turn, which is short enough for one date.

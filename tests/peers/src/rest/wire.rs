@@ -1,4 +1,4 @@
-//! A connection of HTTP/1.1: requests out as bytes, answers in, and nothing kept that is not needed.
+//! A connection of HTTP/1.1: requests as bytes, and only the needed part of responses.
 
 use std::net::SocketAddr;
 
@@ -103,10 +103,10 @@ impl Connection {
     /// Moves so many bytes to the body.
     async fn take(&mut self, mut bytes: usize) {
         loop {
-            let here = bytes.min(self.read.len());
-            self.body.extend_from_slice(&self.read[..here]);
-            self.read.drain(..here);
-            bytes -= here;
+            let buffered = bytes.min(self.read.len());
+            self.body.extend_from_slice(&self.read[..buffered]);
+            self.read.drain(..buffered);
+            bytes -= buffered;
             if bytes == 0 {
                 return;
             }
@@ -125,7 +125,7 @@ impl Connection {
                     while self.read.len() < 2 {
                         self.more().await;
                     }
-                    // What follows the data, or the end of trailers that are not there.
+                    // The line break after the data, or the end of empty trailers.
                     self.read.drain(..2);
                     if bytes == 0 {
                         return;

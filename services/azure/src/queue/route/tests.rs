@@ -60,7 +60,7 @@ fn operations_on_a_queue_are_determined_by_method_and_component() {
 }
 
 #[test]
-fn operations_on_messages_come_with_their_parameters() {
+fn parses_operations_on_messages_with_their_parameters() {
     let message = MessageReceipt { message_id: "an-id".to_owned(), pop_receipt: "a+b=".to_owned() };
     let plain = OnMessages::Send { visibility_timeout: None, time_to_live: None };
     let visibility_timeout = OnMessages::Send {

@@ -37,7 +37,7 @@ pub fn request(content: &[u8]) -> Result<Embedded<'_>, Fault> {
     let content = content.trim_ascii_start();
     let end = memchr::memchr(b'\n', content).unwrap_or(content.len());
     let (line, rest) = content.split_at(end);
-    let malformed = || refused("a part must begin with a request line such as `PUT /t HTTP/1.1`");
+    let malformed = || rejected("a part must begin with a request line such as `PUT /t HTTP/1.1`");
     let line = str::from_utf8(line).map_err(|_| malformed())?.trim_end();
     // Keys may contain spaces that are not percent-encoded, so the target is everything between the
     // verb and the version.
@@ -67,7 +67,7 @@ fn is_scheme(scheme: &str) -> bool {
 /// Headers up to a blank line, or to the end, and the rest.
 fn headers(content: &[u8]) -> Result<(HeaderMap, &[u8]), Fault> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let malformed = |_| refused("the headers of a part cannot be read");
+    let malformed = |_| rejected("the headers of a part cannot be read");
     if let httparse::Status::Complete((consumed, lines)) =
         httparse::parse_headers(content, &mut lines).map_err(malformed)?
     {
@@ -79,7 +79,7 @@ fn headers(content: &[u8]) -> Result<(HeaderMap, &[u8]), Fault> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     match httparse::parse_headers(&closed, &mut lines).map_err(malformed)? {
         httparse::Status::Complete((_, lines)) => Ok((collect(lines)?, &[])),
-        httparse::Status::Partial => Err(refused("the headers of a part do not end")),
+        httparse::Status::Partial => Err(rejected("the headers of a part do not end")),
     }
 }
 
@@ -89,14 +89,14 @@ fn collect(lines: &[httparse::Header<'_>]) -> Result<HeaderMap, Fault> {
         let name = HeaderName::from_bytes(line.name.as_bytes());
         let value = HeaderValue::from_bytes(line.value);
         let (Ok(name), Ok(value)) = (name, value) else {
-            return Err(refused("a header of a part cannot be read"));
+            return Err(rejected("a header of a part cannot be read"));
         };
         headers.append(name, value);
     }
     Ok(headers)
 }
 
-fn refused(rule: &str) -> Fault {
+fn rejected(rule: &str) -> Fault {
     Fault::violation(Reason::InvalidInput, "body", rule)
 }
 

@@ -126,7 +126,7 @@ impl Batch<'_> {
     /// Executes an empty change set, for a caller with write permission.
     ///
     /// # Errors
-    /// Why the caller may not.
+    /// The denied permission.
     async fn nothing(&self, call: GrpcCall) -> Result<(), RestError> {
         // No operation names a table, but a signature for one does.
         let table = self.head.params.get("tn").unwrap_or_default().to_owned();
@@ -215,7 +215,7 @@ fn changed(result: BatchResult, part: &BatchPart) -> PartAnswer {
 }
 
 fn applied(prefer: Prefer) -> Vec<(&'static str, String)> {
-    prefer.applied().map(|wish| ("Preference-Applied", wish.to_owned())).into_iter().collect()
+    prefer.applied().map(|name| ("Preference-Applied", name.to_owned())).into_iter().collect()
 }
 
 /// The response to a batch; `failed` is the error of one of its operations.

@@ -12,7 +12,7 @@ use trestle_service::{
 
 use super::{
     embedded,
-    multipart::{self, BreaksOff, MultipartParts},
+    multipart::{self, MultipartParts, Truncated},
 };
 use crate::{
     address::Address,
@@ -66,9 +66,9 @@ impl From<Fault> for Stop {
     }
 }
 
-impl From<BreaksOff> for Stop {
-    fn from(_: BreaksOff) -> Self {
-        refused("a boundary must precede and follow each part").into()
+impl From<Truncated> for Stop {
+    fn from(_: Truncated) -> Self {
+        rejected("a boundary must precede and follow each part").into()
     }
 }
 
@@ -83,12 +83,14 @@ pub(super) fn plan(head: &RequestHead, body: &[u8]) -> Result<Plan, Stop> {
         Fault::violation(Reason::InvalidInput, "Content-Type", rule)
     })?;
     let mut parts = multipart::parts(body, boundary);
-    let first = parts.next().ok_or_else(|| refused("a batch must have a part"))??;
+    let first = parts.next().ok_or_else(|| rejected("a batch must have a part"))??;
     if parts.next().transpose()?.is_some() {
-        return Err(refused("a batch must be one change set, or one query").into());
+        return Err(rejected("a batch must be one change set, or one query").into());
     }
     if parts.surround_parts() {
-        return Err(refused("a part must not precede the first boundary or follow the last").into());
+        return Err(
+            rejected("a part must not precede the first boundary or follow the last").into()
+        );
     }
     let (headers, content) = embedded::part(first)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -102,13 +104,13 @@ fn query(head: &RequestHead, content: &[u8]) -> Result<Plan, Stop> {
     let request = embedded::request(content)?;
     // Could be another part without its boundary.
     if !request.body.trim_ascii().is_empty() {
-        return Err(refused("a query in a batch has no body").into());
+        return Err(rejected("a query in a batch has no body").into());
     }
     let parsed = PartRequest::read(head, &request);
     let part = parsed.part;
     match parsed.operation {
         Ok(TableOperation::Get(get)) => Ok(Plan::Query(Box::new(get), part)),
-        Ok(TableOperation::Change(_)) => Err(refused("changes must be in a change set").into()),
+        Ok(TableOperation::Change(_)) => Err(rejected("changes must be in a change set").into()),
         Ok(_) => {
             let message = "a batch can only query one entity by its key";
             Err(Stop::Query(Fault::new(Reason::NotImplemented, message).at(0), part))
@@ -143,7 +145,7 @@ fn changes(head: &RequestHead, mut parts: MultipartParts<'_>) -> Result<Plan, St
     }
     // Text around a change set could be requests with a wrong boundary.
     if !parts.are_all() {
-        return Err(refused("no text may surround the parts of a change set").into());
+        return Err(rejected("no text may surround the parts of a change set").into());
     }
     Ok(Plan::Changes { table: first.unwrap_or_default(), operations, parts: read })
 }
@@ -184,7 +186,7 @@ impl PartRequest {
             TableOperation::Change(EntityChange { table, verb }) => {
                 Ok((table, operation(verb, body)?))
             }
-            _ => Err(refused("a change set can only have inserts, updates and deletes")),
+            _ => Err(rejected("a change set can only have inserts, updates and deletes")),
         }
     }
 }
@@ -232,7 +234,7 @@ fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
         }),
         // Could be another request without its boundary.
         Verb::Delete { .. } if !body.trim_ascii().is_empty() => {
-            return Err(refused("a delete in a batch has no body"));
+            return Err(rejected("a delete in a batch has no body"));
         }
         Verb::Delete { key, if_match } => Proto::Delete(BatchDelete {
             partition_key: key.partition_key,
@@ -243,6 +245,6 @@ fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
     Ok(BatchOperation { operation: Some(operation) })
 }
 
-fn refused(rule: &str) -> Fault {
+fn rejected(rule: &str) -> Fault {
     Fault::violation(Reason::InvalidInput, "body", rule)
 }

@@ -38,7 +38,7 @@ pub(crate) struct PageBody {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageState {
-    /// Nothing is rendered yet.
+    /// Before the first item.
     Start,
     /// The next entity is the first.
     First,

@@ -104,7 +104,7 @@ fn rejects_values_that_do_not_match_their_type() {
 }
 
 #[test]
-fn null_has_no_value_whatever_its_type() {
+fn null_of_any_type_has_no_value() {
     assert_eq!(kind(r#""x":null"#), Ok(None));
     assert_eq!(kind(r#""x@odata.type":"Edm.Int64","x":null"#), Ok(None));
     for edm in [r#""Edm.Foo""#, r#""""#, "1"] {
@@ -125,8 +125,8 @@ fn nulls_and_types_do_not_count_toward_the_number_of_members() {
     assert!(matches!(&valued[..], [x] if x.name == "x"), "{valued:?}");
     assert!(entity.properties.len() < 1200, "what has no value is not kept without end");
     let types: String = (0..=32 * 1024).map(|at| format!(r#""n{at}@odata.type":1,"#)).collect();
-    let refused = entity_of(format!(r#"{{{types}"x":1}}"#).as_bytes(), key()).expect_err("types");
-    assert_eq!(refused.reason, Reason::TooManyProperties);
+    let rejected = entity_of(format!(r#"{{{types}"x":1}}"#).as_bytes(), key()).expect_err("types");
+    assert_eq!(rejected.reason, Reason::TooManyProperties);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_insert_needs_both_keys_as_text_and_an_update_takes_those_of_its_address() 
 }
 
 #[test]
-fn repeated_members_are_rejected_here_or_by_the_service() {
+fn rejects_repeated_members_or_passes_them_to_the_service() {
     let twice = Err(Reason::DuplicatePropertiesSpecified);
     let reason = |members: &str| {
         entity_of(format!("{{{members}}}").as_bytes(), None)
@@ -471,8 +471,8 @@ proptest! {
         properties in proptest::collection::vec(("[a-z\"é\\\\\u{1}]{1,8}", kinds()), 0..8),
     ) {
         let properties: Vec<(&str, Kind)> = properties.iter().map(|(n, k)| (n.as_str(), k.clone())).collect();
-        let mut seen = std::collections::HashSet::new();
-        let properties: Vec<_> = properties.into_iter().filter(|(n, _)| seen.insert(*n)).collect();
+        let mut names = std::collections::HashSet::new();
+        let properties: Vec<_> = properties.into_iter().filter(|(n, _)| names.insert(*n)).collect();
         let encoded = stored(&partition, &row, &properties);
         for level in [Level::Minimal, Level::Full] {
             let body = json(&encoded, level, None);

@@ -222,10 +222,10 @@ fn push_selected(
     for property in wire::properties(encoded) {
         let (name, value) = property?;
         // Both have the same order, so skipped names are not in the entity.
-        let Some(at) = names.as_slice().iter().position(|wanted| wanted == name) else {
+        let Some(at) = names.as_slice().iter().position(|selected| selected == name) else {
             continue;
         };
-        for absent in names.by_ref().take(at + 1).take_while(|wanted| *wanted != name) {
+        for absent in names.by_ref().take(at + 1).take_while(|selected| *selected != name) {
             push_null(out, absent);
         }
         push_property(out, name, value, level);
@@ -243,7 +243,7 @@ fn push_null(out: &mut Vec<u8>, name: &str) {
 
 fn push_property(out: &mut Vec<u8>, name: &str, value: WireValue<'_>, level: Level) {
     if let (Some(edm), true) = (annotation(value), level != Level::None) {
-        // A reader would not match the type of an escaped name: the suffix goes inside.
+        // A reader would not match the type of an escaped name: the suffix is inside.
         push_text(out, name);
         out.pop();
         out.extend_from_slice(b"@odata.type\":\"");

@@ -151,7 +151,7 @@ fn the_preference_of_an_insert_is_parsed() {
         ("return-no-content", Prefer::NoContent),
         ("return-content", Prefer::Content),
         ("respond-async, Return-No-Content", Prefer::NoContent),
-        ("other", Prefer::Unsaid),
+        ("other", Prefer::Unset),
     ] {
         let Ok(TableOperation::Change(EntityChange { verb: Verb::Insert { prefer, .. }, .. })) =
             route_of("POST", "/tab", &[("prefer", value)])

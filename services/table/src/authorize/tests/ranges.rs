@@ -1,4 +1,4 @@
-//! Key ranges: for any range, keys and filter, the entities that a caller reaches one by one, by a plan, and by
+//! Key ranges: for any range, keys and filter, the entities that a caller reads one by one, by a plan, and by
 //! paging through a real store equal those of a naive predicate.
 
 use std::sync::Arc;

@@ -35,7 +35,7 @@ fn assert_plans(table: &[(&str, QueryScope, &str, &str)]) {
 }
 
 #[test]
-fn key_conditions_become_the_range_and_leave_the_residual() {
+fn splits_a_filter_into_the_key_range_and_the_residual() {
     use QueryScope as S;
     assert_plans(&[
         ("", S::Table, ".. ..", ""),
@@ -199,7 +199,7 @@ fn contradictions_have_no_range() {
 
 #[test]
 fn keys_are_ordered_by_utf16_code_unit() {
-    // U+10000 comes before U+FFFF.
+    // U+10000 sorts before U+FFFF.
     assert_plans(&[
         (
             "PartitionKey ge '\u{10000}' and PartitionKey le '\u{FFFF}'",

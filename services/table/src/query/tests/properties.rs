@@ -91,7 +91,7 @@ fn naive_order(value: &Value, literal: &Value) -> Option<Ordering> {
         Value::Binary(_) => 4,
         Value::String(_) => 5,
     };
-    // Beyond 1e20 a double is beyond every whole number, whatever its exact value.
+    // Beyond 1e20 a double is beyond every whole number, for any exact value.
     let scaled = |double: f64| (double.clamp(-1e20, 1e20) * 1e8) as i128;
     let scaled_whole = |number: i128| number * 100_000_000;
     match (value, literal) {

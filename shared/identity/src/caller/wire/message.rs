@@ -57,7 +57,7 @@ pub(super) struct PolicyWire {
     pub(super) denied: Option<DeniedWire>,
 }
 
-/// The error of a check that comes after that of the policy.
+/// The error of a check that follows that of the policy.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct DeniedWire {
     #[prost(enumeration = "Reason", tag = "1")]

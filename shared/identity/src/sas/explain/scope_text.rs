@@ -19,7 +19,7 @@ pub(super) fn by_the_service(terms: &Terms) -> Vec<Finding> {
                 findings.push(open(Check::Policy, &text));
             }
             if !scope.service.is_served {
-                let text = format!("there is no {} service yet", scope.service.name);
+                let text = format!("the {} service is not supported yet", scope.service.name);
                 findings.push(not_served(text));
             }
         }
@@ -29,7 +29,7 @@ pub(super) fn by_the_service(terms: &Terms) -> Vec<Finding> {
 }
 
 fn not_served(text: String) -> Finding {
-    let outcome = Outcome::Refused(Reason::AuthorizationServiceMismatch);
+    let outcome = Outcome::Rejected(Reason::AuthorizationServiceMismatch);
     Finding { check: Check::Service, outcome, text }
 }
 
@@ -38,7 +38,7 @@ fn for_services(services: &str) -> Finding {
     let granted = served().filter(|service| services.contains(service.letter));
     let granted: Vec<_> = granted.map(|service| service.name).collect();
     if granted.is_empty() {
-        return not_served(format!("for no service that there is here: ss=`{services}`"));
+        return not_served(format!("for no service of this server: ss=`{services}`"));
     }
     passed(Check::Service, &format!("for the {} service", granted.join(" and the ")))
 }
@@ -85,5 +85,5 @@ fn permission(scope: &Scope, letter: char) -> &'static str {
     };
     let services = declared.into_iter().chain(SERVICES);
     let mut letters = services.flat_map(|service| service.permissions);
-    letters.find(|(known, _)| *known == letter).map_or("other", |(_, meaning)| meaning)
+    letters.find(|(supported, _)| *supported == letter).map_or("other", |(_, meaning)| meaning)
 }

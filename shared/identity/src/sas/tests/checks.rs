@@ -175,7 +175,7 @@ fn only_a_key_of_the_account_signs_for_it_and_errors_do_not_disclose_the_cause()
         let denied = verify(&token, Some(account), &accounts(), at(0), &Peer::in_process());
         denied.expect_err("denied")
     };
-    assert_eq!(wrong("acme", 9), wrong("nobody", 9));
+    assert_eq!(wrong("acme", 9), wrong("absent", 9));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn returns_the_first_check_that_fails() {
 }
 
 #[test]
-fn protocol_and_address_are_checked_after_the_policy_if_there_is_one() {
+fn checks_protocol_and_address_after_the_policy() {
     let addresses = |text: &str| Some(AddressRange::parse(text.to_owned()).expect("addresses"));
     let wrong_address = Terms { addresses: addresses("10.9.9.9"), ..table_terms() };
     let wrong_both = Terms { protocol: Some(Protocol::Https), ..wrong_address.clone() };
@@ -276,7 +276,7 @@ fn protocol_and_address_are_checked_after_the_policy_if_there_is_one() {
     let fine = verified(table_terms(), Some("readers"), 0).expect("a caller");
     assert_eq!(fine.authority.denied(), None);
     let late = verified(wrong_address, Some("readers"), 3 * 3600).expect_err("denied");
-    assert_eq!(late.check, Check::Time, "which comes before the policy");
+    assert_eq!(late.check, Check::Time, "checked before the policy");
 }
 
 #[test]
@@ -292,18 +292,18 @@ fn an_explanation_matches_the_server_and_omits_the_signature() {
         let denied = verify(&token, Some("acme"), &accounts(), at(0), &plain).err();
         let failed = explanation.first_failed();
         let found = failed.map(|finding| (finding.check, finding.outcome));
-        let denied = denied.map(|denied| (denied.check, Outcome::Refused(denied.reason)));
+        let denied = denied.map(|denied| (denied.check, Outcome::Rejected(denied.reason)));
         assert_eq!(found, denied, "{explanation:?}");
         let signature = token.split("sig=").nth(1).expect("a signature");
         assert!(!format!("{explanation:?}").contains(signature), "{explanation:?}");
-        let text = explanation.string_to_sign.expect("the account is known");
+        let text = explanation.string_to_sign.expect("the account exists");
         assert!(text.contains("/table/acme/orders"), "{text}");
         assert!(explanation.findings.is_sorted_by_key(|finding| finding.check));
     }
 }
 
 #[test]
-fn an_explanation_without_key_or_connection_leaves_their_checks_undecided() {
+fn explain_without_key_or_connection_reports_their_checks_as_open() {
     let terms = Terms { protocol: Some(Protocol::Https), ..table_terms() };
 
     let explanation = explain(&token(terms, "acme", 1), None, None, at(0), None);
@@ -313,21 +313,21 @@ fn an_explanation_without_key_or_connection_leaves_their_checks_undecided() {
     assert_eq!(open, [Check::Signature, Check::Protocol, Check::Operation]);
     assert_eq!(explanation.string_to_sign, None);
     let malformed = explain("sv=1", None, None, at(0), None);
-    assert_eq!(malformed.first_failed().expect("refused").check, Check::Form);
+    assert_eq!(malformed.first_failed().expect("rejected").check, Check::Form);
 }
 
 #[test]
 fn tokens_with_invalid_terms_are_not_minted() {
-    let refused = |terms: Terms| mint(terms, "acme", &key(1)).expect_err("refused").field;
+    let rejected = |terms: Terms| mint(terms, "acme", &key(1)).expect_err("rejected").field;
     let range = KeyRange { end_partition_key: Some(String::new()), ..KeyRange::default() };
     let scope = Scope::of_table("orders", &range);
 
-    assert_eq!(refused(Terms { permissions: "rx".to_owned(), ..table_terms() }), "sp");
-    assert_eq!(refused(Terms { permissions: "rr".to_owned(), ..table_terms() }), "sp");
-    assert_eq!(refused(Terms { permissions: String::new(), ..table_terms() }), "sp");
-    assert_eq!(refused(Terms { expiry: table_terms().start, ..table_terms() }), "se");
-    assert_eq!(refused(Terms { expiry: None, ..table_terms() }), "se");
-    assert_eq!(refused(Terms { scope, ..table_terms() }), "epk");
+    assert_eq!(rejected(Terms { permissions: "rx".to_owned(), ..table_terms() }), "sp");
+    assert_eq!(rejected(Terms { permissions: "rr".to_owned(), ..table_terms() }), "sp");
+    assert_eq!(rejected(Terms { permissions: String::new(), ..table_terms() }), "sp");
+    assert_eq!(rejected(Terms { expiry: table_terms().start, ..table_terms() }), "se");
+    assert_eq!(rejected(Terms { expiry: None, ..table_terms() }), "se");
+    assert_eq!(rejected(Terms { scope, ..table_terms() }), "epk");
     let minted = mint(Terms { permissions: "dr".to_owned(), ..table_terms() }, "acme", &key(1));
     assert_eq!(minted.expect("a token").terms.permissions, "rd");
     let now = Time::at(Ticks::new(at(0).get() + 7).expect("in range")).expect("a time");
@@ -350,6 +350,6 @@ fn a_token_of_a_container_is_explained_for_each_of_its_blobs() {
     for path in ["pictures", "pictures/2026/a.png"] {
         assert_eq!(signature(path), Outcome::Passed, "{path}");
     }
-    let refused = Outcome::Refused(Reason::AuthenticationFailed);
-    assert_eq!(signature("others/2026/a.png"), refused);
+    let rejected = Outcome::Rejected(Reason::AuthenticationFailed);
+    assert_eq!(signature("others/2026/a.png"), rejected);
 }

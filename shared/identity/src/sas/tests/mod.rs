@@ -1,4 +1,4 @@
-//! Tokens: every known signature, every malformed form, every check.
+//! Tokens: every vector, every malformed form, every check.
 
 mod added_service;
 mod checks;

@@ -212,7 +212,7 @@ impl Vector {
 }
 
 #[test]
-fn every_known_text_and_signature_is_reproduced() {
+fn reproduces_the_string_to_sign_and_signature_of_every_vector() {
     for vector in all() {
         let token = vector.token(vector.signature);
 
@@ -226,18 +226,18 @@ fn every_known_text_and_signature_is_reproduced() {
 }
 
 #[test]
-fn a_minted_token_matches_the_known_one_and_survives_parsing() {
+fn a_minted_token_matches_its_vector_and_survives_parsing() {
     for vector in all() {
-        let known = vector.token(vector.signature);
+        let recorded = vector.token(vector.signature);
 
         // Two of the vectors have their letters in another order than clients use.
-        let minted = mint(known.terms.clone(), ACCOUNT, &AccountKey::development());
+        let minted = mint(recorded.terms.clone(), ACCOUNT, &AccountKey::development());
         let minted = minted.expect(vector.text);
         let read = Token::parse(&minted.to_query(), vector.resource.clone()).expect(vector.text);
 
         assert_eq!(read, minted, "{}", vector.text);
-        if known.terms.permissions == minted.terms.permissions {
-            assert_eq!(minted, known, "{}", vector.text);
+        if recorded.terms.permissions == minted.terms.permissions {
+            assert_eq!(minted, recorded, "{}", vector.text);
         }
     }
 }

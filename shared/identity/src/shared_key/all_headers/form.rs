@@ -47,7 +47,7 @@ impl<'a> Canonical<'a> {
         let has_white_space = values().any(|value| *value != *collapsed(&value));
         let is_secondary = self.0.path_of_primary(account).is_some();
 
-        let several = |wanted: bool| if wanted { 2 } else { 1 };
+        let several = |repeated: bool| if repeated { 2 } else { 1 };
         let orders = [Order::Bytes, Order::Words].into_iter().take(several(!is_sorted_alike));
         let secondaries = [Secondary::InPath, Secondary::InBoth, Secondary::Nowhere]
             .into_iter()

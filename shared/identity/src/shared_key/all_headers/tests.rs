@@ -153,11 +153,11 @@ fn requests_are_signed_as_azure_signs_them() {
         assert!(!elsewhere.verify(ACCOUNT, &made, &accounts(), now(0)), "{text}");
         let otherwise = SignedRequest { query: "comp=acl", ..request };
         assert!(!otherwise.verify(ACCOUNT, &made, &accounts(), now(0)), "{text}");
-        let mut spoken = headers.clone();
-        spoken.insert("x-ms-meta-added", HeaderValue::from_static("v"));
-        let added = SignedRequest { headers: &spoken, ..request };
+        let mut extended = headers.clone();
+        extended.insert("x-ms-meta-added", HeaderValue::from_static("v"));
+        let added = SignedRequest { headers: &extended, ..request };
         assert!(!added.verify(ACCOUNT, &made, &accounts(), now(0)), "{text}");
-        assert!(!request.verify("nobody", &made, &accounts(), now(0)), "{text}");
+        assert!(!request.verify("absent", &made, &accounts(), now(0)), "{text}");
     }
 }
 

@@ -26,7 +26,7 @@ fn joins(
 ) -> Result<(MemberId, Option<MemberId>), AtLimit> {
     let mut evicted = None;
     if shares.is_full() {
-        let id = shares.gives_way(peer, now, |is_idle| is_idle.get())?;
+        let id = shares.evictable(peer, now, |is_idle| is_idle.get())?;
         shares.remove(id);
         evicted = Some(id);
     }
@@ -34,7 +34,7 @@ fn joins(
 }
 
 #[test]
-fn one_peer_may_use_every_place_and_gives_way_to_others_up_to_half() {
+fn one_peer_may_use_every_slot_and_others_evict_up_to_half() {
     let (mut shares, now) = (Shares::new(8), Instant::now());
     let (greedy, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
     let first: Vec<_> = (0..8).map(|_| joins(&mut shares, greedy, now).expect("free").0).collect();
@@ -48,7 +48,7 @@ fn one_peer_may_use_every_place_and_gives_way_to_others_up_to_half() {
 }
 
 #[test]
-fn the_oldest_unopened_goes_before_the_oldest_idle_before_the_newest() {
+fn evicts_the_oldest_unopened_before_the_oldest_idle_before_the_newest() {
     let (mut shares, now) = (Shares::new(4), Instant::now());
     let (greedy, other) = (peer("10.0.0.1"), peer("::1"));
     let ids: Vec<_> = (0..4).map(|_| joins(&mut shares, greedy, now).expect("free").0).collect();
@@ -57,12 +57,12 @@ fn the_oldest_unopened_goes_before_the_oldest_idle_before_the_newest() {
     }
     shares.members[&ids[1]].value.set(true);
     let evicted = |shares: &mut Shares| {
-        let id = shares.gives_way(other, now, |is_idle| is_idle.get()).expect("one");
+        let id = shares.evictable(other, now, |is_idle| is_idle.get()).expect("one");
         shares.remove(id);
-        // In its place one that is in use.
-        let place = shares.add(greedy, now, Rc::default());
-        shares.opened(place);
-        (id, place)
+        // Replaced by one that is in use.
+        let slot = shares.add(greedy, now, Rc::default());
+        shares.opened(slot);
+        (id, slot)
     };
 
     assert_eq!(evicted(&mut shares).0, ids[2]);
@@ -88,7 +88,7 @@ fn a_peer_replaces_its_own_unused_members_only_after_a_while() {
 #[derive(Debug, Clone)]
 enum Step {
     Join(u8),
-    Leave(prop::sample::Index),
+    Close(prop::sample::Index),
     Open(prop::sample::Index),
     Toggle(prop::sample::Index),
     Wait(u64),
@@ -99,7 +99,7 @@ fn step() -> impl Strategy<Value = Step> {
     // Most from two peers, so that one of them has many.
     prop_oneof![
         6 => prop_oneof![Just(0_u8), Just(0), Just(1), 2_u8..6].prop_map(Step::Join),
-        1 => index().prop_map(Step::Leave),
+        1 => index().prop_map(Step::Close),
         2 => index().prop_map(Step::Open),
         2 => index().prop_map(Step::Toggle),
         1 => (0_u64..1_500).prop_map(Step::Wait),
@@ -156,7 +156,7 @@ proptest! {
                     });
                     let peers: BTreeSet<_> = listed.iter().map(|member| member.peer).chain([peer]).collect();
                     let share = MEMBERS_MAX / peers.len();
-                    prop_assert!(joined.is_ok() || before >= share, "refused below its share");
+                    prop_assert!(joined.is_ok() || before >= share, "rejected below its share");
                     if let Ok((id, evicted)) = joined {
                         listed.retain(|member| Some(member.id) != evicted);
                         let is_idle = Rc::clone(&shares.members[&id].value);
@@ -164,8 +164,8 @@ proptest! {
                     }
                 }
                 Step::Wait(ms) => now += Duration::from_millis(ms),
-                Step::Leave(_) | Step::Open(_) | Step::Toggle(_) if listed.is_empty() => {}
-                Step::Leave(index) => {
+                Step::Close(_) | Step::Open(_) | Step::Toggle(_) if listed.is_empty() => {}
+                Step::Close(index) => {
                     let member = listed.remove(index.index(listed.len()));
                     prop_assert!(shares.remove(member.id).is_some());
                     prop_assert!(shares.remove(member.id).is_none());

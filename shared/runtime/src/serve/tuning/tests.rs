@@ -24,13 +24,13 @@ impl AsyncWrite for Wire {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let taken = bytes.len().min(self.room);
-        if taken == 0 {
+        let accepted = bytes.len().min(self.room);
+        if accepted == 0 {
             return Poll::Pending;
         }
-        self.room -= taken;
-        self.writes.push(bytes[..taken].to_vec());
-        Poll::Ready(Ok(taken))
+        self.room -= accepted;
+        self.writes.push(bytes[..accepted].to_vec());
+        Poll::Ready(Ok(accepted))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -175,7 +175,7 @@ fn completes_inline(
     is_over.load(Relaxed)
 }
 
-/// Runs the spawned tasks: there is one thread.
+/// Runs the spawned tasks, on one thread.
 async fn run_tasks() {
     tokio::task::yield_now().await;
 }

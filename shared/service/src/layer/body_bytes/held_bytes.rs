@@ -41,7 +41,7 @@ impl HeldBytes {
     }
 
     /// Why the request was rejected, if it was.
-    pub(super) fn refused(&self) -> Option<Fault> {
+    pub(super) fn rejected(&self) -> Option<Fault> {
         if self.is_over.load(Ordering::Relaxed) {
             return Some(self.budget.fault());
         }
@@ -52,7 +52,7 @@ impl HeldBytes {
 
     /// The error that a reader of the body gets.
     pub(super) fn status(&self) -> Status {
-        self.refused().unwrap_or_else(|| self.budget.fault()).into()
+        self.rejected().unwrap_or_else(|| self.budget.fault()).into()
     }
 }
 

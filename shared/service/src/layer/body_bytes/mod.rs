@@ -1,4 +1,4 @@
-//! Bounds the memory of bodies: requests that are read and not yet answered, and responses that are
+//! Bounds the memory of bodies: requests without a response, and responses that are
 //! not yet read by their client.
 //!
 //! Both count against one budget. A call that arrives while it is used up, and one whose request
@@ -45,7 +45,7 @@ pub struct BodyBytes {
 }
 
 impl BodyBytesLayer {
-    /// Lets bodies hold up to `bytes_max` at a time, and requires a request that is one message to
+    /// Limits bodies to `bytes_max` at a time, and requires a request that is one message to
     /// arrive completely within `arrives_within`.
     #[must_use]
     pub fn new(bytes_max: usize, arrives_within: Duration, methods: Methods) -> Self {
@@ -98,8 +98,8 @@ impl Middleware for BodyBytes {
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            // The message that did not fit never arrived at the service, whatever is between.
-            if !is_stream && let Some(fault) = held_bytes.refused() {
+            // The message that did not fit never reached the service, through any layer.
+            if !is_stream && let Some(fault) = held_bytes.rejected() {
                 return Ok(error_response(fault));
             }
             Ok(answer.map(|body| wrap_body(body, CountedResponse { budget, reads })))

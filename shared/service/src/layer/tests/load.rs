@@ -55,15 +55,15 @@ async fn responses_that_are_not_read_use_up_the_budget_until_they_are() {
         waiting.push(admitted().await);
     }
 
-    let refused = status(call(&service, message(WRITE, 10, true)).await).await;
+    let rejected = status(call(&service, message(WRITE, 10, true)).await).await;
     waiting.clear();
     let admitted = status(call(&service, message(WRITE, 10, true)).await).await;
 
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert_eq!(reason(&refused), "SERVER_BUSY");
-    let details = refused.get_error_details();
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&rejected), "SERVER_BUSY");
+    let details = rejected.get_error_details();
     assert!(details.retry_info().expect("retry info").retry_delay.is_some());
-    assert_eq!(admitted.code(), Code::Ok, "bytes are not given back");
+    assert_eq!(admitted.code(), Code::Ok, "bytes are not released");
 }
 
 #[tokio::test]
@@ -86,13 +86,13 @@ async fn rejects_a_request_that_does_not_fit_while_others_continue() {
         assert!(futures::poll!(call).is_pending(), "rejected too early");
     }
 
-    let refused = status(call(&service, message(WRITE, 60_000, true)).await).await;
+    let rejected = status(call(&service, message(WRITE, 60_000, true)).await).await;
     let small = status(call(&service, message(WRITE, 1000, true)).await).await;
     waiting.clear();
     let next = status(call(&service, message(WRITE, 60_000, true)).await).await;
 
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert_eq!(reason(&refused), "SERVER_BUSY");
+    assert_eq!(rejected.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&rejected), "SERVER_BUSY");
     assert_eq!([small.code(), next.code()], [Code::Ok; 2]);
 }
 

@@ -19,7 +19,7 @@ const BUSY: &[u8] = b"HTTP/1.1 503 Server Busy\r\nx-ms-error-code: ServerBusy\r\
 pub struct BusyProxy {
     /// `host:port` of the proxy.
     pub address: String,
-    refused: Arc<AtomicU32>,
+    rejected: Arc<AtomicU32>,
 }
 
 impl BusyProxy {
@@ -27,13 +27,13 @@ impl BusyProxy {
     pub fn before(server: &str, busy: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let (server, refused) = (server.to_owned(), Arc::new(AtomicU32::new(0)));
-        let counted = Arc::clone(&refused);
+        let (server, rejected) = (server.to_owned(), Arc::new(AtomicU32::new(0)));
+        let counted = Arc::clone(&rejected);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if counted.load(Ordering::SeqCst) < busy {
                     counted.fetch_add(1, Ordering::SeqCst);
-                    refuse(client).expect("a request, and a client for its answer");
+                    reject(client).expect("a request, and a client for its answer");
                 } else {
                     let server = TcpStream::connect(&server).expect("the server is listening");
                     let (from, to) = (client.try_clone(), server.try_clone());
@@ -42,17 +42,17 @@ impl BusyProxy {
                 }
             }
         });
-        Self { address, refused }
+        Self { address, rejected }
     }
 
     /// How many requests were answered with 503.
-    pub fn refused(&self) -> u32 {
-        self.refused.load(Ordering::SeqCst)
+    pub fn rejected(&self) -> u32 {
+        self.rejected.load(Ordering::SeqCst)
     }
 }
 
 /// Reads a whole request, so that its client looks at the answer.
-fn refuse(client: TcpStream) -> io::Result<()> {
+fn reject(client: TcpStream) -> io::Result<()> {
     let mut request = BufReader::new(client);
     let (mut line, mut length) = (String::new(), 0);
     while line != "\r\n" {
@@ -69,7 +69,7 @@ fn refuse(client: TcpStream) -> io::Result<()> {
 }
 
 fn pass(mut from: TcpStream, mut to: TcpStream) {
-    // Ends with either side, as it likes.
+    // Ends when either side closes.
     let _passed = io::copy(&mut from, &mut to);
     let _ended = to.shutdown(Shutdown::Write);
 }

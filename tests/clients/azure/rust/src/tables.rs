@@ -50,7 +50,7 @@ pub fn signature(
     )
 }
 
-/// The credentials that a signature is.
+/// The credentials of a SAS.
 pub fn signed_by(signature: &AccountSharedAccessSignature) -> StorageCredentials {
     let token = signature.token().expect("the library signs");
     StorageCredentials::sas_token(token).expect("the library reads its own token")
@@ -58,7 +58,7 @@ pub fn signed_by(signature: &AccountSharedAccessSignature) -> StorageCredentials
 
 /// Status and code of an error, as the crate classifies it.
 pub fn error_of<T>(answer: legacy_core::Result<T>) -> (StatusCode, String) {
-    let Err(error) = answer else { panic!("the call is refused") };
+    let Err(error) = answer else { panic!("the call is rejected") };
     match error.kind() {
         ErrorKind::HttpResponse { status, error_code } => {
             (*status, error_code.clone().unwrap_or_default())
@@ -67,8 +67,8 @@ pub fn error_of<T>(answer: legacy_core::Result<T>) -> (StatusCode, String) {
     }
 }
 
-/// A part of a client that asks for another level of metadata than the crate does, and keeps what
-/// the server answered to the last call.
+/// A pipeline policy of a client that requests another level of metadata than the crate, and stores
+/// the last response.
 #[derive(Debug)]
 pub struct Level {
     accept: String,
@@ -76,7 +76,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Asks for a level, such as `nometadata`.
+    /// Requests a level, such as `nometadata`.
     pub fn of(level: &str) -> Arc<Self> {
         let accept = format!("application/json;odata={level}");
         Arc::new(Self { accept, body: Mutex::default() })

@@ -45,7 +45,7 @@ async fn read(service: &TableServiceClient, table: &str) -> legacy_core::Result<
 }
 
 #[tokio::test]
-async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
+async fn an_account_sas_permits_exactly_its_grant() {
     let name = filled().await;
     let hour = Duration::hours(1);
     let objects = AccountSasResourceType::Object;
@@ -53,10 +53,10 @@ async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
     read(&reader, &name).await.unwrap();
     let entity = json!({ "PartitionKey": "p", "RowKey": "s" });
     let table = reader.table_client(&name);
-    let refused = error_of(table.insert::<_, Value>(&entity).unwrap().await);
-    assert_eq!(refused, forbidden("AuthorizationPermissionMismatch"));
-    let refused = error_of(table.delete().await);
-    assert_eq!(refused, forbidden("AuthorizationResourceTypeMismatch"));
+    let rejected = error_of(table.insert::<_, Value>(&entity).unwrap().await);
+    assert_eq!(rejected, forbidden("AuthorizationPermissionMismatch"));
+    let rejected = error_of(table.delete().await);
+    assert_eq!(rejected, forbidden("AuthorizationResourceTypeMismatch"));
 
     let adds = AccountSasPermissions { add: true, ..Default::default() };
     let writer = by(signed_by(&signature(objects, adds, hour)));
@@ -76,7 +76,7 @@ async fn a_signature_of_the_account_lets_in_what_it_permits_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_signature_has_its_time_addresses_and_protocol() {
+async fn a_sas_is_limited_by_time_addresses_and_protocol() {
     let name = filled().await;
     let objects = AccountSasResourceType::Object;
     let good = || signature(objects, reads(), Duration::hours(1));
@@ -91,8 +91,8 @@ async fn a_signature_has_its_time_addresses_and_protocol() {
     ] {
         assert_eq!(error_of(read(&by(signed_by(&signature)), &name).await), forbidden(code));
     }
-    let here = good().ip("127.0.0.0-127.0.0.9".to_owned()).protocol(SasProtocol::HttpHttps);
-    read(&by(signed_by(&here)), &name).await.unwrap();
+    let local = good().ip("127.0.0.0-127.0.0.9".to_owned()).protocol(SasProtocol::HttpHttps);
+    read(&by(signed_by(&local)), &name).await.unwrap();
 }
 
 #[tokio::test]

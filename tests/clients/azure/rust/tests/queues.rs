@@ -69,7 +69,7 @@ async fn received(queue: &QueueClient, most: i32) -> Vec<ReceivedMessage> {
 
 /// Status and code of an error, as the crate classifies it.
 fn error_of<T>(answer: azure_core::Result<T>) -> (u16, String) {
-    let Err(error) = answer else { panic!("the call is refused") };
+    let Err(error) = answer else { panic!("the call is rejected") };
     match error.kind() {
         ErrorKind::HttpResponse { status, error_code, .. } => {
             (u16::from(*status), error_code.clone().unwrap_or_default())
@@ -111,8 +111,8 @@ async fn a_queue_is_created_described_listed_and_deleted() {
 #[tokio::test]
 async fn queues_are_listed_page_by_page() {
     let base = name();
-    let wanted: Vec<_> = (0..5).map(|number| format!("{base}-{number}")).collect();
-    for one in &wanted {
+    let expected: Vec<_> = (0..5).map(|number| format!("{base}-{number}")).collect();
+    for one in &expected {
         queue(one).create(None).await.unwrap();
     }
     let options = QueueServiceClientListQueuesOptions {
@@ -128,7 +128,7 @@ async fn queues_are_listed_page_by_page() {
         assert!(items.len() <= 2 && found.len() < 5, "the pages have an end");
         found.extend(items.into_iter().filter_map(|item| item.name));
     }
-    assert_eq!(found, wanted);
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]
@@ -160,18 +160,18 @@ async fn a_message_is_sent_peeked_received_changed_and_deleted() {
 #[tokio::test]
 async fn the_text_of_a_message_survives_a_round_trip() {
     let (_, messages) = created().await;
-    for wanted in ["a\nb", " sides ", "<a>&amp;</a> ]]>", "\u{1F600} ä €", "\t\"'", "%41+b"] {
-        messages.send_message(text(wanted).try_into().unwrap(), None).await.unwrap();
+    for expected in ["a\nb", " sides ", "<a>&amp;</a> ]]>", "\u{1F600} ä €", "\t\"'", "%41+b"] {
+        messages.send_message(text(expected).try_into().unwrap(), None).await.unwrap();
         let got = received(&messages, 1).await.remove(0);
-        assert_eq!(got.message_text.as_deref(), Some(wanted));
+        assert_eq!(got.message_text.as_deref(), Some(expected));
     }
     let large = text(&"x".repeat(65_537)).try_into().unwrap();
-    let refused = error_of(messages.send_message(large, None).await);
-    assert_eq!(refused, (413, "RequestBodyTooLarge".to_owned()));
+    let rejected = error_of(messages.send_message(large, None).await);
+    assert_eq!(rejected, (413, "RequestBodyTooLarge".to_owned()));
 }
 
 #[tokio::test]
-async fn numbers_and_times_have_their_bounds() {
+async fn numbers_and_times_are_limited() {
     let (name, messages) = created().await;
     let out = (400, "OutOfRangeQueryParameterValue".to_owned());
     let options =
@@ -183,9 +183,9 @@ async fn numbers_and_times_have_their_bounds() {
     assert_eq!(error_of(sent), out);
     for number in 0..3 {
         let text = text(&number.to_string()).try_into().unwrap();
-        let forever =
+        let permanent =
             QueueClientSendMessageOptions { message_time_to_live: Some(-1), ..Default::default() };
-        messages.send_message(text, Some(forever)).await.unwrap();
+        messages.send_message(text, Some(permanent)).await.unwrap();
     }
     assert_eq!(received(&messages, 32).await.len(), 3);
     messages.clear(None).await.unwrap();
@@ -204,13 +204,13 @@ async fn a_sas_permits_exactly_its_grant() {
     };
     let reader = with(Duration::hours(1));
     reader.peek_messages(None).await.unwrap();
-    let refused = error_of(reader.send_message(text("x").try_into().unwrap(), None).await);
-    assert_eq!(refused, (403, "AuthorizationPermissionMismatch".to_owned()));
-    let refused = error_of(reader.get_properties(None).await);
-    assert_eq!(refused, (403, "AuthorizationResourceTypeMismatch".to_owned()));
+    let rejected = error_of(reader.send_message(text("x").try_into().unwrap(), None).await);
+    assert_eq!(rejected, (403, "AuthorizationPermissionMismatch".to_owned()));
+    let rejected = error_of(reader.get_properties(None).await);
+    assert_eq!(rejected, (403, "AuthorizationResourceTypeMismatch".to_owned()));
     let late = with(Duration::hours(-1));
-    let refused = error_of(late.peek_messages(None).await);
-    assert_eq!(refused, (403, "AuthenticationFailed".to_owned()));
+    let rejected = error_of(late.peek_messages(None).await);
+    assert_eq!(rejected, (403, "AuthenticationFailed".to_owned()));
     for (address, code) in [
         ("10.0.0.1", Some("AuthorizationSourceIPMismatch")),
         ("127.0.0.2-127.0.0.9", Some("AuthorizationSourceIPMismatch")),
@@ -226,14 +226,14 @@ async fn a_sas_permits_exactly_its_grant() {
             None => assert!(answer.is_ok(), "{address}"),
         }
     }
-    // No signature reaches the access policies, and this crate signs with nothing else here.
+    // A SAS cannot access policies, and this client supports only SAS with a queue.
     let never = (403, "AuthorizationFailure".to_owned());
     assert_eq!(error_of(queue(&name).get_access_policy(None).await), never);
     let policies = SignedIdentifiers::default().try_into().unwrap();
     assert_eq!(error_of(queue(&name).set_access_policy(policies, None).await), never);
     let user = KeyInfo::default().try_into().unwrap();
-    let refused = error_of(service().get_user_delegation_key(user, None).await);
-    assert_eq!(refused, (400, "InvalidQueryParameterValue".to_owned()));
+    let rejected = error_of(service().get_user_delegation_key(user, None).await);
+    assert_eq!(rejected, (400, "InvalidQueryParameterValue".to_owned()));
 }
 
 #[tokio::test]
@@ -267,11 +267,11 @@ async fn a_client_tries_again_while_the_service_is_busy() {
     let proxy = BusyProxy::before(&target().queue, 2);
     let endpoint = target().signed_queues(AccountSasResourceType::Object);
     let endpoint = endpoint.replace(&target().queue, &proxy.address);
-    let patient = QueueServiceClient::new(Url::parse(&endpoint).unwrap(), None, None).unwrap();
+    let retrying = QueueServiceClient::new(Url::parse(&endpoint).unwrap(), None, None).unwrap();
 
     let sent = text("once").try_into().unwrap();
-    patient.queue_client(&name).unwrap().send_message(sent, None).await.unwrap();
+    retrying.queue_client(&name).unwrap().send_message(sent, None).await.unwrap();
 
-    assert_eq!(proxy.refused(), 2);
+    assert_eq!(proxy.rejected(), 2);
     assert_eq!(received(&messages, 32).await.len(), 1);
 }

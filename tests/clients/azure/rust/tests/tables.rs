@@ -66,32 +66,32 @@ async fn a_table_is_created_listed_and_deleted() {
         names.extend(page.unwrap().tables.into_iter().map(|table| table.name));
     }
     assert!(names.iter().any(|name| name == table.table_name()));
-    let refused = error_of(table.create().await);
-    assert_eq!(refused, (StatusCode::Conflict, "TableAlreadyExists".to_owned()));
+    let rejected = error_of(table.create().await);
+    assert_eq!(rejected, (StatusCode::Conflict, "TableAlreadyExists".to_owned()));
     table.delete().await.unwrap();
-    let refused = error_of(table.delete().await);
-    assert_eq!(refused, (StatusCode::NotFound, "ResourceNotFound".to_owned()));
+    let rejected = error_of(table.delete().await);
+    assert_eq!(rejected, (StatusCode::NotFound, "ResourceNotFound".to_owned()));
 }
 
 #[tokio::test]
 async fn an_entity_is_inserted_read_updated_merged_and_deleted() {
     let table = created().await;
     let entity = table.partition_key_client("p").entity_client("r");
-    let wanted = order("p", "r");
-    table.insert::<_, Order>(&wanted).unwrap().await.unwrap();
-    let refused = error_of(table.insert::<_, Order>(&wanted).unwrap().await);
-    assert_eq!(refused, (StatusCode::Conflict, "EntityAlreadyExists".to_owned()));
+    let expected = order("p", "r");
+    table.insert::<_, Order>(&expected).unwrap().await.unwrap();
+    let rejected = error_of(table.insert::<_, Order>(&expected).unwrap().await);
+    assert_eq!(rejected, (StatusCode::Conflict, "EntityAlreadyExists".to_owned()));
     let got = entity.get::<Order>().await.unwrap();
-    assert_eq!(got.entity, wanted);
+    assert_eq!(got.entity, expected);
     assert!(got.metadata.contains("$metadata#"));
 
-    let mut changed = wanted.clone();
+    let mut changed = expected.clone();
     changed.count = Some(8);
     let same = IfMatchCondition::Etag(got.etag);
     entity.update(&changed, same.clone()).unwrap().await.unwrap();
-    let refused = error_of(entity.update(&changed, same).unwrap().await);
+    let rejected = error_of(entity.update(&changed, same).unwrap().await);
     let stale = (StatusCode::PreconditionFailed, "UpdateConditionNotSatisfied".to_owned());
-    assert_eq!(refused, stale);
+    assert_eq!(rejected, stale);
     assert_eq!(entity.get::<Order>().await.unwrap().entity, changed);
 
     let less = Order {
@@ -99,28 +99,28 @@ async fn an_entity_is_inserted_read_updated_merged_and_deleted() {
         count: None,
         total: None,
         total_type: None,
-        ..wanted.clone()
+        ..expected.clone()
     };
     entity.merge(&less, IfMatchCondition::Any).unwrap().await.unwrap();
     let got = entity.get::<Order>().await.unwrap().entity;
     assert_eq!((got.state.as_deref(), got.count), (Some("done"), Some(8)));
     entity.insert_or_replace(&less).unwrap().await.unwrap();
     assert_eq!(entity.get::<Order>().await.unwrap().entity.count, None);
-    entity.insert_or_merge(&wanted).unwrap().await.unwrap();
-    assert_eq!(entity.get::<Order>().await.unwrap().entity, wanted);
+    entity.insert_or_merge(&expected).unwrap().await.unwrap();
+    assert_eq!(entity.get::<Order>().await.unwrap().entity, expected);
     entity.delete().await.unwrap();
-    let refused = error_of(entity.get::<Order>().await);
-    assert_eq!(refused, (StatusCode::NotFound, "ResourceNotFound".to_owned()));
+    let rejected = error_of(entity.get::<Order>().await);
+    assert_eq!(rejected, (StatusCode::NotFound, "ResourceNotFound".to_owned()));
 }
 
 #[tokio::test]
 async fn unusual_keys_work() {
     let table = created().await;
     for key in ["a b", "100%", "ä€", "\u{1F600}", "a+b", "a&b=c", "(a)", "a,b"] {
-        let wanted = order(key, key);
-        table.insert::<_, Order>(&wanted).unwrap().await.unwrap();
+        let expected = order(key, key);
+        table.insert::<_, Order>(&expected).unwrap().await.unwrap();
         let entity = table.partition_key_client(key).entity_client(key);
-        assert_eq!(entity.get::<Order>().await.unwrap().entity, wanted, "{key}");
+        assert_eq!(entity.get::<Order>().await.unwrap().entity, expected, "{key}");
         entity.delete().await.unwrap();
     }
 }
@@ -143,11 +143,11 @@ async fn a_query_has_filter_projection_and_pages() {
     let sizes: Vec<_> = pages.iter().map(Vec::len).collect();
     assert_eq!(sizes, [40, 40, 20]);
     assert_eq!((pages[0][5].count, &pages[0][5].state), (Some(5), &None));
-    let refused = {
+    let rejected = {
         let mut pages = table.query().filter("count add 1 eq 2").into_stream::<Order>();
         error_of(pages.next().await.unwrap())
     };
-    assert_eq!(refused, (StatusCode::BadRequest, "InvalidInput".to_owned()));
+    assert_eq!(rejected, (StatusCode::BadRequest, "InvalidInput".to_owned()));
 }
 
 #[tokio::test]
@@ -183,12 +183,13 @@ async fn a_client_tries_again_while_the_service_is_busy() {
     let name = name();
     service().table_client(&name).create().await.unwrap();
     let proxy = BusyProxy::before(&target().table, 2);
-    let patient = builder(&proxy.address).build().table_client(&name);
+    let retrying = builder(&proxy.address).build().table_client(&name);
 
-    patient.insert::<_, Order>(&order("p", "r")).unwrap().await.unwrap();
+    retrying.insert::<_, Order>(&order("p", "r")).unwrap().await.unwrap();
 
-    assert_eq!(proxy.refused(), 2);
-    let stored = patient.partition_key_client("p").entity_client("r").get::<Order>().await.unwrap();
+    assert_eq!(proxy.rejected(), 2);
+    let stored =
+        retrying.partition_key_client("p").entity_client("r").get::<Order>().await.unwrap();
     assert_eq!(stored.entity, order("p", "r"));
 }
 
@@ -211,14 +212,14 @@ async fn a_transaction_does_every_kind_of_operation() {
     assert_eq!(answer.operation_responses.len(), 5);
     let found: Vec<_> = all(table.query()).await.into_iter().flatten().collect();
     let counts: Vec<_> = found.iter().map(|one| (one.row.as_str(), one.count)).collect();
-    let wanted = [
+    let expected = [
         ("inserted", Some(7)),
         ("merged", Some(7)),
         ("new", None),
         ("newer", None),
         ("updated", None),
     ];
-    assert_eq!(counts, wanted);
+    assert_eq!(counts, expected);
 
     let transaction = partition.transaction().delete("new", None).unwrap();
     let stale = Some(IfMatchCondition::Etag(etag));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use trestle_azure_clients::{name, tables::Level, target};
 
-/// What is inserted. The crate has no types of its own: the annotations are for the program to say.
+/// What is inserted. The crate has no types of its own: the program sets the annotations.
 fn every_type() -> Value {
     json!({
         "PartitionKey": "p",
@@ -29,7 +29,7 @@ fn every_type() -> Value {
     })
 }
 
-/// The members of an entity by whether they say something about it.
+/// The members of an entity by whether they are annotations.
 fn members(entity: &Value, are_annotations: bool) -> Vec<(&str, &Value)> {
     let all = entity.as_object().expect("an entity").iter();
     let is_annotation = |name: &str| name.contains("odata.");
@@ -38,7 +38,7 @@ fn members(entity: &Value, are_annotations: bool) -> Vec<(&str, &Value)> {
         .collect()
 }
 
-/// What the server answers to a client that asks for `level`: an entity alone, and one of a page.
+/// The responses at `level`: an entity alone, and one of a page.
 async fn answers(level: &str) -> [Value; 2] {
     let part = Level::of(level);
     let table = part.created(&target().table, name()).await;
@@ -75,7 +75,7 @@ async fn the_annotations_are_those_of_the_level() {
     let sent = every_type();
     let types: BTreeSet<_> = members(&sent, true).into_iter().map(|(name, _)| name).collect();
     let of_an_entity = ["odata.type", "odata.id", "odata.editLink", "Timestamp@odata.type"];
-    for (level, wanted) in [
+    for (level, expected) in [
         ("nometadata", BTreeSet::new()),
         ("minimalmetadata", types.iter().copied().chain(["odata.etag"]).collect()),
         ("fullmetadata", types.iter().copied().chain(["odata.etag"]).chain(of_an_entity).collect()),
@@ -84,11 +84,11 @@ async fn the_annotations_are_those_of_the_level() {
         let of = |entity| -> BTreeSet<&str> {
             members(entity, true).into_iter().map(|(name, _)| name).collect()
         };
-        assert_eq!(of(&one_of_a_page), wanted, "{level}");
-        let mut wanted = wanted;
+        assert_eq!(of(&one_of_a_page), expected, "{level}");
+        let mut expected = expected;
         if level != "nometadata" {
-            wanted.insert("odata.metadata");
+            expected.insert("odata.metadata");
         }
-        assert_eq!(of(&alone), wanted, "{level}");
+        assert_eq!(of(&alone), expected, "{level}");
     }
 }

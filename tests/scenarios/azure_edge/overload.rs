@@ -2,36 +2,36 @@
 
 use std::time::{Duration, Instant};
 
-use super::endpoint::{FRONTS, ServedFront, TABLES};
+use super::endpoint::{EDGES, ServedEdge, TABLES};
 
 /// How long a server may take to read what was sent to it.
 const READ_WITHIN: Duration = Duration::from_secs(40);
-/// Bytes that bodies may hold in these tests; the least that can be set.
+/// The bytes of bodies in these tests; the minimum of the setting.
 const BODIES_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[tokio::test]
 async fn overload_is_503_with_retry_after() {
-    for front in FRONTS {
+    for edge in EDGES {
         let settings = [
             ("TRESTLE__LIMITS__BODY_BYTES_MAX", &*BODIES_BYTES_MAX.to_string()),
             ("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "60"),
         ];
-        let endpoint = ServedFront::open(front, &settings).await;
-        let length = front.body_bytes_max.to_string();
-        let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
-        let head = endpoint.head(front.put.method, front.put.target, &headers);
+        let endpoint = ServedEdge::open(edge, &settings).await;
+        let length = edge.body_bytes_max.to_string();
+        let headers = [("content-length", &*length), ("content-type", edge.put.content_type)];
+        let head = endpoint.head(edge.put.method, edge.put.target, &headers);
         // Bodies that lack their last byte, as many as fit.
-        let most = vec![b' '; front.body_bytes_max - 1];
+        let most = vec![b' '; edge.body_bytes_max - 1];
         let mut held = Vec::new();
         for _ in 0..BODIES_BYTES_MAX / most.len() {
             let mut wire = endpoint.connect().await;
             wire.send(&[head.as_bytes(), &most].concat()).await;
             held.push(wire);
         }
-        let padding = vec![b' '; front.body_bytes_max - front.put.body.len()];
-        let body = [front.put.body.as_bytes(), &padding].concat();
+        let padding = vec![b' '; edge.body_bytes_max - edge.put.body.len()];
+        let body = [edge.put.body.as_bytes(), &padding].concat();
 
-        // Those before may not have been read yet.
+        // Earlier ones may not have been read.
         let until = Instant::now() + READ_WITHIN;
         let mut response = endpoint.put(&body, &[]).await;
         while response.status != 503 && Instant::now() < until {
@@ -47,7 +47,7 @@ async fn overload_is_503_with_retry_after() {
         let seconds: u64 = response.header("retry-after").parse().expect("whole seconds");
         assert!((1..=60).contains(&seconds), "{response:?}");
         drop(held);
-        assert_eq!(endpoint.get(front.list, &[]).await.status, 200);
+        assert_eq!(endpoint.get(edge.list, &[]).await.status, 200);
     }
 }
 
@@ -57,19 +57,19 @@ async fn exceeded_quota_is_503_with_retry_after() {
         ("TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND", "1"),
         ("TRESTLE__QUOTAS__PARTITION_BURST_ENTITIES", "1"),
     ];
-    let endpoint = ServedFront::open(&TABLES, &quota).await;
+    let endpoint = ServedEdge::open(&TABLES, &quota).await;
     let body = |row: usize| format!(r#"{{"PartitionKey":"p","RowKey":"{row}"}}"#);
 
-    let mut refused = None;
+    let mut rejected = None;
     for row in 0..1000 {
         let response = endpoint.put(body(row).as_bytes(), &[]).await;
         if response.status != 201 {
-            refused = Some(response);
+            rejected = Some(response);
             break;
         }
     }
 
-    let response = refused.expect("a thousand inserts take longer than the quota allows");
+    let response = rejected.expect("a thousand inserts take longer than the quota allows");
     assert_eq!(response.failure(), (503, "ServerBusy"));
     let seconds: u64 = response.header("retry-after").parse().expect("whole seconds");
     assert!((1..=5).contains(&seconds), "{response:?}");

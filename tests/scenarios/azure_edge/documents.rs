@@ -1,8 +1,8 @@
-//! Documents of XML and JSON that are sent to do harm.
+//! Hostile XML and JSON documents.
 
-use super::endpoint::{Call, FRONTS, ServedFront, TABLES};
+use super::endpoint::{Call, EDGES, ServedEdge, TABLES};
 
-/// What both services take as XML, and the element that it is.
+/// A request of both services with an XML body, and its root element.
 const DOCUMENTS: [(&str, &str); 2] = [
     ("/things?comp=acl", "SignedIdentifiers"),
     ("/?restype=service&comp=properties", "StorageServiceProperties"),
@@ -14,8 +14,8 @@ fn set(target: &'static str) -> Call {
 
 #[tokio::test]
 async fn rejects_xml_with_a_dtd_or_beyond_depth_and_size() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         for (target, root) in DOCUMENTS {
             let inside = |declared: &str, text: &str| format!("{declared}<{root}>{text}</{root}>");
             let laughs: String = (1..10)
@@ -46,7 +46,7 @@ async fn rejects_xml_with_a_dtd_or_beyond_depth_and_size() {
                 assert_eq!(response.failure(), (400, "InvalidXmlDocument"), "{target} {shown}");
                 assert!(!response.text().contains("root:"), "{response:?}");
             }
-            let large = inside("", &" ".repeat(front.body_bytes_max));
+            let large = inside("", &" ".repeat(edge.body_bytes_max));
             let response = endpoint.call(set(target), large.as_bytes(), &[]).await;
             assert_eq!(response.failure(), (413, "RequestBodyTooLarge"), "{target}");
         }
@@ -56,8 +56,8 @@ async fn rejects_xml_with_a_dtd_or_beyond_depth_and_size() {
 
 #[tokio::test]
 async fn rejects_xml_in_other_encodings_and_prefixed_names() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         for (target, root) in DOCUMENTS {
             let declared =
                 |encoding| format!("<?xml version='1.0' encoding='{encoding}'?><{root}/>");
@@ -79,8 +79,8 @@ async fn rejects_xml_in_other_encodings_and_prefixed_names() {
                 let response = endpoint.call(set(target), declared(encoding).as_bytes(), &[]).await;
                 assert!([202, 204].contains(&response.status), "{target} {encoding} {response:?}");
             }
-            let marked = format!("\u{feff}<{root} xmlns='urn:x' />");
-            let response = endpoint.call(set(target), marked.as_bytes(), &[]).await;
+            let with_bom = format!("\u{feff}<{root} xmlns='urn:x' />");
+            let response = endpoint.call(set(target), with_bom.as_bytes(), &[]).await;
             assert!([202, 204].contains(&response.status), "{target} {response:?}");
         }
     }
@@ -88,7 +88,7 @@ async fn rejects_xml_in_other_encodings_and_prefixed_names() {
 
 #[tokio::test]
 async fn rejects_duplicate_json_names_and_unpaired_surrogates() {
-    let endpoint = ServedFront::open(&TABLES, &[]).await;
+    let endpoint = ServedEdge::open(&TABLES, &[]).await;
     for (members, code) in [
         (r#""x":1,"x":1"#, "DuplicatePropertiesSpecified"),
         (r#""x":1,"\u0078":1"#, "DuplicatePropertiesSpecified"),
@@ -134,8 +134,8 @@ async fn service_properties_have_the_limits_of_the_service() {
     let metrics =
         |inside: &str| format!("<HourMetrics><Version>1.0</Version>{inside}{none}</HourMetrics>");
     let (missing, value) = ("MissingRequiredXmlNode", "InvalidXmlNodeValue");
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let set = async |inside: &str| {
             let target = "/?restype=service&comp=properties";
             let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };

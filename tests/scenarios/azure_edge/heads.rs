@@ -1,37 +1,37 @@
-//! Heads of requests: how much may be in them, and the meaning of each part.
+//! Request heads: their limits, and the meaning of each part.
 
 use std::{collections::HashSet, time::Duration};
 
 use http::Version;
 use trestle_tests::RestResponse;
 
-use super::endpoint::{ACCOUNT, FRONTS, QUEUES, ServedFront, TABLES};
+use super::endpoint::{ACCOUNT, EDGES, QUEUES, ServedEdge, TABLES};
 
-/// The newest version that is known, which answers name where a request names none.
+/// The newest supported version, which a response has if its request has none.
 const NEWEST: &str = "2026-10-06";
 
 #[tokio::test]
 async fn rejects_too_many_headers() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let asked = |headers: &str| {
-            format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n{headers}\r\n", front.list)
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let request = |headers: &str| {
+            format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n{headers}\r\n", edge.list)
         };
         let some: String = (0..90).map(|at| format!("x-{at}: {}\r\n", "y".repeat(300))).collect();
         let long = format!("x-long: {}\r\n", "y".repeat(26_000));
         for headers in [some, long] {
-            let response = endpoint.connect().await.call(asked(&headers).as_bytes()).await;
+            let response = endpoint.connect().await.call(request(&headers).as_bytes()).await;
             assert_eq!(response.failure(), (400, "InvalidHeaderValue"));
             assert_eq!(response.header("x-ms-request-id").len(), 36, "{response:?}");
         }
         // Too long, or with too many parts.
         let many: String = (0..5000).map(|at| format!("x-{at}: y\r\n")).collect();
-        // Metadata of queues comes as headers, and there may be much of it.
-        let few = if front.name == QUEUES.name { 2_100 } else { 200 };
+        // Queue metadata is sent as headers, up to 8 KiB.
+        let few = if edge.name == QUEUES.name { 2_100 } else { 200 };
         let tiny: String = (0..few).map(|at| format!("{at}:\r\n")).collect();
         let endless = format!("x-{}", "y".repeat(1 << 20));
         for headers in [many, tiny, endless] {
-            if let Some(response) = endpoint.last(asked(&headers).as_bytes()).await {
+            if let Some(response) = endpoint.last(request(&headers).as_bytes()).await {
                 assert_eq!(response.status, 431, "{response:?}");
             }
         }
@@ -41,11 +41,11 @@ async fn rejects_too_many_headers() {
 
 #[tokio::test]
 async fn accepts_a_uri_of_8_kib_and_rejects_one_over_the_limit() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let sign = if front.list.contains('?') { '&' } else { '?' };
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let sign = if edge.list.contains('?') { '&' } else { '?' };
         let target = |bytes: usize| {
-            let target = format!("{}{sign}unknown=", front.list);
+            let target = format!("{}{sign}unknown=", edge.list);
             let rest = bytes - target.len() - ACCOUNT.len() - 1;
             format!("{target}{}", "x".repeat(rest))
         };
@@ -73,12 +73,12 @@ async fn accepts_a_uri_of_8_kib_and_rejects_one_over_the_limit() {
 
 #[tokio::test]
 async fn slow_request_head_closes_the_connection() {
-    for front in FRONTS {
+    for edge in EDGES {
         let endpoint =
-            ServedFront::open(front, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
-        let head = endpoint.head("GET", front.list, &[]);
+            ServedEdge::open(edge, &[("TRESTLE__LIMITS__HEAD_WITHIN_SECONDS", "1")]).await;
+        let head = endpoint.head("GET", edge.list, &[]);
 
-        // Each byte shows that the client is still connected, and none ends the head.
+        // Each byte is progress; none completes the head.
         let mut wire = endpoint.connect().await;
         for byte in &head.as_bytes()[..20] {
             wire.send(&[*byte]).await;
@@ -86,7 +86,7 @@ async fn slow_request_head_closes_the_connection() {
         }
         assert!(wire.answer().await.is_none(), "cut after a second");
 
-        // The same for a client that goes on asking, and then does not.
+        // The same for a client that sends more requests, and then stops.
         let mut wire = endpoint.connect().await;
         for _ in 0..2 {
             assert_eq!(wire.call(head.as_bytes()).await.status, 200);
@@ -98,8 +98,8 @@ async fn slow_request_head_closes_the_connection() {
 
 #[tokio::test]
 async fn rejects_malformed_request_heads() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let host = "host: h\r\n";
         for head in [
             "\0\r\n\r\n".to_owned(),
@@ -121,13 +121,13 @@ async fn rejects_malformed_request_heads() {
 
 #[tokio::test]
 async fn every_response_has_the_common_headers() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let length = front.put.body.len().to_string();
-        let headers = [("content-type", front.put.content_type), ("content-length", &*length)];
-        let put = endpoint.head(front.put.method, front.put.target, &headers) + front.put.body;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let length = edge.put.body.len().to_string();
+        let headers = [("content-type", edge.put.content_type), ("content-length", &*length)];
+        let put = endpoint.head(edge.put.method, edge.put.target, &headers) + edge.put.body;
         let (remove, removed) =
-            if front.name == TABLES.name { ("/Tables('things')", 204) } else { ("/things", 204) };
+            if edge.name == TABLES.name { ("/Tables('things')", 204) } else { ("/things", 204) };
         let preflight = format!(
             "OPTIONS /{ACCOUNT}/x HTTP/1.1\r\nhost: h\r\norigin: http://a\r\n\
              access-control-request-method: PUT\r\n\r\n"
@@ -135,12 +135,12 @@ async fn every_response_has_the_common_headers() {
         let mut wire = endpoint.connect().await;
         let mut ids = Vec::new();
         for (head, status) in [
-            (endpoint.head("GET", front.list, &[]), 200),
-            (endpoint.head("GET", front.absent.0, &[]), 404),
-            (endpoint.head("GET", front.list, &[("authorization", "Digest x")]), 400),
-            (format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n\r\n", front.list), 401),
+            (endpoint.head("GET", edge.list, &[]), 200),
+            (endpoint.head("GET", edge.absent.0, &[]), 404),
+            (endpoint.head("GET", edge.list, &[("authorization", "Digest x")]), 400),
+            (format!("GET /{ACCOUNT}{} HTTP/1.1\r\nhost: h\r\n\r\n", edge.list), 401),
             (endpoint.head("POST", "/", &[("x-http-method", "GET")]), 400),
-            (endpoint.head("GET", front.list, &[("x-ms-version", "x")]), 400),
+            (endpoint.head("GET", edge.list, &[("x-ms-version", "x")]), 400),
             ("GET / HTTP/1.1\r\nhost: h\r\n\r\n".to_owned(), 400),
             (preflight, 403),
             (put, 201),
@@ -169,9 +169,9 @@ async fn every_response_has_the_common_headers() {
 
 #[tokio::test]
 async fn responses_over_http2_have_the_headers_of_http1() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        for target in [front.list, front.absent.0] {
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        for target in [edge.list, edge.absent.0] {
             let old = endpoint.get_over(Version::HTTP_11, target).await;
             let new = endpoint.get_over(Version::HTTP_2, target).await;
             assert_eq!(old.status, new.status, "{target}");
@@ -185,28 +185,28 @@ async fn responses_over_http2_have_the_headers_of_http1() {
 
 #[tokio::test]
 async fn accepts_every_api_version_and_echoes_it() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         for version in ["2009-09-19", "2013-08-15", "2019-02-02", NEWEST, "2099-12-31"] {
-            let response = endpoint.get(front.list, &[("x-ms-version", version)]).await;
+            let response = endpoint.get(edge.list, &[("x-ms-version", version)]).await;
             assert_eq!(
                 (response.status, response.header("x-ms-version")),
                 (200, version),
                 "{response:?}"
             );
         }
-        // Without one, which no client sends, it is the newest.
-        let response = endpoint.get(front.list, &[("x-ms-version", "")]).await;
+        // Without a version it is the newest.
+        let response = endpoint.get(edge.list, &[("x-ms-version", "")]).await;
         assert_eq!(
             (response.status, response.header("x-ms-version")),
             (200, NEWEST),
             "{response:?}"
         );
         for version in ["latest", "2019-02-30", "2019-2-2", "20190202", "2019-02-02T00:00:00Z"] {
-            let response = endpoint.get(front.list, &[("x-ms-version", version)]).await;
+            let response = endpoint.get(edge.list, &[("x-ms-version", version)]).await;
             assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{version}");
             assert_eq!(response.header("x-ms-version"), NEWEST, "{version}");
-            if front.name == QUEUES.name {
+            if edge.name == QUEUES.name {
                 let wrong = [response.only("HeaderName"), response.only("HeaderValue")];
                 assert_eq!(wrong, ["x-ms-version", version]);
             }
@@ -216,11 +216,11 @@ async fn accepts_every_api_version_and_echoes_it() {
 
 #[tokio::test]
 async fn version_defaults_to_the_query_parameter_or_the_signature() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let sign = if front.list.contains('?') { '&' } else { '?' };
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let sign = if edge.list.contains('?') { '&' } else { '?' };
         let bare = [("x-ms-version", "")];
-        let named = format!("{}{sign}api-version=2020-04-08", front.list);
+        let named = format!("{}{sign}api-version=2020-04-08", edge.list);
         let response = endpoint.get(&named, &bare).await;
         assert_eq!(
             (response.status, response.header("x-ms-version")),
@@ -230,7 +230,7 @@ async fn version_defaults_to_the_query_parameter_or_the_signature() {
         let response = endpoint.get(&named, &[]).await;
         assert_ne!(response.header("x-ms-version"), "2020-04-08", "the header counts before it");
 
-        let signed = format!("/{ACCOUNT}{}{sign}sv=2018-11-09&sig=x", front.list);
+        let signed = format!("/{ACCOUNT}{}{sign}sv=2018-11-09&sig=x", edge.list);
         let head = format!("GET {signed} HTTP/1.1\r\nhost: h\r\n\r\n");
         let response = endpoint.connect().await.call(head.as_bytes()).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"));
@@ -240,15 +240,15 @@ async fn version_defaults_to_the_query_parameter_or_the_signature() {
 
 #[tokio::test]
 async fn rejects_a_repeated_single_valued_header() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         for (name, value) in [
             ("x-ms-version", "2019-02-02"),
             ("x-ms-date", "Sat, 21 Nov 2026 12:00:00 GMT"),
             ("content-type", "application/json"),
             ("if-match", "*"),
         ] {
-            let response = endpoint.get(front.list, &[(name, value), (name, value)]).await;
+            let response = endpoint.get(edge.list, &[(name, value), (name, value)]).await;
             assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{name}");
         }
     }
@@ -256,35 +256,35 @@ async fn rejects_a_repeated_single_valued_header() {
 
 #[tokio::test]
 async fn rejected_credentials_are_counted_by_reason() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
         for _ in 0..3 {
-            assert_eq!(endpoint.get(front.list, &wrong).await.status, 403);
+            assert_eq!(endpoint.get(edge.list, &wrong).await.status, 403);
         }
         let metrics = endpoint.metrics().await;
-        let refused = metrics.lines().find(|line| {
+        let rejected = metrics.lines().find(|line| {
             line.starts_with("trestle_rpc_server_rejections_total{")
                 && line.contains("AUTHENTICATION_FAILED")
         });
-        assert!(refused.is_some_and(|line| line.ends_with(" 3")), "{metrics}");
+        assert!(rejected.is_some_and(|line| line.ends_with(" 3")), "{metrics}");
     }
 }
 
 #[tokio::test]
 async fn client_request_id_is_echoed_and_request_ids_are_unique() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let mut ids = Vec::new();
-        for target in [front.list, front.absent.0] {
+        for target in [edge.list, edge.absent.0] {
             let response = endpoint.get(target, &[("x-ms-client-request-id", "of my own")]).await;
             assert_eq!(response.header("x-ms-client-request-id"), "of my own", "{response:?}");
             ids.push(response.header("x-ms-request-id").to_owned());
         }
         assert!(ids[0].len() == 36 && ids[0] != ids[1], "{ids:?}");
-        // Too long, or not of characters that can be seen.
+        // Too long, or not of visible ASCII.
         for id in [&*"x".repeat(1025), "a\tb"] {
-            let response = endpoint.get(front.list, &[("x-ms-client-request-id", id)]).await;
+            let response = endpoint.get(edge.list, &[("x-ms-client-request-id", id)]).await;
             assert_eq!(
                 (response.status, response.header("x-ms-client-request-id")),
                 (200, ""),
@@ -296,35 +296,35 @@ async fn client_request_id_is_echoed_and_request_ids_are_unique() {
 
 #[tokio::test]
 async fn account_in_the_host_is_served_and_its_secondary_is_read_only() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let host = |account: &str| format!("{account}.{}.localhost:10000", front.name);
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let host = |account: &str| format!("{account}.{}.localhost:10000", edge.name);
         let (primary, secondary) = (host(ACCOUNT), host(&format!("{ACCOUNT}-secondary")));
         let put = |host: &str| {
-            let length = front.put.body.len().to_string();
-            let (kind, length) = (front.put.content_type, length.as_str());
+            let length = edge.put.body.len().to_string();
+            let (kind, length) = (edge.put.content_type, length.as_str());
             let headers = [("host", host), ("content-type", kind), ("content-length", length)];
-            endpoint.head_to(front.put.method, front.put.target, &headers) + front.put.body
+            endpoint.head_to(edge.put.method, edge.put.target, &headers) + edge.put.body
         };
-        let read = |host: &str| endpoint.head_to("GET", front.read, &[("host", host)]);
+        let read = |host: &str| endpoint.head_to("GET", edge.read, &[("host", host)]);
 
         let response = endpoint.connect().await.call(put(&secondary).as_bytes()).await;
         assert_eq!(response.failure(), (403, "InsufficientAccountPermissions"));
         let response = endpoint.connect().await.call(read(&secondary).as_bytes()).await;
-        assert_eq!((response.status, response.text()), (200, front.empty));
+        assert_eq!((response.status, response.text()), (200, edge.empty));
         let response = endpoint.connect().await.call(put(&primary).as_bytes()).await;
         assert_eq!(response.status, 201, "{response:?}");
-        if front.name == TABLES.name {
+        if edge.name == TABLES.name {
             let location = format!("http://{primary}/things(PartitionKey='p',RowKey='r')");
             assert_eq!(response.header("location"), location);
         }
         // Hosts have no case.
         for host in [&primary, &primary.to_uppercase()] {
             let response = endpoint.connect().await.call(read(host).as_bytes()).await;
-            assert!(response.status == 200 && response.text() != front.empty, "{response:?}");
+            assert!(response.status == 200 && response.text() != edge.empty, "{response:?}");
         }
-        // The account of a host is not that of its path as well.
-        let other = host("nobody");
+        // With the account in the host, the path has none.
+        let other = host("absent");
         let response = endpoint.connect().await.call(read(&other).as_bytes()).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
@@ -332,9 +332,9 @@ async fn account_in_the_host_is_served_and_its_secondary_is_read_only() {
 
 #[tokio::test]
 async fn rejects_http_1_1_without_a_host() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let named = endpoint.head("GET", front.list, &[]);
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let named = endpoint.head("GET", edge.list, &[]);
         let host = named.split("\r\n").find(|line| line.starts_with("host:")).unwrap();
         for host_line in ["", "host: \r\n"] {
             let head = named.replace(&format!("{host}\r\n"), host_line);
@@ -349,9 +349,9 @@ async fn rejects_http_1_1_without_a_host() {
 
 #[tokio::test]
 async fn rejects_repeated_credentials() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let head = endpoint.head("GET", front.list, &[]);
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let head = endpoint.head("GET", edge.list, &[]);
         let (_, signed) = head.split_once("authorization: ").unwrap();
         let line = format!("authorization: {}\r\n", signed.trim_end());
         let twice = head.replacen("\r\n", &format!("\r\n{line}"), 1);
@@ -367,7 +367,7 @@ async fn rejects_repeated_credentials() {
 
 #[tokio::test]
 async fn rejects_path_traversal_in_queue_names() {
-    let endpoint = ServedFront::open(&QUEUES, &[]).await;
+    let endpoint = ServedEdge::open(&QUEUES, &[]).await;
     for (path, code) in [
         ("/..", "InvalidResourceName"),
         ("/%2e%2e", "InvalidResourceName"),
@@ -400,7 +400,7 @@ async fn rejects_path_traversal_in_queue_names() {
         let response = endpoint.connect().await.call(head.as_bytes()).await;
         assert_eq!(response.failure(), failure, "{path}");
     }
-    // What is only written in another way is still the same queue.
+    // Another percent-encoding names the same queue.
     let response = endpoint.get("/%74hin%67s?comp=metadata", &[]).await;
     assert_eq!(response.status, 200, "{response:?}");
     endpoint.is_untouched().await;
@@ -408,7 +408,7 @@ async fn rejects_path_traversal_in_queue_names() {
 
 #[tokio::test]
 async fn metadata_names_are_lower_case() {
-    let endpoint = ServedFront::open(&QUEUES, &[]).await;
+    let endpoint = ServedEdge::open(&QUEUES, &[]).await;
     let headers = [("x-ms-meta-owner", "Me"), ("content-length", "0")];
     let head =
         endpoint.head("PUT", "/cased", &headers).replace("x-ms-meta-owner", "X-Ms-Meta-OWNER");
@@ -422,7 +422,7 @@ async fn metadata_names_are_lower_case() {
 
 #[tokio::test]
 async fn metadata_is_limited_to_8_kib_not_by_count() {
-    let endpoint = ServedFront::open(&QUEUES, &[]).await;
+    let endpoint = ServedEdge::open(&QUEUES, &[]).await;
     // Five bytes of a name and one of a value, 8,190 together.
     let name = |at| &*format!("x-ms-meta-a{at:04}").leak();
     let names: Vec<&'static str> = (0..1_365).map(name).collect();
@@ -441,7 +441,7 @@ async fn metadata_is_limited_to_8_kib_not_by_count() {
 
 #[tokio::test]
 async fn query_continues_past_keys_of_maximum_length() {
-    let endpoint = ServedFront::open(&TABLES, &[]).await;
+    let endpoint = ServedEdge::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key.
     let (partition, row) = ("€".repeat(1024), "€".repeat(1023));
     let body = |at: usize| format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}{at}"}}"#);
@@ -449,9 +449,9 @@ async fn query_continues_past_keys_of_maximum_length() {
         assert_eq!(endpoint.put(body(at).as_bytes(), &[]).await.status, 201);
     }
 
-    let (mut found, mut marks) = (0, String::new());
+    let (mut found, mut tokens) = (0, String::new());
     loop {
-        let target = format!("/things()?$top=1&$select=RowKey&$filter=RowKey%20ne%20''{marks}");
+        let target = format!("/things()?$top=1&$select=RowKey&$filter=RowKey%20ne%20''{tokens}");
         let response = endpoint.get(&target, &[]).await;
         assert_eq!(response.status, 200, "{response:?}");
         found += response.text().matches("RowKey").count();
@@ -460,15 +460,15 @@ async fn query_continues_past_keys_of_maximum_length() {
             break;
         }
         let row = response.header("x-ms-continuation-nextrowkey");
-        marks = format!("&NextPartitionKey={partition}&NextRowKey={row}");
+        tokens = format!("&NextPartitionKey={partition}&NextRowKey={row}");
     }
-    assert!(marks.len() > 8192, "the marks were long: {}", marks.len());
+    assert!(tokens.len() > 8192, "the tokens were long: {}", tokens.len());
     assert_eq!(found, 3);
 }
 
 #[tokio::test]
 async fn keys_of_maximum_length_fit_in_a_uri() {
-    let endpoint = ServedFront::open(&TABLES, &[]).await;
+    let endpoint = ServedEdge::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key; three more for each byte in an address.
     let key = "€".repeat(1024);
     let body = format!(r#"{{"PartitionKey":"{key}","RowKey":"{key}","x":1}}"#);

@@ -1,4 +1,4 @@
-//! Requests that become no call: what browsers ask before they call, and what cannot be read. They
+//! Requests with a short-circuit response: preflights, and malformed requests. They
 //! are counted, logged and shed like calls.
 
 use std::{fs, path::Path, time::Duration};
@@ -14,7 +14,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const TABLE: &str = "trestle.table.v1.TableService";
 
 /// Sends a request of HTTP/1.1 without a body to a listener of the server; status and headers.
-async fn ask(address: &str, head: &str) -> (u16, String) {
+async fn send(address: &str, head: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let parent = format!("traceparent: 00-{TRACE}-b7ad6b7169203331-00");
     let head = format!("{head}\r\nhost: {address}\r\n{parent}\r\nconnection: close\r\n\r\n");
@@ -26,7 +26,7 @@ async fn ask(address: &str, head: &str) -> (u16, String) {
     (status.unwrap(), head)
 }
 
-/// Every request that becomes no call, with its listener and its status.
+/// Every such request, with its listener and its status.
 fn requests() -> Vec<(&'static str, String, u16)> {
     let preflight = "origin: https://a.example\r\naccess-control-request-method: POST";
     let call = format!("/{TABLE}/GetEntity");
@@ -64,7 +64,7 @@ async fn short_circuit_responses_are_logged_and_counted() {
     let mut ids = Vec::new();
 
     for (listener, head, expected) in requests() {
-        let (status, answer) = ask(&server.address(listener), &head).await;
+        let (status, answer) = send(&server.address(listener), &head).await;
         assert_eq!(status, expected, "{head}\n{answer}");
         assert!(!answer.contains("grpc-status"), "{head}\n{answer}");
         let id = answer.lines().find_map(|line| {
@@ -122,7 +122,7 @@ async fn allowed_preflight_is_logged_as_success() {
     let preflight = "origin: https://a.example\r\naccess-control-request-method: POST";
     let head = format!("OPTIONS /{TABLE}/GetEntity HTTP/1.1\r\n{preflight}");
 
-    let (status, answer) = ask(&world.address().unwrap(), &head).await;
+    let (status, answer) = send(&world.address().unwrap(), &head).await;
 
     assert_eq!(status, 200, "{answer}");
     assert!(answer.contains("access-control-allow-origin: https://a.example"), "{answer}");

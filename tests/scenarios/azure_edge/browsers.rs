@@ -2,7 +2,7 @@
 
 use trestle_tests::RestResponse;
 
-use super::endpoint::{Call, FRONTS, Front, Header, ServedFront};
+use super::endpoint::{Call, EDGES, Edge, Header, ServedEdge};
 
 const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <AllowedOrigins>http://a,http://b</AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods>\
@@ -12,8 +12,8 @@ const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <MaxAgeInSeconds>1</MaxAgeInSeconds><ExposedHeaders /><AllowedHeaders>*</AllowedHeaders>\
     </CorsRule></Cors></StorageServiceProperties>";
 
-async fn edge_with_rules(front: &'static Front) -> ServedFront {
-    let endpoint = ServedFront::open(front, &[]).await;
+async fn edge_with_rules(edge: &'static Edge) -> ServedEdge {
+    let endpoint = ServedEdge::open(edge, &[]).await;
     let set = Call {
         method: "PUT",
         target: "/?restype=service&comp=properties",
@@ -26,7 +26,7 @@ async fn edge_with_rules(front: &'static Front) -> ServedFront {
 }
 
 /// A preflight, without credentials.
-async fn preflight(endpoint: &ServedFront, account: &str, headers: &[Header<'_>]) -> RestResponse {
+async fn preflight(endpoint: &ServedEdge, account: &str, headers: &[Header<'_>]) -> RestResponse {
     let address = endpoint.address();
     let mut head = format!("OPTIONS /{account}/things HTTP/1.1\r\nhost: {address}\r\n");
     for (name, value) in headers {
@@ -41,11 +41,12 @@ const HEADERS: &str = "access-control-request-headers";
 
 #[tokio::test]
 async fn preflight_is_answered_by_the_cors_rules() {
-    for front in FRONTS {
-        let endpoint = edge_with_rules(front).await;
-        let asked = [(ORIGIN, "http://b"), (METHOD, "PUT"), (HEADERS, "x-ms-date,content-type")];
+    for edge in EDGES {
+        let endpoint = edge_with_rules(edge).await;
+        let requested =
+            [(ORIGIN, "http://b"), (METHOD, "PUT"), (HEADERS, "x-ms-date,content-type")];
         for account in ["devstoreaccount1", "devstoreaccount1-secondary"] {
-            let response = preflight(&endpoint, account, &asked).await;
+            let response = preflight(&endpoint, account, &requested).await;
             assert_eq!((response.status, response.body.len()), (200, 0), "{response:?}");
             assert_eq!(response.header("access-control-allow-origin"), "http://b");
             assert_eq!(response.header("access-control-max-age"), "500");
@@ -64,42 +65,42 @@ async fn preflight_is_answered_by_the_cors_rules() {
 
 #[tokio::test]
 async fn preflight_without_a_matching_rule_is_rejected() {
-    for front in FRONTS {
-        let endpoint = edge_with_rules(front).await;
-        for asked in [
+    for edge in EDGES {
+        let endpoint = edge_with_rules(edge).await;
+        for requested in [
             [(ORIGIN, "http://c"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
             [(ORIGIN, "HTTP://A"), (METHOD, "PUT"), (HEADERS, "x-ms-date")],
             [(ORIGIN, "http://a"), (METHOD, "DELETE"), (HEADERS, "x-ms-date")],
             // A later rule would allow it, and is not tried.
             [(ORIGIN, "http://a"), (METHOD, "PUT"), (HEADERS, "x-ms-date,authorization")],
         ] {
-            let response = preflight(&endpoint, "devstoreaccount1", &asked).await;
-            assert_eq!(response.failure(), (403, "CorsPreflightFailure"), "{asked:?}");
-            assert_eq!(response.header("access-control-allow-origin"), "", "{asked:?}");
+            let response = preflight(&endpoint, "devstoreaccount1", &requested).await;
+            assert_eq!(response.failure(), (403, "CorsPreflightFailure"), "{requested:?}");
+            assert_eq!(response.header("access-control-allow-origin"), "", "{requested:?}");
         }
         // An unknown account has no rules, and is not revealed as unknown.
-        let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
-        let response = preflight(&endpoint, "nobody", &asked).await;
+        let requested = [(ORIGIN, "http://a"), (METHOD, "PUT")];
+        let response = preflight(&endpoint, "absent", &requested).await;
         assert_eq!(response.failure(), (403, "CorsPreflightFailure"));
     }
 }
 
 #[tokio::test]
 async fn rejects_a_preflight_without_a_requested_method() {
-    for front in FRONTS {
-        let endpoint = edge_with_rules(front).await;
-        for asked in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
-            let response = preflight(&endpoint, "devstoreaccount1", asked).await;
-            assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{asked:?}");
+    for edge in EDGES {
+        let endpoint = edge_with_rules(edge).await;
+        for requested in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
+            let response = preflight(&endpoint, "devstoreaccount1", requested).await;
+            assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{requested:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
-    for front in FRONTS {
-        let endpoint = edge_with_rules(front).await;
-        for (target, status) in [(front.list, 200), (front.absent.0, 404)] {
+    for edge in EDGES {
+        let endpoint = edge_with_rules(edge).await;
+        for (target, status) in [(edge.list, 200), (edge.absent.0, 404)] {
             let response = endpoint.get(target, &[(ORIGIN, "http://a")]).await;
             assert_eq!(response.status, status, "{response:?}");
             assert_eq!(response.header("access-control-allow-origin"), "http://a", "{response:?}");
@@ -112,7 +113,7 @@ async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
                 (response.status, response.header("access-control-allow-origin")),
                 (status, "")
             );
-            // Caches know that another page would have seen it.
+            // The response varies by origin, so caches keep it apart.
             assert_eq!(response.header("vary"), "Origin", "{response:?}");
         }
     }
@@ -120,35 +121,31 @@ async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
 
 #[tokio::test]
 async fn wildcard_rule_answers_with_a_wildcard_and_without_credentials() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let rules = document(&rule("*", "GET", "*", "*", "1"));
         let target = "/?restype=service&comp=properties";
         let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
         assert_eq!(endpoint.call(set, rules.as_bytes(), &[]).await.status, 202);
 
-        let response = endpoint.get(front.list, &[(ORIGIN, "http://anybody")]).await;
+        let response = endpoint.get(edge.list, &[(ORIGIN, "http://any")]).await;
         assert_eq!((response.status, response.header("access-control-allow-origin")), (200, "*"));
         for absent in ["access-control-allow-credentials", "vary"] {
             assert_eq!(response.header(absent), "", "{response:?}");
         }
-        let asked = [(ORIGIN, "http://anybody"), (METHOD, "GET"), (HEADERS, "x-any")];
-        let response = preflight(&endpoint, "devstoreaccount1", &asked).await;
-        assert_eq!(
-            response.header("access-control-allow-origin"),
-            "http://anybody",
-            "{response:?}"
-        );
+        let requested = [(ORIGIN, "http://any"), (METHOD, "GET"), (HEADERS, "x-any")];
+        let response = preflight(&endpoint, "devstoreaccount1", &requested).await;
+        assert_eq!(response.header("access-control-allow-origin"), "http://any", "{response:?}");
         assert_eq!(response.header("access-control-allow-credentials"), "", "{response:?}");
     }
 }
 
 #[tokio::test]
 async fn changed_cors_rules_apply_at_once() {
-    for front in FRONTS {
-        let endpoint = edge_with_rules(front).await;
-        let asked = [(ORIGIN, "http://a"), (METHOD, "PUT")];
-        assert_eq!(preflight(&endpoint, "devstoreaccount1", &asked).await.status, 200);
+    for edge in EDGES {
+        let endpoint = edge_with_rules(edge).await;
+        let requested = [(ORIGIN, "http://a"), (METHOD, "PUT")];
+        assert_eq!(preflight(&endpoint, "devstoreaccount1", &requested).await.status, 200);
         let target = "/?restype=service&comp=properties";
         for (rules, status) in
             [(document(""), 403), (document(&rule("http://a", "PUT", "*", "*", "1")), 200)]
@@ -156,7 +153,7 @@ async fn changed_cors_rules_apply_at_once() {
             let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
             assert_eq!(endpoint.call(set, rules.as_bytes(), &[]).await.status, 202);
 
-            assert_eq!(preflight(&endpoint, "devstoreaccount1", &asked).await.status, status);
+            assert_eq!(preflight(&endpoint, "devstoreaccount1", &requested).await.status, status);
         }
     }
 }
@@ -182,12 +179,12 @@ async fn cors_rules_have_the_limits_of_the_service() {
     let (long, longer) = ("x".repeat(256), "x".repeat(257));
     let headers = format!("{},{}", texts("x", 64), texts("x-ms-*", 2));
     let plain = |origins: &str| rule(origins, "GET", "", "", "0");
-    // Seven origins of 256 characters, one that fills up, and `GET`.
+    // Seven origins of 256 characters, a shorter one to reach the limit, and `GET`.
     let filled = |rest: usize| plain(&format!("{},{}", texts(&long, 7), "x".repeat(rest)));
     let methods = "DELETE,GET,HEAD,MERGE,POST,OPTIONS,PUT,PATCH";
     let (document_code, value) = ("InvalidXmlDocument", "InvalidXmlNodeValue");
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let set = async |rules: &str| {
             let target = "/?restype=service&comp=properties";
             let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };

@@ -1,15 +1,15 @@
-//! What a request leaves behind: the line and the count that its call of gRPC would leave.
+//! Telemetry of a request: the log line and the metrics of its gRPC call.
 
 use std::{fs, path::Path, time::Duration};
 
 use serde_json::Value;
 use trestle_tests::metric;
 
-use super::endpoint::{ACCOUNT, FRONTS, ServedFront, TABLES};
+use super::endpoint::{ACCOUNT, EDGES, ServedEdge, TABLES};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// The lines of the access log, once there are so many; the first is of what the endpoint made.
+/// Waits for so many lines of the access log; the first is of the setup.
 async fn lines(log: &Path, count: usize) -> Vec<Value> {
     let mut lines = Vec::new();
     for _ in 0..100 {
@@ -26,23 +26,23 @@ async fn lines(log: &Path, count: usize) -> Vec<Value> {
 
 #[tokio::test]
 async fn request_is_logged_and_counted_as_its_grpc_method() {
-    for front in FRONTS {
+    for edge in EDGES {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("access.log");
         let settings = [
             ("TRESTLE__TELEMETRY__ACCESS_LOG", log.to_str().unwrap()),
             ("TRESTLE__TELEMETRY__LOG_FORMAT", "json"),
         ];
-        let endpoint = ServedFront::open(front, &settings).await;
+        let endpoint = ServedEdge::open(edge, &settings).await;
         let parent = format!("00-{TRACE}-b7ad6b7169203331-01");
         let traced = [("traceparent", parent.as_str())];
         let wrong = [traced[0], ("authorization", "SharedKey devstoreaccount1:AAAA")];
 
-        let put = endpoint.put(front.put.body.as_bytes(), &traced).await;
-        let absent = endpoint.get(front.absent.0, &traced).await;
-        let refused = endpoint.get(front.list, &wrong).await;
+        let put = endpoint.put(edge.put.body.as_bytes(), &traced).await;
+        let absent = endpoint.get(edge.absent.0, &traced).await;
+        let rejected = endpoint.get(edge.list, &wrong).await;
 
-        let (kind, of_put, of_absent, of_list) = if front.name == TABLES.name {
+        let (kind, of_put, of_absent, of_list) = if edge.name == TABLES.name {
             ("table", "InsertEntity", "QueryEntities", "ListTables")
         } else {
             ("queue", "SendMessages", "GetQueue", "ListQueues")
@@ -53,7 +53,7 @@ async fn request_is_logged_and_counted_as_its_grpc_method() {
         for (line, response, method, status, named) in [
             (&lines[1], &put, of_put, "OK", "things"),
             (&lines[2], &absent, of_absent, "NOT_FOUND", "nothings"),
-            (&lines[3], &refused, of_list, "UNAUTHENTICATED", ""),
+            (&lines[3], &rejected, of_list, "UNAUTHENTICATED", ""),
         ] {
             assert_eq!(line["method"], format!("{service}/{method}"), "{line:#}");
             assert_eq!(line["status"], status, "{line:#}");

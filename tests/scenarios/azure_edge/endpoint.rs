@@ -1,4 +1,4 @@
-//! The front of one Azure service in a server of its own, spoken to byte by byte.
+//! The edge of one Azure service in a server of its own, called byte by byte.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use tokio::{
 };
 use trestle_tests::{RestRequest, RestResponse, Server, exchange};
 
-/// The account of development, which requests are signed for.
+/// The development account, which signs the requests.
 pub(super) const ACCOUNT: &str = "devstoreaccount1";
-/// How long a test waits for bytes: only a server that hangs takes so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a test waits for bytes before it fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An Azure service, as far as these tests need it.
 #[derive(Debug)]
-pub(super) struct Front {
+pub(super) struct Edge {
     pub(super) name: &'static str,
-    /// Makes a thing that holds others: a table, a queue.
+    /// Creates a container: a table, a queue.
     make: Call,
-    /// Puts one thing into it.
+    /// Adds one item.
     pub(super) put: Call,
-    /// Reads what is in it.
+    /// Reads the items.
     pub(super) read: &'static str,
-    /// What is in it at first.
+    /// The response without items.
     pub(super) empty: &'static str,
-    /// Reads what no service has to be asked for.
+    /// Reads a response that needs no service.
     pub(super) list: &'static str,
-    /// Names what is not there, and what is answered to that.
+    /// A request for a missing resource, and its error.
     pub(super) absent: (&'static str, &'static str),
     pub(super) body_bytes_max: usize,
 }
@@ -52,7 +52,7 @@ const JSON: &str = "application/json";
 const XML: &str = "application/xml";
 
 /// Tables.
-pub(super) const TABLES: Front = Front {
+pub(super) const TABLES: Edge = Edge {
     name: "table",
     make: Call {
         method: "POST",
@@ -73,7 +73,7 @@ pub(super) const TABLES: Front = Front {
     body_bytes_max: 4 * 1024 * 1024,
 };
 /// Queues.
-pub(super) const QUEUES: Front = Front {
+pub(super) const QUEUES: Edge = Edge {
     name: "queue",
     make: Call { method: "PUT", target: "/things", content_type: "", body: "" },
     put: Call {
@@ -88,31 +88,31 @@ pub(super) const QUEUES: Front = Front {
     absent: ("/nothings?comp=metadata", "QueueNotFound"),
     body_bytes_max: 131_584,
 };
-/// Every service there is.
-pub(super) const FRONTS: [&Front; 2] = [&TABLES, &QUEUES];
+/// Every service.
+pub(super) const EDGES: [&Edge; 2] = [&TABLES, &QUEUES];
 
-/// A server, and the front of one service.
-pub(super) struct ServedFront {
-    pub(super) front: &'static Front,
+/// A server, and the edge of one service.
+pub(super) struct ServedEdge {
+    pub(super) edge: &'static Edge,
     server: Server,
     address: String,
     _data: TempDir,
 }
 
-impl ServedFront {
+impl ServedEdge {
     /// Starts a server with a store of its own, with settings as variables.
-    pub(super) async fn open(front: &'static Front, settings: &[(&str, &str)]) -> Self {
+    pub(super) async fn open(edge: &'static Edge, settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let path = data.path().to_str().unwrap().to_owned();
         let server = Server::start(&["--data-dir", &path], settings);
-        let address = server.address(&format!("azure_{}", front.name));
-        let endpoint = Self { front, server, address, _data: data };
-        let made = endpoint.call(front.make, front.make.body.as_bytes(), &[]).await;
+        let address = server.address(&format!("azure_{}", edge.name));
+        let endpoint = Self { edge, server, address, _data: data };
+        let made = endpoint.call(edge.make, edge.make.body.as_bytes(), &[]).await;
         assert_eq!(made.status, 201, "{made:?}");
         endpoint
     }
 
-    /// Where the service is.
+    /// The address of the service.
     pub(super) fn address(&self) -> &str {
         &self.address
     }
@@ -142,9 +142,9 @@ impl ServedFront {
         self.connect().await.call(&[head.as_bytes(), body].concat()).await
     }
 
-    /// The same for the usual request that puts something.
+    /// The same for the request that adds an item.
     pub(super) async fn put(&self, body: &[u8], more: &[Header<'_>]) -> RestResponse {
-        self.call(self.front.put, body, more).await
+        self.call(self.edge.put, body, more).await
     }
 
     /// Sends a request without a body over a connection of its own.
@@ -157,17 +157,17 @@ impl ServedFront {
         exchange(&self.address, self.request("GET", target).over(version)).await
     }
 
-    /// A request that is signed as the service has it.
+    /// A request, signed in the form of the service.
     fn request(&self, method: &str, target: &str) -> RestRequest {
         let request =
-            if self.front.name == TABLES.name { RestRequest::table } else { RestRequest::queue };
+            if self.edge.name == TABLES.name { RestRequest::table } else { RestRequest::queue };
         request(method, target)
     }
 
-    /// The server is up, and nothing was put.
+    /// The server responds, and has no items.
     pub(super) async fn is_untouched(&self) {
-        let response = self.get(self.front.read, &[]).await;
-        assert_eq!((response.status, response.text()), (200, self.front.empty));
+        let response = self.get(self.edge.read, &[]).await;
+        assert_eq!((response.status, response.text()), (200, self.edge.empty));
         assert!(self.server.pid() > 0);
     }
 
@@ -176,12 +176,12 @@ impl ServedFront {
         self.server.page("/metrics").await
     }
 
-    /// The head of a request that is signed, with these headers besides the usual ones.
+    /// The head of a signed request, with additional headers.
     pub(super) fn head(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
         self.head_to(method, &format!("/{ACCOUNT}{target}"), headers)
     }
 
-    /// The same with the whole target given. A header without a value is left out, and one that is
+    /// The same with the whole target. A header without a value is omitted, and one that is
     /// named twice is sent twice.
     pub(super) fn head_to(&self, method: &str, target: &str, headers: &[Header<'_>]) -> String {
         let mut request = self.request(method, "").at(target);
@@ -200,7 +200,7 @@ impl ServedFront {
         let (parts, _) = request.to_http(&self.address).into_parts();
         let mut head = format!("{method} {target} HTTP/1.1\r\n");
         for (name, value) in &parts.headers {
-            // What has chunks has no length but one that a test sets.
+            // A chunked request has no length unless a test sets it.
             let is_set = name != "content-length" || named.contains(&name.as_str());
             if is_set || !named.contains(&"transfer-encoding") {
                 head.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
@@ -217,10 +217,10 @@ pub(super) struct Wire(BufReader<TcpStream>);
 impl Wire {
     /// Sends bytes; the server may have closed the connection by then.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
-        let _ = timeout(PATIENCE, self.0.write_all(bytes)).await.expect("the server reads");
+        let _ = timeout(TIMEOUT, self.0.write_all(bytes)).await.expect("the server reads");
     }
 
-    /// Ends what is sent.
+    /// Shuts down the sending direction.
     pub(super) async fn ends(&mut self) {
         // The server may have closed the connection by then.
         let _ = self.0.shutdown().await;
@@ -232,7 +232,7 @@ impl Wire {
         self.answer().await.expect("an answer")
     }
 
-    /// The next answer; none where the connection ends instead.
+    /// The next response; none if the connection is closed.
     pub(super) async fn answer(&mut self) -> Option<RestResponse> {
         let mut lines = Vec::new();
         while lines.last().is_none_or(|line: &String| line != "\r\n") {
@@ -266,17 +266,16 @@ impl Wire {
         }
     }
 
-    /// The next line; none where the connection ends before it does.
+    /// The next line; none if the connection is closed before its end.
     async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read =
-            timeout(PATIENCE, self.0.read_line(&mut line)).await.expect("the server answers");
+        let read = timeout(TIMEOUT, self.0.read_line(&mut line)).await.expect("the server answers");
         read.is_ok_and(|_| line.ends_with("\r\n")).then_some(line)
     }
 
     async fn exactly(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        let read = timeout(PATIENCE, self.0.read_exact(&mut bytes)).await;
+        let read = timeout(TIMEOUT, self.0.read_exact(&mut bytes)).await;
         read.expect("the server answers").expect("the whole answer");
         bytes
     }

@@ -1,4 +1,4 @@
-//! Bodies of requests and answers: their length, their pace, and how they are packed.
+//! Request and response bodies: length, rate, encoding.
 
 use std::{
     io::{Read as _, Write as _},
@@ -7,7 +7,7 @@ use std::{
 
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-use super::endpoint::{FRONTS, Header, ServedFront};
+use super::endpoint::{EDGES, Header, ServedEdge};
 
 fn packed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -25,29 +25,29 @@ fn chunked(bytes: &[u8], size: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn body_shorter_than_its_content_length_writes_nothing() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let body = front.put.body.as_bytes();
-        let too_large = (front.body_bytes_max + 1).to_string();
-        // More than comes, less than comes, no number, two of them, none that can be.
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let body = edge.put.body.as_bytes();
+        let too_large = (edge.body_bytes_max + 1).to_string();
+        // Too long, too short, not a number, repeated, out of range.
         for length in ["500", "10", "x", "-1", "1e3", "99999999999999999999", &too_large] {
-            let headers = [("content-length", length), ("content-type", front.put.content_type)];
-            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            let headers = [("content-length", length), ("content-type", edge.put.content_type)];
+            let head = endpoint.head(edge.put.method, edge.put.target, &headers);
             lies(&endpoint, &[head.as_bytes(), body].concat()).await;
         }
         let (own, other) = (body.len().to_string(), (body.len() + 1).to_string());
         let twice = [("content-length", own.as_str()), ("content-length", other.as_str())];
         let both = [("content-length", own.as_str()), ("transfer-encoding", "chunked")];
         for headers in [twice, both] {
-            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            let head = endpoint.head(edge.put.method, edge.put.target, &headers);
             lies(&endpoint, &[head.as_bytes(), body].concat()).await;
         }
         endpoint.is_untouched().await;
     }
 }
 
-/// What a request with a false length is response is no success.
-async fn lies(endpoint: &ServedFront, bytes: &[u8]) {
+/// A request with a false length fails.
+async fn lies(endpoint: &ServedEdge, bytes: &[u8]) {
     if let Some(response) = endpoint.last(bytes).await {
         assert!((400..500).contains(&response.status), "{response:?}");
     }
@@ -55,18 +55,18 @@ async fn lies(endpoint: &ServedFront, bytes: &[u8]) {
 
 #[tokio::test]
 async fn slow_body_times_out() {
-    for front in FRONTS {
+    for edge in EDGES {
         let endpoint =
-            ServedFront::open(front, &[("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "1")]).await;
-        let body = front.put.body.as_bytes();
+            ServedEdge::open(edge, &[("TRESTLE__LIMITS__REQUEST_WITHIN_SECONDS", "1")]).await;
+        let body = edge.put.body.as_bytes();
         let length = body.len().to_string();
-        let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
-        let head = endpoint.head(front.put.method, front.put.target, &headers);
+        let headers = [("content-length", &*length), ("content-type", edge.put.content_type)];
+        let head = endpoint.head(edge.put.method, edge.put.target, &headers);
 
         let started = Instant::now();
         let mut wire = endpoint.connect().await;
         wire.send(head.as_bytes()).await;
-        // Each byte keeps the connection alive, and none but the last ends the body.
+        // Each byte is progress; only the last one completes the body.
         for byte in &body[..20] {
             wire.send(&[*byte]).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -80,14 +80,14 @@ async fn slow_body_times_out() {
 }
 
 #[tokio::test]
-async fn body_declared_too_large_is_refused_at_its_head() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        // Over the limit of the operation, and over what is read to be discarded.
-        for length in [front.body_bytes_max + 1, 64 * 1024 * 1024] {
+async fn body_declared_too_large_is_rejected_at_its_head() {
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        // Over the limit of the operation, and over the limit of the drain.
+        for length in [edge.body_bytes_max + 1, 64 * 1024 * 1024] {
             let length = length.to_string();
-            let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
-            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            let headers = [("content-length", &*length), ("content-type", edge.put.content_type)];
+            let head = endpoint.head(edge.put.method, edge.put.target, &headers);
             let mut wire = endpoint.connect().await;
 
             let started = Instant::now();
@@ -104,12 +104,12 @@ async fn body_declared_too_large_is_refused_at_its_head() {
 
 #[tokio::test]
 async fn response_to_a_body_over_the_limit_reaches_a_client_that_sends_all_of_it_first() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let body = vec![b' '; 3 * front.body_bytes_max];
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let body = vec![b' '; 3 * edge.body_bytes_max];
         let length = body.len().to_string();
-        let headers = [("content-length", &*length), ("content-type", front.put.content_type)];
-        let head = endpoint.head(front.put.method, front.put.target, &headers);
+        let headers = [("content-length", &*length), ("content-type", edge.put.content_type)];
+        let head = endpoint.head(edge.put.method, edge.put.target, &headers);
 
         let response = endpoint.connect().await.call(&[head.as_bytes(), &body].concat()).await;
 
@@ -119,12 +119,12 @@ async fn response_to_a_body_over_the_limit_reaches_a_client_that_sends_all_of_it
 
 #[tokio::test]
 async fn accepts_a_chunked_body() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let headers = [("transfer-encoding", "chunked"), ("content-type", front.put.content_type)];
-        let head = endpoint.head(front.put.method, front.put.target, &headers);
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let headers = [("transfer-encoding", "chunked"), ("content-type", edge.put.content_type)];
+        let head = endpoint.head(edge.put.method, edge.put.target, &headers);
 
-        let large = chunked(&vec![b' '; front.body_bytes_max + 1], 10_000);
+        let large = chunked(&vec![b' '; edge.body_bytes_max + 1], 10_000);
         let response = endpoint.connect().await.call(&[head.as_bytes(), &large].concat()).await;
         assert_eq!(response.failure(), (413, "RequestBodyTooLarge"));
         // Malformed sizes, and a missing end.
@@ -133,7 +133,7 @@ async fn accepts_a_chunked_body() {
         }
         endpoint.is_untouched().await;
 
-        let body = chunked(front.put.body.as_bytes(), 7);
+        let body = chunked(edge.put.body.as_bytes(), 7);
         let response = endpoint.connect().await.call(&[head.as_bytes(), &body].concat()).await;
         assert_eq!(response.status, 201, "{response:?}");
     }
@@ -141,26 +141,26 @@ async fn accepts_a_chunked_body() {
 
 #[tokio::test]
 async fn sends_100_continue_when_expected() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let length = front.put.body.len().to_string();
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let length = edge.put.body.len().to_string();
         let headers = [
             ("content-length", length.as_str()),
-            ("content-type", front.put.content_type),
+            ("content-type", edge.put.content_type),
             ("expect", "100-continue"),
         ];
         let mut wire = endpoint.connect().await;
 
-        let head = endpoint.head(front.put.method, front.put.target, &headers);
+        let head = endpoint.head(edge.put.method, edge.put.target, &headers);
         let response = wire.call(head.as_bytes()).await;
         assert_eq!((response.status, response.headers.len()), (100, 0));
-        let response = wire.call(front.put.body.as_bytes()).await;
+        let response = wire.call(edge.put.body.as_bytes()).await;
         assert_eq!(response.status, 201, "{response:?}");
 
-        // No `100 Continue` for a body that will not be read.
+        // No `100 Continue` for a body that is not read.
         let wrong =
             [&headers[..], &[("authorization", "SharedKey devstoreaccount1:AAAA")]].concat();
-        let head = endpoint.head(front.put.method, front.put.target, &wrong);
+        let head = endpoint.head(edge.put.method, edge.put.target, &wrong);
         let response = endpoint.connect().await.call(head.as_bytes()).await;
         assert_eq!(response.failure(), (403, "AuthenticationFailed"));
     }
@@ -168,13 +168,13 @@ async fn sends_100_continue_when_expected() {
 
 #[tokio::test]
 async fn gzip_body_is_bounded_by_its_decompressed_size() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let body = front.put.body.as_bytes();
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let body = edge.put.body.as_bytes();
         let gzip = [("content-encoding", "gzip")];
 
-        let bomb = packed(&vec![b' '; 20 * front.body_bytes_max]);
-        assert!(bomb.len() < front.body_bytes_max);
+        let bomb = packed(&vec![b' '; 20 * edge.body_bytes_max]);
+        assert!(bomb.len() < edge.body_bytes_max);
         assert_eq!(endpoint.put(&bomb, &gzip).await.failure(), (413, "RequestBodyTooLarge"));
         let cut = packed(body);
         for broken in [body, &cut[..cut.len() - 4], b""] {
@@ -192,21 +192,21 @@ async fn gzip_body_is_bounded_by_its_decompressed_size() {
 
 #[tokio::test]
 async fn responses_are_compressed_if_configured_and_accepted() {
-    for front in FRONTS {
+    for edge in EDGES {
         let large = format!("te{}xt", "x".repeat(3000));
-        let body = front.put.body.replace("\"r\"", &format!("\"r\",\"a\":\"{large}\""));
+        let body = edge.put.body.replace("\"r\"", &format!("\"r\",\"a\":\"{large}\""));
         let body = body.replace("text", &large);
-        let asks = [("accept-encoding", "gzip")];
+        let accepts = [("accept-encoding", "gzip")];
 
-        let plain = ServedFront::open(front, &[]).await;
+        let plain = ServedEdge::open(edge, &[]).await;
         assert_eq!(plain.put(body.as_bytes(), &[]).await.status, 201);
-        assert_eq!(plain.get(front.read, &asks).await.header("content-encoding"), "");
+        assert_eq!(plain.get(edge.read, &accepts).await.header("content-encoding"), "");
 
-        let endpoint = ServedFront::open(front, &[("TRESTLE__SERVER__AZURE_GZIP", "true")]).await;
+        let endpoint = ServedEdge::open(edge, &[("TRESTLE__SERVER__AZURE_GZIP", "true")]).await;
         assert_eq!(endpoint.put(body.as_bytes(), &[]).await.status, 201);
-        let whole = endpoint.get(front.read, &[]).await;
+        let whole = endpoint.get(edge.read, &[]).await;
         assert_eq!((whole.status, whole.header("content-encoding")), (200, ""));
-        let response = endpoint.get(front.read, &asks).await;
+        let response = endpoint.get(edge.read, &accepts).await;
         assert_eq!((response.status, response.header("content-encoding")), (200, "gzip"));
         assert!(response.body.len() < whole.body.len() / 10, "{response:?}");
         let mut text = String::new();
@@ -217,28 +217,28 @@ async fn responses_are_compressed_if_configured_and_accepted() {
 
 #[tokio::test]
 async fn connection_is_kept_open_after_a_failed_request() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let mut wire = endpoint.connect().await;
         let put = |body: &str, more: &[Header<'_>]| {
             let length = body.len().to_string();
-            let usual = [("content-length", &*length), ("content-type", front.put.content_type)];
+            let usual = [("content-length", &*length), ("content-type", edge.put.content_type)];
             let headers = [&usual[..], more].concat();
-            [endpoint.head(front.put.method, front.put.target, &headers), body.to_owned()].concat()
+            [endpoint.head(edge.put.method, edge.put.target, &headers), body.to_owned()].concat()
         };
-        let (absent, code) = front.absent;
-        let list = endpoint.head("GET", front.list, &[]);
+        let (absent, code) = edge.absent;
+        let list = endpoint.head("GET", edge.list, &[]);
         for (request, failure) in [
             (endpoint.head("GET", absent, &[]), (404, code)),
             (
                 put("{<", &[]),
-                (400, if front.name == "table" { "InvalidInput" } else { "InvalidXmlDocument" }),
+                (400, if edge.name == "table" { "InvalidInput" } else { "InvalidXmlDocument" }),
             ),
-            // Read to its end, although it is ignored.
-            (put(front.put.body, &[("authorization", "x")]), (400, "InvalidAuthenticationInfo")),
-            (put(&" ".repeat(front.body_bytes_max + 1), &[]), (413, "RequestBodyTooLarge")),
+            // The ignored body is drained.
+            (put(edge.put.body, &[("authorization", "x")]), (400, "InvalidAuthenticationInfo")),
+            (put(&" ".repeat(edge.body_bytes_max + 1), &[]), (413, "RequestBodyTooLarge")),
             (
-                endpoint.head("GET", front.list, &[("x-ms-version", "x")]),
+                endpoint.head("GET", edge.list, &[("x-ms-version", "x")]),
                 (400, "InvalidHeaderValue"),
             ),
         ] {
@@ -255,19 +255,19 @@ async fn connection_is_kept_open_after_a_failed_request() {
 
 #[tokio::test]
 async fn an_error_before_the_body_drains_it_and_keeps_the_connection() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let list = endpoint.head("GET", front.list, &[]);
-        let length = front.body_bytes_max.to_string();
-        let usual = [("content-length", &*length), ("content-type", front.put.content_type)];
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let list = endpoint.head("GET", edge.list, &[]);
+        let length = edge.body_bytes_max.to_string();
+        let usual = [("content-length", &*length), ("content-type", edge.put.content_type)];
         let wrong = [("authorization", "SharedKey devstoreaccount1:AAAA")];
         let unread =
-            endpoint.head(front.put.method, front.put.target, &[&usual[..], &wrong].concat());
-        let no_verb = endpoint.head("PUT", front.list.split('?').next().unwrap(), &usual);
+            endpoint.head(edge.put.method, edge.put.target, &[&usual[..], &wrong].concat());
+        let no_verb = endpoint.head("PUT", edge.list.split('?').next().unwrap(), &usual);
         for head in [unread, no_verb] {
             let mut wire = endpoint.connect().await;
             wire.send(head.as_bytes()).await;
-            for part in vec![b' '; front.body_bytes_max].chunks(front.body_bytes_max / 4) {
+            for part in vec![b' '; edge.body_bytes_max].chunks(edge.body_bytes_max / 4) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 wire.send(part).await;
             }
@@ -283,13 +283,13 @@ async fn an_error_before_the_body_drains_it_and_keeps_the_connection() {
 #[tokio::test]
 async fn connection_that_cannot_be_reused_is_closed_with_a_header() {
     let wrong = ("authorization", "SharedKey devstoreaccount1:AAAA");
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        // A body that never comes, and one that was not asked for.
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        // A body that is never sent, and one without `100 Continue`.
         for more in [&[][..], &[("expect", "100-continue")]] {
-            let usual = [("content-length", "10"), ("content-type", front.put.content_type), wrong];
+            let usual = [("content-length", "10"), ("content-type", edge.put.content_type), wrong];
             let headers = [&usual[..], more].concat();
-            let head = endpoint.head(front.put.method, front.put.target, &headers);
+            let head = endpoint.head(edge.put.method, edge.put.target, &headers);
             let mut wire = endpoint.connect().await;
 
             let response = wire.call(head.as_bytes()).await;

@@ -1,4 +1,4 @@
-//! What the fronts of all Azure services have in common: the same tests for each of them.
+//! What the edges of all Azure services have in common: the same tests for each of them.
 
 mod bodies;
 mod browsers;

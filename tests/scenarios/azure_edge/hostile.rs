@@ -1,12 +1,12 @@
-//! Requests that are made to find out what a server makes of them: dates, credentials, escapes.
+//! Hostile requests: dates, credentials, percent-encoding.
 
 use prost_types::Timestamp;
 use trestle_azure::date::http_date;
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use super::endpoint::{ACCOUNT, FRONTS, QUEUES, ServedFront};
+use super::endpoint::{ACCOUNT, EDGES, QUEUES, ServedEdge};
 
-/// A time so far from now, in seconds, as HTTP has it.
+/// An HTTP date so many seconds from now.
 fn date(seconds: i64) -> String {
     let (now, nanos) = SystemClock.now().to_unix();
     http_date(Some(&Timestamp { seconds: now + seconds, nanos }))
@@ -14,10 +14,10 @@ fn date(seconds: i64) -> String {
 
 #[tokio::test]
 async fn rejects_a_malformed_or_skewed_date() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         for seconds in [0, -14 * 60, 14 * 60] {
-            let response = endpoint.get(front.list, &[("x-ms-date", &date(seconds))]).await;
+            let response = endpoint.get(edge.list, &[("x-ms-date", &date(seconds))]).await;
             assert_eq!(response.status, 200, "{seconds}: {response:?}");
         }
         let far = [-16 * 60, 16 * 60, -86_400 * 365, 86_400 * 365 * 50].map(date);
@@ -34,7 +34,7 @@ async fn rejects_a_malformed_or_skewed_date() {
         let long = "9".repeat(8000);
         let all = far.iter().map(String::as_str).chain(malformed).chain([long.as_str()]);
         for date in all {
-            let response = endpoint.get(front.list, &[("x-ms-date", date)]).await;
+            let response = endpoint.get(edge.list, &[("x-ms-date", date)]).await;
             assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{date}");
         }
     }
@@ -42,17 +42,17 @@ async fn rejects_a_malformed_or_skewed_date() {
 
 #[tokio::test]
 async fn date_header_counts_without_x_ms_date() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let (now, old) = (date(0), date(-3600));
-        // Not signed with, or signed with instead of the date of the header.
+        // Signed without it, or with it instead of the date of the header.
         for (headers, is_good) in [
             (vec![("date", now.as_str())], true),
             (vec![("date", old.as_str())], false),
             (vec![("x-ms-date", now.as_str()), ("date", old.as_str())], true),
             (vec![("x-ms-date", old.as_str()), ("date", now.as_str())], false),
         ] {
-            let response = endpoint.get(front.list, &headers).await;
+            let response = endpoint.get(edge.list, &headers).await;
             if is_good {
                 assert_eq!(response.status, 200, "{headers:?}: {response:?}");
             } else {
@@ -64,8 +64,8 @@ async fn date_header_counts_without_x_ms_date() {
 
 #[tokio::test]
 async fn rejects_malformed_credentials_without_echoing_them() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
         let long = format!("SharedKey {ACCOUNT}:{}", "A".repeat(12_000));
         for (credentials, failure) in [
             ("SharedKey", (400, "InvalidAuthenticationInfo")),
@@ -78,20 +78,20 @@ async fn rejects_malformed_credentials_without_echoing_them() {
             ("SharedKey devstoreaccount1:%%%secret%%%", (403, "AuthenticationFailed")),
             ("SharedKey devstoreaccount1:c2VjcmV0:c2VjcmV0", (403, "AuthenticationFailed")),
             ("SharedKey ../devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
-            ("SharedKey nobody:c2VjcmV0", (403, "AuthenticationFailed")),
+            ("SharedKey absent:c2VjcmV0", (403, "AuthenticationFailed")),
             ("SharedKeyLite devstoreaccount1:c2VjcmV0", (403, "AuthenticationFailed")),
             (long.as_str(), (403, "AuthenticationFailed")),
         ] {
-            let response = endpoint.get(front.list, &[("authorization", credentials)]).await;
+            let response = endpoint.get(edge.list, &[("authorization", credentials)]).await;
             let shown = &credentials[..credentials.len().min(60)];
             assert_eq!(response.failure(), failure, "{shown}");
             for secret in ["c2VjcmV0", "secret", "AAAAAAAA"] {
                 assert!(!response.text().contains(secret), "{shown}: {response:?}");
             }
         }
-        // Bytes that are no text.
-        let head = endpoint.head("GET", front.list, &[("authorization", "SharedKey here")]);
-        let head = head.replace("SharedKey here", "SharedKey \u{e4}:\u{e4}");
+        // Bytes that are not UTF-8.
+        let head = endpoint.head("GET", edge.list, &[("authorization", "SharedKey name")]);
+        let head = head.replace("SharedKey name", "SharedKey \u{e4}:\u{e4}");
         let response = endpoint.connect().await.call(head.as_bytes()).await;
         assert_eq!(response.failure(), (400, "InvalidAuthenticationInfo"));
         endpoint.is_untouched().await;
@@ -100,9 +100,9 @@ async fn rejects_malformed_credentials_without_echoing_them() {
 
 #[tokio::test]
 async fn rejects_malformed_sas_tokens_without_echoing_them() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let sign = if front.list.contains('?') { '&' } else { '?' };
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let sign = if edge.list.contains('?') { '&' } else { '?' };
         // As long as a signature is.
         let signature = "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=";
         let good = format!(
@@ -134,7 +134,7 @@ async fn rejects_malformed_sas_tokens_without_echoing_them() {
             (format!("{good}&st=%00"), wrong),
             (format!("{good}{}", "&x=1".repeat(70)), (400, "InvalidUri")),
         ] {
-            let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
+            let target = format!("/{ACCOUNT}{}{sign}{token}", edge.list);
             let head =
                 format!("GET {target} HTTP/1.1\r\nhost: h\r\nx-ms-version: 2019-02-02\r\n\r\n");
             let response = endpoint.connect().await.call(head.as_bytes()).await;
@@ -148,9 +148,9 @@ async fn rejects_malformed_sas_tokens_without_echoing_them() {
 
 #[tokio::test]
 async fn rejected_sas_token_names_the_malformed_field() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let sign = if front.list.contains('?') { '&' } else { '?' };
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let sign = if edge.list.contains('?') { '&' } else { '?' };
         let fields = "sv=2019-02-02&ss=tq&srt=sco&sp=rl";
         let signature = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
         for (expiry, detail) in [
@@ -159,14 +159,14 @@ async fn rejected_sas_token_names_the_malformed_field() {
             ("&se=2090-01-01", "the account, its key or the signature is wrong"),
         ] {
             let token = format!("{fields}{expiry}&sig={signature}");
-            let target = format!("/{ACCOUNT}{}{sign}{token}", front.list);
+            let target = format!("/{ACCOUNT}{}{sign}{token}", edge.list);
             let head = format!("GET {target} HTTP/1.1\r\nhost: h\r\n\r\n");
 
             let response = endpoint.connect().await.call(head.as_bytes()).await;
 
             assert_eq!(response.failure(), (403, "AuthenticationFailed"), "{expiry}");
             assert!(response.text().contains(detail), "{expiry}: {response:?}");
-            if front.name == QUEUES.name {
+            if edge.name == QUEUES.name {
                 let element = response.only("AuthenticationErrorDetail");
                 assert!(element.contains(detail), "{element}");
             }
@@ -176,32 +176,32 @@ async fn rejected_sas_token_names_the_malformed_field() {
 
 #[tokio::test]
 async fn percent_encoding_in_queries_is_utf_8_or_rejected() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let sign = if front.list.contains('?') { '&' } else { '?' };
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let sign = if edge.list.contains('?') { '&' } else { '?' };
         // An invalid escape is literal text, in parameters that are ignored.
         for query in ["x=%zz", "x=%", "x=%4", "x=%25%32%65", "x=%00", "%00=x", "x=%F0%9F%98%80"] {
-            let response = endpoint.get(&format!("{}{sign}{query}", front.list), &[]).await;
+            let response = endpoint.get(&format!("{}{sign}{query}", edge.list), &[]).await;
             assert_eq!(response.status, 200, "{query}: {response:?}");
         }
         for query in ["x=%FF", "%C3=x", "x=%ED%A0%80", "x=%C0%AE%C0%AE"] {
-            let response = endpoint.get(&format!("{}{sign}{query}", front.list), &[]).await;
+            let response = endpoint.get(&format!("{}{sign}{query}", edge.list), &[]).await;
             assert_eq!(response.failure(), (400, "InvalidUri"), "{query}");
         }
         let many = "x=1&".repeat(100);
-        let response = endpoint.get(&format!("{}{sign}{many}", front.list), &[]).await;
+        let response = endpoint.get(&format!("{}{sign}{many}", edge.list), &[]).await;
         assert_eq!(response.failure(), (400, "InvalidUri"));
         for timeout in ["0", "00", "-1", "soon", "%00", "1e3", ""] {
             let response =
-                endpoint.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
+                endpoint.get(&format!("{}{sign}timeout={timeout}", edge.list), &[]).await;
             assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{timeout}");
-            // In XML, a parameter that is refused is named.
+            // An XML error names the rejected parameter.
             let named = "<QueryParameterName>timeout</QueryParameterName>";
-            assert_eq!(response.text().contains(named), front.name == "queue", "{response:?}");
+            assert_eq!(response.text().contains(named), edge.name == "queue", "{response:?}");
         }
         for timeout in ["86400", "99999999999999999999"] {
             let response =
-                endpoint.get(&format!("{}{sign}timeout={timeout}", front.list), &[]).await;
+                endpoint.get(&format!("{}{sign}timeout={timeout}", edge.list), &[]).await;
             assert_eq!(response.status, 200, "{response:?}");
         }
     }
@@ -209,10 +209,10 @@ async fn percent_encoding_in_queries_is_utf_8_or_rejected() {
 
 #[tokio::test]
 async fn rejects_a_body_without_content_length() {
-    for front in FRONTS {
-        let endpoint = ServedFront::open(front, &[]).await;
-        let kind = [("content-type", front.put.content_type)];
-        let head = endpoint.head(front.put.method, front.put.target, &kind);
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        let kind = [("content-type", edge.put.content_type)];
+        let head = endpoint.head(edge.put.method, edge.put.target, &kind);
         let (before, after) = head.split_once("content-length: 0\r\n").expect("it has a length");
 
         let mut wire = endpoint.connect().await;
@@ -221,7 +221,7 @@ async fn rejects_a_body_without_content_length() {
         assert_eq!(response.failure(), (411, "MissingContentLengthHeader"));
         // An unknown method needs no length.
         for method in ["FOO", "TRACE"] {
-            let head = endpoint.head(method, front.put.target, &[]);
+            let head = endpoint.head(method, edge.put.target, &[]);
             let head = head.replace("content-length: 0\r\n", "");
             let response = endpoint.connect().await.call(head.as_bytes()).await;
             assert_eq!(response.failure(), (405, "UnsupportedHttpVerb"), "{method}");
