@@ -34,7 +34,7 @@ impl Crc64 {
 /// What is computed of the data of an upload.
 pub(crate) struct UploadDigest {
     crc64: Crc64,
-    /// None where nobody needs it: it is most of the work of an upload.
+    /// None where no client needs it: it is most of the work of an upload.
     md5: Option<Md5>,
     size: u64,
 }

@@ -94,11 +94,11 @@ impl Extent {
                 return Err(CorruptFrame(frame));
             }
         }
-        let wanted = to_usize(range.start - start)..to_usize(range.end - start);
-        if wanted.end > data.len() {
+        let requested = to_usize(range.start - start)..to_usize(range.end - start);
+        if requested.end > data.len() {
             return Err(CorruptFrame(first));
         }
-        Ok(data.slice(wanted))
+        Ok(data.slice(requested))
     }
 }
 

@@ -31,11 +31,11 @@ pub(crate) struct Ids {
 /// Ids that were allocated and not used yet.
 struct IdBlock {
     rest: Range<u64>,
-    taken_at: Ticks,
+    allocated_at: Ticks,
 }
 
 impl IdBlock {
-    const EMPTY: Self = Self { rest: 0..0, taken_at: Ticks::MIN };
+    const EMPTY: Self = Self { rest: 0..0, allocated_at: Ticks::MIN };
 }
 
 impl Ids {
@@ -69,9 +69,9 @@ impl Ids {
     ) -> Result<u64, BlobError> {
         let mut block = block.lock().await;
         let now = self.engine.now();
-        if block.rest.is_empty() || now.since(block.taken_at) >= BLOCK_TIME {
+        if block.rest.is_empty() || now.since(block.allocated_at) >= BLOCK_TIME {
             let rest = self.take_block(counter, is_recorded.then_some(now)).await?;
-            *block = IdBlock { rest, taken_at: now };
+            *block = IdBlock { rest, allocated_at: now };
         }
         block.rest.next().ok_or_else(|| BlobError::corrupt("block of ids"))
     }
@@ -91,7 +91,7 @@ impl Ids {
         let mut spec = ChangeSpec::new(keys::own_domain(&counter));
         spec.also(keys::own_domain(&record), Lock::Exclusive);
         let next = spec.read(counter.clone());
-        let taken = transact(&*self.engine, spec, move |reads, _| {
+        let allocated = transact(&*self.engine, spec, move |reads, _| {
             let stored = reads.get(next).map(|value| keys::decode_number(value, "next id"));
             if stored.transpose()?.unwrap_or(1) != first {
                 return Ok((Writes::new(), false));
@@ -103,9 +103,9 @@ impl Ids {
             }
             Ok::<_, BlobError>((writes, true))
         });
-        match taken.await?? {
+        match allocated.await?? {
             true => Ok(first..end),
-            // Another process took this block; its client repeats the call.
+            // Another process allocated this block; its client repeats the call.
             false => Err(BlobError::Busy),
         }
     }

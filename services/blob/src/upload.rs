@@ -24,7 +24,7 @@ const SMALL_KIB: usize = INLINE_BYTES_MAX / 1024;
 /// Memory of any other upload, in KiB.
 const LARGE_KIB: usize = 4 * 1024;
 const _: () = assert!(LARGE_KIB as u64 * 1024 == EXTENT_BYTES, "an upload holds one extent");
-/// Longest wait for memory, before the client is asked to repeat the call.
+/// Longest wait for memory, before the call is rejected with a retry delay.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The memory that uploads share. Clones share it.

@@ -66,8 +66,8 @@ async fn a_lease_protects_a_blob_until_it_is_released(world: &World) {
 
     lease(&logs, Action::Release(ReleaseLease { lease_id: id.to_owned() })).await.unwrap();
     logs.write("a", "4").await.unwrap();
-    let gone = logs.write_with(with_lease(&logs, id), "5").await.unwrap_err();
-    assert_eq!(gone.kind(), precondition("LEASE_NOT_PRESENT_WITH_BLOB_OPERATION"));
+    let released = logs.write_with(with_lease(&logs, id), "5").await.unwrap_err();
+    assert_eq!(released.kind(), precondition("LEASE_NOT_PRESENT_WITH_BLOB_OPERATION"));
 }
 
 async fn a_lease_is_renewed_changed_and_broken(world: &World) {

@@ -183,16 +183,16 @@ fn pieces(parts: Vec<Part>, range: Range<u64>) -> impl Iterator<Item = (Extent, 
         Some((start, part))
     });
     starts.flat_map(move |(start, part)| {
-        let wanted = range.start.saturating_sub(start).min(part.size)
+        let requested = range.start.saturating_sub(start).min(part.size)
             ..range.end.saturating_sub(start).min(part.size);
-        let extents = wanted.start / EXTENT_BYTES..wanted.end.div_ceil(EXTENT_BYTES);
-        let extents = if wanted.is_empty() { 0..0 } else { extents };
+        let extents = requested.start / EXTENT_BYTES..requested.end.div_ceil(EXTENT_BYTES);
+        let extents = if requested.is_empty() { 0..0 } else { extents };
         extents.flat_map(move |index| {
             let extent_start = index * EXTENT_BYTES;
             let size = EXTENT_BYTES.min(part.size - extent_start);
             let extent = Extent { id: ExtentId { content: part.content, index }, size };
-            let inside = wanted.start.saturating_sub(extent_start)
-                ..size.min(wanted.end.saturating_sub(extent_start));
+            let inside = requested.start.saturating_sub(extent_start)
+                ..size.min(requested.end.saturating_sub(extent_start));
             let step = READ_MESSAGE_BYTES_MAX as u64;
             let (first, end) = (inside.start, inside.end);
             (0..(end - first).div_ceil(step)).map(move |piece| {

@@ -23,7 +23,7 @@ fn any() -> Vec<ETagPattern> {
     vec![ETagPattern::Any]
 }
 
-/// Each etag condition with what it says about the current version.
+/// Each etag condition with its result for the current version.
 fn etags() -> [(Vec<ETagPattern>, Option<bool>); 5] {
     let both = [other(), same()].concat();
     [
@@ -46,7 +46,7 @@ fn times() -> [(Option<Ticks>, Option<bool>); 5] {
     ]
 }
 
-/// Every combination of conditions, with what each says.
+/// Every combination of conditions, with the result of each.
 fn combinations() -> Vec<(Conditions, [Option<bool>; 4])> {
     let mut all = Vec::new();
     for (if_match, same) in etags() {

@@ -116,7 +116,7 @@ fn a_break_period_is_no_longer_than_what_remains() {
 }
 
 #[test]
-fn a_call_on_a_leased_resource_is_permitted_as_the_table_says() {
+fn a_call_on_a_leased_resource_is_permitted_by_the_table() {
     use LeaseError as E;
     let kept = states();
     let with_own = [Err(E::NotPresent), Ok(kept[1]), Ok(kept[2]), Err(E::Lost), Err(E::Lost)];
@@ -146,7 +146,7 @@ fn a_call_on_a_leased_resource_is_permitted_as_the_table_says() {
     }
 }
 
-/// What the specification says of a lease, in the simplest form: the state and the id.
+/// A lease by the specification, in the simplest form: the state and the id.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Model {
     state: LeaseState,

@@ -21,7 +21,7 @@ fn contents(resolved: &Resolved) -> (Vec<u64>, Vec<u64>) {
 }
 
 #[test]
-fn blocks_come_from_where_the_client_says_and_the_rest_is_dropped() {
+fn blocks_come_from_where_the_client_states_and_the_rest_is_dropped() {
     use BlockSource::{Committed, Latest, Uncommitted};
     let committed = [block("a", 1), block("b", 2), block("a", 1)];
     let staged = [block("a", 3), block("c", 4)];
@@ -39,7 +39,7 @@ fn blocks_come_from_where_the_client_says_and_the_rest_is_dropped() {
 }
 
 #[test]
-fn a_block_that_is_not_where_the_client_says_is_named() {
+fn a_block_that_is_not_where_the_client_states_is_named() {
     use BlockSource::{Committed, Latest, Uncommitted};
     let (committed, staged) = ([block("a", 1)], [block("b", 2)]);
     for missing in [("b", Committed), ("a", Uncommitted), ("c", Latest)] {
