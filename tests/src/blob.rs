@@ -48,19 +48,30 @@ impl World {
 
     /// A new container.
     pub async fn container(&self, name: &str) -> Container {
-        let container = Some(proto::Container { name: name.to_owned(), ..Default::default() });
-        let request = proto::CreateContainerRequest { container };
-        self.blobs().create_container(request).await.expect("the container is created");
-        self.existing_container(name)
+        let container = self.existing_container(name);
+        container.create().await.expect("the container is created");
+        container
     }
 
     /// A container that may exist or not.
     pub fn existing_container(&self, name: &str) -> Container {
-        Container { client: self.blobs(), name: name.to_owned() }
+        Container::new(self.blobs(), name)
     }
 }
 
 impl Container {
+    /// A container over a client.
+    pub fn new(client: BlobServiceClient<Transport>, name: &str) -> Self {
+        Self { client, name: name.to_owned() }
+    }
+
+    /// Creates the container.
+    pub async fn create(&self) -> Result<(), CallError> {
+        let container = Some(proto::Container { name: self.name(), ..Default::default() });
+        let request = proto::CreateContainerRequest { container };
+        Ok(self.client().create_container(request).await.map(drop)?)
+    }
+
     /// Its name.
     pub fn name(&self) -> String {
         self.name.clone()

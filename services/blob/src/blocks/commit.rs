@@ -45,7 +45,7 @@ impl Blobs {
     }
 
     /// Returns none where blocks were staged or committed meanwhile.
-    async fn try_commit(
+    pub(super) async fn try_commit(
         &self,
         blob: &BlobKey,
         command: &PutCommand,

@@ -156,3 +156,28 @@ async fn a_stage_needs_the_lease_of_the_blob() {
     let available = fixture.blobs.check_stage(&block).await;
     assert!(matches!(available, Err(BlobError::BlobLease(LeaseError::NotPresent))));
 }
+
+#[tokio::test]
+async fn a_commit_is_prepared_again_where_blocks_were_staged_or_committed_meanwhile() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "a").await.expect("staged");
+    let choices = [BlockChoice { id: "A".into(), source: BlockSource::Latest }];
+    let prepare = async || {
+        let blocks = fixture.blobs.read_blocks(&key).await.expect("read");
+        let resolved = resolve::resolve(&choices, &blocks.committed, &blocks.staged);
+        (blocks, resolved.expect("resolved"))
+    };
+    let command = PutCommand::default();
+
+    let (blocks, resolved) = prepare().await;
+    fixture.stage(&key, "B", "b").await.expect("staged meanwhile");
+    let staged = fixture.blobs.try_commit(&key, &command, blocks, resolved).await;
+    assert_eq!(staged.expect("decided"), None);
+
+    let (blocks, resolved) = prepare().await;
+    fixture.commit(&key, &["B"]).await.expect("committed meanwhile");
+    let committed = fixture.blobs.try_commit(&key, &command, blocks, resolved).await;
+    assert_eq!(committed.expect("decided"), None);
+    assert_eq!(fixture.read(&key).await.expect("read"), "b");
+}
