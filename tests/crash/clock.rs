@@ -62,7 +62,11 @@ async fn clock_set_back_over_a_restart_delays_and_repeats_nothing() {
     assert!(received.iter().all(|d| d.message.as_ref().unwrap().dequeue_count == 2));
     let receipts = received.iter().map(receipt_of).collect();
     assert!(jobs.delete_all(receipts).await.unwrap().iter().all(Result::is_ok));
-    assert_eq!(texts(&jobs.receive(32, seconds(600)).await.unwrap()), ["g2"], "the group goes on");
+    assert_eq!(
+        texts(&jobs.receive(32, seconds(600)).await.unwrap()),
+        ["g2"],
+        "the group continues"
+    );
     assert_eq!(jobs.count().await, 4, "held: 2, new, g2; behind: g3");
     assert_eq!(server.terminate(), Some(0));
 }

@@ -101,7 +101,7 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     };
     fs::write(&trigger, "").unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(20), load).await;
-    let mut crew = ended.expect("writes go on, though no sync succeeds");
+    let mut crew = ended.expect("writes continue, though no sync succeeds");
     fs::remove_file(&trigger).unwrap();
 
     for writer in &crew {

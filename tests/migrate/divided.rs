@@ -67,7 +67,7 @@ fn a_large_table_is_read_in_parallel_ranges_which_a_killed_import_resumes() {
     let (mut reading, mut all) = (0, 0);
     while reading < 2 {
         assert!(started.elapsed() < PROGRESS_WITHIN, "{reading} of {all} ranges were begun");
-        assert!(killed.try_wait().unwrap().is_none(), "the import was over before it was killed");
+        assert!(killed.try_wait().unwrap().is_none(), "the import ended before it was killed");
         (reading, all) = ranges(&checkpoint);
     }
     killed.kill().unwrap();

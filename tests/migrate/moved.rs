@@ -58,7 +58,7 @@ fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path, moved:
         }
         assert!(started.elapsed() < PROGRESS_WITHIN, "no progress: {text}");
         let ended = import.try_wait().expect("the client is ours");
-        assert!(ended.is_none(), "the import was over before it was killed: {ended:?}");
+        assert!(ended.is_none(), "the import ended before it was killed: {ended:?}");
     }
     import.kill().expect("the client is killed");
     import.wait().expect("the client is ours");

@@ -54,7 +54,7 @@ async fn still_serves(world: &World) {
     let request = ListTablesRequest::default();
     let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &request).await;
     answer.message::<ListTablesResponse>();
-    assert!(world.list("", None, "").await.is_ok(), "plain gRPC goes on too");
+    assert!(world.list("", None, "").await.is_ok(), "plain gRPC is still served");
 }
 
 async fn unary_calls_work_in_grpc_web_and_grpc_web_text(world: &World) {

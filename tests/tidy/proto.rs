@@ -28,7 +28,7 @@ fn declares(line: &str) -> bool {
     }
 }
 
-/// Whether a declaration goes on after a line.
+/// Whether a declaration continues after a line.
 fn is_continued(line: &str) -> bool {
     !(line.is_empty() || line.starts_with("//") || line.ends_with([';', '{', '}']))
 }

@@ -41,7 +41,7 @@ function finish(    section, id, line) {
   lines[id] = line
 }
 
-# A paragraph is a package; a line is `Name: value`, or goes on with the one before after a blank.
+# A paragraph is a package; a line is `Name: value`, or continues the one before after a blank.
 /^$/ { finish(); split("", field); next }
 /^[^ \t]/ {
   colon = index($0, ":")

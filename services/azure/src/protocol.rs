@@ -21,7 +21,7 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     /// The label of requests without a valid operation: the path of the called service,
     /// `/trestle.table.v1.TableService/`.
     const UNKNOWN: &'static str;
-    /// What its signatures are like.
+    /// The specification of its signatures.
     const SIGNATURES: &'static ServiceSpec;
     /// The operation of a request.
     ///

@@ -36,7 +36,7 @@ use crate::{
 
 /// The header with the code of a failure, as Azure names it.
 const ERROR_CODE: &str = "x-ms-error-code";
-/// Most accounts whose rules are read at a time.
+/// Most accounts whose rules are read concurrently.
 const READS_MAX: usize = 16;
 
 /// The accounts of this server at the time of the call, because they may change.
@@ -77,7 +77,7 @@ struct CorsGateway {
 }
 
 impl CorsGateway {
-    /// What pages may do with the service of a path.
+    /// The CORS rules of the service of a path.
     fn pages(&self, path: &str) -> Option<usize> {
         let service = service_of(path);
         self.services.iter().position(|pages| Some(pages.store.service) == service)
@@ -137,7 +137,7 @@ async fn preflight(pages: Option<&ServiceCors>, headers: &HeaderMap) -> Result<R
     Ok(answer)
 }
 
-/// What pages may do with a service.
+/// The CORS rules of a service.
 struct ServiceCors {
     store: CorsStore,
     accounts: AccountNames,

@@ -1,4 +1,4 @@
-//! From the path of a call to the service that answers it.
+//! Routes a call by its path.
 
 use std::{
     convert::Infallible,
@@ -74,7 +74,7 @@ mod tests {
         request
     }
 
-    /// Answers with its name.
+    /// Responds with its name.
     fn named(name: &'static str) -> Upstream {
         Upstream::local(service_fn(move |_: Request| async move {
             let mut answer = Response::new(Body::empty());

@@ -10,7 +10,7 @@ use trestle_service::layer::{
 
 use crate::IngressStack;
 
-/// What the layers see of a request that is no call.
+/// The form of a request that is no call for the layers.
 const PATH: &str = "/";
 
 /// Sends responses through the ingress stack.
@@ -20,7 +20,7 @@ pub(crate) struct ShortCircuit {
 }
 
 impl ShortCircuit {
-    /// Through this stack.
+    /// Uses this stack.
     pub(crate) fn new(stack: &IngressStack) -> Self {
         Self { stack: stack.before(ShortCircuitService) }
     }

@@ -12,7 +12,7 @@ use crate::{
     settings::{Listen, RoleKey as _},
 };
 
-/// A table store that you run yourself: gRPC first, with the semantics of Azure Table storage
+/// A self-hosted table and queue store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
 #[command(name = "trestle", version, propagate_version = true)]
 pub struct Cli {
@@ -58,7 +58,7 @@ pub enum Command {
         #[command(flatten)]
         client: ClientArgs,
     },
-    /// Copy tables and queues from elsewhere, resumably, and compare both sides
+    /// Copy tables and queues from Azurite or Azure, resumably, and compare source and target
     Import {
         /// From where
         #[command(subcommand)]
@@ -67,7 +67,7 @@ pub enum Command {
         #[command(flatten)]
         client: ClientArgs,
     },
-    /// Make shared access signatures, and explain them; needs no server
+    /// Generate and explain shared access signatures; needs no server
     Sas(SasArgs),
     /// Load-test a server
     Bench {
@@ -99,19 +99,19 @@ pub struct ServeArgs {
     /// Store everything in memory; no data survives the process
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// The roles of this process: all, or of gateway, table and queue, separated by commas [default: all]
+    /// The roles of this process: all, or of gateway, table, queue and blob, separated by commas [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
-    /// Address of gRPC; port 0 takes a free one [default: 127.0.0.1:50051]
+    /// Address of gRPC; port 0 selects a free one [default: 127.0.0.1:50051]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// Where clients of Azure Storage are served
     #[command(flatten)]
     pub azure: AzureListenArgs,
-    /// Address of metrics and probes; port 0 takes a free one [default: 127.0.0.1:9464]
+    /// Address of metrics and probes; port 0 selects a free one [default: 127.0.0.1:9464]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<SocketAddr>,
-    /// Listen without encryption on an address that others can connect to
+    /// Listen without TLS on an address that is not loopback
     #[arg(long)]
     pub allow_plaintext: bool,
 }
@@ -152,7 +152,7 @@ impl Args for AzureListenArgs {
         Self::edges().fold(command, |command, (_, edge)| {
             let AzureEdge { flag, serves, port, .. } = edge;
             let help = format!(
-                "Address of {serves} for clients of Azure Storage; port 0 takes a free one, `off` \
+                "Address of {serves} for clients of Azure Storage; port 0 selects a free one, `off` \
                  none [default: 127.0.0.1:{port}]"
             );
             let parser = clap::value_parser!(Listen);
@@ -186,10 +186,10 @@ pub struct HealthcheckArgs {
     /// Configuration file of the server
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address of the server [default: where its configuration makes it listen]
+    /// Address of the server [default: that of its configuration]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// Where it is encrypted
+    /// TLS
     #[command(flatten)]
     pub tls: TlsArgs,
     /// Check this service only, such as trestle.table.v1.TableService
@@ -206,7 +206,7 @@ pub struct RepairArgs {
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Take out what is shown, and keep the originals in a folder `damaged-N` beside
+    /// Remove what is reported, and keep the originals in a folder `damaged-N`
     #[arg(long)]
     pub accept_loss: bool,
 }

@@ -1,10 +1,11 @@
-//! Puts a node together out of settings, roles and live parts. Binds nothing and spawns nothing, so
+//! Composes a node of settings, roles and live parts. Binds nothing and spawns nothing, so
 //! that the process and the tests build the same node.
 
 use std::{sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
+use trestle_blob::Objects;
 use trestle_kv::Engine;
 use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
 use trestle_service::{
@@ -30,24 +31,26 @@ use crate::{
 
 /// How often the store is checked.
 const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
-/// How often the state of a role in another process becomes our own health.
+/// How often the health of a role in another process is copied.
 const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// The live parts of a node.
 pub struct NodeDeps {
     /// The store; none where no role of this process owns data.
     pub engine: Option<Arc<dyn Engine>>,
+    /// The object store; none where no role here owns blobs.
+    pub objects: Option<Objects>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Where the node records its metrics.
+    /// The meter of its metrics.
     pub meter: Meter,
-    /// Which traces it keeps.
+    /// Its trace sampling.
     pub traces: Traces,
-    /// What writes the line of each call from outside.
+    /// The access log of calls from outside.
     pub access: AccessLog,
-    /// Makes request ids, and draws the traces that are kept.
+    /// Generates request ids and sampling decisions.
     pub random: fn() -> u128,
-    /// Reads the settings again; none: what could change remains as it is.
+    /// Reloads the settings; none: nothing is reloaded.
     pub source: Option<SettingsSource>,
 }
 
@@ -57,15 +60,15 @@ pub struct Node {
     pub routes: CallService,
     /// The protocols of Azure Storage; only in a gateway.
     pub azure: Vec<AzureIngress>,
-    /// The loops it needs to run beside.
+    /// Its background tasks.
     pub tasks: Vec<Task>,
     /// Ends waiting calls, in this process and in other ones, when the process shuts down.
     pub drains: Vec<DrainAction>,
-    /// Wakes those tasks that watch files.
+    /// Wakes the tasks that watch files.
     pub reload: Reload,
     /// Its health.
     pub health: Health,
-    /// What its roles show to operators.
+    /// The admin pages of its roles.
     pub pages: Vec<AdminPage>,
 }
 
@@ -77,7 +80,7 @@ impl Node {
     }
 }
 
-/// What the roles of a node have beside their calls.
+/// The parts of the roles of a node besides their calls.
 #[derive(Default)]
 struct NodeParts {
     tasks: Vec<Task>,
@@ -125,10 +128,10 @@ impl NodeParts {
     }
 }
 
-/// Puts a node together out of those of `roles` that the settings name.
+/// Composes a node of the `roles` that the settings select.
 ///
 /// # Errors
-/// Settings that contradict the parts that exist.
+/// Settings that do not match the parts.
 pub async fn compose(
     settings: &Settings,
     roles: &[RoleSpec],
@@ -178,7 +181,7 @@ fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
     roles.iter().filter(is_served).copied().collect()
 }
 
-/// A store that stopped takes no writes until a restart: health sends callers elsewhere. One that is
+/// A stopped store accepts no writes until a restart: health reports NOT_SERVING. One that is
 /// short of disk space serves reads and deletes, so it remains.
 fn watch_storage(
     engine: &Arc<dyn Engine>,

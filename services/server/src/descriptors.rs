@@ -1,6 +1,6 @@
 //! Divides the file descriptors of the process between the store and connections.
 //!
-//! A store that cannot open a file for a flush takes no more writes until a restart, so it has a reserve that
+//! A store that cannot open a file for a flush accepts no writes until a restart, so it has a reserve that
 //! connections never get.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,22 +11,22 @@ use crate::{process_error::ProcessError, roles::ROLES, settings::Settings};
 
 /// Descriptors of the process itself: listeners, timers, logs, telemetry, connections to other roles.
 const PROCESS: usize = 64;
-/// What a store opens beside the files that it keeps open: journals, outputs of a flush, all inputs of a compaction,
+/// What a store opens besides its cached files: journals, outputs of a flush, all inputs of a compaction,
 /// files that scans hold open.
 const STORE_WORK: usize = 192;
 /// Files that a store keeps open with enough descriptors: at 64 MiB each, 56 GiB.
 const STORE_FILES_MAX: usize = 900;
-/// The same at least: with fewer, reads open files again and again.
+/// The minimum of the same: with fewer, reads reopen files often.
 const STORE_FILES_MIN: usize = 64;
 /// Fewest connections that are worth a start.
 const CONNECTIONS_MIN: usize = 16;
 
-/// How the descriptors of the process are divided.
+/// The division of the descriptors of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorPlan {
     /// Most descriptors that the process may have.
     limit: usize,
-    /// What the settings need.
+    /// The number that the settings need.
     recommended: usize,
     /// Most connections of callers, at most as many as the settings name.
     pub connections_max: usize,

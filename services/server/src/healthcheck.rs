@@ -9,7 +9,7 @@ use trestle_cli::TlsArgs;
 
 use crate::settings::Settings;
 
-/// The name by which gRPC health reports whether the store takes writes.
+/// The name by which gRPC health reports whether the store accepts writes.
 pub const WRITES: &str = "trestle.storage.writes";
 /// The status of a process that accepts only reads and deletes, because disk space is short.
 pub const READ_ONLY_DISK: &str = "read-only: disk";
@@ -31,7 +31,7 @@ pub fn endpoint(settings: &Settings) -> String {
     format!("{scheme}://{address}")
 }
 
-/// Whether `service` serves at `endpoint`; all of it where the name is empty. Returns what it is limited to, if it is.
+/// Whether `service` serves at `endpoint`; all of it where the name is empty. Returns its limitation, if any.
 ///
 /// # Errors
 /// Why it does not, as a text.

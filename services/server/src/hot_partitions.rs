@@ -1,4 +1,4 @@
-//! The page of the admin listener that shows which partitions are used most.
+//! The admin page of the hottest partitions.
 
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ fn key_of(path: &Path) -> Result<AccountKey, String> {
     AccountKey::decode(&text).map_err(|error| fails(&error))
 }
 
-/// A task that keeps `accounts` up to date with the settings and with the key files that they name.
+/// A task that reloads `accounts` when the settings or their key files change.
 pub fn watch(accounts: &Accounts, source: SettingsSource) -> Task {
     let accounts = accounts.clone();
     let current = AccountSet::clone(&accounts.now());

@@ -23,7 +23,7 @@ use crate::{
     settings::LimitSettings,
 };
 
-/// What the listeners for calls serve.
+/// The services of the listeners for calls.
 pub struct Ingress {
     /// gRPC.
     pub calls: CallService,
@@ -33,7 +33,7 @@ pub struct Ingress {
     pub watches: Vec<Task>,
 }
 
-/// What the listener of a protocol of Azure Storage serves.
+/// The service of a listener of the Azure Storage protocol.
 pub struct AzureIngress {
     /// The role whose protocol it is.
     pub role: &'static str,
@@ -63,9 +63,9 @@ pub(crate) fn direct(
         .layer(PanicLayer::default())
         // The gateway forwards the deadline of the client; this layer enforces it.
         .layer(DeadlineLayer::new(limits.answer_within_max, methods.clone()))
-        // Several gateways may call: what one of them admits is not all.
+        // Several gateways may call: admission of one of them does not bound all.
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
-        // So is what they hold.
+        // The same for their bytes.
         .layer(BodyBytesLayer::new(limits.body_bytes_max, limits.request_within_max, methods))
         // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trusts_all))

@@ -1,7 +1,7 @@
 //! The one binary of Trestle, as a library, so that tests build the very node that `trestle serve`
 //! runs.
 //!
-//! `settings` is what an operator chooses, `roles` the list of the parts that exist, `compose` builds
+//! `settings` is the configuration, `roles` the list of roles, `compose` builds
 //! a node from both without binding or spawning anything, and `running` binds, spawns and drains.
 //! `main` puts these steps in order.
 

@@ -19,7 +19,7 @@ use trestle::{
     process_error::ProcessError,
     reload::SettingsSource,
     repair,
-    roles::ROLES,
+    roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
     settings::Settings,
     storage,
@@ -31,8 +31,8 @@ use trestle_runtime::{
 };
 use trestle_service::clock::SystemClock;
 
-/// How long what is still running after a shutdown may take to end, such as a blocking step. Where
-/// that keeps the store from closing, it is opened as after a crash. The last flush or compaction is
+/// How long remaining work after a shutdown may take, such as a blocking step. If
+/// that prevents the store from closing, it is opened as after a crash. The last flush or compaction is
 /// always waited for.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// The exit code for a store that cannot be opened as it is, as of `serve`.
@@ -83,7 +83,7 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
-/// A server from start to end.
+/// Runs a server.
 async fn serve_until_signal(
     settings: Settings,
     descriptors: DescriptorPlan,
@@ -114,8 +114,11 @@ async fn serve_with(
     let exemplars = telemetry.traces().exemplars;
     let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
     let engine = settings.owns_data(ROLES).then(open).transpose()?;
+    let open_objects = || storage::open_objects(&settings.storage);
+    let objects = settings.server.roles.has(BLOB.name).then(open_objects).transpose()?;
     let deps = NodeDeps {
         engine,
+        objects,
         clock: Arc::new(SystemClock),
         meter,
         traces: telemetry.traces(),

@@ -1,4 +1,4 @@
-//! Why the process ends, and with which exit code.
+//! Errors that end the process, and their exit codes.
 
 use std::{io, process::ExitCode};
 
@@ -8,7 +8,7 @@ use trestle_runtime::{
     tls::TlsError,
 };
 
-/// Why the process ends.
+/// An error that ends the process.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The configuration is wrong.
@@ -25,7 +25,7 @@ pub enum ProcessError {
     Listen {
         /// The key of the address.
         key: String,
-        /// What can be done.
+        /// A hint.
         remedy: &'static str,
         /// The error of the system; its text names the address.
         source: io::Error,
@@ -45,11 +45,11 @@ pub enum ProcessError {
          hard limit (ulimit -Hn, LimitNOFILE)"
     )]
     DescriptorLimit {
-        /// Most that it may have.
+        /// The limit of the process.
         limit: usize,
-        /// Fewest that it starts with.
+        /// The minimum for a start.
         needed: usize,
-        /// As many as the settings need.
+        /// The number that the settings need.
         recommended: usize,
     },
     /// The runtime or the signals cannot be set up.

@@ -8,7 +8,7 @@ use crate::{
     settings::Settings,
 };
 
-/// A task that keeps `quotas`, which are those of `settings` at first, up to date with the settings.
+/// A task that reloads `quotas`, at first those of `settings`, when the settings change.
 pub fn watch(quotas: &LiveQuotas, settings: &Settings, source: SettingsSource) -> Task {
     let (quotas, current) = (quotas.clone(), settings.quotas.quotas());
     let reread = move || source.read().map(|now| now.quotas.quotas());

@@ -57,7 +57,7 @@ impl SettingsSource {
         Self { file, load: Arc::new(load), last: Arc::default() }
     }
 
-    /// The settings as they are now. Blocks.
+    /// The current settings. Blocks.
     ///
     /// # Errors
     /// Settings that cannot be used, as a text.
@@ -82,8 +82,8 @@ impl SettingsSource {
 /// What differs between versions of a file: inode, length and time. None without a file.
 type Stamp = Option<(u64, u64, SystemTime)>;
 
-/// A task that keeps something up to date with its files: calls `read`, and passes what differs from
-/// the last value, which is `current` at first, to `apply`.
+/// A task that reloads a value from its files: calls `read`, and passes a value that differs from
+/// the last one, at first `current`, to `apply`.
 ///
 /// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
 /// succeeds again the last value remains in use.

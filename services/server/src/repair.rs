@@ -6,11 +6,11 @@ use trestle_kv::{JournalLoss, OpenError, RepairPlan};
 
 use crate::{settings::StorageSettings, storage};
 
-/// The report on a store without damage that this can see.
+/// The report on a store without detectable damage.
 const NOTHING: &str = "nothing to repair: every journal is whole up to its end; if the server cannot open the store \
 nevertheless, restore a backup\n";
 
-/// What a repair found or did.
+/// The result of a repair.
 #[derive(Debug)]
 pub struct Repaired {
     /// For people.
@@ -19,7 +19,7 @@ pub struct Repaired {
     pub is_rejected: bool,
 }
 
-/// Examines the store of these settings; with `accept_loss`, takes out what cannot be kept.
+/// Examines the store of these settings; with `accept_loss`, removes the damaged parts.
 ///
 /// # Errors
 /// The store is in use, does not exist, or lacks what cannot be repaired.

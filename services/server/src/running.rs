@@ -83,13 +83,13 @@ impl Listeners {
         Ok(format!("{line} admin={}\n", self.admin()?))
     }
 
-    /// Where a role is served in the protocol of Azure Storage, if it is.
+    /// The Azure Storage address of a role, if it has one.
     #[must_use]
     pub fn azure(&self, role: &str) -> Option<SocketAddr> {
         self.azure.get(role)?.local_addr().ok()
     }
 
-    /// Where gRPC is.
+    /// The address of gRPC.
     ///
     /// # Errors
     /// When the system does not report it.
@@ -97,7 +97,7 @@ impl Listeners {
         self.grpc.local_addr()
     }
 
-    /// Where metrics and probes are.
+    /// The address of metrics and probes.
     ///
     /// # Errors
     /// When the system does not report it.
@@ -159,7 +159,7 @@ impl Running {
         rest.close();
 
         let (bounds, tls) = (bounds(settings), tls(grpc_encryption));
-        // One limit for all: a peer could otherwise use up the descriptors at one listener after the other.
+        // One limit for all listeners: otherwise a peer could exhaust the descriptors over several of them.
         let connections = Connections::at_most(settings.limits.connections_max);
         let serve = |key: String, socket, calls: CallService, bounds| {
             let (tls, connections) = (tls.clone(), connections.clone());
@@ -185,7 +185,7 @@ impl Running {
         self.watchdog.clone()
     }
 
-    /// Cancelled, it makes [`Running::stop`] wait for no call: those under way are cut.
+    /// When cancelled, [`Running::stop`] waits for no call: calls in flight are aborted.
     #[must_use]
     pub fn forced(&self) -> CancellationToken {
         self.signals.forced.clone()
@@ -195,7 +195,7 @@ impl Running {
     /// clients that have not received it, listeners close, waiting calls are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
-        // Without connections no client has to see it.
+        // Without connections no client needs the notice.
         if self.connections.open() > 0 {
             let notice = tokio::time::sleep(self.notice);
             let _ = self.signals.forced.run_until_cancelled(notice).await;
@@ -251,7 +251,7 @@ impl Signals {
     /// Handles them from now on.
     ///
     /// # Errors
-    /// When the system rejects.
+    /// An error of the system.
     pub fn take() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -1,8 +1,9 @@
-//! Opens the store and makes its state visible.
+//! Opens the store and exposes its state as metrics.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
+use trestle_blob::Objects;
 use trestle_kv::{
     Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine, OpenError,
     SyncPolicy,
@@ -18,8 +19,10 @@ use crate::{
     settings::{DurabilitySetting, StorageSettings},
 };
 
-/// Directory of the engine within the data directory, which others will share.
+/// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
+/// Directory of large blobs within the data directory.
+const OBJECTS_DIR: &str = "blob";
 
 /// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
 ///
@@ -68,7 +71,18 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
     }
 }
 
-/// Where the engine keeps its files.
+/// Opens the object store: in files of the data directory, or in memory.
+///
+/// # Errors
+/// A directory that cannot be used.
+pub fn open_objects(settings: &StorageSettings) -> io::Result<Objects> {
+    match settings.ephemeral {
+        true => Ok(Objects::in_memory()),
+        false => Objects::in_directory(&settings.data_dir.join(OBJECTS_DIR)),
+    }
+}
+
+/// The directory of the engine.
 #[must_use]
 pub fn engine_dir(settings: &StorageSettings) -> PathBuf {
     settings.data_dir.join(ENGINE_DIR)

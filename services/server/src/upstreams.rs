@@ -18,14 +18,14 @@ use crate::{
 /// A role in another process.
 pub(crate) struct RemoteRole {
     pub(crate) remote: Remote,
-    /// Keeps the certificate up to date; none without encryption.
+    /// Reloads the certificate; none without TLS.
     pub(crate) task: Option<Task>,
 }
 
 /// A role that is not in this process.
 ///
 /// # Errors
-/// What is wrong, with its key.
+/// The problem, with its key.
 pub(crate) fn role(
     settings: &Settings,
     role: &RoleSpec,

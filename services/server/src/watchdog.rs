@@ -11,7 +11,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-/// Watches the listeners of a process, and keeps which of them failed first. Clones share it.
+/// Watches the listeners of a process, and stores which of them failed first. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ListenerWatchdog {
     failed: Arc<OnceLock<String>>,

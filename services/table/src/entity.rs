@@ -53,7 +53,7 @@ impl EntityKey {
     }
 }
 
-/// KeyInterval in the order in which entities are stored and returned.
+/// Keys, in the order in which entities are stored and returned.
 impl Ord for EntityKey {
     fn cmp(&self, other: &Self) -> Ordering {
         compare_text(&self.partition_key, &other.partition_key)

@@ -53,7 +53,7 @@ pub fn check_resource_type(grant: &AccountGrant, one_of: &str) -> Result<(), Fau
     Err(Fault::new(Reason::AuthorizationResourceTypeMismatch, message))
 }
 
-/// Whether a grant is over this resource of a service, or over one above it.
+/// Whether a grant is for this resource of a service, or for one above it.
 ///
 /// # Errors
 /// Another service or resource.

@@ -1,6 +1,6 @@
 //! The access log: one line for each call, on a target of its own.
 //!
-//! LoggedKeys of entities are data. Unless the configuration allows clear text, a line carries a keyed
+//! Keys of entities are data. Unless the configuration allows clear text, a line carries a keyed
 //! hash of them: equal keys can be matched, and without the salt guessed keys cannot be verified.
 //! No line carries a credential, only its kind.
 
@@ -75,6 +75,7 @@ impl AccessLog {
             method = line.method,
             table = statistics.table,
             queue = statistics.queue,
+            container = statistics.container,
             partition_key,
             row_key,
             partition_key_hash,

@@ -11,7 +11,7 @@ source "$script_dir/../../setup.sh"
 
 # Pinned, so that a comparison means the same tomorrow.
 AZURITE=3.37.0
-# Most that Azurite may take of a run, which is not there for it: to install it, and for one suite.
+# Time limits of Azurite in a run: to install it, and for one suite.
 INSTALL_SECONDS=180
 SUITE_SECONDS=240
 

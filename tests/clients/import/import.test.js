@@ -199,7 +199,7 @@ describe('from the real Azurite', () => {
     await checkTables(server);
   });
 
-  it('an import that is killed goes on, and doubles nothing', async () => {
+  it('a killed import resumes without duplicates', async () => {
     const server = await fresh();
     const checkpoint = path.join(workspace.directory, 'killed.checkpoint');
     const from = ['import', 'azure', source.connection];

@@ -142,7 +142,7 @@ impl Client {
         batch
     }
 
-    /// Sends until it is over.
+    /// Sends until the client ends.
     pub(super) async fn produce(&mut self, site: &Site) {
         while !self.is_over(false) {
             let batch = self.batch();
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    /// Receives, extends and deletes until it is over, and moves dead letters back.
+    /// Receives, extends, deletes and redrives until the client ends.
     pub(super) async fn consume(&mut self, site: &Site) {
         while !self.is_over(false) {
             // Receipts from before the crash are still valid.
@@ -224,7 +224,7 @@ impl Client {
         }
     }
 
-    /// Deletes a delivery, extends it, keeps its receipt, or drops it; whether the work is over.
+    /// Deletes a delivery, extends it, keeps its receipt, or drops it; whether the client ends.
     async fn handle(&mut self, queue: &Queue, side: Side, delivery: Delivery) -> bool {
         match self.random.random_range(0..10) {
             0..=5 => self.delete(queue, &receipt_of(&delivery)).await,
@@ -257,7 +257,7 @@ impl Client {
         is_over
     }
 
-    /// Deletes; whether the work is over.
+    /// Deletes; whether the client ends.
     async fn delete(&mut self, queue: &Queue, receipt: &ReceiptRef) -> bool {
         let (begun, id) = (wall(), receipt.message_id.clone());
         match queue.delete(receipt.clone()).await {
@@ -267,7 +267,7 @@ impl Client {
         false
     }
 
-    /// Extends; whether the work is over.
+    /// Extends; whether the client ends.
     async fn extend(&mut self, queue: &Queue, receipt: ReceiptRef) -> bool {
         let (begun, id) = (wall(), receipt.message_id.clone());
         let timeout = self.random.random_range(0..3);
@@ -282,7 +282,7 @@ impl Client {
         false
     }
 
-    /// Records a change that failed; whether the work is over.
+    /// Records a change that failed; whether the client ends.
     fn changed_nothing(&mut self, begun: i128, id: String, error: &CallError) -> bool {
         // Lapsed, and received by another client.
         if error.reason == "MESSAGE_NOT_FOUND" {

@@ -92,7 +92,7 @@ impl Client {
             self.messages = Some(messages.expect("a consumer"));
         }
         let messages = self.messages.as_mut().expect("it was made above");
-        messages.next().await.expect("the consumer goes on").expect("a message")
+        messages.next().await.expect("the consumer continues").expect("a message")
     }
 }
 

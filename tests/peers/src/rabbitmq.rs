@@ -112,7 +112,7 @@ impl Client {
             self.consumer = Some(consumer.await.expect("a consumer"));
         }
         let consumer = self.consumer.as_mut().expect("it was made above");
-        consumer.next().await.expect("the consumer goes on").expect("a message")
+        consumer.next().await.expect("the consumer continues").expect("a message")
     }
 }
 

@@ -101,11 +101,11 @@ impl Client {
         }
         let pushed = self.pushed.as_mut().expect("it was made above");
         if pushed.ready.is_empty() {
-            let answer = pushed.deliveries.message().await.expect("the stream goes on");
+            let answer = pushed.deliveries.message().await.expect("the stream continues");
             pushed.ready = answer.expect("without an end").deliveries;
         }
         let grant = request(Message::Grant(CreditGrant { credit: 1 }));
-        pushed.grants.send(grant).await.expect("the stream goes on");
+        pushed.grants.send(grant).await.expect("the stream continues");
         pushed.ready.pop().expect("an answer holds a delivery")
     }
 }

@@ -166,7 +166,7 @@ async fn duplicate_within_the_window_returns_the_first_message(world: &World) {
 
     tokio::time::sleep(std::time::Duration::from_millis(2200)).await;
     let later = queue.send(unique(text("d"), "id")).await.unwrap();
-    assert!(!later.duplicate, "the window is over");
+    assert!(!later.duplicate, "the window has ended");
     assert_eq!(texts(&queue.receive(32, seconds(30)).await.unwrap()), ["d"]);
 }
 

@@ -1,4 +1,4 @@
-//! SettingsRequest of the service and access policies of tables, which are XML.
+//! Settings of the service and access policies of tables, which are XML.
 
 use http::{Response, StatusCode};
 use tonic::body::Body;

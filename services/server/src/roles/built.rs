@@ -1,8 +1,9 @@
-//! What a role is built from, and what it is built into.
+//! The inputs and the result of building a role.
 
 use std::{convert::Infallible, sync::Arc};
 
 use tower::{Layer as _, Service};
+use trestle_blob::Objects;
 use trestle_kv::Engine;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
@@ -14,7 +15,7 @@ use trestle_service::{
 use super::RoleSpec;
 use crate::{compose::NodeDeps, process_error::ProcessError, settings::Settings};
 
-/// What roles are built from.
+/// The inputs of roles.
 pub struct BuildContext<'a> {
     /// The settings of the process.
     pub settings: &'a Settings,
@@ -30,26 +31,36 @@ impl BuildContext<'_> {
     /// # Errors
     /// A process without one.
     pub fn engine(&self) -> Result<Arc<dyn Engine>, ProcessError> {
-        self.deps.engine.clone().ok_or_else(|| {
-            let problems = vec!["storage: a role that owns data needs a store".to_owned()];
-            ConfigError::Invalid { problems }.into()
-        })
+        self.deps.engine.clone().ok_or_else(no_store)
+    }
+
+    /// The object store.
+    ///
+    /// # Errors
+    /// A process without one.
+    pub fn objects(&self) -> Result<Objects, ProcessError> {
+        self.deps.objects.clone().ok_or_else(no_store)
     }
 }
 
-/// Ends what would keep a shutdown waiting. Called once, after health reported NOT_SERVING and
+fn no_store() -> ProcessError {
+    let problems = vec!["storage: a role that owns data needs a store".to_owned()];
+    ConfigError::Invalid { problems }.into()
+}
+
+/// Ends what would delay a shutdown. Called once, after health reported NOT_SERVING and
 /// before calls are drained.
 pub type DrainAction = Box<dyn FnOnce() + Send>;
 
 /// A role in this process.
 pub struct BuiltRole {
-    /// Answers the calls of its services.
+    /// Handles the calls of its services.
     pub calls: CallService,
-    /// Its work in the background.
+    /// Its background tasks.
     pub tasks: Vec<Task>,
-    /// Tasks that watch files, and look at them at once when the process reloads.
+    /// Tasks that watch files, and check them at once on a reload.
     pub watches: Vec<Task>,
-    /// What it shows to operators.
+    /// Its admin pages.
     pub pages: Vec<AdminPage>,
     /// Ends its calls that wait.
     pub drain: Option<DrainAction>,

@@ -1,5 +1,5 @@
-//! The role `gateway`: takes calls from outside, by gRPC and by the protocols of Azure Storage, and
-//! passes them to the roles that own the data. It owns none.
+//! The role `gateway`: accepts calls from outside, by gRPC and by the protocols of Azure Storage, and
+//! forwards them to the roles that own the data. It owns none.
 
 use std::sync::Arc;
 

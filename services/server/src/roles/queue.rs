@@ -8,7 +8,7 @@ use trestle_runtime::task::Task;
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::process_error::ProcessError;
 
-/// How often it removes what deleted queues left, and what expired.
+/// How often it removes rows of deleted queues, and expired messages.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.

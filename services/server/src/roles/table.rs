@@ -12,7 +12,7 @@ use crate::{hot_partitions, process_error::ProcessError, quotas};
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
 
-/// How often it removes what deleted tables left.
+/// How often it removes rows of deleted tables.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// See the module.

@@ -34,11 +34,11 @@ pub struct AccountSettings {
     /// A file with a second key. No default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key2_file: Option<PathBuf>,
-    /// Whether the account is switched off: its credentials are rejected. Default: no.
+    /// Whether the account is disabled: its credentials are rejected. Default: no.
     pub disabled: bool,
 }
 
-/// A text that never shows: not in logs, and not when settings are printed.
+/// A text that is never shown in logs or in printed settings.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct SecretSetting(pub String);
@@ -59,7 +59,7 @@ impl Serialize for SecretSetting {
 }
 
 impl AccountSettings {
-    /// The keys: their names, and where they are.
+    /// The keys: their names and sources.
     pub fn keys(
         &self,
     ) -> impl Iterator<Item = (&'static str, Option<&SecretSetting>, Option<&PathBuf>)> {
@@ -91,7 +91,7 @@ impl AccountSettings {
 }
 
 impl AccountsSettings {
-    /// What is wrong with the sections, each with its key; never with a value.
+    /// The problems of the sections, each with its key; never with a value.
     pub(super) fn problems(
         &self,
         server: &ServerSettings,

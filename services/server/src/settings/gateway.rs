@@ -23,7 +23,7 @@ const WAITING_CALLS_MAX: u64 = 1_000_000;
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewaySettings {
-    /// `table_endpoint`, `queue_endpoint` …: where a role is when it is not in this process, such as
+    /// `table_endpoint`, `queue_endpoint` …: the endpoint of a role in another process, such as
     /// `http://table:50051`. A name may have several addresses. No default: required for tables;
     /// without the others, the gateway does not serve them.
     #[serde(flatten)]
@@ -45,7 +45,7 @@ pub struct GatewaySettings {
     pub tls: RoleTlsSettings,
 }
 
-/// The section `gateway.tls`. The files are read again when they change.
+/// The section `gateway.tls`. The files are reloaded when they change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RoleTlsSettings {
@@ -61,7 +61,7 @@ pub struct RoleTlsSettings {
     /// The name in the certificates of the roles. Default: the host of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// `queue_server_name` …: the name in the certificate of a role, where that is another. Default:
+    /// `queue_server_name` …: the name in the certificate of a role, if it differs. Default:
     /// `server_name`, or the host of its endpoint.
     #[serde(flatten)]
     pub server_names: PerRole<ServerName>,
@@ -134,7 +134,7 @@ impl Default for GatewaySettings {
 }
 
 impl GatewaySettings {
-    /// What is wrong with the section for a process with these of the roles, each with its key.
+    /// The problems of the section for a process with these roles, each with its key.
     pub(super) fn problems(&self, local: &Roles, roles: &[RoleSpec]) -> Vec<String> {
         let rules = [
             ("connections", wide(self.connections), 1..=CONNECTIONS_MAX),
@@ -168,7 +168,7 @@ impl GatewaySettings {
 }
 
 impl RoleTlsSettings {
-    /// For the endpoints that are set, each of which is encrypted or not.
+    /// For the set endpoints, each with TLS or not.
     fn problems(&self, endpoints: &[Endpoint]) -> Vec<String> {
         let mut problems = Vec::new();
         let any_encrypted = endpoints.iter().any(Endpoint::is_encrypted);

@@ -13,8 +13,8 @@ const BODY_BYTES_MAX: u64 = 1 << 40;
 /// Longest setting for the time in which a request, or a piece of a response, has to be transferred:
 /// an hour.
 const TRANSFER_SECONDS_MAX: u64 = 3600;
-/// Longest setting for the time until an answer begins: the removal of deleted tables counts on
-/// calls being over within two minutes.
+/// Longest setting for the time until a response begins: the removal of deleted tables requires that
+/// calls end within two minutes.
 const ANSWER_WITHIN_SECONDS_MAX: u64 = 110;
 /// Longest setting for the age of a connection: a week.
 const CONNECTION_AGE_SECONDS_MAX: u64 = 7 * 24 * 3600;
@@ -41,21 +41,21 @@ pub struct LimitSettings {
     /// After about how long a connection is closed with GOAWAY, in seconds, up to a week.
     /// Default: 1800.
     pub connection_age_seconds: u64,
-    /// How long calls of such a connection may continue before they are cut off, in seconds, up to a
+    /// How long calls of such a connection may continue before they are aborted, in seconds, up to a
     /// week. Default: 300.
     pub connection_grace_seconds: u64,
     /// How often a client of HTTP/2 is sent a PING, and how long it may take to acknowledge it before
-    /// the connection is cut, in seconds, 1 to 3600. Default: 20.
+    /// the connection is closed, in seconds, 1 to 3600. Default: 20.
     pub keepalive_seconds: u64,
-    /// How long a client of HTTP/1 may take for the head of a request, from the end of the answer
-    /// before it on, in seconds, 1 to 3600. Default: 60.
+    /// How long a client of HTTP/1 may take for the head of a request, from the end of the previous
+    /// response, in seconds, 1 to 3600. Default: 60.
     pub head_within_seconds: u64,
     /// Longest time until a request that is one message has arrived, in seconds, 1 to 3600. Default: 20.
     pub request_within_seconds: u64,
     /// How long a client may read nothing of a response that is ready for it, and the time in which
-    /// it has to take 64 KiB of it, in seconds, 1 to 3600. Default: 60.
+    /// it has to read 64 KiB of it, in seconds, 1 to 3600. Default: 60.
     pub reader_within_seconds: u64,
-    /// Longest time until an answer begins, in seconds, 1 to 110. Default: 60.
+    /// Longest time until a response begins, in seconds, 1 to 110. Default: 60.
     pub answer_within_seconds: u64,
 }
 
@@ -78,7 +78,7 @@ impl Default for LimitSettings {
 }
 
 impl LimitSettings {
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let (slots, transfer) = (1..=SLOTS_MAX, 1..=TRANSFER_SECONDS_MAX);
         let per_connection = u64::from(self.calls_per_connection_max);

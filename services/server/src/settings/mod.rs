@@ -68,7 +68,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The defaults where these roles exist.
+    /// The defaults with these roles.
     #[must_use]
     pub fn defaults(roles: &[RoleSpec]) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Settings {
         }
     }
 
-    /// Settings out of their defaults and `sources`, checked, where these roles exist. The standard
+    /// Settings from their defaults and `sources`, validated, with these roles. The standard
     /// variables of OpenTelemetry count too.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Settings {
     }
 }
 
-/// A number of a section: its key, what it is, and its range.
+/// A number of a section: its key, its value, and its range.
 type NumberRule = (&'static str, u64, RangeInclusive<u64>);
 
 /// The problems of the numbers of a section that are not in their ranges.
@@ -152,7 +152,7 @@ fn outside(section: &str, rules: impl IntoIterator<Item = NumberRule>) -> Vec<St
     rules.into_iter().filter_map(problem).collect()
 }
 
-/// A number as a rule has it.
+/// A number in the text of a rule.
 fn wide(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }

@@ -11,20 +11,20 @@ use trestle_service::{
 /// The section `quotas`. Without a number nothing is limited.
 ///
 /// An entity counts when it is inserted, updated, deleted or examined, returned or not: once for
-/// each KiB begun. Azure has 20,000 a second for an account and 2,000 for a partition.
+/// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaSettings {
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Entities at once in the whole account after a rest, in the same range. Default: those of one
+    /// Burst of entities in the whole account, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
     /// Entities a second in each partition of a table, in the same range. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Entities at once in each partition after a rest, in the same range. Default: those of one
+    /// Burst of entities in each partition, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
@@ -32,7 +32,7 @@ pub struct QuotaSettings {
     /// each. Default: false.
     #[serde(default)]
     pub show_partition_keys: bool,
-    /// The limits of single accounts, by name. What is left out is as for every account.
+    /// The limits of single accounts, by name. Unset keys are as for every account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accounts: BTreeMap<String, QuotaNumbers>,
 }
@@ -43,21 +43,21 @@ pub struct QuotaNumbers {
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Entities at once in the whole account after a rest, in the same range. Default: those of one
+    /// Burst of entities in the whole account, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
     /// Entities a second in each partition of a table, in the same range. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Entities at once in each partition after a rest, in the same range. Default: those of one
+    /// Burst of entities in each partition, in the same range. Default: those of one
     /// second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
 }
 
 impl QuotaSettings {
-    /// What the service holds to.
+    /// The limits of the service.
     #[must_use]
     pub fn quotas(&self) -> Quotas {
         let default = self.every_account();
@@ -67,7 +67,7 @@ impl QuotaSettings {
         Quotas { default: default.quota(), accounts: self.accounts.iter().filter_map(of).collect() }
     }
 
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let default = self.every_account();
         let mut problems = default.problems("quotas", QuotaNumbers::default());

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::roles::{GATEWAY, RoleSpec, Roles};
 
-/// Where to listen, if anywhere.
+/// The address of a listener, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
     /// Nowhere.
@@ -65,30 +65,30 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
 /// The section `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// The roles of this process: `all`, or of `gateway`, `table` and `queue`. Default: `all`.
+    /// The roles of this process: `all`, or of `gateway`, `table`, `queue` and `blob`. Default: `all`.
     pub roles: Roles,
-    /// Address of gRPC; port 0 takes a free one. Default: `127.0.0.1:50051`.
+    /// Address of gRPC; port 0 selects a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// `azure_queue`, `azure_table` …: address of a role for clients of Azure Storage; port 0 takes a
+    /// `azure_queue`, `azure_table` …: address of a role for clients of Azure Storage; port 0 selects a
     /// free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`] has.
     #[serde(flatten)]
     pub azure: PerRole<Listen>,
     /// Compress responses for clients of Azure Storage that accept gzip, as most do. Default: no, as
     /// Azure: it takes time on both sides, and helps over slow networks only.
     pub azure_gzip: bool,
-    /// Address of metrics and probes; port 0 takes a free one. Default: `127.0.0.1:9464`.
+    /// Address of metrics and probes; port 0 selects a free one. Default: `127.0.0.1:9464`.
     #[serde(deserialize_with = "address")]
     pub admin: SocketAddr,
-    /// Listen without encryption on addresses that are not loopback. Default: no, and such an address is
+    /// Listen without TLS on addresses that are not loopback. Default: no, and such an address is
     /// rejected.
     pub allow_plaintext: bool,
     /// Let another process of the same user listen at the same addresses, if it has this setting too:
     /// a new one starts before the old one ends, and no connection is refused. Default: no; then an
     /// address in use is an error.
     pub reuse_port: bool,
-    /// Without the role gateway: trust every peer to name the caller. For networks that only gateways
-    /// reach. Default: no; then only peers with a certificate, or on this machine, are trusted.
+    /// Without the role gateway: trust the caller identity of every peer. For networks of gateways
+    /// only. Default: no; then only peers with a certificate, or on this machine, are trusted.
     pub trust_callers: bool,
     /// How long calls are still accepted after SIGTERM, once health reports NOT_SERVING, in
     /// milliseconds, up to 60000: the time for gateways and balancers to react. Default: 250.
@@ -96,7 +96,7 @@ pub struct ServerSettings {
     /// How long calls may continue after SIGTERM, in seconds, up to a day. Default: 25, under the 30 of
     /// orchestrators.
     pub drain_seconds: u64,
-    /// Threads that work on calls, 1 to 1024. Default: one for each core.
+    /// Worker threads, 1 to 1024. Default: one for each core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_threads: Option<usize>,
 }
@@ -105,11 +105,11 @@ pub struct ServerSettings {
 const DRAIN_NOTICE_MS_MAX: u64 = 60_000;
 /// Longest setting for the drain: a day.
 const DRAIN_SECONDS_MAX: u64 = 24 * 3600;
-/// Most threads that work on calls.
+/// Most worker threads.
 const WORKER_THREADS_MAX: u64 = 1024;
 
 impl ServerSettings {
-    /// The defaults where these roles exist.
+    /// The defaults with these roles.
     pub(super) fn defaults(roles: &[RoleSpec]) -> Self {
         let mut azure = PerRole::default();
         for (role, edge) in roles.iter().filter_map(|role| Some((role, role.azure?))) {
@@ -130,7 +130,7 @@ impl ServerSettings {
         }
     }
 
-    /// Where clients of Azure Storage are listened for, by role: only where the gateway is.
+    /// The addresses for clients of Azure Storage, by role: only with the gateway.
     pub fn azure_listeners(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
         let listen = |(role, listen): (_, &Listen)| match *listen {
             Listen::At(address) => self.roles.has(GATEWAY.name).then_some((role, address)),
@@ -146,7 +146,7 @@ impl ServerSettings {
         std::iter::once(("server.listen".to_owned(), self.listen)).chain(azure).collect()
     }
 
-    /// The listeners that are neither on loopback nor encrypted: key and address.
+    /// The listeners that have neither loopback nor TLS: key and address.
     #[must_use]
     pub fn exposed(&self, tls: &TlsSettings) -> Vec<(String, SocketAddr)> {
         let of_calls = |(key, address)| (key, address, tls.grpc().is_some());
@@ -159,7 +159,7 @@ impl ServerSettings {
         exposed.collect()
     }
 
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self, tls: &TlsSettings, roles: &[RoleSpec]) -> Vec<String> {
         let threads = self.worker_threads.map_or(1, wide);
         let rules = [

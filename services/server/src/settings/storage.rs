@@ -21,7 +21,7 @@ pub struct StorageSettings {
     pub data_dir: PathBuf,
     /// Store everything in memory; no data survives the process. Default: no.
     pub ephemeral: bool,
-    /// When a write is answered. Default: `always`.
+    /// When a write is acknowledged. Default: `always`.
     #[serde(deserialize_with = "choice")]
     pub durability: DurabilitySetting,
     /// With durability `interval`: time between syncs, in milliseconds, 1 to 3600000. Default:
@@ -32,11 +32,11 @@ pub struct StorageSettings {
     /// Most bytes of writes in memory that wait to be flushed, over all tables and queues, 32 MiB to 4 GiB. Default:
     /// 64 MiB.
     pub write_buffer_bytes: u64,
-    /// Free disk space under which only deletes are accepted, in bytes, at least 64 MiB. Default: 512 MiB.
+    /// Free disk space below which only deletes are accepted, in bytes, at least 64 MiB. Default: 512 MiB.
     pub min_free_bytes: u64,
 }
 
-/// When a write is answered.
+/// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurabilitySetting {
@@ -63,7 +63,7 @@ impl Default for StorageSettings {
 }
 
 impl StorageSettings {
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems = outside(
             "storage",

@@ -1,4 +1,4 @@
-//! The encryption of the listeners.
+//! The TLS of the listeners.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use trestle_runtime::{
     tls::{ClientCertificates, TlsFiles},
 };
 
-/// The section `tls`. The files are in PEM; they are read again every few seconds and on SIGHUP,
-/// and what changed holds for new connections.
+/// The section `tls`. The files are in PEM; they are reloaded every few seconds and on SIGHUP,
+/// and changes apply to new connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsSettings {
     /// The certificate chain of this server, its own certificate first. With it, the listeners for
-    /// calls are encrypted. No default.
+    /// calls use TLS. No default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_file: Option<PathBuf>,
     /// The private key of the certificate. No default.
@@ -26,7 +26,7 @@ pub struct TlsSettings {
     /// Default: `off`.
     #[serde(deserialize_with = "choice")]
     pub client_certificates: ClientAuth,
-    /// Also encrypt the admin listener, with the same certificate. Its clients need
+    /// TLS for the admin listener too, with the same certificate. Its clients need
     /// none: probes have none. Default: no, since scrapers are mostly on loopback.
     pub admin: bool,
 }
@@ -45,7 +45,7 @@ pub enum ClientAuth {
 }
 
 impl TlsSettings {
-    /// What the listener of gRPC reads; nothing, where it is plain.
+    /// The TLS files of the gRPC listener; none without TLS.
     #[must_use]
     pub fn grpc(&self) -> Option<TlsFiles> {
         let authorities = self.client_ca_file.clone();
@@ -57,7 +57,7 @@ impl TlsSettings {
         self.files(clients)
     }
 
-    /// What the admin listener reads; nothing, where it is plain.
+    /// The TLS files of the admin listener; none without TLS.
     #[must_use]
     pub fn admin(&self) -> Option<TlsFiles> {
         self.admin.then(|| self.files(ClientCertificates::Off)).flatten()
@@ -68,7 +68,7 @@ impl TlsSettings {
         Some(TlsFiles { certificate, key, clients })
     }
 
-    /// What is wrong with the section, each with its key.
+    /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let requests = self.client_certificates != ClientAuth::Off;
         let (has_cert, has_key) = (self.cert_file.is_some(), self.key_file.is_some());

@@ -1,7 +1,7 @@
 //! Intervals of texts and of keys, between cuts.
 //!
 //! A cut is a position between two neighbours of an order, so an interval is two cuts and needs no
-//! inclusive or exclusive ends. KeyInterval are ordered by partition key, then row key; a cut of keys is
+//! inclusive or exclusive ends. Keys are ordered by partition key, then row key; a cut of keys is
 //! a partition key and a cut of the row keys within it.
 
 use std::cmp::Ordering;

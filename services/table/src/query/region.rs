@@ -7,7 +7,7 @@ use super::{
     interval::{KeyInterval, TextInterval},
 };
 
-/// KeyInterval in an interval whose row keys are in another.
+/// Keys in an interval whose row keys are in another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) keys: KeyInterval,

@@ -89,7 +89,7 @@ impl ResourceGrant {
         Self { resource, permissions: None, policy: None, bounds: FieldValues::default() }
     }
 
-    /// Whether it is over a resource of this service.
+    /// Whether it is for a resource of this service.
     #[must_use]
     pub fn is_of(&self, service: &ServiceSpec) -> bool {
         self.resource.service == service.name

@@ -125,7 +125,7 @@ impl Connection {
                     while self.read.len() < 2 {
                         self.more().await;
                     }
-                    // What follows the data, or the end of trailers that are not there.
+                    // The line break after the data, or the end of empty trailers.
                     self.read.drain(..2);
                     if bytes == 0 {
                         return;

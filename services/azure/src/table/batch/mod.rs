@@ -126,7 +126,7 @@ impl Batch<'_> {
     /// Executes an empty change set, for a caller with write permission.
     ///
     /// # Errors
-    /// Why the caller may not.
+    /// The denied permission.
     async fn nothing(&self, call: GrpcCall) -> Result<(), RestError> {
         // No operation names a table, but a signature for one does.
         let table = self.head.params.get("tn").unwrap_or_default().to_owned();

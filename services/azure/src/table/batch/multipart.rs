@@ -48,7 +48,7 @@ pub fn parts<'a>(body: &'a [u8], boundary: &str) -> MultipartParts<'a> {
 
 /// A truncated body: other text than the end follows its last boundary, or it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BreaksOff;
+pub struct Truncated;
 
 /// See [`parts`].
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub struct MultipartParts<'a> {
 }
 
 impl<'a> Iterator for MultipartParts<'a> {
-    type Item = Result<&'a [u8], BreaksOff>;
+    type Item = Result<&'a [u8], Truncated>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.has_more {
@@ -74,7 +74,7 @@ impl<'a> Iterator for MultipartParts<'a> {
                 None => {
                     self.has_more = false;
                     // The last boundary may lack its dashes.
-                    return (!is_blank(self.rest)).then_some(Err(BreaksOff));
+                    return (!is_blank(self.rest)).then_some(Err(Truncated));
                 }
             }
         }
@@ -139,7 +139,7 @@ fn line_end(after: &[u8]) -> Option<(bool, &[u8])> {
 mod tests {
     use super::*;
 
-    fn texts(body: &str) -> Result<Vec<&str>, BreaksOff> {
+    fn texts(body: &str) -> Result<Vec<&str>, Truncated> {
         let text = |part| str::from_utf8(part).expect("UTF-8");
         parts(body.as_bytes(), "b1").map(|part| part.map(text)).collect()
     }
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn a_body_without_its_last_boundary_is_truncated() {
         for body in ["one", "--b1 x", "--b1\r\none", "--b1\r\none\r\n--b1\r\ntwo\r\n--b12--"] {
-            assert_eq!(texts(body), Err(BreaksOff), "{body:?}");
+            assert_eq!(texts(body), Err(Truncated), "{body:?}");
         }
         let mut broken = parts(b"--b1\r\none", "b1");
-        assert_eq!((broken.next(), broken.next()), (Some(Err(BreaksOff)), None));
+        assert_eq!((broken.next(), broken.next()), (Some(Err(Truncated)), None));
     }
 
     #[test]

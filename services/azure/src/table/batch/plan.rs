@@ -12,7 +12,7 @@ use trestle_service::{
 
 use super::{
     embedded,
-    multipart::{self, BreaksOff, MultipartParts},
+    multipart::{self, MultipartParts, Truncated},
 };
 use crate::{
     address::Address,
@@ -66,8 +66,8 @@ impl From<Fault> for Stop {
     }
 }
 
-impl From<BreaksOff> for Stop {
-    fn from(_: BreaksOff) -> Self {
+impl From<Truncated> for Stop {
+    fn from(_: Truncated) -> Self {
         rejected("a boundary must precede and follow each part").into()
     }
 }

@@ -1,6 +1,6 @@
 //! Encoded entities, as in the responses of the table service, read in place.
 //!
-//! WireFields may have any order, and those of a later contract are ignored.
+//! Fields may have any order, and those of a later contract are ignored.
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 use tonic::Status;
@@ -49,7 +49,7 @@ pub(super) enum WireValue<'a> {
     Binary(&'a [u8]),
 }
 
-/// WireField numbers of `trestle.table.v1.Entity`.
+/// Field numbers of `trestle.table.v1.Entity`.
 mod entity {
     pub(super) const PARTITION_KEY: u32 = 1;
     pub(super) const ROW_KEY: u32 = 2;
@@ -58,7 +58,7 @@ mod entity {
     pub(super) const ETAG: u32 = 5;
 }
 
-/// WireField numbers of `Property`.
+/// Field numbers of `Property`.
 mod property {
     pub(super) const NAME: u32 = 1;
     pub(super) const VALUE: u32 = 2;
