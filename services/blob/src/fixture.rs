@@ -72,10 +72,14 @@ impl BlobFixture {
         BlobKey { container, name: BlobName::stored(name.to_owned()) }
     }
 
-    pub(crate) async fn upload(&self, data: Bytes, small: SmallContent) -> Uploaded {
+    pub(crate) async fn upload(
+        &self,
+        data: Bytes,
+        small: SmallContent,
+    ) -> Result<Uploaded, BlobError> {
         let mut upload = Upload::new(&self.blobs, small, true);
-        upload.push(data).await.expect("written");
-        upload.finish().await.expect("written")
+        upload.push(data).await?;
+        upload.finish().await
     }
 
     pub(crate) async fn put(&self, key: &BlobKey, data: impl Into<Bytes>) -> BlobRecord {
@@ -89,7 +93,7 @@ impl BlobFixture {
         command: PutCommand,
     ) -> Result<BlobRecord, BlobError> {
         let Uploaded { content, written, .. } =
-            self.upload(data.into(), SmallContent::Inline).await;
+            self.upload(data.into(), SmallContent::Inline).await?;
         written.publish(self.blobs.put(key.clone(), command, content)).await
     }
 
@@ -100,7 +104,7 @@ impl BlobFixture {
         data: impl Into<Bytes>,
     ) -> Result<(), BlobError> {
         let Uploaded { content, written, .. } =
-            self.upload(data.into(), SmallContent::Object).await;
+            self.upload(data.into(), SmallContent::Object).await?;
         let NewContent::Whole(part) = content else { panic!("blocks are objects") };
         let block = NewBlock { blob: key.clone(), id: id.into(), lease_id: None };
         written.publish(self.blobs.stage(block, part)).await

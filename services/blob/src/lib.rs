@@ -19,10 +19,14 @@ mod error;
 mod etag;
 mod extent;
 #[cfg(test)]
+mod faulty;
+#[cfg(test)]
 mod fixture;
 mod ids;
 mod keys;
 mod lease;
+#[cfg(test)]
+mod model;
 mod names;
 mod objects;
 mod record;

@@ -106,7 +106,9 @@ async fn objects_of_an_upload_that_was_never_published_are_deleted_after_a_day()
     let kept = sample(100_000);
     fixture.put(&key, kept.clone()).await;
     // As after a crash between the objects and the commit: nothing deletes them at once.
-    std::mem::forget(fixture.upload(sample(100_000), SmallContent::Inline).await.written);
+    std::mem::forget(
+        fixture.upload(sample(100_000), SmallContent::Inline).await.expect("written").written,
+    );
     assert_eq!(fixture.objects().await, 2);
 
     fixture.advance(ORPHAN_GRACE - SECOND);
@@ -142,7 +144,8 @@ async fn an_upload_that_is_not_published_deletes_its_objects_unless_it_may_have_
     fixture.put_with(&key, sample(100_000), command).await.expect_err("the blob is absent");
     wait_for_objects(&fixture, 0).await;
 
-    let written = fixture.upload(sample(100_000), SmallContent::Inline).await.written;
+    let written =
+        fixture.upload(sample(100_000), SmallContent::Inline).await.expect("written").written;
     let lost = CommitError::Unknown { reason: "the connection broke".into() };
     let published = written.publish(async { Err::<(), _>(BlobError::Commit(lost)) }).await;
     published.expect_err("it is not known");
