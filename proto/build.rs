@@ -8,6 +8,7 @@ use protox::prost::Message as _;
 const FILES: &[&str] = &[
     "trestle/table/v1/table_service.proto",
     "trestle/queue/v1/queue_service.proto",
+    "trestle/blob/v1/blob_service.proto",
     "trestle/errors/v1/error_reason.proto",
     // No contract refers to them; clients that use only reflection need them to read errors.
     "google/rpc/error_details.proto",

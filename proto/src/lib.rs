@@ -81,3 +81,21 @@ pub mod queue {
         include!(concat!(env!("OUT_DIR"), "/trestle.queue.v1.rs"));
     }
 }
+
+/// Containers and blobs.
+pub mod blob {
+    /// Version 1.
+    #[allow(
+        missing_docs,
+        unused_qualifications,
+        clippy::all,
+        clippy::pedantic,
+        clippy::missing_errors_doc,
+        clippy::needless_pass_by_value,
+        clippy::too_many_lines,
+        reason = "generated"
+    )]
+    pub mod v1 {
+        include!(concat!(env!("OUT_DIR"), "/trestle.blob.v1.rs"));
+    }
+}

@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod blobs;
 mod certified;
 mod clock;
 mod contents;

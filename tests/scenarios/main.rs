@@ -14,6 +14,7 @@ mod azure_queue;
 mod azure_table;
 mod bad_input;
 mod batches;
+mod blob;
 mod browsers;
 mod conditions;
 mod credentials;

@@ -11,6 +11,7 @@
     reason = "a harness stops the test it serves when its own plumbing breaks"
 )]
 
+mod blob;
 mod browser;
 mod call_error;
 mod certificate_authority;
@@ -31,6 +32,7 @@ mod wire;
 mod world;
 
 pub use crate::{
+    blob::{Container, ReadContent, if_match, if_none_match},
     browser::{BINARY, TEXT, WebAnswer, framed, path_of, web_request},
     call_error::CallError,
     certificate_authority::{CertificateAuthority, Issued},
@@ -107,6 +109,14 @@ macro_rules! scenario_with {
 macro_rules! queue_scenario {
     ($($name:ident),+ $(,)?) => {
         $crate::scenario! { @with_separate_queues $($name),+ }
+    };
+}
+
+/// Runs each scenario on blobs in every kind of world.
+#[macro_export]
+macro_rules! blob_scenario {
+    ($($name:ident),+ $(,)?) => {
+        $crate::scenario! { @with_separate_blobs $($name),+ }
     };
 }
 

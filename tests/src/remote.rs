@@ -1,4 +1,4 @@
-//! Tables and queues of a server that the test starts, stops and starts again.
+//! Tables, queues and containers of a server that the test starts, stops and starts again.
 
 use http::Request;
 use tonic::{
@@ -7,17 +7,26 @@ use tonic::{
 };
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle_proto::{
+    blob::v1::blob_service_client::BlobServiceClient,
     queue::v1::queue_service_client::QueueServiceClient,
     table::v1::table_service_client::TableServiceClient,
 };
 
-use crate::{Queue, Server, Table};
+use crate::{Container, Queue, Server, Table};
 
 impl Server {
     /// A lazily connected channel to the server.
     pub fn channel(&self) -> Channel {
         let endpoint = Endpoint::from_shared(self.endpoint()).expect("an endpoint");
         endpoint.connect_lazy()
+    }
+}
+
+impl Container {
+    /// A container that may exist or not, over a channel.
+    pub fn over(channel: &Channel, name: &str) -> Self {
+        let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
+        Self::new(BlobServiceClient::new(BoxCloneSyncService::new(transport)), name)
     }
 }
 

@@ -5,7 +5,7 @@ use tonic::body::Body;
 use tower::{ServiceExt, util::BoxCloneSyncService};
 use trestle_identity::{
     account::AccountKey,
-    caller::QUEUE_HEADER,
+    caller::{BLOB_HEADER, QUEUE_HEADER},
     sas::{Scope, Terms, Time, Version, mint},
 };
 use trestle_service::name::AccountName;
@@ -21,6 +21,11 @@ impl World {
     /// The same world for a client that sends a token over a queue, and names the queue, with each call.
     pub fn signed_for_queue(&self, token: &str, queue: &str) -> Self {
         self.signed(token).with_header(HeaderName::from_static(QUEUE_HEADER), queue)
+    }
+
+    /// The same world for a client that sends a token over a container or a blob, and names it, with each call.
+    pub fn signed_for_blob(&self, token: &str, path: &str) -> Self {
+        self.signed(token).with_header(HeaderName::from_static(BLOB_HEADER), path)
     }
 
     /// The same world for a client that sends a header with each call.

@@ -120,6 +120,24 @@ impl World {
         Self::new(transport, vec![gateway, table, queue], Some(data))
     }
 
+    /// Gateway, tables and blobs, each in a process of its own.
+    pub async fn with_separate_blobs() -> Self {
+        let data = tempfile::tempdir().expect("a directory");
+        let path = data.path().to_str().expect("a path in UTF-8").to_owned();
+        let role = |role: &str| {
+            Server::start(&["--roles", role, "--data-dir", &format!("{path}/{role}")], &[])
+        };
+        let (table, blob) = (role("table"), role("blob"));
+        let endpoints = [table.endpoint(), blob.endpoint()];
+        let settings = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoints[0].as_str()),
+            ("TRESTLE__GATEWAY__BLOB_ENDPOINT", endpoints[1].as_str()),
+        ];
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
+        let transport = connect(&gateway.endpoint()).await;
+        Self::new(transport, vec![gateway, table, blob], Some(data))
+    }
+
     fn new(transport: Transport, servers: Vec<Server>, data: Option<TempDir>) -> Self {
         Self { client: client(transport.clone()), transport, servers, _data: data }
     }
@@ -169,6 +187,7 @@ pub(crate) fn store() -> (Arc<dyn Engine>, TempDir) {
 pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
     let deps = NodeDeps {
         engine: Some(engine),
+        objects: Some(trestle_blob::Objects::in_memory()),
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("trestle-tests"),
         traces: Traces::default(),

@@ -15,6 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-runtime", &["trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-table", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-queue", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-blob", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-gateway", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-azure", &["trestle-identity", "trestle-proto", "trestle-service"]),
     ("trestle-cli", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
@@ -22,6 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "trestle",
         &[
             "trestle-azure",
+            "trestle-blob",
             "trestle-cli",
             "trestle-gateway",
             "trestle-identity",
@@ -38,6 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "trestle",
             "trestle-azure",
+            "trestle-blob",
             "trestle-cli",
             "trestle-gateway",
             "trestle-identity",

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
+use trestle_blob::Objects;
 use trestle_kv::Engine;
 use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
 use trestle_service::{
@@ -37,6 +38,8 @@ const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 pub struct NodeDeps {
     /// The store; none where no role of this process owns data.
     pub engine: Option<Arc<dyn Engine>>,
+    /// The object store; none where no role here owns blobs.
+    pub objects: Option<Objects>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The meter of its metrics.

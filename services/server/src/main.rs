@@ -19,7 +19,7 @@ use trestle::{
     process_error::ProcessError,
     reload::SettingsSource,
     repair,
-    roles::ROLES,
+    roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
     settings::Settings,
     storage,
@@ -114,8 +114,11 @@ async fn serve_with(
     let exemplars = telemetry.traces().exemplars;
     let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
     let engine = settings.owns_data(ROLES).then(open).transpose()?;
+    let open_objects = || storage::open_objects(&settings.storage);
+    let objects = settings.server.roles.has(BLOB.name).then(open_objects).transpose()?;
     let deps = NodeDeps {
         engine,
+        objects,
         clock: Arc::new(SystemClock),
         meter,
         traces: telemetry.traces(),

@@ -1,8 +1,9 @@
 //! Opens the store and exposes its state as metrics.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
+use trestle_blob::Objects;
 use trestle_kv::{
     Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine, OpenError,
     SyncPolicy,
@@ -20,6 +21,8 @@ use crate::{
 
 /// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
+/// Directory of large blobs within the data directory.
+const OBJECTS_DIR: &str = "blob";
 
 /// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
 ///
@@ -65,6 +68,17 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
         }),
         on_sync: Arc::new(move |sync: Duration| synced.record(sync.as_secs_f64())),
         ..FjallOptions::new(path, keyspaces())
+    }
+}
+
+/// Opens the object store: in files of the data directory, or in memory.
+///
+/// # Errors
+/// A directory that cannot be used.
+pub fn open_objects(settings: &StorageSettings) -> io::Result<Objects> {
+    match settings.ephemeral {
+        true => Ok(Objects::in_memory()),
+        false => Objects::in_directory(&settings.data_dir.join(OBJECTS_DIR)),
     }
 }
 

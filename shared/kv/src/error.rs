@@ -53,9 +53,8 @@ pub enum CommitError {
     /// are still taken, until a flush would not fit.
     #[error(
         "disk space is short: free_bytes=`{free_bytes}`, in_flight_bytes=`{in_flight_bytes}`, \
-         storage.min_free_bytes=`{reserve_bytes}`; delete tables or queues, which frees their \
-         space within seconds, or rows, which takes longer, or free space on the disk of \
-         storage.data_dir"
+         storage.min_free_bytes=`{reserve_bytes}`; delete tables, queues or rows, or free space on \
+         the disk of storage.data_dir"
     )]
     Full {
         /// Free space, in bytes.

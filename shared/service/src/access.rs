@@ -75,6 +75,7 @@ impl AccessLog {
             method = line.method,
             table = statistics.table,
             queue = statistics.queue,
+            container = statistics.container,
             partition_key,
             row_key,
             partition_key_hash,

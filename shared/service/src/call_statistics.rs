@@ -53,6 +53,9 @@ pub struct CallStatistics {
     /// The queue, as the request names it.
     #[prost(string, optional, tag = "8")]
     pub queue: Option<String>,
+    /// The container, as the request names it.
+    #[prost(string, optional, tag = "9")]
+    pub container: Option<String>,
 }
 
 impl CallStatistics {
@@ -64,6 +67,11 @@ impl CallStatistics {
     /// Records the queue of the call.
     pub fn set_queue(&mut self, queue: &str) {
         self.queue = Some(cut(queue).to_owned());
+    }
+
+    /// Records the container of the call.
+    pub fn set_container(&mut self, container: &str) {
+        self.container = Some(cut(container).to_owned());
     }
 
     /// Records the partition of the call.

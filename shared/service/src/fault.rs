@@ -1,5 +1,7 @@
 //! Errors of calls: one type, one table from reason to gRPC code, Azure code and HTTP status.
 
+mod blob;
+
 use std::{borrow::Cow, time::Duration};
 
 use tonic::{Code, Status};
@@ -280,7 +282,7 @@ fn of_access(reason: Reason) -> (Code, &'static str, u16) {
         }
         R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
         R::CorsPreflightFailure => (Code::PermissionDenied, "CorsPreflightFailure", 403),
-        _ => (Code::Internal, "InternalError", 500),
+        other => blob::codes(other).unwrap_or((Code::Internal, "InternalError", 500)),
     }
 }
 

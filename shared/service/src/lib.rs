@@ -16,6 +16,7 @@ mod forward;
 pub mod forwarded;
 pub mod layer;
 pub mod limits;
+pub mod metadata;
 pub mod name;
 pub mod page;
 pub mod peer;

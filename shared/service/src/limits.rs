@@ -63,7 +63,7 @@ pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const QUEUE_NAME_CHARS_MIN: usize = 3;
 /// Longest queue name, in characters. Azure.
 pub const QUEUE_NAME_CHARS_MAX: usize = 63;
-/// Largest metadata of a queue, names and values together, in bytes. Azure.
+/// Largest metadata of a queue, a container or a blob, names and values together, in bytes. Azure.
 pub const METADATA_BYTES_MAX: usize = 8192;
 /// Largest message of a queue, in bytes. Azure.
 pub const MESSAGE_BODY_BYTES_MAX: usize = 65_536;
@@ -105,3 +105,48 @@ pub const SEND_REQUEST_ID_BYTES_MAX: usize = 64;
 pub const SEND_REQUEST_REMEMBERED: Duration = Duration::from_secs(600);
 /// Most queues in a page. Azure.
 pub const PAGE_QUEUES_MAX: usize = 5000;
+
+/// Shortest container name, in characters. Azure.
+pub const CONTAINER_NAME_CHARS_MIN: usize = 3;
+/// Longest container name, in characters. Azure.
+pub const CONTAINER_NAME_CHARS_MAX: usize = 63;
+/// Longest blob name, in characters. Azure.
+pub const BLOB_NAME_CHARS_MAX: usize = 1024;
+/// Most segments of a blob name, separated by `/`. Azure.
+pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
+/// Longest HTTP property of a blob, in bytes.
+pub const HTTP_PROPERTY_BYTES_MAX: usize = 1024;
+/// Most etags in a condition.
+pub const CONDITION_ETAGS_MAX: usize = 64;
+/// Largest blob content that is stored beside its record, in bytes; larger content is stored as objects.
+pub const INLINE_BYTES_MAX: usize = 32 * 1024;
+/// Most data in one message of an upload, in bytes.
+pub const UPLOAD_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most data in one message of a read, in bytes.
+pub const READ_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// How long an upload may send nothing before it fails.
+pub const UPLOAD_IDLE_MAX: Duration = Duration::from_secs(30);
+/// Longest upload. Shorter than the grace period after which objects without a blob are deleted.
+pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(12 * 3600);
+/// Longest id of a block, in bytes. Azure.
+pub const BLOCK_ID_BYTES_MAX: usize = 64;
+/// Largest block, in bytes (4,000 MiB). Azure.
+pub const BLOCK_BYTES_MAX: u64 = 4000 * 1024 * 1024;
+/// Most committed blocks of a blob. Azure.
+pub const BLOCKS_MAX: usize = 50_000;
+/// Most staged blocks of a blob. Azure.
+pub const STAGED_BLOCKS_MAX: u64 = 100_000;
+/// Most bytes of a blob, and of its staged blocks: 50,000 blocks of 4,000 MiB. Azure.
+pub const BLOB_BYTES_MAX: u64 = 50_000 * BLOCK_BYTES_MAX;
+/// How long staged blocks are kept after the last one was staged. Azure.
+pub const STAGED_BLOCKS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Shortest duration of a lease that expires. Azure.
+pub const LEASE_MIN: Duration = Duration::from_secs(15);
+/// Longest duration of a lease that expires, and longest break period. Azure.
+pub const LEASE_MAX: Duration = Duration::from_secs(60);
+/// Most containers in a page. Azure.
+pub const PAGE_CONTAINERS_MAX: usize = 5000;
+/// Most blobs and groups in a page. Azure.
+pub const PAGE_BLOBS_MAX: usize = 5000;
+/// Longest delimiter of a listing, in bytes.
+pub const DELIMITER_BYTES_MAX: usize = 64;

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use tower::{Layer as _, Service};
+use trestle_blob::Objects;
 use trestle_kv::Engine;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
@@ -30,11 +31,21 @@ impl BuildContext<'_> {
     /// # Errors
     /// A process without one.
     pub fn engine(&self) -> Result<Arc<dyn Engine>, ProcessError> {
-        self.deps.engine.clone().ok_or_else(|| {
-            let problems = vec!["storage: a role that owns data needs a store".to_owned()];
-            ConfigError::Invalid { problems }.into()
-        })
+        self.deps.engine.clone().ok_or_else(no_store)
     }
+
+    /// The object store.
+    ///
+    /// # Errors
+    /// A process without one.
+    pub fn objects(&self) -> Result<Objects, ProcessError> {
+        self.deps.objects.clone().ok_or_else(no_store)
+    }
+}
+
+fn no_store() -> ProcessError {
+    let problems = vec!["storage: a role that owns data needs a store".to_owned()];
+    ConfigError::Invalid { problems }.into()
 }
 
 /// Ends what would delay a shutdown. Called once, after health reported NOT_SERVING and

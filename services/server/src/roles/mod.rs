@@ -4,6 +4,7 @@
 //!
 //! A new service is a crate, a proto package, and an entry in [`ROLES`].
 
+mod blob;
 mod built;
 mod gateway;
 mod queue;
@@ -17,6 +18,7 @@ use trestle_service::layer::CallService;
 use crate::{ingress::Ingress, process_error::ProcessError};
 
 pub use self::{
+    blob::BLOB,
     built::{BuildContext, BuiltRole, DrainAction, UpstreamRole},
     gateway::GATEWAY,
     queue::QUEUE,
@@ -25,7 +27,7 @@ pub use self::{
 };
 
 /// The roles of the product.
-pub const ROLES: &[RoleSpec] = &[GATEWAY, TABLE, QUEUE];
+pub const ROLES: &[RoleSpec] = &[GATEWAY, TABLE, QUEUE, BLOB];
 
 /// A role: a part that a process has, or calls over the network.
 #[derive(Clone, Copy)]

@@ -97,6 +97,7 @@ mod tests {
             ("all", "all"),
             ("table", "table"),
             ("queue", "queue"),
+            ("blob", "blob"),
             ("gateway", "gateway"),
             ("table, gateway", "gateway,table"),
         ] {
@@ -110,7 +111,10 @@ mod tests {
     fn rejects_names_of_no_role_and_lists_those_that_exist() {
         for text in ["", "tables", "all,table", "gateway,", "Table"] {
             let problem = Roles::from(text.to_owned()).problem(ROLES).expect(text);
-            assert!(problem.contains("`gateway`, `table` and `queue`, separated"), "{problem}");
+            assert!(
+                problem.contains("`gateway`, `table`, `queue` and `blob`, separated"),
+                "{problem}"
+            );
         }
     }
 }

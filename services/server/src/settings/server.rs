@@ -65,7 +65,7 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
 /// The section `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// The roles of this process: `all`, or of `gateway`, `table` and `queue`. Default: `all`.
+    /// The roles of this process: `all`, or of `gateway`, `table`, `queue` and `blob`. Default: `all`.
     pub roles: Roles,
     /// Address of gRPC; port 0 selects a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]

@@ -50,6 +50,7 @@ async fn node(roles: &[RoleSpec], variables: &[(&str, &str)]) -> (Node, Settings
     let settings = Settings::load(roles, Sources { environment, ..Sources::default() }).unwrap();
     let deps = NodeDeps {
         engine: Some(Arc::new(trestle_kv::MemoryEngine::new(trestle_table::KEYSPACES))),
+        objects: None,
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("test"),
         traces: Traces::default(),

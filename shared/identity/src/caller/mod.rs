@@ -35,6 +35,10 @@ pub const GRANT_HEADER: &str = "trestle-grant-bin";
 /// itself does not contain. With a wrong name the signature does not match; it has no other effect.
 pub const QUEUE_HEADER: &str = "trestle-queue";
 
+/// The header in which a client names the container or the blob of its shared access signature: `container`, or
+/// `container/blob` with everything but visible ASCII and with `%` percent-encoded. As [`QUEUE_HEADER`].
+pub const BLOB_HEADER: &str = "trestle-blob";
+
 /// The same as parsed names: every call looks them up.
 pub(crate) const ACCOUNT: HeaderName = HeaderName::from_static(ACCOUNT_HEADER);
 const GRANT: HeaderName = HeaderName::from_static(GRANT_HEADER);

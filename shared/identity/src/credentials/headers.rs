@@ -1,12 +1,15 @@
 //! The headers with credentials, checked for their form.
 
+use std::borrow::Cow;
+
 use http::header::AUTHORIZATION;
+use percent_encoding::percent_decode_str;
 
 use super::Call;
 use crate::{
     caller::{ACCOUNT, ACCOUNT_HEADER},
     sas::{Check, Denied, NamedResource, TOKEN_BYTES_MAX},
-    spec::SERVICES,
+    spec::{SERVICES, ServiceSpec},
 };
 use trestle_service::{fault::Reason, name::AccountName};
 
@@ -23,7 +26,8 @@ impl Call<'_> {
             let Some(value) = values.next() else {
                 continue;
             };
-            let name = value.to_str().ok().filter(|name| (service.is_name)(name));
+            let name = value.to_str().ok().and_then(|name| decoded(service, name));
+            let name = name.filter(|name| (service.is_name)(name));
             return match name.filter(|_| values.next().is_none()) {
                 Some(name) => Ok(Some(NamedResource::new(service, name))),
                 None => {
@@ -77,6 +81,15 @@ impl Call<'_> {
             Some(scheme) => Ok(Some((scheme, rest))),
             None => fails(rule),
         }
+    }
+}
+
+/// The name in a header; that of a path is percent-encoded.
+fn decoded<'a>(service: &ServiceSpec, name: &'a str) -> Option<Cow<'a, str>> {
+    if service.has_paths {
+        percent_decode_str(name).decode_utf8().ok()
+    } else {
+        Some(Cow::Borrowed(name))
     }
 }
 

@@ -2,13 +2,13 @@
 //! blob, or one snapshot or version of it.
 
 use super::{FieldSpec, ResourceType, ServiceSpec, whole, without_empty};
-use crate::{field_values::FieldValues, sas::Scope, shared_key::all_headers};
+use crate::{caller::BLOB_HEADER, field_values::FieldValues, sas::Scope, shared_key::all_headers};
 
 /// Blobs.
 pub const BLOB: ServiceSpec = ServiceSpec {
     name: "blob",
     letter: 'b',
-    is_served: false,
+    is_served: true,
     permissions: &[
         ('r', "read"),
         ('a', "add"),
@@ -28,7 +28,7 @@ pub const BLOB: ServiceSpec = ServiceSpec {
     ],
     orders_permissions: false,
     name_field: None,
-    name_header: None,
+    name_header: Some(BLOB_HEADER),
     // The names of containers have rules of their own, which the service checks.
     is_name: |text| !text.is_empty(),
     ignores_case: false,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fjall::{Database, KeyspaceCreateOptions};
+use fjall::{Database, KeyspaceCreateOptions, config::PartitioningPolicy};
 
 use super::clean_shutdown::{self, MarkerVerdict};
 use super::guard::SpaceGuard;
@@ -169,4 +169,8 @@ fn create_options(memtable_bytes: u64, file_bytes: u64) -> KeyspaceCreateOptions
         .max_memtable_size(memtable_bytes)
         .manual_journal_persist(true)
         .compaction_strategy(Arc::new(compactions::strategy(file_bytes)))
+        // A writer of a file holds the last key of each block until it writes the index, and with a key the block that
+        // it was read from: with large values all that the file contains, uncompressed. An index in parts is written
+        // part by part.
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
 }

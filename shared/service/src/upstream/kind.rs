@@ -47,7 +47,7 @@ mod tests {
     /// Every method, by the first word of its name. A new verb must be added.
     #[test]
     fn the_contract_declares_exactly_the_methods_that_only_read() {
-        let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek"];
+        let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek", "Read"];
         let writes = [
             "Create",
             "Delete",
@@ -62,6 +62,10 @@ mod tests {
             "StreamMessages",
             "Clear",
             "Redrive",
+            "Write",
+            "Lease",
+            "Stage",
+            "Commit",
         ];
         assert!(KINDS.len() > 15, "{}", KINDS.len());
         for (path, kind) in KINDS.iter() {
@@ -69,7 +73,11 @@ mod tests {
             let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
             assert!(begins(&reads) != begins(&writes), "{path}");
             assert_eq!(kind.is_read, begins(&reads), "{path}");
-            assert_eq!(kind.is_unary, !begins(&["Stream", "Import"]), "{path}");
+            assert_eq!(
+                kind.is_unary,
+                !begins(&["Stream", "Import", "ReadBlob", "WriteBlob", "StageBlock"]),
+                "{path}"
+            );
         }
         assert_eq!(kind_of("/trestle.table.v1.TableService/Absent"), MethodKind::default());
     }

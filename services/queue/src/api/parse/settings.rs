@@ -1,14 +1,15 @@
 //! Requests on queues and their settings.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use trestle_proto::queue::v1 as proto;
 use trestle_service::{
     fault::{Fault, Reason, Violations, quoted},
     limits::{
-        DEDUPLICATION_WINDOW_MAX, DEDUPLICATION_WINDOW_MIN, DEQUEUE_COUNT_MAX, METADATA_BYTES_MAX,
-        PAGE_QUEUES_MAX, QUEUE_NAME_CHARS_MAX,
+        DEDUPLICATION_WINDOW_MAX, DEDUPLICATION_WINDOW_MIN, DEQUEUE_COUNT_MAX, PAGE_QUEUES_MAX,
+        QUEUE_NAME_CHARS_MAX,
     },
+    metadata,
     name::QueueName,
 };
 
@@ -58,7 +59,7 @@ fn settings(
     violations: &mut Violations,
 ) -> Option<(QueueName, QueueSettings)> {
     let name = QueueName::parse(queue.name, "queue.name", violations);
-    let metadata = metadata(queue.metadata, violations);
+    let metadata = metadata::parse(queue.metadata, "queue.metadata", violations);
     let dead_letter = queue.dead_letter.map(|policy| dead_letter(policy, violations));
     let between = Between(DEDUPLICATION_WINDOW_MIN, DEDUPLICATION_WINDOW_MAX);
     let refused = (Reason::OutOfRangeInput, "queue.deduplication_window");
@@ -84,45 +85,6 @@ fn dead_letter(policy: proto::DeadLetterPolicy, violations: &mut Violations) -> 
         violations.push(Reason::OutOfRangeInput, field, rule);
     }
     queue.map(|queue| DeadLetter { queue, dequeue_count_max })
-}
-
-/// Metadata, by name.
-fn metadata(
-    metadata: HashMap<String, String>,
-    violations: &mut Violations,
-) -> Vec<(String, String)> {
-    let mut metadata: Vec<_> = metadata.into_iter().collect();
-    metadata.sort();
-    let bytes: usize = metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if bytes > METADATA_BYTES_MAX {
-        let rule = format!("must have at most {METADATA_BYTES_MAX} bytes: bytes=`{bytes}`");
-        violations.push(Reason::MetadataTooLarge, "queue.metadata", rule);
-        return Vec::new();
-    }
-    for (index, (name, value)) in metadata.iter().enumerate() {
-        let mut refuse = |reason, rule: &str, value: &str| {
-            let rule = format!("{rule}: value=`{}`", quoted(value));
-            violations.push(reason, "queue.metadata", rule);
-        };
-        let is_start = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-        let mut bytes = name.bytes();
-        let is_name = bytes.next().is_some_and(is_start)
-            && bytes.all(|byte| is_start(byte) || byte.is_ascii_digit());
-        if name.is_empty() {
-            refuse(Reason::EmptyMetadataKey, "names must not be empty", name);
-        } else if !is_name {
-            let rule = "names must be an ASCII letter or `_`, then those and digits";
-            refuse(Reason::InvalidMetadata, rule, name);
-        }
-        let is_same = |(other, _): &(String, String)| other.eq_ignore_ascii_case(name);
-        if metadata.iter().take(index).any(is_same) {
-            refuse(Reason::InvalidMetadata, "names must be unique whatever their case", name);
-        }
-        if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            refuse(Reason::InvalidMetadata, "values must be printable ASCII", value);
-        }
-    }
-    metadata
 }
 
 /// An update of a queue.

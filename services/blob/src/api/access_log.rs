@@ -1,0 +1,65 @@
+//! What the access log records from requests: the container. It is recorded before it is checked, so that the log also
+//! has the name of a rejected call. Names of blobs are data of the application, and are not recorded.
+
+use trestle_proto::blob::v1 as proto;
+use trestle_service::call_statistics::CallStatistics;
+
+/// A request that may name a container.
+pub(super) trait NamesContainer {
+    /// Records the name.
+    fn record_container(&self, statistics: &mut CallStatistics);
+}
+
+macro_rules! names_a_container {
+    ($($request:ident),+ $(,)?) => {$(
+        impl NamesContainer for proto::$request {
+            fn record_container(&self, statistics: &mut CallStatistics) {
+                statistics.set_container(&self.container);
+            }
+        }
+    )+};
+}
+
+macro_rules! names_nothing {
+    ($($request:ident),+ $(,)?) => {$(
+        impl NamesContainer for proto::$request {
+            fn record_container(&self, _: &mut CallStatistics) {}
+        }
+    )+};
+}
+
+names_a_container!(
+    GetContainerRequest,
+    UpdateContainerRequest,
+    DeleteContainerRequest,
+    GetContainerAccessPoliciesRequest,
+    SetContainerAccessPoliciesRequest,
+    LeaseContainerRequest,
+    ReadBlobRequest,
+    GetBlobRequest,
+    UpdateBlobRequest,
+    DeleteBlobRequest,
+    ListBlobsRequest,
+    LeaseBlobRequest,
+    CommitBlocksRequest,
+    GetBlockListRequest,
+);
+names_nothing!(
+    ListContainersRequest,
+    GetServicePropertiesRequest,
+    SetServicePropertiesRequest,
+    GetServiceStatsRequest,
+);
+
+impl NamesContainer for proto::CreateContainerRequest {
+    fn record_container(&self, statistics: &mut CallStatistics) {
+        if let Some(container) = &self.container {
+            statistics.set_container(&container.name);
+        }
+    }
+}
+
+/// The first message of a stream contains the name of its container.
+impl<T> NamesContainer for tonic::Streaming<T> {
+    fn record_container(&self, _: &mut CallStatistics) {}
+}

@@ -1,0 +1,177 @@
+//! The calls on blobs that carry no content.
+
+use trestle_proto::blob::v1 as proto;
+use trestle_service::fault::{Fault, Reason, quoted};
+
+use super::{
+    BlobApi,
+    parse::{self, RequestParser},
+    render,
+};
+use crate::{
+    authorize::BlobAccess,
+    blobs::{BlobChange, BlobKey, ListedItem, PutCommand},
+    conditions::Freshness,
+    names::{BlobName, ContainerName},
+    record::BlobRecord,
+};
+
+impl BlobApi {
+    /// The blob that a request names, for a caller with the permission on it.
+    pub(super) async fn key(
+        &self,
+        access: &BlobAccess,
+        (container, name): &(ContainerName, BlobName),
+    ) -> Result<BlobKey, Fault> {
+        let found = self.containers.open(access, container, Some(name)).await?;
+        Ok(BlobKey { container: found.id, name: name.clone() })
+    }
+
+    pub(super) fn show(
+        &self,
+        (container, name): &(ContainerName, BlobName),
+        record: BlobRecord,
+    ) -> proto::Blob {
+        render::blob(container.as_str(), name.as_str(), record, self.blobs.now())
+    }
+
+    pub(super) async fn blob(
+        &self,
+        access: &BlobAccess,
+        request: proto::GetBlobRequest,
+    ) -> Result<proto::GetBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let (record, freshness) = self.blobs.get(&key, (&conditions, lease_id)).await?;
+        Ok(proto::GetBlobResponse {
+            blob: Some(self.show(&names, record)),
+            not_modified: freshness == Freshness::NotModified,
+        })
+    }
+
+    pub(super) async fn update(
+        &self,
+        access: &BlobAccess,
+        request: proto::UpdateBlobRequest,
+    ) -> Result<proto::UpdateBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let required = parser.blob_conditions(request.conditions);
+        let new_properties = parser.properties(request.properties);
+        let new_metadata = parser.metadata(request.metadata, "metadata");
+        let (mut properties, mut metadata) = (None, None);
+        for path in request.update_mask.unwrap_or_default().paths {
+            match path.as_str() {
+                "properties" => properties = Some(new_properties.clone()),
+                "metadata" => metadata = Some(new_metadata.clone()),
+                other => {
+                    let rule =
+                        format!("must be of properties, metadata: value=`{}`", quoted(other));
+                    return Err(Fault::violation(Reason::InvalidInput, "update_mask", rule));
+                }
+            }
+        }
+        if properties.is_none() && metadata.is_none() {
+            let rule = "required: what to replace";
+            return Err(Fault::violation(Reason::InvalidInput, "update_mask", rule));
+        }
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let change = BlobChange::Update { properties, metadata };
+        let changed = self.blobs.change(key, change, required).await?;
+        Ok(proto::UpdateBlobResponse { blob: Some(self.show(&names, changed.record)) })
+    }
+
+    pub(super) async fn delete(
+        &self,
+        access: &BlobAccess,
+        request: proto::DeleteBlobRequest,
+    ) -> Result<proto::DeleteBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let required = parser.blob_conditions(request.conditions);
+        let key = self.key(access, &parser.finish(names)?).await?;
+        self.blobs.delete(key, required).await?;
+        Ok(proto::DeleteBlobResponse {})
+    }
+
+    pub(super) async fn list(
+        &self,
+        access: &BlobAccess,
+        request: proto::ListBlobsRequest,
+    ) -> Result<proto::ListBlobsResponse, Fault> {
+        let with_metadata = request.include_metadata;
+        let (name, list) = parse::list_blobs(request)?;
+        let container = self.containers.open(access, &name, None).await?;
+        let page = self.blobs.list(container.id, &list).await?;
+        let now = self.blobs.now();
+        let item = |item: ListedItem| render::listed(name.as_str(), item, with_metadata, now);
+        Ok(proto::ListBlobsResponse {
+            items: page.items.into_iter().map(item).collect(),
+            next_page_token: page.next_page_token.unwrap_or_default(),
+        })
+    }
+
+    pub(super) async fn blob_lease(
+        &self,
+        access: &BlobAccess,
+        request: proto::LeaseBlobRequest,
+    ) -> Result<proto::LeaseBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let required = parser.blob_conditions(request.conditions);
+        let action = parser.lease_action(request.action.map(Into::into), (self.random)());
+        let (names, action) = parser.finish(names.zip(action))?;
+        let key = self.key(access, &names).await?;
+        let changed = self.blobs.change(key, BlobChange::Lease(action), required).await?;
+        let (lease_id, remaining) = render::lease_result(changed.lease);
+        let blob = Some(self.show(&names, changed.record));
+        Ok(proto::LeaseBlobResponse { lease_id, remaining, blob })
+    }
+
+    pub(super) async fn commit(
+        &self,
+        access: &BlobAccess,
+        request: proto::CommitBlocksRequest,
+    ) -> Result<proto::CommitBlocksResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let blocks = parser.blocks(request.blocks);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let properties = parser.properties(request.properties);
+        let metadata = parser.metadata(request.metadata, "metadata");
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let command = PutCommand { properties, metadata, conditions, lease_id };
+        let record = self.blobs.commit_blocks(key, &blocks, command).await?;
+        Ok(proto::CommitBlocksResponse { blob: Some(self.show(&names, record)) })
+    }
+
+    pub(super) async fn block_list(
+        &self,
+        access: &BlobAccess,
+        request: proto::GetBlockListRequest,
+    ) -> Result<proto::GetBlockListResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let lease_id = parser.lease_id(&request.lease_id, "lease_id");
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let blocks = self.blobs.blocks(&key, lease_id).await?;
+        let blob = match blocks.record {
+            Some(record) => self.show(&names, record),
+            None => {
+                let named = render::named(names.0.as_str(), names.1.as_str());
+                proto::Blob { is_uncommitted: true, ..named }
+            }
+        };
+        Ok(proto::GetBlockListResponse {
+            blob: Some(blob),
+            committed: render::blocks(blocks.committed),
+            uncommitted: render::blocks(blocks.staged),
+        })
+    }
+}

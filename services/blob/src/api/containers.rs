@@ -1,0 +1,150 @@
+//! The calls on containers.
+
+use trestle_identity::{access_policy, spec::BLOB};
+use trestle_proto::blob::v1 as proto;
+use trestle_service::fault::Fault;
+use uuid::Uuid;
+
+use super::{
+    BlobApi,
+    parse::{self, RequestParser},
+    render,
+};
+use crate::{
+    authorize::BlobAccess,
+    conditions::Conditions,
+    containers::{ContainerChange, encode_policies, policies_of},
+    error::BlobError,
+    lease::LeaseResult,
+    names::ContainerName,
+    record::ContainerRecord,
+};
+
+impl BlobApi {
+    pub(super) async fn new_container(
+        &self,
+        access: &BlobAccess,
+        request: proto::CreateContainerRequest,
+    ) -> Result<proto::CreateContainerResponse, Fault> {
+        let new = parse::new_container(request.container)?;
+        let name = new.name.clone();
+        let record = self.containers.create(access.account(), new).await?;
+        Ok(proto::CreateContainerResponse { container: Some(self.shown(&name, record)) })
+    }
+
+    pub(super) async fn container(
+        &self,
+        access: &BlobAccess,
+        request: proto::GetContainerRequest,
+    ) -> Result<proto::GetContainerResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let lease_id = parser.lease_id(&request.lease_id, "lease_id");
+        let name = parser.finish(name)?;
+        let record = self.containers.open(access, &name, None).await?;
+        let permitted = record.lease.check_read(lease_id, self.engine.now());
+        permitted.map_err(BlobError::ContainerLease)?;
+        Ok(proto::GetContainerResponse { container: Some(self.shown(&name, record)) })
+    }
+
+    pub(super) async fn set_metadata(
+        &self,
+        access: &BlobAccess,
+        request: proto::UpdateContainerRequest,
+    ) -> Result<proto::UpdateContainerResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let metadata = parser.metadata(request.metadata, "metadata");
+        let required = parser.container_conditions(request.conditions);
+        let change = ContainerChange::Metadata(metadata);
+        let changed = self.change(access, parser.finish(name)?, change, required).await?;
+        Ok(proto::UpdateContainerResponse { container: Some(changed.0) })
+    }
+
+    pub(super) async fn drop_container(
+        &self,
+        access: &BlobAccess,
+        request: proto::DeleteContainerRequest,
+    ) -> Result<proto::DeleteContainerResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let required = parser.container_conditions(request.conditions);
+        self.change(access, parser.finish(name)?, ContainerChange::Delete, required).await?;
+        Ok(proto::DeleteContainerResponse {})
+    }
+
+    pub(super) async fn containers(
+        &self,
+        access: &BlobAccess,
+        request: proto::ListContainersRequest,
+    ) -> Result<proto::ListContainersResponse, Fault> {
+        let page = self.containers.list(access.account(), parse::list_containers(request)?).await?;
+        let now = self.engine.now();
+        let containers = page.containers.into_iter();
+        Ok(proto::ListContainersResponse {
+            containers: containers.map(|(name, it)| render::container(&name, it, now)).collect(),
+            next_page_token: page.next_page_token.unwrap_or_default(),
+        })
+    }
+
+    pub(super) async fn policies(
+        &self,
+        access: &BlobAccess,
+        request: proto::GetContainerAccessPoliciesRequest,
+    ) -> Result<proto::GetContainerAccessPoliciesResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let name = parser.finish(name)?;
+        let record = self.containers.open(access, &name, None).await?;
+        let policies = policies_of(&record)?;
+        let container = Some(self.shown(&name, record));
+        Ok(proto::GetContainerAccessPoliciesResponse { container, policies })
+    }
+
+    pub(super) async fn set_policies(
+        &self,
+        access: &BlobAccess,
+        request: proto::SetContainerAccessPoliciesRequest,
+    ) -> Result<proto::SetContainerAccessPoliciesResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let required = parser.container_conditions(request.conditions);
+        let name = parser.finish(name)?;
+        access_policy::check(&request.policies, &BLOB.letters())?;
+        let change = ContainerChange::Policies(encode_policies(request.policies));
+        let changed = self.change(access, name, change, required).await?;
+        Ok(proto::SetContainerAccessPoliciesResponse { container: Some(changed.0) })
+    }
+
+    pub(super) async fn container_lease(
+        &self,
+        access: &BlobAccess,
+        request: proto::LeaseContainerRequest,
+    ) -> Result<proto::LeaseContainerResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let required = parser.container_conditions(request.conditions);
+        let action = parser.lease_action(request.action.map(Into::into), (self.random)());
+        let (name, action) = parser.finish(name.zip(action))?;
+        let change = ContainerChange::Lease(action);
+        let (container, result) = self.change(access, name, change, required).await?;
+        let (lease_id, remaining) = render::lease_result(result);
+        Ok(proto::LeaseContainerResponse { lease_id, remaining, container: Some(container) })
+    }
+
+    async fn change(
+        &self,
+        access: &BlobAccess,
+        name: ContainerName,
+        change: ContainerChange,
+        required: (Conditions, Option<Uuid>),
+    ) -> Result<(proto::Container, Option<LeaseResult>), Fault> {
+        let changed = self.containers.change(access.account(), name.clone(), change, required);
+        let (record, result) = changed.await?;
+        Ok((self.shown(&name, record), result))
+    }
+
+    fn shown(&self, name: &ContainerName, record: ContainerRecord) -> proto::Container {
+        render::container(name.as_str(), record, self.engine.now())
+    }
+}

@@ -1,0 +1,191 @@
+//! The gRPC interface of the service: parse the request, call the domain, render the response. It contains no
+//! decisions.
+
+mod access_log;
+mod blobs;
+mod containers;
+mod parse;
+mod read;
+mod render;
+mod upload;
+
+use std::{pin::Pin, sync::Arc};
+
+use futures::Stream;
+use tonic::{Request, Response, Status, Streaming};
+use trestle_identity::caller::Caller;
+use trestle_kv::Engine;
+use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
+use trestle_service::{
+    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, service_properties,
+};
+
+use self::access_log::NamesContainer;
+use crate::{
+    BLOB_SERVICE, BlobDeps,
+    authorize::{BlobAccess, BlobNeed},
+    blobs::Blobs,
+    containers::Containers,
+    ids::Ids,
+    keys,
+    sweep::BlobSweeper,
+    upload::UploadMemory,
+};
+
+/// The implementation of `trestle.blob.v1.BlobService`.
+#[derive(Clone)]
+pub struct BlobApi {
+    engine: Arc<dyn Engine>,
+    containers: Containers,
+    blobs: Blobs,
+    sweeper: Arc<BlobSweeper>,
+    random: fn() -> u128,
+    started_at: Ticks,
+}
+
+/// Responses of a stream.
+type ReadResponses = Pin<Box<dyn Stream<Item = Result<proto::ReadBlobResponse, Status>> + Send>>;
+
+impl BlobApi {
+    /// Serves the blobs in the engine and the object store.
+    pub(crate) fn new(deps: BlobDeps) -> Self {
+        let BlobDeps { engine, objects, clock, random } = deps;
+        let (started_at, ids) = (clock.now(), Arc::new(Ids::new(Arc::clone(&engine))));
+        let containers = Containers::new(Arc::clone(&engine), clock, Arc::clone(&ids));
+        let memory = UploadMemory::default();
+        let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory };
+        let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
+        Self { engine, containers, blobs, sweeper, random, started_at }
+    }
+
+    /// The background work.
+    pub(crate) fn sweeper(&self) -> &BlobSweeper {
+        &self.sweeper
+    }
+
+    /// The access of a caller, and the message. The lookup of a container checks with the access that it is the right
+    /// one.
+    ///
+    /// Only this function returns the message.
+    async fn enter<T: NamesContainer>(
+        &self,
+        request: Request<T>,
+        need: BlobNeed,
+    ) -> Result<(BlobAccess, T), Status> {
+        StatisticsRecorder::of(request.extensions())
+            .record(|statistics| request.get_ref().record_container(statistics));
+        let caller = Caller::of(&request).map_err(failed)?;
+        self.containers.admit(&caller).await.map_err(failed)?;
+        let access = BlobAccess::new(caller, need).map_err(failed)?;
+        Ok((access, request.into_inner()))
+    }
+}
+
+/// The status of a failed call.
+fn failed(error: impl Into<Fault>) -> Status {
+    error.into().into_status(BLOB_SERVICE)
+}
+
+/// Implements a method by the one of [`BlobApi`] with the same name, for a caller with a permission.
+macro_rules! by_domain {
+    ($($(#[$note:meta])* $method:ident($request:ident) -> $response:ident: $need:ident => $work:ident;)+) => {
+        #[tonic::async_trait]
+        impl BlobService for BlobApi {
+            type ReadBlobStream = ReadResponses;
+
+            $(async fn $method(
+                &self,
+                request: Request<proto::$request>,
+            ) -> Result<Response<proto::$response>, Status> {
+                let (access, message) = self.enter(request, BlobNeed::$need).await?;
+                self.$work(&access, message).await.map(Response::new).map_err(failed)
+            })+
+
+            async fn write_blob(
+                &self,
+                request: Request<Streaming<proto::WriteBlobRequest>>,
+            ) -> Result<Response<proto::WriteBlobResponse>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, messages) = self.enter(request, BlobNeed::Write).await?;
+                self.write(&access, messages, &recorder).await.map(Response::new)
+            }
+
+            async fn stage_block(
+                &self,
+                request: Request<Streaming<proto::StageBlockRequest>>,
+            ) -> Result<Response<proto::StageBlockResponse>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, messages) = self.enter(request, BlobNeed::Write).await?;
+                self.stage(&access, messages, &recorder).await.map(Response::new)
+            }
+
+            async fn read_blob(
+                &self,
+                request: Request<proto::ReadBlobRequest>,
+            ) -> Result<Response<ReadResponses>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, message) = self.enter(request, BlobNeed::Read).await?;
+                self.read(&access, message, recorder).await.map(Response::new).map_err(failed)
+            }
+        }
+    };
+}
+
+by_domain! {
+    create_container(CreateContainerRequest) -> CreateContainerResponse: CreateContainer => new_container;
+    get_container(GetContainerRequest) -> GetContainerResponse: ReadContainer => container;
+    update_container(UpdateContainerRequest) -> UpdateContainerResponse: WriteContainer => set_metadata;
+    delete_container(DeleteContainerRequest) -> DeleteContainerResponse: DeleteContainer => drop_container;
+    list_containers(ListContainersRequest) -> ListContainersResponse: ListContainers => containers;
+    get_container_access_policies(GetContainerAccessPoliciesRequest) -> GetContainerAccessPoliciesResponse:
+        AccessPolicies => policies;
+    set_container_access_policies(SetContainerAccessPoliciesRequest) -> SetContainerAccessPoliciesResponse:
+        AccessPolicies => set_policies;
+    lease_container(LeaseContainerRequest) -> LeaseContainerResponse: WriteContainer => container_lease;
+    get_blob(GetBlobRequest) -> GetBlobResponse: Read => blob;
+    update_blob(UpdateBlobRequest) -> UpdateBlobResponse: Write => update;
+    delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: Delete => delete;
+    list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
+    lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
+    commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;
+    get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
+    get_service_properties(GetServicePropertiesRequest) -> GetServicePropertiesResponse: ReadService => properties;
+    set_service_properties(SetServicePropertiesRequest) -> SetServicePropertiesResponse:
+        WriteService => set_properties;
+    get_service_stats(GetServiceStatsRequest) -> GetServiceStatsResponse: ReadService => stats;
+}
+
+/// The settings and the state of the service.
+impl BlobApi {
+    async fn properties(
+        &self,
+        access: &BlobAccess,
+        _: proto::GetServicePropertiesRequest,
+    ) -> Result<proto::GetServicePropertiesResponse, Fault> {
+        let key = keys::service_properties(access.account());
+        let properties = Some(service_properties::read(&*self.engine, &key).await?);
+        Ok(proto::GetServicePropertiesResponse { properties })
+    }
+
+    async fn set_properties(
+        &self,
+        access: &BlobAccess,
+        request: proto::SetServicePropertiesRequest,
+    ) -> Result<proto::SetServicePropertiesResponse, Fault> {
+        let change = service_properties::required(request.properties)?;
+        let key = keys::service_properties(access.account());
+        let domain = keys::own_domain(&key);
+        service_properties::change(&*self.engine, domain, key, change).await?;
+        Ok(proto::SetServicePropertiesResponse {})
+    }
+
+    async fn stats(
+        &self,
+        _: &BlobAccess,
+        _: proto::GetServiceStatsRequest,
+    ) -> Result<proto::GetServiceStatsResponse, Fault> {
+        let pending = self.sweeper.pending().await?;
+        let objects = self.blobs.objects.name();
+        Ok(render::service_stats(&self.engine.status(), objects, self.started_at, pending))
+    }
+}

@@ -1,0 +1,69 @@
+//! Conditions of requests.
+
+use prost_types::Timestamp;
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{clock::Ticks, fault::Reason, limits::CONDITION_ETAGS_MAX};
+use uuid::Uuid;
+
+use super::RequestParser;
+use crate::{conditions::Conditions, etag::ETagPattern};
+
+impl RequestParser {
+    /// The conditions of a call on a blob, and the id of its lease.
+    pub(in crate::api) fn blob_conditions(
+        &mut self,
+        conditions: Option<proto::BlobConditions>,
+    ) -> (Conditions, Option<Uuid>) {
+        let conditions = conditions.unwrap_or_default();
+        let parsed = Conditions {
+            if_match: self.etags(&conditions.if_match, "conditions.if_match"),
+            if_none_match: self.etags(&conditions.if_none_match, "conditions.if_none_match"),
+            if_modified_since: self.modified_since(conditions.if_modified_since),
+            if_unmodified_since: self.unmodified_since(conditions.if_unmodified_since),
+        };
+        (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
+    }
+
+    /// The conditions of a call on a container, and the id of its lease.
+    pub(in crate::api) fn container_conditions(
+        &mut self,
+        conditions: Option<proto::ContainerConditions>,
+    ) -> (Conditions, Option<Uuid>) {
+        let conditions = conditions.unwrap_or_default();
+        let parsed = Conditions {
+            if_modified_since: self.modified_since(conditions.if_modified_since),
+            if_unmodified_since: self.unmodified_since(conditions.if_unmodified_since),
+            ..Conditions::default()
+        };
+        (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
+    }
+
+    fn etags(&mut self, etags: &[String], field: &str) -> Vec<ETagPattern> {
+        if etags.len() > CONDITION_ETAGS_MAX {
+            let rule = format!("must have at most {CONDITION_ETAGS_MAX}: count=`{}`", etags.len());
+            self.push(Reason::InvalidHeaderValue, field, rule);
+            return Vec::new();
+        }
+        etags.iter().map(|etag| ETagPattern::parse(etag)).collect()
+    }
+
+    fn modified_since(&mut self, time: Option<Timestamp>) -> Option<Ticks> {
+        self.time(time, "conditions.if_modified_since")
+    }
+
+    fn unmodified_since(&mut self, time: Option<Timestamp>) -> Option<Ticks> {
+        self.time(time, "conditions.if_unmodified_since")
+    }
+
+    fn time(&mut self, time: Option<Timestamp>, field: &str) -> Option<Ticks> {
+        let time = time?;
+        // Whole seconds are compared, so what is between two ticks is no matter.
+        let nanos = time.nanos - time.nanos.rem_euclid(100);
+        let ticks = Ticks::from_unix(time.seconds, nanos);
+        if ticks.is_none() {
+            let rule = "must be a time of the years 1 to 9999";
+            self.push(Reason::InvalidHeaderValue, field, rule);
+        }
+        ticks
+    }
+}

@@ -1,0 +1,66 @@
+//! Requests for pages.
+
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    limits::{
+        BLOB_NAME_CHARS_MAX, CONTAINER_NAME_CHARS_MAX, DELIMITER_BYTES_MAX, PAGE_BLOBS_MAX,
+        PAGE_CONTAINERS_MAX,
+    },
+};
+
+use super::RequestParser;
+use crate::{blobs::ListBlobs, containers::ListContainers, names::ContainerName};
+
+/// A page of containers.
+///
+/// # Errors
+/// Every violated rule.
+pub(in crate::api) fn list_containers(
+    request: proto::ListContainersRequest,
+) -> Result<ListContainers, Fault> {
+    let mut parser = RequestParser::default();
+    let proto::ListContainersRequest { prefix, page_size, page_token } = request;
+    if prefix.len() > CONTAINER_NAME_CHARS_MAX {
+        let rule = format!("must have at most {CONTAINER_NAME_CHARS_MAX} bytes");
+        let rule = format!("{rule}: value=`{}`", quoted(&prefix));
+        parser.push(Reason::OutOfRangeInput, "prefix", rule);
+    }
+    let size = page_size.map_or(Ok(PAGE_CONTAINERS_MAX), usize::try_from);
+    if size.is_err() {
+        let rule = format!("must be 0 or more: value=`{}`", page_size.unwrap_or_default());
+        parser.push(Reason::InvalidInput, "page_size", rule);
+    }
+    let page_size = size.unwrap_or_default().min(PAGE_CONTAINERS_MAX);
+    parser.finish(Some(ListContainers { prefix, page_size, page_token }))
+}
+
+/// A page of the blobs of a container, and whether they have their metadata.
+///
+/// # Errors
+/// Every violated rule.
+pub(in crate::api) fn list_blobs(
+    request: proto::ListBlobsRequest,
+) -> Result<(ContainerName, ListBlobs), Fault> {
+    let mut parser = RequestParser::default();
+    let container = parser.container(request.container, "container");
+    let proto::ListBlobsRequest { prefix, delimiter, page_size, page_token, .. } = request;
+    if prefix.chars().count() > BLOB_NAME_CHARS_MAX {
+        let rule = format!("must have at most {BLOB_NAME_CHARS_MAX} characters");
+        parser.push(Reason::InvalidUri, "prefix", rule);
+    }
+    if delimiter.len() > DELIMITER_BYTES_MAX {
+        let rule = format!("must have at most {DELIMITER_BYTES_MAX} bytes");
+        parser.push(Reason::OutOfRangeQueryParameterValue, "delimiter", rule);
+    }
+    let size = page_size.map_or(Ok(PAGE_BLOBS_MAX), usize::try_from);
+    let size = size.ok().filter(|size| *size > 0);
+    if size.is_none() {
+        let rule = format!("must be 1 or more: value=`{}`", page_size.unwrap_or_default());
+        parser.push(Reason::OutOfRangeQueryParameterValue, "page_size", rule);
+    }
+    let page_size = size.unwrap_or_default().min(PAGE_BLOBS_MAX);
+    let with_uncommitted = request.include_uncommitted;
+    let list = ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted };
+    parser.finish(container.map(|container| (container, list)))
+}

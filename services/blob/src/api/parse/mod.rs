@@ -1,0 +1,140 @@
+//! From requests to domain types: every violation of a request is collected before it is rejected.
+
+mod conditions;
+mod lease;
+mod lists;
+mod properties;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{
+    fault::{Fault, Reason, Violations, quoted},
+    limits::{BLOCK_ID_BYTES_MAX, BLOCKS_MAX},
+    metadata,
+};
+use uuid::Uuid;
+
+pub(super) use self::{
+    lists::{list_blobs, list_containers},
+    properties::check_digests,
+};
+use crate::{
+    blobs::RequestedRange,
+    blocks::{BlockChoice, BlockSource},
+    containers::NewContainer,
+    names::{BlobName, ContainerName},
+    record::Metadata,
+};
+
+/// Parses the fields of one request, and collects what they violate.
+#[derive(Default)]
+pub(super) struct RequestParser {
+    violations: Violations,
+}
+
+impl RequestParser {
+    /// The parsed value, unless a rule was violated.
+    ///
+    /// # Errors
+    /// Every violated rule.
+    pub(super) fn finish<T>(self, parsed: Option<T>) -> Result<T, Fault> {
+        self.violations.check(())?;
+        let message = "a rejected value has no violation";
+        parsed.ok_or_else(|| Fault::new(Reason::InternalError, message))
+    }
+
+    fn push(&mut self, reason: Reason, field: &str, rule: impl Into<String>) {
+        self.violations.push(reason, field, rule.into());
+    }
+
+    /// The name of a container.
+    pub(super) fn container(&mut self, name: String, field: &str) -> Option<ContainerName> {
+        ContainerName::parse(name, field, &mut self.violations)
+    }
+
+    /// The name of a blob.
+    pub(super) fn blob(&mut self, name: String) -> Option<BlobName> {
+        BlobName::parse(name, &mut self.violations)
+    }
+
+    /// A container and a blob in it.
+    pub(super) fn names(
+        &mut self,
+        container: String,
+        blob: String,
+    ) -> Option<(ContainerName, BlobName)> {
+        let container = self.container(container, "container");
+        let blob = self.blob(blob);
+        container.zip(blob)
+    }
+
+    /// Metadata, by name.
+    pub(super) fn metadata(&mut self, pairs: HashMap<String, String>, field: &str) -> Metadata {
+        metadata::parse(pairs, field, &mut self.violations)
+    }
+
+    /// The id of a lease; none if it is empty or rejected.
+    pub(super) fn lease_id(&mut self, text: &str, field: &str) -> Option<Uuid> {
+        if text.is_empty() {
+            return None;
+        }
+        let id = Uuid::try_parse(text).ok();
+        if id.is_none() {
+            let rule = format!("must be a UUID: value=`{}`", quoted(text));
+            self.push(Reason::InvalidHeaderValue, field, rule);
+        }
+        id
+    }
+
+    /// A range to read.
+    pub(super) fn range(&mut self, range: Option<proto::ByteRange>) -> Option<RequestedRange> {
+        let proto::ByteRange { offset, length } = range?;
+        if length == Some(0) {
+            self.push(Reason::InvalidInput, "range.length", "must be at least 1");
+        }
+        Some(RequestedRange { offset, length })
+    }
+
+    /// The id of a block to stage.
+    pub(super) fn block_id(&mut self, id: &Bytes) {
+        if !(1..=BLOCK_ID_BYTES_MAX).contains(&id.len()) {
+            let rule = format!("must have 1 to {BLOCK_ID_BYTES_MAX} bytes: bytes=`{}`", id.len());
+            self.push(Reason::InvalidQueryParameterValue, "block_id", rule);
+        }
+    }
+
+    /// The blocks of a list.
+    pub(super) fn blocks(&mut self, blocks: Vec<proto::BlockRef>) -> Vec<BlockChoice> {
+        if blocks.len() > BLOCKS_MAX {
+            let rule = format!("must have at most {BLOCKS_MAX} blocks: count=`{}`", blocks.len());
+            self.push(Reason::BlockListTooLong, "blocks", rule);
+            return Vec::new();
+        }
+        let choice = |block: proto::BlockRef| {
+            let source = match block.source() {
+                proto::BlockSource::Committed => BlockSource::Committed,
+                proto::BlockSource::Uncommitted => BlockSource::Uncommitted,
+                proto::BlockSource::Latest | proto::BlockSource::Unspecified => BlockSource::Latest,
+            };
+            BlockChoice { id: block.id, source }
+        };
+        blocks.into_iter().map(choice).collect()
+    }
+}
+
+/// A container to create.
+///
+/// # Errors
+/// Every violated rule.
+pub(super) fn new_container(container: Option<proto::Container>) -> Result<NewContainer, Fault> {
+    let mut parser = RequestParser::default();
+    let Some(container) = container else {
+        parser.push(Reason::PropertiesNeedValue, "container", "required: the new container");
+        return parser.finish(None);
+    };
+    let name = parser.container(container.name, "container.name");
+    let metadata = parser.metadata(container.metadata, "container.metadata");
+    parser.finish(name.map(|name| NewContainer { name, metadata }))
+}

@@ -1,0 +1,85 @@
+//! HTTP properties, and what an upload states of its data.
+
+use bytes::Bytes;
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{
+    fault::{Fault, Reason, quoted},
+    limits::HTTP_PROPERTY_BYTES_MAX,
+};
+
+use super::RequestParser;
+use crate::{checksum::Digests, record::ContentProperties};
+
+/// The media type of a blob whose client states none.
+const DEFAULT_TYPE: &str = "application/octet-stream";
+
+impl RequestParser {
+    /// HTTP properties.
+    pub(in crate::api) fn properties(
+        &mut self,
+        properties: Option<proto::HttpProperties>,
+    ) -> ContentProperties {
+        let properties = properties.unwrap_or_default();
+        let md5 = self.md5(&properties.content_md5, "properties.content_md5");
+        let content_type = self.property(properties.content_type, "content_type");
+        let is_absent = content_type.is_empty();
+        ContentProperties {
+            content_type: if is_absent { DEFAULT_TYPE.to_owned() } else { content_type },
+            encoding: self.property(properties.content_encoding, "content_encoding"),
+            language: self.property(properties.content_language, "content_language"),
+            disposition: self.property(properties.content_disposition, "content_disposition"),
+            cache_control: self.property(properties.cache_control, "cache_control"),
+            md5,
+        }
+    }
+
+    fn property(&mut self, value: String, name: &str) -> String {
+        let is_printable = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if value.len() > HTTP_PROPERTY_BYTES_MAX || !is_printable {
+            let max = HTTP_PROPERTY_BYTES_MAX;
+            let rule = format!("must be at most {max} bytes of printable ASCII");
+            let rule = format!("{rule}: value=`{}`", quoted(&value));
+            self.push(Reason::InvalidHeaderValue, &format!("properties.{name}"), rule);
+        }
+        value
+    }
+
+    /// An MD5; none if it is empty or rejected.
+    pub(in crate::api) fn md5(&mut self, md5: &Bytes, field: &str) -> Option<[u8; 16]> {
+        if md5.is_empty() {
+            return None;
+        }
+        let parsed = md5.as_ref().try_into().ok();
+        if parsed.is_none() {
+            let rule = format!("must have 16 bytes: bytes=`{}`", md5.len());
+            self.push(Reason::InvalidMd5, field, rule);
+        }
+        parsed
+    }
+}
+
+/// Whether the data of an upload is what the client states.
+///
+/// # Errors
+/// The first difference.
+pub(in crate::api) fn check_digests(
+    digests: &Digests,
+    stated: &proto::UploadFinish,
+    stated_md5: &[Option<[u8; 16]>],
+) -> Result<(), Fault> {
+    let differs = |reason, field: &str, what: &str| {
+        let rule = format!("differs from that of the data: data=`{what}`");
+        Err(Fault::violation(reason, field, rule))
+    };
+    if stated.size.is_some_and(|size| size != digests.size) {
+        return differs(Reason::InvalidInput, "finish.size", &digests.size.to_string());
+    }
+    if stated.crc64.is_some_and(|crc64| crc64 != digests.crc64) {
+        return differs(Reason::Crc64Mismatch, "finish.crc64", &format!("{:#x}", digests.crc64));
+    }
+    if stated_md5.iter().flatten().any(|md5| Some(*md5) != digests.md5) {
+        let data: String = digests.md5.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+        return differs(Reason::Md5Mismatch, "finish.md5", &data);
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The content of a blob as a stream: the blob first, then its bytes.
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use tonic::Status;
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{call_statistics::StatisticsRecorder, fault::Fault};
+
+use super::{BlobApi, ReadResponses, failed, parse::RequestParser};
+use crate::{authorize::BlobAccess, conditions::Freshness, error::BlobError};
+
+impl BlobApi {
+    pub(super) async fn read(
+        &self,
+        access: &BlobAccess,
+        request: proto::ReadBlobRequest,
+        recorder: StatisticsRecorder,
+    ) -> Result<ReadResponses, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let range = parser.range(request.range);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let opened = self.blobs.open(key, range, (&conditions, lease_id)).await?;
+        let not_modified = opened.freshness == Freshness::NotModified;
+        let read = &opened.range;
+        let read = proto::ByteRange { offset: read.start, length: Some(read.end - read.start) };
+        let first = proto::ReadBlobResponse {
+            blob: Some(self.show(&names, opened.record.clone())),
+            data: Bytes::new(),
+            range: range.filter(|_| !not_modified).map(|_| read),
+            not_modified,
+        };
+        if not_modified {
+            return Ok(Box::pin(stream::iter([Ok(first)])));
+        }
+        let mut pieces = Box::pin(self.blobs.clone().bytes(opened));
+        // The first piece is part of the first message: a small blob is one message.
+        let data = pieces.next().await.transpose()?.unwrap_or_default();
+        let count = move |data: &Bytes| {
+            recorder.record(|statistics| statistics.bytes += data.len() as u64);
+        };
+        count(&data);
+        let rest = pieces.map(move |piece: Result<Bytes, BlobError>| {
+            let data = piece.map_err(failed)?;
+            count(&data);
+            Ok::<_, Status>(proto::ReadBlobResponse { data, ..Default::default() })
+        });
+        let first = proto::ReadBlobResponse { data, ..first };
+        Ok(Box::pin(stream::iter([Ok(first)]).chain(rest)))
+    }
+}

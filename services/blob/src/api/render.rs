@@ -1,0 +1,141 @@
+//! From domain types to responses.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use trestle_kv::{Durability, EngineStatus};
+use trestle_proto::blob::v1::{self as proto, listed_blob::Item};
+use trestle_proto::service::v1 as service;
+use trestle_service::clock::Ticks;
+use uuid::Uuid;
+
+use crate::{
+    blobs::ListedItem,
+    lease::{LeaseResult, LeaseState, ResourceLease},
+    record::{BlobRecord, ContainerRecord, ContentProperties, StoredBlock},
+};
+
+/// A container.
+pub(super) fn container(name: &str, record: ContainerRecord, now: Ticks) -> proto::Container {
+    proto::Container {
+        name: name.to_owned(),
+        metadata: record.metadata.into_iter().collect(),
+        etag: record.etag.quoted(),
+        last_modified: Some(record.etag.0.into()),
+        create_time: Some(record.created_at.into()),
+        lease: Some(lease(&record.lease, now)),
+    }
+}
+
+/// The names of a blob.
+pub(super) fn named(container: &str, name: &str) -> proto::Blob {
+    let (container, name) = (container.to_owned(), name.to_owned());
+    proto::Blob { container, name, ..proto::Blob::default() }
+}
+
+/// A blob with content.
+pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) -> proto::Blob {
+    proto::Blob {
+        size: record.content.size(),
+        etag: record.etag.quoted(),
+        last_modified: Some(record.etag.0.into()),
+        create_time: Some(record.created_at.into()),
+        properties: Some(properties(record.properties)),
+        metadata: record.metadata.into_iter().collect(),
+        lease: Some(lease(&record.lease, now)),
+        ..named(container, name)
+    }
+}
+
+fn properties(properties: ContentProperties) -> proto::HttpProperties {
+    let md5 = properties.md5.map(|md5| Bytes::copy_from_slice(&md5));
+    proto::HttpProperties {
+        content_type: properties.content_type,
+        content_encoding: properties.encoding,
+        content_language: properties.language,
+        content_disposition: properties.disposition,
+        cache_control: properties.cache_control,
+        content_md5: md5.unwrap_or_default(),
+    }
+}
+
+fn lease(lease: &ResourceLease, now: Ticks) -> proto::Lease {
+    let state = match lease.state(now) {
+        LeaseState::Available => proto::LeaseState::Available,
+        LeaseState::Leased => proto::LeaseState::Leased,
+        LeaseState::Expired => proto::LeaseState::Expired,
+        LeaseState::Breaking => proto::LeaseState::Breaking,
+        LeaseState::Broken => proto::LeaseState::Broken,
+    };
+    proto::Lease { state: state.into(), is_infinite: lease.is_infinite() }
+}
+
+/// The id of a lease that the client holds, and how long a broken one is active, in whole seconds.
+pub(super) fn lease_result(result: Option<LeaseResult>) -> (String, Option<prost_types::Duration>) {
+    let id = |id: Uuid| id.hyphenated().to_string();
+    match result {
+        Some(LeaseResult::Held(held)) => (id(held), None),
+        Some(LeaseResult::Broken(active)) => (String::new(), Some(whole_seconds(active))),
+        Some(LeaseResult::Released) | None => (String::new(), None),
+    }
+}
+
+/// Rounded up: it is not broken before.
+fn whole_seconds(duration: Duration) -> prost_types::Duration {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    prost_types::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
+}
+
+/// An item of a listing.
+pub(super) fn listed(
+    container: &str,
+    item: ListedItem,
+    with_metadata: bool,
+    now: Ticks,
+) -> proto::ListedBlob {
+    let item = match item {
+        ListedItem::Group(prefix) => Item::Prefix(prefix),
+        ListedItem::Blob(name, None) => {
+            Item::Blob(proto::Blob { is_uncommitted: true, ..named(container, name.as_str()) })
+        }
+        ListedItem::Blob(name, Some(record)) => {
+            let mut blob = blob(container, name.as_str(), *record, now);
+            if !with_metadata {
+                blob.metadata.clear();
+            }
+            Item::Blob(blob)
+        }
+    };
+    proto::ListedBlob { item: Some(item) }
+}
+
+/// Blocks of a blob.
+pub(super) fn blocks(blocks: Vec<StoredBlock>) -> Vec<proto::Block> {
+    let block = |block: StoredBlock| proto::Block { id: block.id, size: block.part.size };
+    blocks.into_iter().map(block).collect()
+}
+
+/// The state of the service.
+pub(super) fn service_stats(
+    engine: &EngineStatus,
+    object_store: &str,
+    started_at: Ticks,
+    containers_being_reclaimed: usize,
+) -> proto::GetServiceStatsResponse {
+    let durability = match engine.durability {
+        Durability::Always => service::Durability::Always,
+        Durability::Interval => service::Durability::Interval,
+        Durability::Os => service::Durability::Os,
+        Durability::None => service::Durability::None,
+    };
+    proto::GetServiceStatsResponse {
+        durability: durability.into(),
+        engine: engine.name.to_owned(),
+        object_store: object_store.to_owned(),
+        server_version: env!("CARGO_PKG_VERSION").to_owned(),
+        start_time: Some(started_at.into()),
+        storage_bytes: engine.storage_bytes,
+        free_bytes: engine.free_bytes,
+        containers_being_reclaimed: containers_being_reclaimed as u64,
+    }
+}

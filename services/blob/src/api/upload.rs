@@ -1,0 +1,204 @@
+//! Uploads: the data of a blob or a block as a stream of messages.
+
+use bytes::Bytes;
+use tonic::{Status, Streaming};
+use trestle_proto::blob::v1::{self as proto, UploadFinish};
+use trestle_service::{
+    call_statistics::StatisticsRecorder,
+    fault::{Fault, Reason},
+    limits::{
+        BLOB_BYTES_MAX, BLOCK_BYTES_MAX, UPLOAD_IDLE_MAX, UPLOAD_MESSAGE_BYTES_MAX, UPLOAD_TIME_MAX,
+    },
+};
+
+use super::{
+    BlobApi, failed,
+    parse::{RequestParser, check_digests},
+};
+use crate::{
+    authorize::BlobAccess,
+    blobs::{BlobKey, NewContent, PutCommand},
+    blocks::NewBlock,
+    error::BlobError,
+    names::{BlobName, ContainerName},
+    upload::{SmallContent, Upload, Uploaded},
+};
+
+/// A message of an upload.
+struct UploadMessage<T> {
+    spec: Option<T>,
+    data: Bytes,
+    finish: Option<UploadFinish>,
+}
+
+impl From<proto::WriteBlobRequest> for UploadMessage<proto::WriteBlobSpec> {
+    fn from(message: proto::WriteBlobRequest) -> Self {
+        let proto::WriteBlobRequest { spec, data, finish } = message;
+        Self { spec, data, finish }
+    }
+}
+
+impl From<proto::StageBlockRequest> for UploadMessage<proto::StageBlockSpec> {
+    fn from(message: proto::StageBlockRequest) -> Self {
+        let proto::StageBlockRequest { spec, data, finish } = message;
+        Self { spec, data, finish }
+    }
+}
+
+impl BlobApi {
+    pub(super) async fn write(
+        &self,
+        access: &BlobAccess,
+        mut messages: Streaming<proto::WriteBlobRequest>,
+        recorder: &StatisticsRecorder,
+    ) -> Result<proto::WriteBlobResponse, Status> {
+        let (spec, first) = first::<_, proto::WriteBlobSpec>(&mut messages).await?;
+        recorder.record(|statistics| statistics.set_container(&spec.container));
+        let mut parser = RequestParser::default();
+        let names = parser.names(spec.container, spec.blob);
+        let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
+        let mut properties = parser.properties(spec.properties);
+        let metadata = parser.metadata(spec.metadata, "spec.metadata");
+        let names = parser.finish(names).map_err(failed)?;
+        let key = self.key(access, &names).await.map_err(failed)?;
+        let stated = properties.md5.take();
+        let mut command = PutCommand { properties, metadata, conditions, lease_id };
+        let is_long = first.finish.is_none();
+        if is_long {
+            // What would be rejected is rejected before its data is sent.
+            self.blobs.check_put(&key, &command).await.map_err(failed)?;
+        }
+        let upload = Upload::new(&self.blobs, SmallContent::Inline, true);
+        let received = receive(upload, first, &mut messages, BLOB_BYTES_MAX, stated);
+        let Uploaded { digests, content, written } = in_time(received).await?;
+        command.properties.md5 = digests.md5;
+        if is_long {
+            // The container may have been deleted meanwhile, and even swept.
+            self.check_container(access, &names, &key).await.map_err(failed)?;
+        }
+        let published = written.publish(self.blobs.put(key, command, content));
+        let record = published.await.map_err(failed)?;
+        let blob = Some(self.show(&names, record));
+        Ok(proto::WriteBlobResponse { blob, crc64: digests.crc64 })
+    }
+
+    pub(super) async fn stage(
+        &self,
+        access: &BlobAccess,
+        mut messages: Streaming<proto::StageBlockRequest>,
+        recorder: &StatisticsRecorder,
+    ) -> Result<proto::StageBlockResponse, Status> {
+        let (spec, first) = first::<_, proto::StageBlockSpec>(&mut messages).await?;
+        recorder.record(|statistics| statistics.set_container(&spec.container));
+        let mut parser = RequestParser::default();
+        let names = parser.names(spec.container, spec.blob);
+        let lease_id = parser.lease_id(&spec.lease_id, "spec.lease_id");
+        parser.block_id(&spec.block_id);
+        let names = parser.finish(names).map_err(failed)?;
+        let blob = self.key(access, &names).await.map_err(failed)?;
+        let block = NewBlock { blob, id: spec.block_id, lease_id };
+        let is_long = first.finish.is_none();
+        if is_long {
+            self.blobs.check_stage(&block).await.map_err(failed)?;
+        }
+        let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
+        let upload = Upload::new(&self.blobs, SmallContent::Object, with_md5);
+        let received = receive(upload, first, &mut messages, BLOCK_BYTES_MAX, None);
+        let Uploaded { digests, content, written } = in_time(received).await?;
+        let NewContent::Whole(part) = content else {
+            let rule = "a block must have at least 1 byte";
+            return Err(failed(Fault::violation(Reason::InvalidHeaderValue, "data", rule)));
+        };
+        if is_long {
+            self.check_container(access, &names, &block.blob).await.map_err(failed)?;
+        }
+        written.publish(self.blobs.stage(block, part)).await.map_err(failed)?;
+        Ok(proto::StageBlockResponse { crc64: digests.crc64 })
+    }
+}
+
+impl BlobApi {
+    /// Whether the blob is still in the container that the upload began in.
+    async fn check_container(
+        &self,
+        access: &BlobAccess,
+        names: &(ContainerName, BlobName),
+        key: &BlobKey,
+    ) -> Result<(), BlobError> {
+        let found = self.containers.open(access, &names.0, Some(&names.1)).await?;
+        let is_same = found.id == key.container;
+        if is_same { Ok(()) } else { Err(BlobError::ContainerNotFound(names.0.clone())) }
+    }
+}
+
+/// The spec and the rest of the first message.
+async fn first<M: Into<UploadMessage<T>>, T>(
+    messages: &mut Streaming<M>,
+) -> Result<(T, UploadMessage<T>), Status> {
+    let mut first: UploadMessage<T> = next(messages).await?;
+    let spec = first.spec.take();
+    let missing = || invalid("spec", "required in the first message");
+    Ok((spec.ok_or_else(missing)?, first))
+}
+
+/// The next message. A client that sends none holds memory.
+async fn next<M: Into<UploadMessage<T>>, T>(
+    messages: &mut Streaming<M>,
+) -> Result<UploadMessage<T>, Status> {
+    let message = tokio::time::timeout(UPLOAD_IDLE_MAX, messages.message()).await;
+    let silent =
+        |_| failed(Fault::new(Reason::OperationTimedOut, "the upload sent no data in time"));
+    let ended = || invalid("finish", "required in the last message");
+    message.map_err(silent)??.map(Into::into).ok_or_else(ended)
+}
+
+/// The data of an upload, up to its `finish`, verified against what the client states of it.
+async fn receive<M: Into<UploadMessage<T>>, T>(
+    mut upload: Upload,
+    first: UploadMessage<T>,
+    messages: &mut Streaming<M>,
+    bytes_max: u64,
+    stated: Option<[u8; 16]>,
+) -> Result<Uploaded, Status> {
+    let mut message = first;
+    let finish = loop {
+        if message.data.len() > UPLOAD_MESSAGE_BYTES_MAX {
+            return Err(too_large(UPLOAD_MESSAGE_BYTES_MAX as u64));
+        }
+        if upload.size().saturating_add(message.data.len() as u64) > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        if !message.data.is_empty() {
+            upload.push(message.data).await.map_err(failed)?;
+        }
+        if let Some(finish) = message.finish {
+            break finish;
+        }
+        message = next(messages).await?;
+        if message.spec.is_some() {
+            return Err(invalid("spec", "must be in the first message only"));
+        }
+    };
+    let mut parser = RequestParser::default();
+    let md5 = parser.md5(&finish.md5, "finish.md5");
+    parser.finish(Some(())).map_err(failed)?;
+    let uploaded = upload.finish().await.map_err(failed)?;
+    check_digests(&uploaded.digests, &finish, &[md5, stated]).map_err(failed)?;
+    Ok(uploaded)
+}
+
+async fn in_time(
+    received: impl Future<Output = Result<Uploaded, Status>>,
+) -> Result<Uploaded, Status> {
+    let late = |_| failed(BlobError::Busy);
+    tokio::time::timeout(UPLOAD_TIME_MAX, received).await.map_err(late)?
+}
+
+fn invalid(field: &str, rule: &str) -> Status {
+    failed(Fault::violation(Reason::InvalidInput, field, rule))
+}
+
+fn too_large(max: u64) -> Status {
+    let rule = format!("must have at most {max} bytes");
+    failed(Fault::violation(Reason::RequestBodyTooLarge, "data", rule))
+}

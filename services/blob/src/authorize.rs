@@ -1,0 +1,147 @@
+//! Authorization: pure decisions on the caller that the gateway authenticated, before a response reveals whether
+//! something exists. The order of checks is fixed: stored access policy (of the container in the signature), service,
+//! resource type, resource, permission.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use trestle_identity::{
+    access_policy,
+    authorize::{AccountNeed, check_all_of, check_resource, never, not_authorized, wrong_service},
+    caller::{Authority, Caller},
+    spec::BLOB,
+};
+use trestle_proto::service::v1::AccessPolicy;
+use trestle_service::{clock::Ticks, fault::Fault, name::AccountName};
+
+/// The operation that a call needs permission for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlobNeed {
+    /// To list the containers of the account.
+    ListContainers,
+    /// To create a container.
+    CreateContainer,
+    /// To read a container.
+    ReadContainer,
+    /// To change its metadata or its lease.
+    WriteContainer,
+    /// To delete it.
+    DeleteContainer,
+    /// To read or change its stored access policies: for owners only, or a signature could give itself more.
+    AccessPolicies,
+    /// To list the blobs of a container.
+    ListBlobs,
+    /// To read a blob.
+    Read,
+    /// To write a blob.
+    Write,
+    /// To delete a blob.
+    Delete,
+    /// To read the settings or the state of the service.
+    ReadService,
+    /// To change its settings.
+    WriteService,
+}
+
+impl BlobNeed {
+    /// What an account SAS must have; none where it does not suffice.
+    fn of_account_grant(self) -> Option<AccountNeed> {
+        let need = |resource_types, permissions| Some(AccountNeed { resource_types, permissions });
+        match self {
+            Self::ListContainers => need("s", &["l"]),
+            Self::CreateContainer => need("c", &["cw"]),
+            Self::ReadContainer => need("c", &["r"]),
+            Self::WriteContainer => need("c", &["w"]),
+            Self::DeleteContainer => need("c", &["d"]),
+            Self::AccessPolicies => None,
+            Self::ListBlobs => need("c", &["l"]),
+            Self::Read => need("o", &["r"]),
+            Self::Write => need("o", &["w"]),
+            Self::Delete => need("o", &["d"]),
+            Self::ReadService => need("s", &["r"]),
+            Self::WriteService => need("s", &["w"]),
+        }
+    }
+
+    /// The permission that a grant on a container or a blob must have; none where no such grant suffices.
+    fn of_resource_grant(self) -> Option<&'static str> {
+        match self {
+            Self::Read => Some("r"),
+            Self::Write => Some("w"),
+            Self::Delete => Some("d"),
+            Self::ListBlobs => Some("l"),
+            Self::ListContainers
+            | Self::CreateContainer
+            | Self::ReadContainer
+            | Self::WriteContainer
+            | Self::DeleteContainer
+            | Self::AccessPolicies
+            | Self::ReadService
+            | Self::WriteService => None,
+        }
+    }
+}
+
+/// A caller that has the permission that a call needs, on some container or blob.
+#[derive(Debug, Clone)]
+pub(crate) struct BlobAccess {
+    caller: Arc<Caller>,
+    need: BlobNeed,
+}
+
+impl BlobAccess {
+    /// The access of a caller.
+    ///
+    /// # Errors
+    /// When the caller has the permission nowhere.
+    pub(crate) fn new(caller: Arc<Caller>, need: BlobNeed) -> Result<Self, Fault> {
+        match &caller.authority {
+            Authority::Owner => {}
+            Authority::Account(grant) => {
+                AccountNeed::check(need.of_account_grant(), grant, &BLOB)?;
+            }
+            Authority::Resource(grant) if !grant.is_of(&BLOB) => return Err(wrong_service(&BLOB)),
+            Authority::Resource(grant) if !grant.bounds.is_empty() => {
+                return Err(not_authorized("the signature has bounds that are not supported"));
+            }
+            // The policy, if the signature names one, is checked where the container is found.
+            Authority::Resource(grant) => match (need.of_resource_grant(), &grant.policy) {
+                (None, _) => return Err(never()),
+                (Some(letter), None) => {
+                    check_all_of(grant.permissions.unwrap_or_default(), letter)?;
+                }
+                (Some(_), Some(_)) => {}
+            },
+        }
+        Ok(Self { caller, need })
+    }
+
+    /// The account that the call works in.
+    pub(crate) fn account(&self) -> &AccountName {
+        &self.caller.account
+    }
+
+    /// Whether a stored access policy decides.
+    pub(crate) fn is_by_policy(&self) -> bool {
+        self.caller.authority.policy().is_some()
+    }
+
+    /// Checks the permission on the container, or on the blob in it, where the container has these stored access
+    /// policies.
+    ///
+    /// # Errors
+    /// When it is another resource than the one granted, the policy does not hold now, or the permission is not given.
+    pub(crate) fn check(
+        &self,
+        resource: &str,
+        policies: &[AccessPolicy],
+        now: Ticks,
+    ) -> Result<(), Fault> {
+        let Authority::Resource(grant) = &self.caller.authority else { return Ok(()) };
+        check_resource(grant, &BLOB, resource)?;
+        let letter = self.need.of_resource_grant().ok_or_else(never)?;
+        check_all_of(access_policy::permissions(grant, policies, now)?, letter)
+    }
+}

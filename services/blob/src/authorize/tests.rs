@@ -1,0 +1,113 @@
+use trestle_identity::caller::{AccountGrant, Letters, PolicyRef, ResourceGrant};
+use trestle_service::fault::Reason;
+
+use super::*;
+
+const ALL: [BlobNeed; 12] = [
+    BlobNeed::ListContainers,
+    BlobNeed::CreateContainer,
+    BlobNeed::ReadContainer,
+    BlobNeed::WriteContainer,
+    BlobNeed::DeleteContainer,
+    BlobNeed::AccessPolicies,
+    BlobNeed::ListBlobs,
+    BlobNeed::Read,
+    BlobNeed::Write,
+    BlobNeed::Delete,
+    BlobNeed::ReadService,
+    BlobNeed::WriteService,
+];
+
+fn letters(text: &str) -> Letters {
+    Letters::parse(text).expect("letters")
+}
+
+fn access(authority: Authority, need: BlobNeed) -> Result<BlobAccess, Reason> {
+    let caller = Caller { account: AccountName::development(), authority };
+    BlobAccess::new(Arc::new(caller), need).map_err(|fault| fault.reason)
+}
+
+fn account(services: &str, resource_types: &str, permissions: &str) -> Authority {
+    Authority::Account(AccountGrant {
+        services: letters(services),
+        resource_types: letters(resource_types),
+        permissions: letters(permissions),
+    })
+}
+
+fn resource(resource_type: &'static str, name: &str, permissions: &str) -> Authority {
+    let grant = ResourceGrant::new(&BLOB, resource_type, name);
+    Authority::Resource(ResourceGrant { permissions: Some(letters(permissions)), ..grant })
+}
+
+#[test]
+fn an_owner_may_do_everything() {
+    for need in ALL {
+        let access = access(Authority::Owner, need).expect("permitted");
+        assert_eq!(access.check("any/blob", &[], Ticks::MIN), Ok(()));
+    }
+}
+
+#[test]
+fn an_account_signature_needs_service_resource_type_and_permission() {
+    for need in ALL {
+        let found = access(account("b", "sco", "rwdlac"), need);
+        let expected = need != BlobNeed::AccessPolicies;
+        assert_eq!(found.is_ok(), expected, "{need:?}");
+    }
+    let read = |services, types, permissions| {
+        access(account(services, types, permissions), BlobNeed::Read).map(drop)
+    };
+    assert_eq!(read("b", "o", "r"), Ok(()));
+    assert_eq!(read("qt", "o", "r"), Err(Reason::AuthorizationServiceMismatch));
+    assert_eq!(read("b", "sc", "r"), Err(Reason::AuthorizationResourceTypeMismatch));
+    assert_eq!(read("b", "o", "wdl"), Err(Reason::AuthorizationPermissionMismatch));
+}
+
+#[test]
+fn a_container_signature_covers_its_blobs_and_nothing_else() {
+    for (need, is_permitted) in ALL.map(|need| (need, need.of_resource_grant().is_some())) {
+        assert_eq!(access(resource("c", "logs", "rwdl"), need).is_ok(), is_permitted, "{need:?}");
+    }
+    let read = access(resource("c", "logs", "r"), BlobNeed::Read).expect("permitted");
+    for (name, is_permitted) in
+        [("logs", true), ("logs/a", true), ("logs/a/b", true), ("logs2/a", false), ("log", false)]
+    {
+        assert_eq!(read.check(name, &[], Ticks::MIN).is_ok(), is_permitted, "{name}");
+    }
+    assert_eq!(
+        access(resource("c", "logs", "r"), BlobNeed::Write).map(drop),
+        Err(Reason::AuthorizationPermissionMismatch)
+    );
+}
+
+#[test]
+fn a_blob_signature_covers_that_blob_alone() {
+    let read = access(resource("b", "logs/a", "r"), BlobNeed::Read).expect("permitted");
+
+    for (name, is_permitted) in [("logs/a", true), ("logs/a/b", false), ("logs", false)] {
+        assert_eq!(read.check(name, &[], Ticks::MIN).is_ok(), is_permitted, "{name}");
+    }
+}
+
+#[test]
+fn a_stored_access_policy_decides_when_it_is_read() {
+    let policy =
+        PolicyRef { id: "readers".to_owned(), has_start: false, has_expiry: true, denied: None };
+    let grant = ResourceGrant::new(&BLOB, "c", "logs");
+    let grant = ResourceGrant { policy: Some(policy), ..grant };
+    let read = access(Authority::Resource(grant), BlobNeed::Read).expect("permitted so far");
+    let stored = |permissions: &str| AccessPolicy {
+        id: "readers".to_owned(),
+        permissions: Some(permissions.to_owned()),
+        ..Default::default()
+    };
+    let check = |policies: &[AccessPolicy]| {
+        read.check("logs/a", policies, Ticks::MIN).map_err(|fault| fault.reason)
+    };
+
+    assert!(read.is_by_policy());
+    assert_eq!(check(&[stored("r")]), Ok(()));
+    assert_eq!(check(&[stored("w")]), Err(Reason::AuthorizationPermissionMismatch));
+    assert_eq!(check(&[]), Err(Reason::AuthenticationFailed));
+}

@@ -1,0 +1,209 @@
+//! Reading a blob: its record by the conditions, then its bytes, in pieces that are verified.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use trestle_service::{
+    fault::{Fault, Reason},
+    limits::READ_MESSAGE_BYTES_MAX,
+};
+use uuid::Uuid;
+
+use super::{BlobKey, Blobs, decode_record};
+use crate::{
+    checksum::Crc64,
+    conditions::{ConditionError, Conditions, Freshness},
+    error::BlobError,
+    extent::{EXTENT_BYTES, Extent, ExtentId},
+    keys::BlobRow,
+    record::{BlobRecord, Content, Part, StoredBlock},
+    stored::Stored as _,
+};
+
+/// Pieces that are read ahead of the client.
+const READ_AHEAD: usize = 2;
+
+/// The range that a client requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestedRange {
+    /// The first byte.
+    pub(crate) offset: u64,
+    /// At least 1; none: up to the end.
+    pub(crate) length: Option<u64>,
+}
+
+/// A blob that is being read.
+pub(crate) struct OpenedBlob {
+    /// Its record.
+    pub(crate) record: BlobRecord,
+    /// Whether the client needs the content.
+    pub(crate) freshness: Freshness,
+    /// The bytes that are read.
+    pub(crate) range: Range<u64>,
+    key: BlobKey,
+    source: ContentSource,
+}
+
+/// Where the bytes come from.
+enum ContentSource {
+    Row(Bytes),
+    Objects(Vec<Part>),
+}
+
+impl Blobs {
+    /// The record of a blob, by the conditions.
+    ///
+    /// # Errors
+    /// [`BlobError::BlobNotFound`], a condition or lease, or a failed read.
+    pub(crate) async fn get(
+        &self,
+        blob: &BlobKey,
+        (conditions, lease_id): (&Conditions, Option<Uuid>),
+    ) -> Result<(BlobRecord, Freshness), BlobError> {
+        let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
+        let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
+        let freshness = self.check_read(&record, conditions, lease_id)?;
+        Ok((record, freshness))
+    }
+
+    fn check_read(
+        &self,
+        record: &BlobRecord,
+        conditions: &Conditions,
+        lease_id: Option<Uuid>,
+    ) -> Result<Freshness, BlobError> {
+        record.lease.check_read(lease_id, self.now()).map_err(BlobError::BlobLease)?;
+        Ok(conditions.check_read(record.etag)?)
+    }
+
+    /// Opens a blob for reading, by the conditions: record and small content are of one moment.
+    ///
+    /// # Errors
+    /// As [`Blobs::get`], and a range outside of the content.
+    pub(crate) async fn open(
+        &self,
+        blob: BlobKey,
+        range: Option<RequestedRange>,
+        (conditions, lease_id): (&Conditions, Option<Uuid>),
+    ) -> Result<OpenedBlob, BlobError> {
+        let snapshot = self.engine.snapshot().await?;
+        let value = snapshot.get(&blob.row(BlobRow::Record, &[])).await?;
+        let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
+        let freshness = self.check_read(&record, conditions, lease_id)?;
+        let range = bounded(range, record.content.size())?;
+        let source = match record.content {
+            Content::Inline { size } => {
+                let row = snapshot.get(&blob.row(BlobRow::Inline, &[])).await?;
+                ContentSource::Row(inline(row.as_ref(), size)?)
+            }
+            Content::Whole(part) => ContentSource::Objects(vec![part]),
+            Content::Blocks { list, .. } => {
+                let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
+                let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
+                let blocks = Vec::<StoredBlock>::decode(&value)?;
+                ContentSource::Objects(blocks.into_iter().map(|block| block.part).collect())
+            }
+        };
+        Ok(OpenedBlob { record, freshness, range, key: blob, source })
+    }
+
+    /// The bytes of an opened blob, in pieces of up to a message.
+    pub(crate) fn bytes(
+        self,
+        opened: OpenedBlob,
+    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send {
+        let OpenedBlob { record, range, key, source, .. } = opened;
+        let parts = match source {
+            ContentSource::Row(row) => {
+                let piece = row.get(to_usize(range.start)..to_usize(range.end));
+                let piece = piece.map(|piece| row.slice_ref(piece)).unwrap_or_default();
+                return stream::iter((!piece.is_empty()).then_some(Ok(piece))).left_stream();
+            }
+            ContentSource::Objects(parts) => parts,
+        };
+        let read = move |(extent, range): (Extent, Range<u64>)| {
+            let (blobs, key, content) = (self.clone(), key.clone(), record.content);
+            async move {
+                match blobs.objects.read(extent, range).await? {
+                    Some(bytes) => Ok(bytes),
+                    None => Err(blobs.missing(&key, &content, extent).await),
+                }
+            }
+        };
+        stream::iter(pieces(parts, range)).map(read).buffered(READ_AHEAD).right_stream()
+    }
+
+    /// The error of an absent object: the blob was overwritten or deleted long ago, or is damaged.
+    async fn missing(&self, blob: &BlobKey, content: &Content, extent: Extent) -> BlobError {
+        let current = match self.engine.get(&blob.row(BlobRow::Record, &[])).await {
+            Ok(value) => decode_record(value.as_ref()),
+            Err(error) => return error.into(),
+        };
+        match current {
+            Ok(Some(record)) if record.content == *content => {
+                BlobError::corrupt(format!("object {} is missing", extent.id.object()))
+            }
+            Ok(_) => ConditionError::NotMet.into(),
+            Err(error) => error,
+        }
+    }
+}
+
+/// The bytes of small content from its row, verified.
+fn inline(row: Option<&Bytes>, size: u64) -> Result<Bytes, BlobError> {
+    let row = row.ok_or_else(|| BlobError::corrupt("inline content"))?;
+    let fields = row.split_first_chunk::<8>();
+    let (checksum, bytes) = fields.ok_or_else(|| BlobError::corrupt("inline content"))?;
+    if bytes.len() as u64 != size || Crc64::of(bytes) != u64::from_le_bytes(*checksum) {
+        return Err(BlobError::corrupt("inline content differs from its checksum"));
+    }
+    Ok(row.slice(8..))
+}
+
+/// The range that is read of a content of this length.
+fn bounded(range: Option<RequestedRange>, size: u64) -> Result<Range<u64>, BlobError> {
+    let Some(RequestedRange { offset, length }) = range else { return Ok(0..size) };
+    if offset >= size {
+        let rule = format!("the range must begin before the end of the blob: size=`{size}`");
+        return Err(Fault::violation(Reason::InvalidRange, "range.offset", rule).into());
+    }
+    let end = length.map_or(size, |length| size.min(offset.saturating_add(length)));
+    Ok(offset..end)
+}
+
+/// The pieces of a range of contents that follow each other: the extent of each, and the range in it.
+fn pieces(parts: Vec<Part>, range: Range<u64>) -> impl Iterator<Item = (Extent, Range<u64>)> {
+    let starts = parts.into_iter().scan(0, |end: &mut u64, part| {
+        let start = *end;
+        *end = end.saturating_add(part.size);
+        Some((start, part))
+    });
+    starts.flat_map(move |(start, part)| {
+        let requested = range.start.saturating_sub(start).min(part.size)
+            ..range.end.saturating_sub(start).min(part.size);
+        let extents = requested.start / EXTENT_BYTES..requested.end.div_ceil(EXTENT_BYTES);
+        let extents = if requested.is_empty() { 0..0 } else { extents };
+        extents.flat_map(move |index| {
+            let extent_start = index * EXTENT_BYTES;
+            let size = EXTENT_BYTES.min(part.size - extent_start);
+            let extent = Extent { id: ExtentId { content: part.content, index }, size };
+            let inside = requested.start.saturating_sub(extent_start)
+                ..size.min(requested.end.saturating_sub(extent_start));
+            let step = READ_MESSAGE_BYTES_MAX as u64;
+            let (first, end) = (inside.start, inside.end);
+            (0..(end - first).div_ceil(step)).map(move |piece| {
+                let from = first + piece * step;
+                (extent, from..end.min(from + step))
+            })
+        })
+    })
+}
+
+/// A length within a row, which fits.
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,99 @@
+//! Making a list of blocks the content of a blob.
+
+use trestle_kv::{ChangeSpec, Writes, transact};
+use trestle_service::{
+    fault::{Fault, Reason},
+    limits::BLOB_BYTES_MAX,
+};
+
+use super::{
+    ATTEMPTS_MAX, BlobBlocks, BlockChoice,
+    resolve::{Resolved, resolve},
+};
+use crate::{
+    blobs::{BlobKey, Blobs, NewContent, PutCommand, decide_put, decode_record, remove_inline},
+    error::BlobError,
+    keys::BlobRow,
+    record::{BlobRecord, Content, Retired, RetiredStaging, Staging},
+    stored::Stored as _,
+};
+
+impl Blobs {
+    /// Makes a list of blocks the content of a blob.
+    ///
+    /// # Errors
+    /// A block that does not exist, a lease or a condition that does not permit it, or a failed commit.
+    pub(crate) async fn commit_blocks(
+        &self,
+        blob: BlobKey,
+        choices: &[BlockChoice],
+        command: PutCommand,
+    ) -> Result<BlobRecord, BlobError> {
+        if choices.is_empty() {
+            return self.put(blob, command, NewContent::inline(&[])).await;
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            let blocks = self.read_blocks(&blob).await?;
+            // The blob as a whole first: a list cannot be resolved where another client committed.
+            self.check_put(&blob, &command).await?;
+            let resolved = resolve(choices, &blocks.committed, &blocks.staged)?;
+            if let Some(record) = self.try_commit(&blob, &command, blocks, resolved).await? {
+                return Ok(record);
+            }
+        }
+        Err(BlobError::KeepsChanging(blob.name))
+    }
+
+    /// Returns none where blocks were staged or committed meanwhile.
+    pub(super) async fn try_commit(
+        &self,
+        blob: &BlobKey,
+        command: &PutCommand,
+        blocks: BlobBlocks,
+        Resolved { blocks: list, dropped }: Resolved,
+    ) -> Result<Option<BlobRecord>, BlobError> {
+        let size = list.iter().fold(0_u64, |size, block| size.saturating_add(block.part.size));
+        if size > BLOB_BYTES_MAX {
+            let rule = format!("must have at most {BLOB_BYTES_MAX} bytes together: bytes=`{size}`");
+            return Err(Fault::violation(Reason::InvalidBlockList, "blocks", rule).into());
+        }
+        let (blob, command, list) = (blob.clone(), command.clone(), list.encode());
+        let mut spec = ChangeSpec::new(blob.domain());
+        let record = spec.read(blob.row(BlobRow::Record, &[]));
+        let staging = spec.read(blob.row(BlobRow::Staging, &[]));
+        let now = self.now();
+        transact(&*self.engine, spec, move |reads, version| {
+            let current = decode_record(reads.get(record))?;
+            let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
+            let content = |record: Option<&BlobRecord>| record.map(|record| record.content);
+            if content(current.as_ref()) != content(blocks.record.as_ref())
+                || staged != blocks.staging
+            {
+                return Ok((Writes::new(), None));
+            }
+            let number = version.ticks().get();
+            let content = Content::Blocks { list: number, size };
+            let put = decide_put(current.as_ref(), &command, content, version, now)?;
+            let mut writes = Writes::new();
+            writes.put(reads.key(record).clone(), put.encode());
+            writes.put(blob.row(BlobRow::BlockList, &[number]), list.clone());
+            remove_inline(current.as_ref(), blob.row(BlobRow::Inline, &[]), &mut writes);
+            let mut retired = Retired { parts: dropped.clone(), ..Retired::default() };
+            match current.as_ref().map(|current| current.content) {
+                // Its blocks are in the new list, or dropped one by one.
+                Some(Content::Blocks { list, .. }) => {
+                    writes.delete(blob.row(BlobRow::BlockList, &[list]));
+                }
+                Some(content) => retired.content(&content),
+                None => {}
+            }
+            if let Some(Staging { generation, .. }) = staged {
+                writes.delete(reads.key(staging).clone());
+                retired.staging = Some(RetiredStaging { generation, with_contents: false });
+            }
+            blob.retire(&retired, version, &mut writes);
+            Ok::<_, BlobError>((writes, Some(put)))
+        })
+        .await?
+    }
+}

@@ -1,0 +1,76 @@
+//! From the blocks that a client names to those of the new content: a pure decision.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use trestle_service::fault::{Fault, Reason};
+
+use crate::{
+    error::BlobError,
+    record::{Part, StoredBlock},
+};
+
+/// A block that a client names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockChoice {
+    /// Its id.
+    pub(crate) id: Bytes,
+    /// Where it is.
+    pub(crate) source: BlockSource,
+}
+
+/// Where a named block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockSource {
+    /// In the content.
+    Committed,
+    /// Among the staged blocks.
+    Uncommitted,
+    /// Among the staged blocks, or else in the content.
+    Latest,
+}
+
+/// The blocks of the new content, and what nothing refers to after it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Resolved {
+    pub(super) blocks: Vec<StoredBlock>,
+    pub(super) dropped: Vec<Part>,
+}
+
+/// Finds the named blocks.
+///
+/// # Errors
+/// [`Reason::InvalidBlockList`] for a block that does not exist.
+pub(super) fn resolve(
+    choices: &[BlockChoice],
+    committed: &[StoredBlock],
+    staged: &[StoredBlock],
+) -> Result<Resolved, BlobError> {
+    // Of several committed blocks with one id, the first counts.
+    let by_id = |blocks: &[StoredBlock]| -> HashMap<Bytes, Part> {
+        blocks.iter().rev().map(|block| (block.id.clone(), block.part)).collect()
+    };
+    let (in_content, in_staging) = (by_id(committed), by_id(staged));
+    let mut blocks = Vec::with_capacity(choices.len());
+    for (index, BlockChoice { id, source }) in choices.iter().enumerate() {
+        let part = match source {
+            BlockSource::Committed => in_content.get(id),
+            BlockSource::Uncommitted => in_staging.get(id),
+            BlockSource::Latest => in_staging.get(id).or_else(|| in_content.get(id)),
+        };
+        let missing = || {
+            let field = format!("blocks[{index}].id");
+            Fault::violation(Reason::InvalidBlockList, field, "the block does not exist")
+        };
+        let part = *part.ok_or_else(missing)?;
+        blocks.push(StoredBlock { id: id.clone(), part });
+    }
+    let mut kept: HashSet<_> = blocks.iter().map(|block| block.part.content).collect();
+    let all = committed.iter().chain(staged).map(|block| block.part);
+    // Each once: a content may have been committed at several places.
+    let dropped = all.filter(|part| kept.insert(part.content)).collect();
+    Ok(Resolved { blocks, dropped })
+}

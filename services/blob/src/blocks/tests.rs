@@ -1,0 +1,183 @@
+use trestle_service::fault::{Fault, Reason};
+
+use super::*;
+use crate::{
+    blobs::PutCommand,
+    fixture::{BlobFixture, sample},
+    lease::LeaseError,
+};
+
+fn reason<T: std::fmt::Debug>(result: Result<T, BlobError>) -> Reason {
+    Fault::from(result.expect_err("it is rejected")).reason
+}
+
+fn ids(blocks: &[StoredBlock]) -> Vec<&str> {
+    blocks.iter().map(|block| std::str::from_utf8(&block.id).expect("text")).collect()
+}
+
+async fn blocks(fixture: &BlobFixture, key: &BlobKey) -> BlobBlocks {
+    fixture.blobs.blocks(key, None).await.expect("there are blocks")
+}
+
+#[tokio::test]
+async fn staged_blocks_become_content_in_the_order_of_the_list() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "first ").await.expect("staged");
+    fixture.stage(&key, "B", "second ").await.expect("staged");
+    assert!(matches!(fixture.read(&key).await, Err(BlobError::BlobNotFound(_))));
+    assert_eq!(ids(&blocks(&fixture, &key).await.staged), ["A", "B"]);
+
+    let record = fixture.commit(&key, &["B", "A", "B"]).await.expect("committed");
+
+    assert_eq!(record.content.size(), 20);
+    assert_eq!(fixture.read(&key).await.expect("read"), "second first second ");
+    let found = blocks(&fixture, &key).await;
+    assert_eq!((ids(&found.committed), found.staged), (vec!["B", "A", "B"], Vec::new()));
+}
+
+#[tokio::test]
+async fn a_commit_keeps_what_it_names_and_drops_the_rest() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    for (id, data) in [("A", "a"), ("B", "b"), ("C", "c")] {
+        fixture.stage(&key, id, data).await.expect("staged");
+    }
+    fixture.commit(&key, &["A", "B"]).await.expect("committed");
+    fixture.stage(&key, "A", "newer").await.expect("staged");
+
+    fixture.commit(&key, &["B", "A"]).await.expect("committed");
+    assert_eq!(fixture.read(&key).await.expect("read"), "bnewer");
+    assert_eq!(reason(fixture.commit(&key, &["C"]).await), Reason::InvalidBlockList);
+    assert_eq!(fixture.read(&key).await.expect("unchanged"), "bnewer");
+
+    fixture.advance(crate::sweep::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 2, "of `B` and the newer `A`");
+    assert_eq!(fixture.read(&key).await.expect("read"), "bnewer");
+}
+
+#[tokio::test]
+async fn the_last_block_with_an_id_counts() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "old").await.expect("staged");
+    fixture.stage(&key, "A", "new").await.expect("staged");
+
+    let found = blocks(&fixture, &key).await;
+    assert_eq!(found.staging.map(|staging| (staging.count, staging.size)), Some((1, 3)));
+    fixture.commit(&key, &["A"]).await.expect("committed");
+    assert_eq!(fixture.read(&key).await.expect("read"), "new");
+}
+
+#[tokio::test]
+async fn ids_of_staged_blocks_have_one_length_until_they_are_committed() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "x").await.expect("staged");
+
+    assert_eq!(reason(fixture.stage(&key, "AB", "x").await), Reason::InvalidBlobOrBlock);
+    fixture.commit(&key, &["A"]).await.expect("committed");
+    fixture.stage(&key, "AB", "y").await.expect("the first of new ones");
+    fixture.commit(&key, &["A", "AB"]).await.expect("committed");
+    assert_eq!(fixture.read(&key).await.expect("read"), "xy");
+}
+
+#[tokio::test]
+async fn a_put_and_a_delete_drop_staged_blocks() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "x").await.expect("staged");
+    fixture.put(&key, "whole").await;
+    assert_eq!(reason(fixture.commit(&key, &["A"]).await), Reason::InvalidBlockList);
+    assert_eq!(blocks(&fixture, &key).await.committed, Vec::new(), "a put has no blocks");
+
+    fixture.delete(&key).await.expect("deleted");
+    fixture.stage(&key, "A", "x").await.expect("staged");
+    fixture.delete(&key).await.expect("staged blocks are enough");
+    assert!(matches!(fixture.blobs.blocks(&key, None).await, Err(BlobError::BlobNotFound(_))));
+}
+
+#[tokio::test]
+async fn an_empty_list_makes_an_empty_blob() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "x").await.expect("staged");
+
+    let record = fixture.commit(&key, &[]).await.expect("committed");
+
+    assert_eq!(record.content.size(), 0);
+    assert_eq!(fixture.read(&key).await.expect("read"), "");
+    assert_eq!(blocks(&fixture, &key).await.staging, None);
+}
+
+#[tokio::test]
+async fn concurrent_stages_of_a_new_blob_are_all_kept() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    const IDS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+
+    let staged = IDS.map(|id| fixture.stage(&key, id, id));
+    for result in futures::future::join_all(staged).await {
+        result.expect("staged");
+    }
+
+    assert_eq!(ids(&blocks(&fixture, &key).await.staged), IDS);
+    fixture.commit(&key, &IDS).await.expect("committed");
+    assert_eq!(fixture.read(&key).await.expect("read"), "01234567");
+}
+
+#[tokio::test]
+async fn blocks_of_several_extents_come_back_and_a_list_replaces_a_put() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.put(&key, sample(100_000)).await;
+    let (first, second) = (sample(5_000_000), sample(4_500_000));
+    fixture.stage(&key, "A", first.clone()).await.expect("staged");
+    fixture.stage(&key, "B", second.clone()).await.expect("staged");
+    fixture.commit(&key, &["A", "B"]).await.expect("committed");
+
+    let whole: Bytes = [first, second].concat().into();
+    assert_eq!(fixture.read(&key).await.expect("read"), whole);
+    fixture.advance(crate::sweep::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 4, "two of each block, none of the put");
+}
+
+#[tokio::test]
+async fn a_stage_needs_the_lease_of_the_blob() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    let block = NewBlock { blob: key.clone(), id: "A".into(), lease_id: Some(Uuid::nil()) };
+
+    let absent = fixture.blobs.check_stage(&block).await;
+    assert!(matches!(absent, Err(BlobError::BlobLease(LeaseError::NotPresent))));
+    fixture.put_with(&key, "x", PutCommand::default()).await.expect("put");
+    let available = fixture.blobs.check_stage(&block).await;
+    assert!(matches!(available, Err(BlobError::BlobLease(LeaseError::NotPresent))));
+}
+
+#[tokio::test]
+async fn a_commit_is_prepared_again_where_blocks_were_staged_or_committed_meanwhile() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "a").await.expect("staged");
+    let choices = [BlockChoice { id: "A".into(), source: BlockSource::Latest }];
+    let prepare = async || {
+        let blocks = fixture.blobs.read_blocks(&key).await.expect("read");
+        let resolved = resolve::resolve(&choices, &blocks.committed, &blocks.staged);
+        (blocks, resolved.expect("resolved"))
+    };
+    let command = PutCommand::default();
+
+    let (blocks, resolved) = prepare().await;
+    fixture.stage(&key, "B", "b").await.expect("staged meanwhile");
+    let staged = fixture.blobs.try_commit(&key, &command, blocks, resolved).await;
+    assert_eq!(staged.expect("decided"), None);
+
+    let (blocks, resolved) = prepare().await;
+    fixture.commit(&key, &["B"]).await.expect("committed meanwhile");
+    let committed = fixture.blobs.try_commit(&key, &command, blocks, resolved).await;
+    assert_eq!(committed.expect("decided"), None);
+    assert_eq!(fixture.read(&key).await.expect("read"), "b");
+}

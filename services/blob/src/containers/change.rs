@@ -1,0 +1,149 @@
+//! Creating, changing, leasing and deleting containers.
+
+use bytes::Bytes;
+use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
+use trestle_service::{clock::Ticks, name::AccountName};
+use uuid::Uuid;
+
+use super::Containers;
+use crate::{
+    conditions::{Conditions, WriteKind},
+    error::BlobError,
+    etag::ETag,
+    keys,
+    lease::{LeaseAction, LeaseResult, ResourceLease},
+    names::ContainerName,
+    record::{ContainerRecord, Metadata},
+    stored::Stored as _,
+};
+
+/// A container to create.
+#[derive(Debug, Clone)]
+pub(crate) struct NewContainer {
+    /// Its name.
+    pub(crate) name: ContainerName,
+    /// Its metadata.
+    pub(crate) metadata: Metadata,
+}
+
+/// What a call changes of a container.
+#[derive(Debug, Clone)]
+pub(crate) enum ContainerChange {
+    /// Replaces the metadata.
+    Metadata(Metadata),
+    /// Replaces the access policies, which are encoded.
+    Policies(Bytes),
+    /// Applies an action to the lease.
+    Lease(LeaseAction),
+    /// Deletes it.
+    Delete,
+}
+
+impl Containers {
+    /// Creates a container.
+    ///
+    /// # Errors
+    /// [`BlobError::ContainerExists`], or a failed commit.
+    pub(crate) async fn create(
+        &self,
+        account: &AccountName,
+        new: NewContainer,
+    ) -> Result<ContainerRecord, BlobError> {
+        let id = self.ids.container().await?;
+        let key = keys::container(account, &new.name);
+        let mut spec = ChangeSpec::new(keys::own_domain(&key));
+        let existing = spec.read(key.clone());
+        transact(&*self.engine, spec, move |reads, version| {
+            if reads.get(existing).is_some() {
+                return Err(BlobError::ContainerExists(new.name.clone()));
+            }
+            let record = ContainerRecord {
+                id,
+                etag: ETag(version.ticks()),
+                created_at: version.ticks(),
+                metadata: new.metadata.clone(),
+                policies: Bytes::new(),
+                lease: ResourceLease::Absent,
+            };
+            let mut writes = Writes::new();
+            writes.put(key.clone(), record.encode());
+            Ok((writes, record))
+        })
+        .await?
+    }
+
+    /// Changes a container. Returns it as it is then, and the result of an action on its lease.
+    ///
+    /// # Errors
+    /// [`BlobError::ContainerNotFound`], a condition or the lease that does not permit it, or a failed commit.
+    pub(crate) async fn change(
+        &self,
+        account: &AccountName,
+        name: ContainerName,
+        change: ContainerChange,
+        (conditions, lease_id): (Conditions, Option<Uuid>),
+    ) -> Result<(ContainerRecord, Option<LeaseResult>), BlobError> {
+        let found = self.find(account, &name).await?;
+        let id = found.ok_or_else(|| BlobError::ContainerNotFound(name.clone()))?.id;
+        let (key, deleted) = (keys::container(account, &name), keys::deleted_container(id));
+        let mut spec = ChangeSpec::new(keys::own_domain(&key));
+        spec.also(keys::own_domain(&deleted), Lock::Exclusive);
+        let (stored, now) = (spec.read(key.clone()), self.engine.now());
+        transact(&*self.engine, spec, move |reads, version| {
+            let not_found = || BlobError::ContainerNotFound(name.clone());
+            let mut record = ContainerRecord::decode(reads.get(stored).ok_or_else(not_found)?)?;
+            // Deleted and created again meanwhile: the call is about the first.
+            if record.id != id {
+                return Err(not_found());
+            }
+            let is_delete = matches!(change, ContainerChange::Delete);
+            check(&record, is_delete, (&conditions, lease_id), now)?;
+            let result = apply(&mut record, &change, version, now)?;
+            let mut writes = Writes::new();
+            match is_delete {
+                true => {
+                    writes.delete(key.clone()).put(deleted.clone(), keys::encode_number(now.get()))
+                }
+                false => writes.put(key.clone(), record.encode()),
+            };
+            Ok((writes, (record, result)))
+        })
+        .await?
+    }
+}
+
+/// Whether lease and conditions permit a change. Only a delete requires the id of an active lease.
+fn check(
+    record: &ContainerRecord,
+    is_delete: bool,
+    (conditions, lease_id): (&Conditions, Option<Uuid>),
+    now: Ticks,
+) -> Result<(), BlobError> {
+    let lease = record.lease;
+    let permitted = match is_delete {
+        true => lease.check_write(lease_id, now).map(drop),
+        false => lease.check_read(lease_id, now),
+    };
+    permitted.map_err(BlobError::ContainerLease)?;
+    Ok(conditions.check_write(Some(record.etag), WriteKind::Change)?)
+}
+
+fn apply(
+    record: &mut ContainerRecord,
+    change: &ContainerChange,
+    version: Version,
+    now: Ticks,
+) -> Result<Option<LeaseResult>, BlobError> {
+    match change {
+        ContainerChange::Metadata(metadata) => record.metadata.clone_from(metadata),
+        ContainerChange::Policies(policies) => record.policies.clone_from(policies),
+        ContainerChange::Lease(action) => {
+            let applied = record.lease.apply(*action, now).map_err(BlobError::ContainerLease)?;
+            record.lease = applied.0;
+            return Ok(Some(applied.1));
+        }
+        ContainerChange::Delete => return Ok(None),
+    }
+    record.etag = ETag(version.ticks());
+    Ok(None)
+}

@@ -1,0 +1,156 @@
+//! The errors of blob operations, and their translation for clients.
+
+use std::{io, sync::Arc, time::Duration};
+
+use trestle_kv::{CommitError, EngineError};
+use trestle_service::fault::{Fault, Reason};
+
+use crate::{
+    conditions::ConditionError,
+    lease::LeaseError,
+    names::{BlobName, ContainerName},
+};
+
+/// When to call again after a failure of the object store, or while too many uploads are in progress.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A blob operation that failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum BlobError {
+    /// The request violates a rule of the data model.
+    #[error(transparent)]
+    Invalid(#[from] Fault),
+    /// A container of this name exists.
+    #[error("the specified container already exists: container=`{0}`")]
+    ContainerExists(ContainerName),
+    /// The container does not exist.
+    #[error("the specified container does not exist: container=`{0}`")]
+    ContainerNotFound(ContainerName),
+    /// The blob does not exist.
+    #[error("the specified blob does not exist: blob=`{0}`")]
+    BlobNotFound(BlobName),
+    /// A condition does not permit the call.
+    #[error(transparent)]
+    Condition(#[from] ConditionError),
+    /// The lease of a blob does not permit the call.
+    #[error("{0}")]
+    BlobLease(LeaseError),
+    /// The lease of a container does not permit the call.
+    #[error("{0}")]
+    ContainerLease(LeaseError),
+    /// The blob was changed during every attempt. Nothing was written.
+    #[error("the blob keeps changing: blob=`{0}`")]
+    KeepsChanging(BlobName),
+    /// Stored data cannot be read, or differs from its checksum.
+    #[error("stored data is corrupt: {0}")]
+    Corrupt(Arc<str>),
+    /// The object store has no more space.
+    #[error("the object store is full: {0}")]
+    Full(Arc<str>),
+    /// The object store failed. Nothing was published.
+    #[error("the object store failed: {0}")]
+    Objects(Arc<str>),
+    /// Too many uploads are in progress.
+    #[error("too many uploads are in progress")]
+    Busy,
+    /// A read failed.
+    #[error(transparent)]
+    Read(#[from] EngineError),
+    /// A commit failed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl BlobError {
+    /// Unreadable data; `what` names it.
+    pub(crate) fn corrupt(what: impl Into<Arc<str>>) -> Self {
+        Self::Corrupt(what.into())
+    }
+
+    /// A failure of the object store.
+    pub(crate) fn objects(error: &object_store::Error) -> Self {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if matches!(io, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
+                return Self::Full(error.to_string().into());
+            }
+            cause = error.source();
+        }
+        Self::Objects(error.to_string().into())
+    }
+}
+
+impl From<BlobError> for Fault {
+    fn from(error: BlobError) -> Self {
+        let message = error.to_string();
+        let about = |reason, kind, name: &str| Self::about(reason, message.clone(), kind, name);
+        match &error {
+            BlobError::Invalid(fault) => fault.clone(),
+            BlobError::ContainerExists(name) => {
+                about(Reason::ContainerAlreadyExists, "container", name.as_str())
+            }
+            BlobError::ContainerNotFound(name) => {
+                about(Reason::ContainerNotFound, "container", name.as_str())
+            }
+            BlobError::BlobNotFound(name) => about(Reason::BlobNotFound, "blob", name.as_str()),
+            BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),
+            BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),
+            BlobError::ContainerLease(error) => Self::new(reason_of_lease(*error, false), message),
+            BlobError::KeepsChanging(_) | BlobError::Objects(_) => {
+                Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
+            }
+            BlobError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
+            BlobError::Full(_) => {
+                Self::new(Reason::InsufficientStorage, message).retry_after(RETRY_AFTER)
+            }
+            BlobError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
+            BlobError::Read(failure) => failure.clone().into(),
+            BlobError::Commit(failure) => failure.clone().into(),
+        }
+    }
+}
+
+fn reason_of_condition(error: ConditionError) -> Reason {
+    match error {
+        ConditionError::NotMet => Reason::ConditionNotMet,
+        ConditionError::AlreadyExists => Reason::BlobAlreadyExists,
+        ConditionError::Multiple => Reason::MultipleConditionHeadersNotSupported,
+        ConditionError::Unsatisfiable => Reason::UnsatisfiableCondition,
+    }
+}
+
+fn reason_of_lease(error: LeaseError, is_of_blob: bool) -> Reason {
+    match error {
+        LeaseError::AlreadyPresent => Reason::LeaseAlreadyPresent,
+        LeaseError::ActionMismatch => Reason::LeaseIdMismatchWithLeaseOperation,
+        LeaseError::ActionNotPresent => Reason::LeaseNotPresentWithLeaseOperation,
+        LeaseError::BreakingNotAcquired => Reason::LeaseIsBreakingAndCannotBeAcquired,
+        LeaseError::BreakingNotChanged => Reason::LeaseIsBreakingAndCannotBeChanged,
+        LeaseError::BrokenNotRenewed => Reason::LeaseIsBrokenAndCannotBeRenewed,
+        LeaseError::IdMissing => Reason::LeaseIdMissing,
+        LeaseError::Mismatch if is_of_blob => Reason::LeaseIdMismatchWithBlobOperation,
+        LeaseError::Mismatch => Reason::LeaseIdMismatchWithContainerOperation,
+        LeaseError::NotPresent if is_of_blob => Reason::LeaseNotPresentWithBlobOperation,
+        LeaseError::NotPresent => Reason::LeaseNotPresentWithContainerOperation,
+        LeaseError::Lost => Reason::LeaseLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_recognised_under_the_error_of_the_object_store() {
+        let store = |kind| object_store::Error::Generic {
+            store: "test",
+            source: Box::new(io::Error::from(kind)),
+        };
+        let reason = |kind| Fault::from(BlobError::objects(&store(kind))).reason;
+
+        assert_eq!(reason(io::ErrorKind::StorageFull), Reason::InsufficientStorage);
+        assert_eq!(reason(io::ErrorKind::QuotaExceeded), Reason::InsufficientStorage);
+        assert_eq!(reason(io::ErrorKind::TimedOut), Reason::ServerUnavailable);
+    }
+}

@@ -1,0 +1,179 @@
+//! A service on stores in memory, for tests.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
+use trestle_service::{fault::Violations, name::AccountName};
+
+use crate::{
+    blobs::{BlobKey, Blobs, NewContent, PutCommand, RequestedRange},
+    blocks::{BlockChoice, BlockSource, NewBlock},
+    conditions::Conditions,
+    containers::{ContainerChange, Containers, NewContainer},
+    error::BlobError,
+    ids::Ids,
+    keys::KEYSPACES,
+    names::{BlobName, ContainerName},
+    objects::Objects,
+    record::{BlobRecord, ContainerRecord},
+    sweep::BlobSweeper,
+    upload::{SmallContent, Upload, UploadMemory, Uploaded},
+};
+
+/// Containers and blobs on stores in memory, and their clock.
+pub(crate) struct BlobFixture {
+    pub(crate) containers: Containers,
+    pub(crate) blobs: Blobs,
+    pub(crate) sweeper: BlobSweeper,
+    clock: Arc<ManualClock>,
+}
+
+impl BlobFixture {
+    pub(crate) fn new() -> Self {
+        Self::on(Objects::in_memory())
+    }
+
+    /// With this object store.
+    pub(crate) fn on(objects: Objects) -> Self {
+        let start = Ticks::from_unix(1_800_000_000, 0).expect("in range");
+        let clock = Arc::new(ManualClock::new(start));
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let engine: Arc<dyn Engine> =
+            Arc::new(MemoryEngine::with_clock(KEYSPACES, Arc::clone(&shared)));
+        let ids = Arc::new(Ids::new(Arc::clone(&engine)));
+        let containers = Containers::new(Arc::clone(&engine), shared, Arc::clone(&ids));
+        let blobs = Blobs { engine, objects, ids, memory: UploadMemory::default() };
+        Self { containers, sweeper: BlobSweeper::new(blobs.clone()), blobs, clock }
+    }
+
+    /// Time passes.
+    pub(crate) fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    pub(crate) async fn container(&self, name: &str) -> ContainerRecord {
+        let new = NewContainer { name: container_name(name), metadata: Vec::new() };
+        self.containers.create(&account(), new).await.expect("created")
+    }
+
+    pub(crate) async fn drop_container(&self, name: &str) {
+        let required = (Conditions::default(), None);
+        let name = container_name(name);
+        let (account, delete) = (account(), ContainerChange::Delete);
+        self.containers.change(&account, name, delete, required).await.expect("deleted");
+    }
+
+    /// A blob of a new container.
+    pub(crate) async fn key(&self, name: &str) -> BlobKey {
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let container = self.container(&unique).await.id;
+        BlobKey { container, name: BlobName::stored(name.to_owned()) }
+    }
+
+    pub(crate) async fn upload(
+        &self,
+        data: Bytes,
+        small: SmallContent,
+    ) -> Result<Uploaded, BlobError> {
+        let mut upload = Upload::new(&self.blobs, small, true);
+        upload.push(data).await?;
+        upload.finish().await
+    }
+
+    pub(crate) async fn put(&self, key: &BlobKey, data: impl Into<Bytes>) -> BlobRecord {
+        self.put_with(key, data, PutCommand::default()).await.expect("put")
+    }
+
+    pub(crate) async fn put_with(
+        &self,
+        key: &BlobKey,
+        data: impl Into<Bytes>,
+        command: PutCommand,
+    ) -> Result<BlobRecord, BlobError> {
+        let Uploaded { content, written, .. } =
+            self.upload(data.into(), SmallContent::Inline).await?;
+        written.publish(self.blobs.put(key.clone(), command, content)).await
+    }
+
+    pub(crate) async fn stage(
+        &self,
+        key: &BlobKey,
+        id: &'static str,
+        data: impl Into<Bytes>,
+    ) -> Result<(), BlobError> {
+        let Uploaded { content, written, .. } =
+            self.upload(data.into(), SmallContent::Object).await?;
+        let NewContent::Whole(part) = content else { panic!("blocks are objects") };
+        let block = NewBlock { blob: key.clone(), id: id.into(), lease_id: None };
+        written.publish(self.blobs.stage(block, part)).await
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        key: &BlobKey,
+        ids: &[&'static str],
+    ) -> Result<BlobRecord, BlobError> {
+        let choice = |id: &&'static str| BlockChoice {
+            id: Bytes::from_static(id.as_bytes()),
+            source: BlockSource::Latest,
+        };
+        let choices: Vec<_> = ids.iter().map(choice).collect();
+        self.blobs.commit_blocks(key.clone(), &choices, PutCommand::default()).await
+    }
+
+    pub(crate) async fn read(&self, key: &BlobKey) -> Result<Bytes, BlobError> {
+        self.read_range(key, None).await
+    }
+
+    pub(crate) async fn read_range(
+        &self,
+        key: &BlobKey,
+        range: Option<RequestedRange>,
+    ) -> Result<Bytes, BlobError> {
+        let opened = self.blobs.open(key.clone(), range, (&Conditions::default(), None)).await?;
+        let pieces: Vec<Bytes> = self.blobs.clone().bytes(opened).try_collect().await?;
+        Ok(pieces.concat().into())
+    }
+
+    pub(crate) async fn delete(&self, key: &BlobKey) -> Result<(), BlobError> {
+        self.blobs.delete(key.clone(), (Conditions::default(), None)).await
+    }
+
+    /// How many objects are stored.
+    pub(crate) async fn objects(&self) -> usize {
+        let objects: Vec<_> = self.blobs.objects.list().try_collect().await.expect("listed");
+        objects.len()
+    }
+
+    /// How many rows are stored beside those of containers and ids.
+    pub(crate) async fn rows(&self) -> usize {
+        let limit = trestle_kv::ScanLimit { rows: 10_000, bytes: usize::MAX };
+        let mut rows = 0;
+        for (first, end) in [(0x53_u8, 0x60_u8), (0x60, 0x68)] {
+            let span = trestle_kv::Span::new(vec![first], vec![end]);
+            rows += self.blobs.engine.scan(&span, limit).await.expect("read").entries.len();
+        }
+        rows
+    }
+
+    pub(crate) async fn sweep(&self) {
+        for _ in 0..10 {
+            self.sweeper.tick().await.expect("swept");
+        }
+    }
+}
+
+pub(crate) fn account() -> AccountName {
+    AccountName::development()
+}
+
+pub(crate) fn container_name(name: &str) -> ContainerName {
+    ContainerName::parse(name.to_owned(), "", &mut Violations::default()).expect("a name")
+}
+
+/// Bytes that differ from place to place.
+pub(crate) fn sample(length: usize) -> Bytes {
+    (0..length).map(|at| (at / 4096 + at * 31).to_le_bytes()[0]).collect::<Vec<_>>().into()
+}

@@ -1,0 +1,113 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const ROWS: [BlobRow; 6] = [
+    BlobRow::Record,
+    BlobRow::Staging,
+    BlobRow::StagedBlock,
+    BlobRow::Retired,
+    BlobRow::Inline,
+    BlobRow::BlockList,
+];
+
+fn name(text: &str) -> BlobName {
+    BlobName::stored(text.to_owned())
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    let edge =
+        prop::sample::select(vec!['\0', '\u{1}', '/', 'a', '\u{7ff}', '\u{ffff}', '\u{10000}']);
+    let chars = prop::collection::vec(prop_oneof![edge, any::<char>()], 0..8);
+    chars.prop_map(|chars| chars.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn names_come_back_from_every_key_and_share_one_domain(
+        text in any_name(),
+        id: u64,
+        numbers in prop::collection::vec(any::<u64>(), 0..3),
+    ) {
+        let (id, name) = (ContainerId(id), name(&text));
+        for row in ROWS {
+            let key = blob_row(row, id, &name, &numbers);
+            prop_assert_eq!(blob_of(&key).expect("a key"), (id, name.clone()));
+            prop_assert_eq!(own_domain(&key), blob_domain(id, &name));
+        }
+    }
+
+    #[test]
+    fn keys_sort_by_the_bytes_of_names(a in any_name(), b in any_name()) {
+        let key = |text: &str| blob_row(BlobRow::Record, ContainerId(1), &name(text), &[]);
+
+        prop_assert_eq!(key(&a).cmp(&key(&b)), a.as_bytes().cmp(b.as_bytes()));
+        prop_assert_eq!(blob_domain(ContainerId(1), &name(&a)) == blob_domain(ContainerId(1), &name(&b)), a == b);
+    }
+
+    #[test]
+    fn a_span_has_the_names_with_its_prefix_and_ends_before_all_others(
+        text in any_name(),
+        prefix in any_name(),
+    ) {
+        let key = blob_row(BlobRow::Record, ContainerId(1), &name(&text), &[]);
+        let span = named(BlobRow::Record, ContainerId(1), &prefix);
+        let has = |name: &str| name.starts_with(&prefix);
+
+        prop_assert_eq!((span.start..span.end).contains(&key), has(&text));
+        if has(&text) {
+            prop_assert!(key < after_names(BlobRow::Record, ContainerId(1), &prefix));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_key_or_corrupt_without_panic(bytes: Vec<u8>) {
+        let bytes = Bytes::from(bytes);
+        let _ = domain_of(&bytes);
+        if let Ok((container, name)) = blob_of(&bytes) {
+            prop_assert!(bytes[1..].starts_with(&blob_row(BlobRow::Record, container, &name, &[])[1..]));
+        }
+        let _ = (block_of(&bytes), retired_at(&bytes), number_of(&bytes), container_name_of(&bytes));
+    }
+}
+
+#[test]
+fn the_parts_of_other_keys_come_back() {
+    let (id, blob) = (ContainerId(7), name("a\0b"));
+    let staged = staged_block(id, &blob, 9, b"block");
+    assert_eq!(block_of(&staged).expect("a key"), "block");
+    assert!(
+        staged_blocks(id, &blob, 9).start <= staged && staged < staged_blocks(id, &blob, 9).end
+    );
+    assert!(staged_blocks(id, &blob, 8).end <= staged);
+
+    let retired = blob_row(BlobRow::Retired, id, &blob, &[42]);
+    assert_eq!(retired_at(&retired).expect("a key").get(), 42);
+    assert_eq!(number_of(&deleted_container(id)).expect("a key"), 7);
+    assert_eq!(decode_number(&encode_number(5), "x").expect("a number"), 5);
+    for damaged in [&b""[..], b"\x02\0\0\0\0\0\0\0\x05", b"\x01\0"] {
+        assert!(matches!(decode_number(damaged, "x"), Err(BlobError::Corrupt(_))));
+    }
+}
+
+#[test]
+fn kinds_lie_in_the_keyspaces_of_the_service() {
+    let kinds = [
+        CONTAINER,
+        DELETED_CONTAINER,
+        NEXT_ID,
+        CONTENT_IDS,
+        LIVE,
+        SERVICE_PROPERTIES,
+        BLOB,
+        STAGING,
+        STAGED_BLOCK,
+        RETIRED,
+        INLINE,
+        BLOCK_LIST,
+    ];
+    for kind in kinds {
+        let found = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(&kind)).count();
+        assert_eq!(found, 1, "{kind:#x}");
+    }
+}

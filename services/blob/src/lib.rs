@@ -1,0 +1,92 @@
+//! The blob service: objects of any size in containers, with the semantics of Azure Blob storage.
+//!
+//! Three layers. `api` parses and renders protobuf and decides nothing. `containers`, `blobs`, `blocks` and `sweep`
+//! work on domain types; their decisions, such as those of `conditions` and `lease`, are pure, around one snapshot or
+//! one commit. `keys` and `stored` are the format of rows, `extent` that of objects.
+//!
+//! Records and small contents are rows of the store; larger contents are objects (`objects`), written and durable
+//! before a change of rows publishes them. What a change leaves behind is deleted after a grace period, in which reads
+//! of it end.
+
+mod api;
+mod authorize;
+mod blobs;
+mod blocks;
+mod checksum;
+mod conditions;
+mod containers;
+mod error;
+mod etag;
+mod extent;
+#[cfg(test)]
+mod faulty;
+#[cfg(test)]
+mod fixture;
+mod ids;
+mod keys;
+mod lease;
+#[cfg(test)]
+mod model;
+mod names;
+mod objects;
+mod record;
+mod stored;
+mod sweep;
+mod upload;
+
+use std::sync::Arc;
+
+use trestle_kv::Engine;
+use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
+use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+
+pub use crate::{api::BlobApi, keys::KEYSPACES, objects::Objects};
+
+/// Full name of the service.
+pub const BLOB_SERVICE: &str = "trestle.blob.v1.BlobService";
+
+/// Largest response, in bytes: a list of all blocks that a blob may have, committed and staged.
+const RESPONSE_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
+
+/// The dependencies of the service.
+pub struct BlobDeps {
+    /// The storage engine. Its time is the one of versions and leases.
+    pub engine: Arc<dyn Engine>,
+    /// Where the contents of large blobs are stored.
+    pub objects: Objects,
+    /// The wall clock: stored access policies are valid by it, as tokens are.
+    pub clock: Arc<dyn Clock>,
+    /// Generates ids of leases.
+    pub random: fn() -> u128,
+}
+
+/// The blob role of a process.
+#[derive(Clone)]
+pub struct BlobRole {
+    api: BlobApi,
+}
+
+impl BlobRole {
+    /// Builds the service. Starts no task.
+    #[must_use]
+    pub fn new(deps: BlobDeps) -> Self {
+        Self { api: BlobApi::new(deps) }
+    }
+
+    /// The gRPC service.
+    #[must_use]
+    pub fn server(&self) -> BlobServiceServer<BlobApi> {
+        BlobServiceServer::new(self.api.clone())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(RESPONSE_BYTES_MAX)
+    }
+
+    /// One step of the background work, to be called every few seconds. Returns true when the next step should follow
+    /// at once.
+    ///
+    /// # Errors
+    /// When a store cannot be read or written; the next call repeats the step.
+    pub async fn sweep(&self) -> Result<bool, Fault> {
+        Ok(self.api.sweeper().tick().await?)
+    }
+}

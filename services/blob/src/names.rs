@@ -1,0 +1,145 @@
+//! The names of containers and blobs: parsed once at the boundary, valid everywhere inside.
+
+use std::fmt;
+
+use trestle_service::{
+    fault::{Reason, Violations, quoted},
+    limits::{
+        BLOB_NAME_CHARS_MAX, BLOB_NAME_SEGMENTS_MAX, CONTAINER_NAME_CHARS_MAX,
+        CONTAINER_NAME_CHARS_MIN,
+    },
+};
+
+/// Containers whose names break the rule, by their meaning in Azure.
+const SYSTEM_CONTAINERS: [&str; 3] = ["$root", "$logs", "$web"];
+
+/// The name of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ContainerName(String);
+
+impl ContainerName {
+    /// Parses a container name: 3 to 63 lower-case ASCII letters, digits and `-`; a letter or digit at both ends, no
+    /// two `-` in a row; or that of a system container. Records every broken rule under `field`.
+    pub(crate) fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
+        if name.is_empty() {
+            let rule = "required: the name of a container";
+            violations.push(Reason::PropertiesNeedValue, field, rule);
+            return None;
+        }
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let is_legal = name.bytes().all(|b| is_plain(b) || b == b'-')
+            && !name.starts_with('-')
+            && !name.ends_with('-')
+            && !name.contains("--");
+        let (reason, rule) = if SYSTEM_CONTAINERS.contains(&name.as_str()) {
+            return Some(Self(name));
+        } else if !is_legal {
+            let rule = "must be lower-case ASCII letters, digits and single `-` between them";
+            (Reason::InvalidResourceName, rule)
+        } else if !(CONTAINER_NAME_CHARS_MIN..=CONTAINER_NAME_CHARS_MAX).contains(&name.len()) {
+            (Reason::OutOfRangeInput, "must have 3 to 63 characters")
+        } else {
+            return Some(Self(name));
+        };
+        violations.push(reason, field, format!("{rule}: value=`{}`", quoted(&name)));
+        None
+    }
+
+    /// The name.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ContainerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a blob. It is data: nothing in it is a path, and it is never normalised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlobName(String);
+
+impl BlobName {
+    /// Parses a blob name: 1 to 1,024 characters, at most 254 segments separated by `/`. Records every broken rule.
+    pub(crate) fn parse(name: String, violations: &mut Violations) -> Option<Self> {
+        let rule = if name.is_empty() {
+            "required: the name of a blob"
+        } else if name.chars().count() > BLOB_NAME_CHARS_MAX {
+            "must have at most 1,024 characters"
+        } else if name.split('/').count() > BLOB_NAME_SEGMENTS_MAX {
+            "must have at most 254 segments separated by `/`"
+        } else {
+            return Some(Self(name));
+        };
+        let rule = format!("{rule}: value=`{}`", quoted(&name));
+        violations.push(Reason::InvalidUri, "blob", rule);
+        None
+    }
+
+    /// A name from a stored key.
+    pub(crate) fn stored(name: String) -> Self {
+        Self(name)
+    }
+
+    /// The name.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(name: &str) -> Result<(), Vec<Reason>> {
+        let mut violations = Violations::default();
+        let parsed = ContainerName::parse(name.to_owned(), "container", &mut violations);
+        let checked = violations.check(());
+        assert_eq!(parsed.is_some(), checked.is_ok());
+        checked.map_err(|fault| fault.violations.iter().map(|v| v.reason).collect())
+    }
+
+    #[test]
+    fn container_names_are_accepted_at_their_bounds_and_rejected_past_those() {
+        for name in ["abc", "0-9", "a-b-c", &"a".repeat(63), "$root", "$logs", "$web"] {
+            assert_eq!(container(name), Ok(()), "{name}");
+        }
+        for (name, reason) in [
+            ("", Reason::PropertiesNeedValue),
+            ("ab", Reason::OutOfRangeInput),
+            (&"a".repeat(64), Reason::OutOfRangeInput),
+            ("Abc", Reason::InvalidResourceName),
+            ("-abc", Reason::InvalidResourceName),
+            ("abc-", Reason::InvalidResourceName),
+            ("a--b", Reason::InvalidResourceName),
+            ("a/b", Reason::InvalidResourceName),
+            ("$other", Reason::InvalidResourceName),
+        ] {
+            assert_eq!(container(name), Err(vec![reason]), "{name}");
+        }
+    }
+
+    #[test]
+    fn blob_names_are_any_text_within_their_bounds() {
+        let parse = |name: &str| {
+            let mut violations = Violations::default();
+            BlobName::parse(name.to_owned(), &mut violations).is_some()
+        };
+        let segments = |count: usize| vec!["a"; count].join("/");
+        for name in ["a", ".", "..", "/", "a//b", "a\\b", "\u{0}", &"é".repeat(1024)] {
+            assert!(parse(name), "{name}");
+        }
+        assert!(parse(&segments(254)));
+        assert!(!parse(&segments(255)));
+        assert!(!parse(""));
+        assert!(!parse(&"é".repeat(1025)));
+    }
+}

@@ -1,0 +1,145 @@
+//! The object store: extents as immutable objects under names that are never used twice. An object is durable when it
+//! was written, and nothing refers to it before.
+
+use std::{ops::Range, path::Path as FilePath, sync::Arc};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem, memory::InMemory,
+    path::Path,
+};
+
+use crate::{
+    error::BlobError,
+    extent::{Extent, ExtentId},
+    record::Part,
+};
+
+/// Deletes in flight.
+const DELETES_MAX: usize = 8;
+
+/// Where the contents of large blobs are stored. Clones share it.
+#[derive(Clone)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    name: &'static str,
+}
+
+impl Objects {
+    /// In files of a directory, which is created. Every file and its name are synced before a write returns.
+    ///
+    /// # Errors
+    /// A directory that cannot be used.
+    pub fn in_directory(directory: &FilePath) -> std::io::Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::File::open(parent)?.sync_all()?;
+        }
+        let store = LocalFileSystem::new_with_prefix(directory).map_err(std::io::Error::other)?;
+        Ok(Self { store: Arc::new(store.with_fsync(true)), name: "file" })
+    }
+
+    /// In memory.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self { store: Arc::new(InMemory::new()), name: "memory" }
+    }
+
+    /// In a store of the test's choice.
+    #[cfg(test)]
+    pub(crate) fn of(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, name: "test" }
+    }
+
+    /// The kind of the store: `file` or `memory`.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Writes an extent, whose data may be in pieces.
+    ///
+    /// # Errors
+    /// [`BlobError::Objects`], [`BlobError::Full`]. The object may exist then.
+    pub(crate) async fn write(&self, id: ExtentId, pieces: Vec<Bytes>) -> Result<(), BlobError> {
+        let checksums = id.checksums(&pieces);
+        let payload: PutPayload = pieces.into_iter().chain([checksums]).collect();
+        self.store.put(&path(id), payload).await.map_err(|error| BlobError::objects(&error))?;
+        Ok(())
+    }
+
+    /// Reads a range of an extent, which lies in it and is not empty. None: there is no such object.
+    ///
+    /// # Errors
+    /// [`BlobError::Corrupt`] where the bytes differ from their checksum, [`BlobError::Objects`].
+    pub(crate) async fn read(
+        &self,
+        extent: Extent,
+        range: Range<u64>,
+    ) -> Result<Option<Bytes>, BlobError> {
+        let corrupt =
+            |what: &str| BlobError::corrupt(format!("object {}: {what}", extent.id.object()));
+        let frames = extent.frames(&range);
+        let read = self.store.get_ranges(&path(extent.id), &[frames.data, frames.checksums]).await;
+        let parts = match read {
+            Ok(parts) => parts,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => {
+                // A shortened object has no such range.
+                let size = self.store.head(&path(extent.id)).await.map(|meta| meta.size);
+                let frames = extent.frames(&(0..extent.size));
+                return match size {
+                    Ok(size) if size < frames.checksums.end => Err(corrupt("it is too short")),
+                    _ => Err(BlobError::objects(&error)),
+                };
+            }
+        };
+        let [data, checksums] = parts.as_slice() else {
+            return Err(corrupt("a range is missing"));
+        };
+        let verified = extent.verified(&range, data, checksums);
+        verified.map(Some).map_err(|error| corrupt(&error.to_string()))
+    }
+
+    /// Deletes the objects of a content; absent ones are no error.
+    ///
+    /// # Errors
+    /// [`BlobError::Objects`]; some may be deleted.
+    pub(crate) async fn delete(&self, part: Part) -> Result<(), BlobError> {
+        let extents = Extent::of_content(part.content, part.size);
+        self.delete_each(extents.map(|extent| extent.id)).await
+    }
+
+    /// Deletes objects; absent ones are no error.
+    ///
+    /// # Errors
+    /// As [`Objects::delete`].
+    pub(crate) async fn delete_each(
+        &self,
+        ids: impl Iterator<Item = ExtentId> + Send,
+    ) -> Result<(), BlobError> {
+        let delete = |id| async move {
+            match self.store.delete(&path(id)).await {
+                Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(BlobError::objects(&error)),
+            }
+        };
+        futures::stream::iter(ids.map(delete)).buffer_unordered(DELETES_MAX).try_collect().await
+    }
+
+    /// Every object of this service, in any order.
+    pub(crate) fn list(&self) -> BoxStream<'static, Result<ExtentId, BlobError>> {
+        let objects = self.store.list(None);
+        let extent = |object: Result<object_store::ObjectMeta, Error>| async move {
+            match object {
+                Ok(meta) => meta.location.filename().and_then(ExtentId::of_object).map(Ok),
+                Err(error) => Some(Err(BlobError::objects(&error))),
+            }
+        };
+        objects.filter_map(extent).boxed()
+    }
+}
+
+fn path(id: ExtentId) -> Path {
+    Path::from(id.object())
+}

@@ -1,0 +1,173 @@
+//! Containers and blobs as the service works with them; `stored` has their form on disk.
+
+use bytes::Bytes;
+use trestle_service::clock::Ticks;
+
+use crate::{etag::ETag, lease::ResourceLease};
+
+/// The number of a container in every key of its blobs. Never used twice, so a deleted container and its successor
+/// have no key in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContainerId(pub(crate) u64);
+
+/// The number in the names of the objects of a content. Never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ContentId(pub(crate) u64);
+
+/// Names and values of the application, by name.
+pub(crate) type Metadata = Vec<(String, String)>;
+
+/// A container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ContainerRecord {
+    /// The number in the keys of its blobs.
+    pub(crate) id: ContainerId,
+    /// The version of metadata and access policies.
+    pub(crate) etag: ETag,
+    /// When it was created.
+    pub(crate) created_at: Ticks,
+    /// The metadata.
+    pub(crate) metadata: Metadata,
+    /// Its access policies, encoded; empty where there are none.
+    pub(crate) policies: Bytes,
+    /// Its lease.
+    pub(crate) lease: ResourceLease,
+}
+
+/// A blob with committed content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlobRecord {
+    /// The version of content, properties and metadata.
+    pub(crate) etag: ETag,
+    /// When its content was written.
+    pub(crate) created_at: Ticks,
+    /// The HTTP properties.
+    pub(crate) properties: ContentProperties,
+    /// The metadata.
+    pub(crate) metadata: Metadata,
+    /// Its lease.
+    pub(crate) lease: ResourceLease,
+    /// Where its bytes are.
+    pub(crate) content: Content,
+}
+
+/// HTTP properties of a blob; empty ones are absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ContentProperties {
+    /// Media type.
+    pub(crate) content_type: String,
+    /// Content encoding.
+    pub(crate) encoding: String,
+    /// Natural languages.
+    pub(crate) language: String,
+    /// Presentation.
+    pub(crate) disposition: String,
+    /// Caching.
+    pub(crate) cache_control: String,
+    /// MD5 of the content.
+    pub(crate) md5: Option<[u8; 16]>,
+}
+
+/// Where the bytes of a blob are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// In a row beside the record.
+    Inline {
+        /// Length, in bytes.
+        size: u64,
+    },
+    /// In the objects of one content.
+    Whole(Part),
+    /// In the objects of a list of blocks.
+    Blocks {
+        /// The number of the list in its key: the etag of the commit that wrote it.
+        list: u64,
+        /// Length, in bytes.
+        size: u64,
+    },
+}
+
+impl Content {
+    /// Length, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::Inline { size } | Self::Blocks { size, .. } => *size,
+            Self::Whole(part) => part.size,
+        }
+    }
+}
+
+/// Bytes in the objects of one content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The number in the names of the objects.
+    pub(crate) content: ContentId,
+    /// Length, in bytes; at least 1.
+    pub(crate) size: u64,
+}
+
+/// A block: its id and its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredBlock {
+    /// The id that its client chose.
+    pub(crate) id: Bytes,
+    /// Its bytes.
+    pub(crate) part: Part,
+}
+
+/// The staged blocks of a blob as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Staging {
+    /// The number in the keys of the blocks: the version of the change that staged the first.
+    pub(crate) generation: u64,
+    /// The version of the change that staged the last.
+    pub(crate) changed_at: Ticks,
+    /// The length of each id.
+    pub(crate) id_bytes: u64,
+    /// How many blocks there are.
+    pub(crate) count: u64,
+    /// Their length together, in bytes.
+    pub(crate) size: u64,
+}
+
+/// What a change left behind, to be deleted once no reader can need it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Retired {
+    /// Contents that nothing refers to.
+    pub(crate) parts: Vec<Part>,
+    /// The number of a block list, with the contents of its blocks.
+    pub(crate) list: Option<u64>,
+    /// The number of staged blocks.
+    pub(crate) staging: Option<RetiredStaging>,
+}
+
+/// Staged blocks that are no longer staged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RetiredStaging {
+    /// The number in their keys.
+    pub(crate) generation: u64,
+    /// Whether their contents go too; otherwise some were committed, and the others are retired by themselves.
+    pub(crate) with_contents: bool,
+}
+
+impl Retired {
+    /// Retires the objects of a content.
+    pub(crate) fn content(&mut self, content: &Content) {
+        match content {
+            Content::Inline { .. } => {}
+            Content::Whole(part) => self.parts.push(*part),
+            Content::Blocks { list, .. } => self.list = Some(*list),
+        }
+    }
+
+    /// Retires staged blocks with their contents.
+    pub(crate) fn staging(&mut self, staging: Option<&Staging>) {
+        self.staging = staging
+            .map(|staging| RetiredStaging { generation: staging.generation, with_contents: true });
+    }
+
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,75 @@
+//! The blobs of deleted containers.
+
+use trestle_kv::{Entry, ScanLimit};
+
+use super::{BlobSweeper, CONTAINER_GRACE, STEP};
+use crate::{
+    blobs::{BlobKey, decode_record},
+    error::BlobError,
+    keys::{self, BlobRow},
+    record::{ContainerId, Retired, Staging},
+    stored::Stored as _,
+};
+
+/// Most deleted containers examined in one tick.
+const DELETED: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
+
+impl BlobSweeper {
+    /// How many deleted containers are not reclaimed yet, up to a bound.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn pending(&self) -> Result<usize, BlobError> {
+        Ok(self.deleted().await?.len())
+    }
+
+    async fn deleted(&self) -> Result<Vec<Entry>, BlobError> {
+        Ok(self.blobs.engine.scan(&keys::deleted_containers(), DELETED).await?.entries)
+    }
+
+    /// Reclaims a part of each container whose grace period has ended.
+    pub(super) async fn sweep_containers(&self) -> Result<bool, BlobError> {
+        let (mut more, now) = (false, self.blobs.engine.now());
+        for entry in self.deleted().await? {
+            let at = keys::decode_number(&entry.value, "time of a deleted container")?;
+            let at = trestle_service::clock::Ticks::new(at);
+            let at = at.ok_or_else(|| BlobError::corrupt("time of a deleted container"))?;
+            if now.since(at) < CONTAINER_GRACE {
+                continue;
+            }
+            let id = ContainerId(keys::number_of(&entry.key)?);
+            if self.reclaim_part(id).await? {
+                more = true;
+            } else {
+                self.delete_rows(keys::own_domain(&entry.key), &[entry.key], &[]).await?;
+            }
+        }
+        Ok(more)
+    }
+
+    /// Returns whether there was something.
+    async fn reclaim_part(&self, id: ContainerId) -> Result<bool, BlobError> {
+        let engine = &self.blobs.engine;
+        let records = engine.scan(&keys::named(BlobRow::Record, id, ""), STEP).await?.entries;
+        let stagings = engine.scan(&keys::named(BlobRow::Staging, id, ""), STEP).await?.entries;
+        for entry in &records {
+            let (blob, mut retired) = (blob_of(entry)?, Retired::default());
+            if let Some(record) = decode_record(Some(&entry.value))? {
+                retired.content(&record.content);
+            }
+            let last = vec![blob.row(BlobRow::Inline, &[]), entry.key.clone()];
+            self.reclaim(&blob, &retired, last).await?;
+        }
+        for entry in &stagings {
+            let (blob, mut retired) = (blob_of(entry)?, Retired::default());
+            retired.staging(Some(&Staging::decode(&entry.value)?));
+            self.reclaim(&blob, &retired, vec![entry.key.clone()]).await?;
+        }
+        Ok(!records.is_empty() || !stagings.is_empty())
+    }
+}
+
+fn blob_of(entry: &Entry) -> Result<BlobKey, BlobError> {
+    let (container, name) = keys::blob_of(&entry.key)?;
+    Ok(BlobKey { container, name })
+}

@@ -1,0 +1,56 @@
+//! Objects that no blob has: those of uploads that a crash ended.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use trestle_service::clock::Ticks;
+
+use super::{BlobSweeper, ORPHAN_GRACE, STEP};
+use crate::{error::BlobError, ids, keys, record::ContentId};
+
+impl BlobSweeper {
+    /// Deletes the objects of ids that were allocated long ago and are not live, and closes their blocks of ids.
+    pub(super) async fn sweep_orphans(&self) -> Result<bool, BlobError> {
+        let (engine, now) = (&self.blobs.engine, self.blobs.engine.now());
+        let scan = engine.scan(&keys::every_content_ids(), STEP).await?;
+        let (mut blocks, mut candidates) = (Vec::<Bytes>::new(), BTreeSet::new());
+        for entry in &scan.entries {
+            let at = keys::decode_number(&entry.value, "time of a block of ids")?;
+            let at = Ticks::new(at).ok_or_else(|| BlobError::corrupt("time of a block of ids"))?;
+            if now.since(at) < ORPHAN_GRACE {
+                continue;
+            }
+            let first = keys::number_of(&entry.key)?;
+            candidates.extend(self.not_live(first, first.saturating_add(ids::BLOCK)).await?);
+            blocks.push(entry.key.clone());
+        }
+        if blocks.is_empty() {
+            return Ok(false);
+        }
+        if !candidates.is_empty() {
+            let is_orphan = |id: &crate::extent::ExtentId| candidates.contains(&id.content);
+            let objects =
+                self.blobs.objects.list().try_filter(|id| std::future::ready(is_orphan(id)));
+            let orphans: Vec<_> = objects.try_collect().await?;
+            if !orphans.is_empty() {
+                tracing::info!(objects = orphans.len(), "deleting objects that no blob has");
+                self.blobs.objects.delete_each(orphans.into_iter()).await?;
+            }
+        }
+        for block in &blocks {
+            self.delete_rows(keys::own_domain(block), std::slice::from_ref(block), &[]).await?;
+        }
+        Ok(scan.more)
+    }
+
+    /// The ids of a block that no content has.
+    async fn not_live(&self, first: u64, end: u64) -> Result<BTreeSet<ContentId>, BlobError> {
+        let span = keys::live_between(ContentId(first), ContentId(end));
+        let mut ids: BTreeSet<_> = (first..end).map(ContentId).collect();
+        for entry in self.blobs.engine.scan(&span, STEP).await?.entries {
+            ids.remove(&ContentId(keys::number_of(&entry.key)?));
+        }
+        Ok(ids)
+    }
+}

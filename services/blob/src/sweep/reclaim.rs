@@ -1,0 +1,85 @@
+//! Reclaiming the space of contents that nothing refers to: objects first, then the rows that name them, so that a step
+//! that fails is repeated as a whole.
+
+use bytes::Bytes;
+use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Version, Writes, transact};
+
+use super::BlobSweeper;
+use crate::{
+    blobs::BlobKey,
+    blocks::staged,
+    error::BlobError,
+    keys::{self, BlobRow},
+    record::{Part, Retired, RetiredStaging, StoredBlock},
+    stored::Stored as _,
+};
+
+/// Rows that are deleted at once.
+const ROWS: usize = 500;
+
+impl BlobSweeper {
+    /// Deletes the objects of retired contents and the rows that name them, but for those in `last`, which are deleted
+    /// at the end.
+    pub(super) async fn reclaim(
+        &self,
+        blob: &BlobKey,
+        retired: &Retired,
+        last: Vec<Bytes>,
+    ) -> Result<(), BlobError> {
+        let (mut parts, mut rows) = (retired.parts.clone(), Vec::new());
+        let snapshot = self.blobs.engine.snapshot().await?;
+        if let Some(list) = retired.list {
+            let key = blob.row(BlobRow::BlockList, &[list]);
+            if let Some(value) = snapshot.get(&key).await? {
+                parts.extend(Vec::<StoredBlock>::decode(&value)?.iter().map(|block| block.part));
+                rows.push(key);
+            }
+        }
+        if let Some(RetiredStaging { generation, with_contents }) = retired.staging {
+            for block in staged(&*snapshot, blob, generation).await? {
+                rows.push(keys::staged_block(blob.container, &blob.name, generation, &block.id));
+                parts.extend(with_contents.then_some(block.part));
+            }
+        }
+        drop(snapshot);
+        self.delete_contents(&parts).await?;
+        for rows in rows.into_iter().chain(last).collect::<Vec<_>>().chunks(ROWS) {
+            self.delete_rows(blob.domain(), rows, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes contents: their objects, then the rows that mark them as live.
+    async fn delete_contents(&self, parts: &[Part]) -> Result<(), BlobError> {
+        for parts in parts.chunks(ROWS) {
+            for part in parts {
+                self.blobs.objects.delete(*part).await?;
+            }
+            let rows: Vec<_> = parts.iter().map(|part| keys::live(part.content)).collect();
+            let domains: Vec<_> = rows.iter().map(keys::own_domain).collect();
+            if let Some((first, others)) = domains.split_first() {
+                self.delete_rows(first.clone(), &rows, others).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes rows in one change.
+    pub(super) async fn delete_rows(
+        &self,
+        domain: Domain,
+        rows: &[Bytes],
+        also: &[Domain],
+    ) -> Result<(), BlobError> {
+        let mut spec = ChangeSpec::new(domain);
+        for domain in also {
+            spec.also(domain.clone(), Lock::Exclusive);
+        }
+        let mut writes = Writes::with_capacity(rows.len());
+        for row in rows {
+            writes.delete(row.clone());
+        }
+        let delete = move |_: &Reads<'_>, _: Version| Ok::<_, BlobError>((writes.clone(), ()));
+        transact(&*self.blobs.engine, spec, delete).await?
+    }
+}

@@ -1,0 +1,205 @@
+//! The data of an upload: digests of it, and extents that are written as it arrives. Memory is one extent for each
+//! upload, and bounded over all of them; small content stays in memory and becomes a row.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trestle_kv::CommitError;
+use trestle_service::limits::INLINE_BYTES_MAX;
+
+use crate::{
+    blobs::{Blobs, NewContent},
+    checksum::{Digests, UploadDigest},
+    error::BlobError,
+    extent::{EXTENT_BYTES, ExtentId},
+    objects::Objects,
+    record::{ContentId, Part},
+};
+
+/// Most memory of all uploads together, in KiB.
+const MEMORY_KIB: usize = 128 * 1024;
+/// Memory of an upload of small content, in KiB.
+const SMALL_KIB: usize = INLINE_BYTES_MAX / 1024;
+/// Memory of any other upload, in KiB.
+const LARGE_KIB: usize = 4 * 1024;
+const _: () = assert!(LARGE_KIB as u64 * 1024 == EXTENT_BYTES, "an upload holds one extent");
+/// Longest wait for memory, before the call is rejected with a retry delay.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The memory that uploads share. Clones share it.
+#[derive(Clone)]
+pub(crate) struct UploadMemory(Arc<Semaphore>);
+
+impl Default for UploadMemory {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MEMORY_KIB)))
+    }
+}
+
+impl UploadMemory {
+    async fn reserve(&self, kib: usize) -> Result<OwnedSemaphorePermit, BlobError> {
+        let kib = u32::try_from(kib).map_err(|_| BlobError::Busy)?;
+        let permits = Arc::clone(&self.0).acquire_many_owned(kib);
+        let reserved =
+            tokio::time::timeout(WAIT_MAX, permits).await.map_err(|_| BlobError::Busy)?;
+        reserved.map_err(|_| BlobError::Busy)
+    }
+}
+
+/// What becomes of small content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SmallContent {
+    /// It becomes a row.
+    Inline,
+    /// It becomes an object, as all other content.
+    Object,
+}
+
+/// An upload in progress. Dropped before its end, it deletes what it wrote.
+pub(crate) struct Upload {
+    blobs: Blobs,
+    digest: UploadDigest,
+    small: SmallContent,
+    pieces: Vec<Bytes>,
+    buffered: u64,
+    written: WrittenObjects,
+    memory: Option<OwnedSemaphorePermit>,
+}
+
+/// Data that arrived completely.
+pub(crate) struct Uploaded {
+    /// What was computed of it.
+    pub(crate) digests: Digests,
+    /// Where it is.
+    pub(crate) content: NewContent,
+    /// Deletes its objects, until it is published.
+    pub(crate) written: WrittenObjects,
+}
+
+impl Upload {
+    /// Begins without data.
+    pub(crate) fn new(blobs: &Blobs, small: SmallContent, with_md5: bool) -> Self {
+        let written = WrittenObjects { objects: blobs.objects.clone(), content: None, count: 0 };
+        let digest = UploadDigest::new(with_md5);
+        let (pieces, blobs) = (Vec::new(), blobs.clone());
+        Self { blobs, digest, small, pieces, buffered: 0, written, memory: None }
+    }
+
+    /// The length of the data so far, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.digest.size()
+    }
+
+    /// Takes further data, and writes the extents that it completes.
+    ///
+    /// # Errors
+    /// [`BlobError::Busy`] without memory, and errors of the object store.
+    pub(crate) async fn push(&mut self, mut data: Bytes) -> Result<(), BlobError> {
+        self.digest.update(&data);
+        self.reserve(data.len() as u64).await?;
+        while !data.is_empty() {
+            let room = usize::try_from(EXTENT_BYTES - self.buffered).unwrap_or(usize::MAX);
+            let piece = data.split_to(data.len().min(room));
+            self.buffered += piece.len() as u64;
+            self.pieces.push(piece);
+            if self.buffered == EXTENT_BYTES {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reserve(&mut self, more: u64) -> Result<(), BlobError> {
+        let is_small = self.size() <= INLINE_BYTES_MAX as u64
+            && self.buffered + more <= INLINE_BYTES_MAX as u64;
+        let kib = if is_small { SMALL_KIB } else { LARGE_KIB };
+        let held = self.memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = kib.saturating_sub(held);
+        if missing > 0 {
+            let permit = self.blobs.memory.reserve(missing).await?;
+            match &mut self.memory {
+                Some(memory) => memory.merge(permit),
+                none => *none = Some(permit),
+            }
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), BlobError> {
+        if self.blobs.engine.status().is_space_short {
+            return Err(BlobError::Full("the disk is short of space".into()));
+        }
+        let content = match self.written.content {
+            Some(content) => content,
+            None => *self.written.content.insert(self.blobs.ids.content().await?),
+        };
+        let index = self.written.count;
+        // Counted before it exists, so that it is deleted if the write fails half-way.
+        self.written.count += 1;
+        let pieces = std::mem::take(&mut self.pieces);
+        self.buffered = 0;
+        self.blobs.objects.write(ExtentId { content, index }, pieces).await
+    }
+
+    /// Ends the upload.
+    ///
+    /// # Errors
+    /// Errors of the object store.
+    pub(crate) async fn finish(mut self) -> Result<Uploaded, BlobError> {
+        let is_inline = self.small == SmallContent::Inline
+            && self.written.content.is_none()
+            && self.buffered <= INLINE_BYTES_MAX as u64;
+        if !is_inline && self.buffered > 0 {
+            self.flush().await?;
+        }
+        let digests = self.digest.finish();
+        let content = match self.written.content {
+            Some(content) => NewContent::Whole(Part { content, size: digests.size }),
+            None => NewContent::inline(&self.pieces),
+        };
+        Ok(Uploaded { digests, content, written: self.written })
+    }
+}
+
+/// The objects of an upload that nothing refers to yet: deleted when this is dropped.
+pub(crate) struct WrittenObjects {
+    objects: Objects,
+    content: Option<ContentId>,
+    count: u64,
+}
+
+impl WrittenObjects {
+    /// Runs the change that publishes the objects. If it fails and certainly wrote nothing, they are deleted at once.
+    /// Otherwise, also where the caller is cancelled meanwhile, only the sweeper may delete them.
+    ///
+    /// # Errors
+    /// Those of the change.
+    pub(crate) async fn publish<T>(
+        mut self,
+        change: impl Future<Output = Result<T, BlobError>>,
+    ) -> Result<T, BlobError> {
+        let content = self.content.take();
+        let published = change.await;
+        match &published {
+            Ok(_) | Err(BlobError::Commit(CommitError::Unknown { .. })) => {}
+            Err(_) => self.content = content,
+        }
+        published
+    }
+}
+
+impl Drop for WrittenObjects {
+    fn drop(&mut self) {
+        let (Some(content), count) = (self.content, self.count) else { return };
+        // Without a runtime the process is shutting down; the sweeper deletes them later.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let objects = self.objects.clone();
+        runtime.spawn(async move {
+            let ids = (0..count).map(|index| ExtentId { content, index });
+            if let Err(error) = objects.delete_each(ids).await {
+                tracing::warn!(%error, "objects of an upload are not deleted yet");
+            }
+        });
+    }
+}

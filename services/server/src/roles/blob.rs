@@ -1,0 +1,35 @@
+//! The role `blob`: owns containers and blobs.
+
+use std::{sync::Arc, time::Duration};
+
+use trestle_blob::{BLOB_SERVICE, BlobRole, KEYSPACES};
+use trestle_runtime::task::Task;
+
+use super::{Build, BuildContext, BuiltRole, RoleSpec};
+use crate::process_error::ProcessError;
+
+/// How often it removes what deleted and replaced blobs left.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// See the module.
+pub const BLOB: RoleSpec = RoleSpec {
+    name: "blob",
+    services: &[BLOB_SERVICE],
+    keyspaces: KEYSPACES,
+    cors: Some(BLOB_SERVICE),
+    build: Build::Service(build),
+    is_required: false,
+    azure: None,
+};
+
+fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
+    let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
+    let (engine, objects) = (context.engine()?, context.objects()?);
+    let blob = BlobRole::new(trestle_blob::BlobDeps { engine, objects, clock, random });
+    let sweeper = blob.clone();
+    let sweep = Task::new("blob-sweep", SWEEP_EVERY, move || {
+        let blob = sweeper.clone();
+        async move { blob.sweep().await.map_err(Into::into) }
+    });
+    Ok(BuiltRole { tasks: vec![sweep], ..BuiltRole::new(blob.server()) })
+}

@@ -1,0 +1,60 @@
+//! The part of the table of errors for blobs.
+
+use tonic::Code;
+
+use super::Reason;
+
+/// The gRPC code, the Azure code and the HTTP status of a reason; none for a reason of another service.
+pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
+    use Reason as R;
+    Some(match reason {
+        R::ContainerAlreadyExists => (Code::AlreadyExists, "ContainerAlreadyExists", 409),
+        R::ContainerNotFound => (Code::NotFound, "ContainerNotFound", 404),
+        R::BlobAlreadyExists => (Code::AlreadyExists, "BlobAlreadyExists", 409),
+        R::BlobNotFound => (Code::NotFound, "BlobNotFound", 404),
+        R::ConditionNotMet => (Code::Aborted, "ConditionNotMet", 412),
+        R::MultipleConditionHeadersNotSupported => {
+            (Code::InvalidArgument, "MultipleConditionHeadersNotSupported", 400)
+        }
+        R::UnsatisfiableCondition => (Code::InvalidArgument, "UnsatisfiableCondition", 400),
+        R::InvalidRange => (Code::OutOfRange, "InvalidRange", 416),
+        R::InvalidBlobOrBlock => (Code::InvalidArgument, "InvalidBlobOrBlock", 400),
+        R::InvalidBlockList => (Code::InvalidArgument, "InvalidBlockList", 400),
+        R::BlockListTooLong => (Code::InvalidArgument, "BlockListTooLong", 400),
+        R::BlockCountExceedsLimit => (Code::ResourceExhausted, "BlockCountExceedsLimit", 409),
+        R::InvalidMd5 => (Code::InvalidArgument, "InvalidMd5", 400),
+        R::Md5Mismatch => (Code::DataLoss, "Md5Mismatch", 400),
+        R::Crc64Mismatch => (Code::DataLoss, "Crc64Mismatch", 400),
+        R::LeaseAlreadyPresent => (Code::AlreadyExists, "LeaseAlreadyPresent", 409),
+        R::LeaseIdMissing => (Code::FailedPrecondition, "LeaseIdMissing", 412),
+        R::LeaseIdMismatchWithBlobOperation => {
+            (Code::FailedPrecondition, "LeaseIdMismatchWithBlobOperation", 412)
+        }
+        R::LeaseIdMismatchWithContainerOperation => {
+            (Code::FailedPrecondition, "LeaseIdMismatchWithContainerOperation", 412)
+        }
+        R::LeaseLost => (Code::FailedPrecondition, "LeaseLost", 412),
+        R::LeaseNotPresentWithBlobOperation => {
+            (Code::FailedPrecondition, "LeaseNotPresentWithBlobOperation", 412)
+        }
+        R::LeaseNotPresentWithContainerOperation => {
+            (Code::FailedPrecondition, "LeaseNotPresentWithContainerOperation", 412)
+        }
+        R::LeaseIdMismatchWithLeaseOperation => {
+            (Code::FailedPrecondition, "LeaseIdMismatchWithLeaseOperation", 409)
+        }
+        R::LeaseNotPresentWithLeaseOperation => {
+            (Code::FailedPrecondition, "LeaseNotPresentWithLeaseOperation", 409)
+        }
+        R::LeaseIsBreakingAndCannotBeAcquired => {
+            (Code::FailedPrecondition, "LeaseIsBreakingAndCannotBeAcquired", 409)
+        }
+        R::LeaseIsBreakingAndCannotBeChanged => {
+            (Code::FailedPrecondition, "LeaseIsBreakingAndCannotBeChanged", 409)
+        }
+        R::LeaseIsBrokenAndCannotBeRenewed => {
+            (Code::FailedPrecondition, "LeaseIsBrokenAndCannotBeRenewed", 409)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,150 @@
+//! `kill -9` at random instants while blobs are written, committed from blocks, and deleted.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use trestle_proto::blob::v1::{UploadFinish, WriteBlobRequest};
+use trestle_tests::{CallError, Container, Server};
+
+use crate::{kills::seed, start};
+
+/// Kills of a run.
+const KILLS: usize = 10;
+/// Writers, each with one blob.
+const WRITERS: u64 = 6;
+/// Fewer acknowledged writes in all than this would make the test mean little: it continues until then.
+const ACKNOWLEDGED_MIN: u64 = 200;
+/// A machine that is this slow is not working.
+const KILLS_MAX: usize = 10 * KILLS;
+
+/// Content by its number: none for an absent blob.
+type State = Option<u64>;
+
+/// Writes one blob, over and over.
+struct BlobWriter {
+    name: String,
+    next: u64,
+    acknowledged: State,
+    in_flight: State,
+    count: u64,
+}
+
+/// Content that is recognised by its number: small, of one object, or of several.
+fn content(number: u64) -> Bytes {
+    let length = [100, 50_000, 400_000, 5_000_000][usize::try_from(number % 4).unwrap()];
+    let stamp = number.to_be_bytes();
+    stamp.iter().copied().cycle().take(length).collect::<Vec<_>>().into()
+}
+
+impl BlobWriter {
+    /// Writes until a call fails.
+    async fn run(&mut self, container: &Container) -> CallError {
+        loop {
+            let number = self.next;
+            self.next += 1;
+            let is_delete = number % 7 == 6 && self.acknowledged.is_some();
+            self.in_flight = (!is_delete).then_some(number);
+            if let Err(error) = self.write(container, number, is_delete).await {
+                return error;
+            }
+            self.acknowledged = self.in_flight;
+            self.count += 1;
+        }
+    }
+
+    async fn write(
+        &self,
+        container: &Container,
+        number: u64,
+        is_delete: bool,
+    ) -> Result<(), CallError> {
+        let data = content(number);
+        if is_delete {
+            return container.delete(&self.name).await;
+        }
+        if number.is_multiple_of(3) {
+            let middle = data.len() / 2;
+            container.stage(&self.name, "A", data.slice(..middle)).await?;
+            container.stage(&self.name, "B", data.slice(middle..)).await?;
+            return container.commit(&self.name, &["A", "B"]).await.map(drop);
+        }
+        let mut pieces = data.chunks(1_000_000).map(|piece| data.slice_ref(piece));
+        let first = WriteBlobRequest {
+            spec: Some(container.spec(&self.name)),
+            data: pieces.next().unwrap_or_default(),
+            finish: None,
+        };
+        let more = |data| WriteBlobRequest { data, ..Default::default() };
+        let end = WriteBlobRequest { finish: Some(UploadFinish::default()), ..Default::default() };
+        let messages = std::iter::once(first).chain(pieces.map(more)).chain([end]).collect();
+        container.send(messages).await.map(drop)
+    }
+
+    /// Verifies that the blob is as the last write left it, or the one that was in flight.
+    async fn verify(&mut self, container: &Container) {
+        let found = match container.read(&self.name).await {
+            Ok(read) => {
+                let possible = [self.acknowledged, self.in_flight].into_iter().flatten();
+                let number = possible.into_iter().find(|number| read.data == content(*number));
+                assert!(number.is_some(), "{}: neither the last content nor the next", self.name);
+                number
+            }
+            Err(error) => {
+                assert_eq!(error.reason, "BLOB_NOT_FOUND", "{}", self.name);
+                None
+            }
+        };
+        let possible = [self.acknowledged, self.in_flight];
+        assert!(possible.contains(&found), "{}: {found:?} of {possible:?}", self.name);
+        (self.acknowledged, self.in_flight) = (found, found);
+    }
+}
+
+fn container(server: &Server) -> Container {
+    Container::over(&server.channel(), "crash")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acknowledged_blobs_survive_random_kills_and_are_whole() {
+    let seed = seed();
+    println!("to repeat: CRASH_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let data = tempfile::tempdir().unwrap();
+    let mut server = start(&data, &[]);
+    container(&server).create().await.unwrap();
+    let writer = |number: u64| BlobWriter {
+        name: format!("w{number}/blob"),
+        next: number,
+        acknowledged: None,
+        in_flight: None,
+        count: 0,
+    };
+    let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();
+
+    let mut kills = 0;
+    while kills < KILLS || writers.iter().map(|it| it.count).sum::<u64>() < ACKNOWLEDGED_MIN {
+        assert!(kills < KILLS_MAX, "too few acknowledged writes");
+        let container = container(&server);
+        let after = Duration::from_micros(random.random_range(20_000..900_000));
+        let (errors, ()) = tokio::join!(
+            join_all(writers.iter_mut().map(|writer| writer.run(&container))),
+            async {
+                tokio::time::sleep(after).await;
+                server.kill();
+            }
+        );
+        for error in errors {
+            assert_eq!(error.reason, "", "the server rejected: {error:?}");
+        }
+        server = start(&data, &[]);
+        let container = self::container(&server);
+        join_all(writers.iter_mut().map(|writer| writer.verify(&container))).await;
+        kills += 1;
+    }
+
+    let acknowledged: u64 = writers.iter().map(|writer| writer.count).sum();
+    println!("{kills} kills, {acknowledged} acknowledged writes of blobs");
+    assert_eq!(server.terminate(), Some(0));
+}

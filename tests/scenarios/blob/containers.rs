@@ -1,0 +1,157 @@
+//! Containers and the settings of the service.
+
+use tonic::Code;
+use trestle_proto::blob::v1 as proto;
+use trestle_proto::service::v1::{AccessPolicy, Durability, Logging, ServiceProperties};
+use trestle_tests::{World, blob_scenario};
+
+blob_scenario!(
+    a_container_is_created_read_changed_listed_and_deleted,
+    operations_on_a_missing_container_are_not_found,
+    rejects_names_and_metadata_that_azure_rejects,
+    container_access_policies_round_trip,
+    blob_service_properties_and_stats_are_served,
+);
+
+const NOT_FOUND: (Code, &str) = (Code::NotFound, "CONTAINER_NOT_FOUND");
+
+fn pairs(metadata: &[(&str, &str)]) -> std::collections::HashMap<String, String> {
+    metadata.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+async fn get(world: &World, name: &str) -> proto::Container {
+    let request = proto::GetContainerRequest { container: name.to_owned(), ..Default::default() };
+    world.blobs().get_container(request).await.unwrap().into_inner().container.unwrap()
+}
+
+async fn a_container_is_created_read_changed_listed_and_deleted(world: &World) {
+    for name in ["logs", "images", "$web"] {
+        world.container(name).await;
+    }
+    let created = get(world, "logs").await;
+    assert!(created.etag.starts_with("\"0x") && created.create_time == created.last_modified);
+
+    let again = proto::Container { name: "logs".to_owned(), ..Default::default() };
+    let again = proto::CreateContainerRequest { container: Some(again) };
+    let error =
+        trestle_tests::CallError::from(world.blobs().create_container(again).await.unwrap_err());
+    assert_eq!(error.kind(), (Code::AlreadyExists, "CONTAINER_ALREADY_EXISTS"));
+
+    let update = proto::UpdateContainerRequest {
+        container: "logs".to_owned(),
+        metadata: pairs(&[("Owner", "me")]),
+        conditions: None,
+    };
+    world.blobs().update_container(update).await.unwrap();
+    let updated = get(world, "logs").await;
+    assert_eq!(updated.metadata, pairs(&[("Owner", "me")]));
+    assert_ne!(updated.etag, created.etag);
+
+    let (mut names, mut page_token) = (Vec::new(), String::new());
+    loop {
+        let request =
+            proto::ListContainersRequest { page_size: Some(1), page_token, ..Default::default() };
+        let page = world.blobs().list_containers(request).await.unwrap().into_inner();
+        names.extend(page.containers.into_iter().map(|container| container.name));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(names, ["$web", "images", "logs"]);
+
+    let logs = world.existing_container("logs");
+    logs.write("a", "x").await.unwrap();
+    logs.drop_container().await.unwrap();
+    assert_eq!(logs.read("a").await.unwrap_err().kind(), NOT_FOUND);
+    let logs = world.container("logs").await;
+    assert_eq!(logs.list("", "").await.unwrap(), [""; 0], "the new one is empty");
+}
+
+async fn operations_on_a_missing_container_are_not_found(world: &World) {
+    let absent = world.existing_container("absent");
+
+    assert_eq!(absent.write("a", "x").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.read("a").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.get("a").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.delete("a").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.list("", "").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.stage("a", "1", "x").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.commit("a", &[]).await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(absent.drop_container().await.unwrap_err().kind(), NOT_FOUND);
+}
+
+async fn rejects_names_and_metadata_that_azure_rejects(world: &World) {
+    let create = |name: &str, metadata: &[(&str, &str)]| {
+        let (name, metadata) = (name.to_owned(), pairs(metadata));
+        let container = Some(proto::Container { name, metadata, ..Default::default() });
+        let mut client = world.blobs();
+        async move {
+            let request = proto::CreateContainerRequest { container };
+            let error = client.create_container(request).await.unwrap_err();
+            trestle_tests::CallError::from(error).reason
+        }
+    };
+    let long = "v".repeat(8192);
+    for (name, metadata, reason) in [
+        ("Logs", &[][..], "INVALID_RESOURCE_NAME"),
+        ("lo", &[], "OUT_OF_RANGE_INPUT"),
+        ("$other", &[], "INVALID_RESOURCE_NAME"),
+        ("", &[], "PROPERTIES_NEED_VALUE"),
+        ("logs", &[("", "x")], "EMPTY_METADATA_KEY"),
+        ("logs", &[("1a", "x")], "INVALID_METADATA"),
+        ("logs", &[("a", "x"), ("A", "y")], "INVALID_METADATA"),
+        ("logs", &[("a", &long)], "METADATA_TOO_LARGE"),
+    ] {
+        assert_eq!(create(name, metadata).await, reason, "{name}");
+    }
+    let logs = world.container("logs").await;
+    for name in [String::new(), "a".repeat(1025), vec!["a"; 255].join("/")] {
+        let error = logs.write(&name, "x").await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_URI"));
+    }
+}
+
+async fn container_access_policies_round_trip(world: &World) {
+    let logs = world.container("logs").await;
+    let policy = |id: &str, permissions: &str| AccessPolicy {
+        id: id.to_owned(),
+        permissions: Some(permissions.to_owned()),
+        ..Default::default()
+    };
+    let set = |policies: Vec<AccessPolicy>| {
+        let (container, conditions) = (logs.name(), None);
+        let request = proto::SetContainerAccessPoliciesRequest { container, policies, conditions };
+        let mut client = logs.client();
+        async move { client.set_container_access_policies(request).await }
+    };
+    let policies = vec![policy("b", "rl"), policy("a", "racwd")];
+
+    set(policies.clone()).await.unwrap();
+    let request = proto::GetContainerAccessPoliciesRequest { container: logs.name() };
+    let found = logs.client().get_container_access_policies(request).await.unwrap().into_inner();
+    assert_eq!(found.policies, policies);
+
+    for wrong in [vec![policy("a", "z")], vec![policy("a", "r"); 2], vec![policy("a", "r"); 6]] {
+        let error = trestle_tests::CallError::from(set(wrong).await.unwrap_err());
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
+    }
+}
+
+async fn blob_service_properties_and_stats_are_served(world: &World) {
+    let logging = Logging { version: "1.0".to_owned(), read: true, ..Default::default() };
+    let change = ServiceProperties { logging: Some(logging.clone()), ..Default::default() };
+    let request = proto::SetServicePropertiesRequest { properties: Some(change) };
+    world.blobs().set_service_properties(request).await.unwrap();
+
+    let request = proto::GetServicePropertiesRequest {};
+    let found = world.blobs().get_service_properties(request).await.unwrap().into_inner();
+    assert_eq!(found.properties.unwrap().logging, Some(logging));
+    let queue = world.queue_properties().await;
+    assert!(queue.is_err() || !queue.unwrap().logging.unwrap().read, "each service has its own");
+
+    let request = proto::GetServiceStatsRequest {};
+    let stats = world.blobs().get_service_stats(request).await.unwrap().into_inner();
+    assert_eq!((stats.durability(), stats.engine.as_str()), (Durability::Always, "fjall"));
+    assert!(["file", "memory"].contains(&stats.object_store.as_str()));
+}

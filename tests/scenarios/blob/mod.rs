@@ -1,0 +1,9 @@
+//! Blobs, as their clients see them.
+
+mod blobs;
+mod blocks;
+mod conditions;
+mod containers;
+mod leases;
+mod signatures;
+mod uploads;
