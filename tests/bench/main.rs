@@ -29,6 +29,7 @@ mod server;
 mod sink;
 mod slow_disk;
 mod telemetry;
+mod write_load;
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Start-up, memory, and single queries over many entities.
+//! Start, stop, memory, and single queries over many entities.
 
 use std::time::Instant;
 
@@ -11,10 +11,11 @@ const SCANNED: u64 = 50_000;
 /// Entities of the memory test: about 1 GiB.
 const MILLION: u64 = 1_000_000;
 
-/// From the start of the process to the ready line on an empty store, and memory at rest.
+/// From the start of the process to the ready line on an empty store, memory at rest, and from SIGTERM to the end.
 pub(crate) async fn start(plan: Plan) {
     let mut fastest = f64::INFINITY;
     let mut resident: f64 = 0.0;
+    let mut slowest_stop: f64 = 0.0;
     for _ in 0..plan.rounds.max(3) {
         let data = tempfile::tempdir().unwrap();
         let args = ["--data-dir", data.path().to_str().unwrap()];
@@ -22,9 +23,11 @@ pub(crate) async fn start(plan: Plan) {
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         fastest = fastest.min(server.start_ms);
         resident = resident.max(server.resident_mib());
+        slowest_stop = slowest_stop.max(server.stop_ms());
     }
     report::figure("start to ready, empty store", fastest, 100.0, true, "ms");
     report::figure("memory at rest", resident, 40.0, true, "MiB");
+    report::figure("stop of an idle server", slowest_stop, 300.0, true, "ms");
 }
 
 /// A table scan whose filter matches one entity in a hundred.

@@ -23,13 +23,15 @@ use crate::{
     raw::RawEngine,
     report::{self, Side},
     server::Process,
-    slow_disk, telemetry,
+    slow_disk, telemetry, write_load,
 };
 
 /// Clients of every path but the streams.
 pub(crate) const CLIENTS: usize = 64;
 /// Clients of the batches: each call carries a hundred entities.
-const BATCH_CLIENTS: usize = 16;
+pub(crate) const BATCH_CLIENTS: usize = 16;
+/// Entities of a batch.
+const BATCH_ROWS: u64 = 100;
 /// Clients of the streams.
 const STREAM_CLIENTS: usize = 4;
 /// Entities that reads choose from.
@@ -38,7 +40,7 @@ pub(crate) const TABLE: &str = "bench";
 pub(crate) const GET: &str = "/trestle.table.v1.TableService/GetEntity";
 pub(crate) const INSERT: &str = "/trestle.table.v1.TableService/InsertEntity";
 const UPSERT: &str = "/trestle.table.v1.TableService/UpsertEntity";
-const BATCH: &str = "/trestle.table.v1.TableService/ExecuteBatch";
+pub(crate) const BATCH: &str = "/trestle.table.v1.TableService/ExecuteBatch";
 const QUERY: &str = "/trestle.table.v1.TableService/QueryEntities";
 
 type Run = fn(Plan) -> Pin<Box<dyn Future<Output = ()>>>;
@@ -66,6 +68,7 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("overload", |plan| Box::pin(overload::overload(plan))),
         ("filter-scan", |plan| Box::pin(memory::filter_scan(plan))),
         ("start", |plan| Box::pin(memory::start(plan))),
+        ("memory", |plan| Box::pin(write_load::memory(plan))),
         ("million", |plan| Box::pin(memory::million(plan))),
     ]
 }
@@ -278,25 +281,26 @@ async fn hot_row(plan: Plan) {
     report::compared("merge of one hot row / of distinct rows", &measured, &ceiling, 0.5);
 }
 
+/// A batch of a hundred new entities.
+pub(crate) fn batch_message(number: u64) -> Bytes {
+    let operations = (0..BATCH_ROWS).map(|row| {
+        let (partition, prefix) = key(number);
+        let entity = Some(entity(partition, format!("{prefix}-{row:03}")));
+        let insert = proto::BatchInsert { entity };
+        BatchOperation { operation: Some(batch_operation::Operation::Insert(insert)) }
+    });
+    let operations = operations.collect();
+    proto::ExecuteBatchRequest { table: TABLE.to_owned(), operations }.encode_to_vec().into()
+}
+
 async fn batch(plan: Plan) {
-    const ROWS: u64 = 100;
     let bench = Bench::start(|_| true).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut raw = RawEngine::start(directory.path(), |_| {});
-    let message = |number: u64| -> Bytes {
-        let operations = (0..ROWS).map(|row| {
-            let (partition, prefix) = key(number);
-            let entity = Some(entity(partition, format!("{prefix}-{row:03}")));
-            let insert = proto::BatchInsert { entity };
-            BatchOperation { operation: Some(batch_operation::Operation::Insert(insert)) }
-        });
-        let operations = operations.collect();
-        proto::ExecuteBatchRequest { table: TABLE.to_owned(), operations }.encode_to_vec().into()
-    };
     let (mut measured, mut ceiling) = (Side::default(), Side::default());
     for _ in 0..plan.rounds {
-        let (done, cpu) = bench.turn(BATCH_CLIENTS, plan.turn, BATCH, message).await;
-        let operations = done.operations * ROWS;
+        let (done, cpu) = bench.turn(BATCH_CLIENTS, plan.turn, BATCH, batch_message).await;
+        let operations = done.operations * BATCH_ROWS;
         measured.add(Done { operations, ..done }, cpu);
         let (done, cpu) = raw.commit(BATCH_CLIENTS, 100, plan.turn);
         ceiling.add(done, cpu);

@@ -9,7 +9,10 @@ use std::{
     time::Instant,
 };
 
-use rustix::param::clock_ticks_per_second;
+use rustix::{
+    param::clock_ticks_per_second,
+    process::{Pid, Signal},
+};
 
 /// A process that printed `ready` on its standard output; killed when dropped.
 pub(crate) struct Process {
@@ -68,6 +71,14 @@ impl Process {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+    }
+
+    /// Sends SIGTERM and waits for the end; returns how long that took.
+    pub(crate) fn stop_ms(mut self) -> f64 {
+        let started = Instant::now();
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        started.elapsed().as_secs_f64() * 1000.0
     }
 }
 

@@ -30,7 +30,7 @@ pub struct StorageSettings {
     /// Memory for the block cache, in bytes. Default: 128 MiB.
     pub cache_bytes: u64,
     /// Most bytes of writes in memory that wait to be flushed, over all tables and queues, 32 MiB to 4 GiB. Default:
-    /// 96 MiB.
+    /// 64 MiB.
     pub write_buffer_bytes: u64,
     /// Free disk space below which only deletes are accepted, in bytes, at least 64 MiB. Default: 512 MiB.
     pub min_free_bytes: u64,
@@ -56,7 +56,7 @@ impl Default for StorageSettings {
             durability: DurabilitySetting::Always,
             sync_every_ms: 1000,
             cache_bytes: 128 * 1024 * 1024,
-            write_buffer_bytes: 96 * 1024 * 1024,
+            write_buffer_bytes: 64 * 1024 * 1024,
             min_free_bytes: 512 * 1024 * 1024,
         }
     }

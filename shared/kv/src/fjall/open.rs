@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fjall::{Database, KeyspaceCreateOptions};
+use fjall::{Database, KeyspaceCreateOptions, config::PartitioningPolicy};
 
 use super::clean_shutdown::{self, MarkerVerdict};
 use super::guard::SpaceGuard;
@@ -164,5 +164,11 @@ fn open_database(
 /// where most data is: it halves the disk and costs reads from cache nothing. Blocks of 4 KiB and
 /// bloom filters on every level are the defaults: point reads, and inserts that must find nothing.
 fn create_options(memtable_bytes: u64) -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes).manual_journal_persist(true)
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes)
+        .manual_journal_persist(true)
+        // A writer of a file holds the last key of each block until it writes the index, and with a key the block that
+        // it was read from: with large values all that the file contains, uncompressed. An index in parts is written
+        // part by part.
+        .index_block_partitioning_policy(PartitioningPolicy::all(true))
 }

@@ -65,7 +65,7 @@ pub struct FjallOptions {
     /// often.
     pub memtable_bytes: u64,
     /// Most bytes in the memtables of all keyspaces; changes wait where a keyspace has more than its part, and are
-    /// refused after ten seconds. In memory they take up to twice that. Default: 96 MiB.
+    /// refused after ten seconds. In memory they take up to twice that. Default: 64 MiB.
     pub write_buffer_bytes: u64,
     /// How often the engine looks after itself: heartbeats, free space. Default: one second.
     pub tick: Duration,
@@ -92,7 +92,7 @@ impl FjallOptions {
             cached_files: 900,
             min_free_bytes: 512 * 1024 * 1024,
             memtable_bytes: MEMTABLE_BYTES,
-            write_buffer_bytes: 96 * 1024 * 1024,
+            write_buffer_bytes: 64 * 1024 * 1024,
             tick: Duration::from_secs(1),
             clock: Arc::new(SystemClock),
             space_probe: Arc::new(file_system_space),
