@@ -1,5 +1,7 @@
 //! Contents that changes of blobs left behind.
 
+use trestle_kv::Entry;
+
 use super::{BlobSweeper, READ_GRACE, READ_GRACE_SHORT};
 use crate::{
     blobs::BlobKey,
@@ -21,16 +23,24 @@ impl BlobSweeper {
         }
         let is_short = engine.status().is_space_short;
         let (grace, now) = (if is_short { READ_GRACE_SHORT } else { READ_GRACE }, engine.now());
+        let mut failed = None;
         for entry in &part.entries {
             if now.since(keys::retired_at(&entry.key)?) < grace {
                 continue;
             }
-            let (container, name) = keys::blob_of(&entry.key)?;
-            let blob = BlobKey { container, name };
-            self.reclaim(&blob, &Retired::decode(&entry.value)?, vec![entry.key.clone()]).await?;
+            // Content that cannot be reclaimed must not block the rest.
+            if let Err(error) = self.reclaim_row(entry).await {
+                failed = failed.or(Some(error));
+            }
         }
         let more = !part.next.is_empty();
         self.with(|positions| positions.retired = part.next);
-        Ok(more)
+        failed.map_or(Ok(more), Err)
+    }
+
+    async fn reclaim_row(&self, entry: &Entry) -> Result<(), BlobError> {
+        let (container, name) = keys::blob_of(&entry.key)?;
+        let retired = Retired::decode(&entry.value)?;
+        self.reclaim(&BlobKey { container, name }, &retired, vec![entry.key.clone()]).await
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use trestle_kv::CommitError;
+use trestle_kv::{ChangeSpec, CommitError, Reads, Version, Writes, transact};
 use trestle_service::limits::STAGED_BLOCKS_KEPT;
 
 use super::*;
@@ -163,4 +163,31 @@ async fn wait_for_objects(fixture: &BlobFixture, count: usize) {
         }
     }
     panic!("there are still objects");
+}
+
+#[tokio::test]
+async fn content_that_cannot_be_reclaimed_does_not_block_the_rest() {
+    let fixture = BlobFixture::new();
+    let (bad, good) = (fixture.key("bad").await, fixture.key("good").await);
+    for key in [&bad, &good] {
+        fixture.put(key, sample(100_000)).await;
+        fixture.delete(key).await.expect("deleted");
+    }
+    let row = crate::keys::BlobRow::Retired;
+    let span = crate::keys::named(row, bad.container, "");
+    let retired = fixture.blobs.engine.scan(&span, STEP).await.expect("read").entries;
+    let damaged = retired.first().expect("it is retired").key.clone();
+    let spec = ChangeSpec::new(bad.domain());
+    let damage = move |_: &Reads<'_>, _: Version| {
+        let mut writes = Writes::new();
+        writes.put(damaged.clone(), "damaged");
+        Ok::<_, BlobError>((writes, ()))
+    };
+    transact(&*fixture.blobs.engine, spec, damage).await.expect("stored").expect("decided");
+
+    fixture.advance(READ_GRACE + SECOND);
+    let swept = fixture.sweeper.tick().await;
+
+    assert!(matches!(swept, Err(BlobError::Corrupt(_))));
+    assert_eq!(fixture.objects().await, 1, "that of the damaged row remains");
 }
