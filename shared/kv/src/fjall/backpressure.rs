@@ -65,33 +65,4 @@ fn lags(l0_runs: usize, sealed_memtables: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(places: &[usize]) -> KeyspaceSet {
-        places.iter().fold(KeyspaceSet::default(), |set, place| set.with(*place))
-    }
-
-    #[test]
-    fn the_gate_closes_before_the_database_blocks_on_its_own() {
-        assert!(!lags(24, 2));
-        assert!(lags(25, 0));
-        assert!(lags(0, 3));
-    }
-
-    #[test]
-    fn a_flooded_keyspace_takes_two_thirds_and_leaves_the_others_room() {
-        assert_eq!(over_part(&[60, 0, 0], 90), set(&[]));
-        assert_eq!(over_part(&[61, 0, 0], 90), set(&[0]));
-        assert_eq!(over_part(&[61, 10, 0], 90), set(&[0]));
-        assert_eq!(over_part(&[60, 20, 11], 90), set(&[0, 1, 2]), "all of it is taken");
-        assert_eq!(over_part(&[40, 40, 0], 90), set(&[0, 1]));
-    }
-
-    #[test]
-    fn a_set_holds_every_place_that_a_keyspace_can_have() {
-        assert!(set(&[15]).intersects(set(&[3, 15])));
-        assert!(!set(&[0, 14]).intersects(set(&[15])));
-        assert_eq!(set(&[16]), KeyspaceSet::default());
-    }
-}
+mod tests;

@@ -22,6 +22,7 @@ use super::backpressure::{self, KeyspaceSet};
 use super::delayed::{DelayedChange, DelayedChanges};
 use super::failure;
 use super::group::{self, Admission, Group, GroupOutcome, PendingChange, answer};
+use super::group_clock::{Elapsed, GroupClock};
 use super::options::SyncPolicy;
 use super::point::CommitPoint;
 use super::read_cache::RecentWrites;
@@ -288,41 +289,6 @@ fn exact(key: &[u8], value: &[u8]) -> (Bytes, Bytes) {
     let mut key_of = Bytes::from(both);
     let value = key_of.split_off(key.len());
     (key_of, value)
-}
-
-/// Measures a write of this thread.
-///
-/// The database writes, syncs and applies a batch in one call and reports nothing of its parts. The
-/// sync is where the thread waits; everything else is work. So the time without processor is the
-/// time of the sync, and of waiting for a processor where others have them all.
-struct GroupClock {
-    started: Instant,
-    worked: Duration,
-}
-
-/// What a [`GroupClock`] measured.
-struct Elapsed {
-    took: Duration,
-    /// Of it, without processor.
-    waited: Duration,
-}
-
-impl GroupClock {
-    fn start() -> Self {
-        Self { started: Instant::now(), worked: thread_time() }
-    }
-
-    fn stop(self) -> Elapsed {
-        let took = self.started.elapsed();
-        let worked = thread_time().saturating_sub(self.worked);
-        Elapsed { took, waited: took.saturating_sub(worked) }
-    }
-}
-
-/// The processor time of this thread.
-fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 /// A commit thread that ended must not look like an idle one.

@@ -11,6 +11,7 @@ use fjall::compaction::Leveled;
 use fjall::{AbstractTree as _, SeqNo};
 
 use super::shared::Tree;
+use super::step_output::{File, output_of, piece_bytes, step_output_of};
 
 /// Biggest size of a file that compaction writes; the database's own.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -27,11 +28,6 @@ const FILES_OF_LEVEL: u64 = 4;
 /// overlaps little.
 const PIECES_OF_FILE: u64 = 8;
 
-/// And of so many parts of the first level, where it is split.
-const PIECES_OF_FIRST: u64 = 64;
-/// Smallest of these files.
-const PIECE_BYTES_MIN: u64 = 16 * 1024;
-
 /// Size of the files that compactions write to a store that keeps so many bytes free.
 pub(super) fn file_bytes(reserve_bytes: u64) -> u64 {
     match reserve_bytes / FILES_OF_RESERVE {
@@ -43,13 +39,6 @@ pub(super) fn file_bytes(reserve_bytes: u64) -> u64 {
 /// The strategy of the compactions that the database runs on its own.
 pub(super) fn strategy(file_bytes: u64) -> Leveled {
     Leveled::default().with_table_target_size(file_bytes)
-}
-
-/// A file of a level.
-struct File<'a> {
-    first: &'a [u8],
-    last: &'a [u8],
-    bytes: u64,
 }
 
 /// What a keyspace has on disk.
@@ -107,73 +96,6 @@ fn with_levels(tree: &Tree, output: impl FnOnce(&[Vec<File<'_>>]) -> u64) -> u64
         })
         .collect();
     output(&levels)
-}
-
-/// Of the first level into the next one that has files, or of a file of a level that is too big into the level below.
-fn output_of(levels: &[Vec<File<'_>>], level_bytes_max: u64) -> u64 {
-    let Some((newest, sorted)) = levels.split_first() else { return 0 };
-    let first = sorted.iter().find(|level| !level.is_empty()).map_or(&[][..], Vec::as_slice);
-    let is_only = sorted.iter().filter(|level| !level.is_empty()).count() == 1;
-    // The database puts a level above one that is full.
-    let into_first = match (first_key(newest), last_key(newest)) {
-        _ if is_only && total(first) > level_bytes_max => total(newest),
-        (Some(from), Some(to)) => total(newest).saturating_add(overlap(first, from, to)),
-        // What is written next may overlap all of it.
-        _ => total(first).min(level_bytes_max),
-    };
-    let pairs = sorted.iter().zip(sorted.iter().skip(1));
-    let into_next = pairs
-        .filter(|(level, _)| total(level) > level_bytes_max)
-        .map(|(level, next)| cheapest(level, next));
-    into_next.fold(into_first, u64::max)
-}
-
-/// Of the deepest level that has one below it, file by file; of the first level, into an empty one, where no other is
-/// above the last.
-fn step_output_of(levels: &[Vec<File<'_>>]) -> u64 {
-    let Some((newest, sorted)) = levels.split_first() else { return 0 };
-    let mut pairs = sorted.iter().zip(sorted.iter().skip(1)).rev();
-    match pairs.find(|(level, _)| !level.is_empty()) {
-        Some((level, next)) => cheapest(level, next),
-        None => total(newest),
-    }
-}
-
-/// Size of the files that the next step writes while space is short. Where the first level is to be split, so small
-/// that each file overlaps little of the level below.
-fn piece_bytes(levels: &[Vec<File<'_>>], most: u64) -> u64 {
-    match levels.split_first() {
-        Some((newest, [above @ .., _])) if above.iter().all(Vec::is_empty) => {
-            (total(newest) / PIECES_OF_FIRST).clamp(PIECE_BYTES_MIN.min(most), most)
-        }
-        _ => most,
-    }
-}
-
-/// The fewest bytes that merging a file of a level into the next one writes.
-fn cheapest(level: &[File<'_>], next: &[File<'_>]) -> u64 {
-    let with_next =
-        level.iter().map(|file| file.bytes.saturating_add(overlap(next, file.first, file.last)));
-    with_next.min().unwrap_or(0)
-}
-
-fn total(files: &[File<'_>]) -> u64 {
-    files.iter().map(|file| file.bytes).sum()
-}
-
-fn first_key<'a>(files: &[File<'a>]) -> Option<&'a [u8]> {
-    files.iter().map(|file| file.first).min()
-}
-
-fn last_key<'a>(files: &[File<'a>]) -> Option<&'a [u8]> {
-    files.iter().map(|file| file.last).max()
-}
-
-/// Bytes of the files of a sorted level that have keys from `from` to `to`.
-fn overlap(level: &[File<'_>], from: &[u8], to: &[u8]) -> u64 {
-    let start = level.partition_point(|file| file.last < from);
-    let files = level.iter().skip(start);
-    files.take_while(|file| file.first <= to).map(|file| file.bytes).sum()
 }
 
 /// Compacts a whole keyspace into its last level. Flushes and other compactions of it wait meanwhile.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use fjall::AbstractTree as _;
 
-use super::reclaim::{SNAPSHOTS_WITHIN, flush_heartbeat};
+use super::reclaim::SNAPSHOTS_WITHIN;
+use super::reclaim_run::flush_heartbeat;
 use super::shared::{EngineState, Tree};
 use crate::Span;
 

@@ -12,6 +12,7 @@ use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
 use super::backpressure::KeyspaceSet;
+use super::obsoletes::obsoletes;
 use super::read_cache::{CachedReads, RecentWrites};
 use super::shared::EngineState;
 use crate::decide::{ChangeRules, DecidedChange, decide};
@@ -204,27 +205,6 @@ impl Group {
             answer(waiter, result);
         }
     }
-}
-
-/// How many entries the writes make obsolete, or add without their ever being read. A delete leaves a tombstone beside
-/// what it deletes. A put obsoletes what was stored; it does not, if the change read that nothing was.
-fn obsoletes(writes: &[Write], keys: &[Bytes], current: &[Option<Bytes>]) -> u64 {
-    // Writes are mostly in the order of the reads, so each is looked for behind the one before it.
-    let mut place = 0;
-    let mut is_new = |key: &Bytes| {
-        let (before, behind) = keys.split_at(place.min(keys.len()));
-        let found = behind.iter().position(|read| read == key).map(|index| place + index);
-        let found = found.or_else(|| before.iter().position(|read| read == key));
-        found.is_some_and(|index| {
-            place = index + 1;
-            current.get(index).is_some_and(Option::is_none)
-        })
-    };
-    let count = |write: &Write| match write {
-        Write::Delete { .. } => 2,
-        Write::Put { key, .. } => u64::from(!is_new(key)),
-    };
-    writes.iter().map(count).sum()
 }
 
 enum Evaluated {

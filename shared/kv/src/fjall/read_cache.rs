@@ -10,12 +10,12 @@
 //! The commit thread keeps the values of a few of them ([`HotRows`]), and requests do not read them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 use foldhash::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::hot_rows::{HotKeys, HotRows, is_small};
 use super::shared::EngineState;
 use crate::EngineError;
 
@@ -24,12 +24,6 @@ const KEYS_MAX: usize = 65_536;
 
 /// Biggest value that waits in the queue with its change; a bigger one is read again.
 const CARRIED_BYTES_MAX: usize = 16 * 1024;
-
-/// Biggest value of a hot row.
-const HOT_BYTES_MAX: usize = 256;
-
-/// Most hot rows: with keys and values up to half a MiB.
-const HOT_ROWS_MAX: usize = 1_024;
 
 /// What a request read before it queued.
 #[derive(Default)]
@@ -75,79 +69,6 @@ impl CachedReads {
 
 fn is_carried(value: &Option<Bytes>) -> bool {
     value.as_ref().is_none_or(|value| value.len() <= CARRIED_BYTES_MAX)
-}
-
-/// Which keys are hot, by their hashes, for requests.
-pub(super) struct HotKeys(Box<[AtomicU64]>);
-
-impl Default for HotKeys {
-    fn default() -> Self {
-        Self((0..HOT_ROWS_MAX).map(|_| AtomicU64::new(0)).collect())
-    }
-}
-
-impl HotKeys {
-    /// May be wrong, which costs a read by the one thread or the other.
-    fn contains(&self, hash: u64) -> bool {
-        hash != 0 && self.0.get(slot_of(hash)).is_some_and(|slot| slot.load(Relaxed) == hash)
-    }
-
-    fn set(&self, hash: u64) {
-        self.store(slot_of(hash), hash);
-    }
-
-    fn clear(&self, hash: u64) {
-        self.store(slot_of(hash), 0);
-    }
-
-    fn store(&self, slot: usize, hash: u64) {
-        if let Some(slot) = self.0.get(slot) {
-            slot.store(hash, Relaxed);
-        }
-    }
-}
-
-/// Where a hash lies in a table of hot rows. Two of one slot displace each other.
-fn slot_of(hash: u64) -> usize {
-    usize::try_from(hash % HOT_ROWS_MAX as u64).unwrap_or(0)
-}
-
-/// The newest values of hot rows, kept by the commit thread, which is the only one that writes.
-#[derive(Default)]
-pub(super) struct HotRows(HashMap<usize, HotRow>);
-
-struct HotRow {
-    key: Bytes,
-    value: Option<Bytes>,
-}
-
-impl HotRows {
-    fn get(&self, hash: u64, key: &[u8]) -> Option<&Option<Bytes>> {
-        self.0.get(&slot_of(hash)).filter(|row| row.key == key).map(|row| &row.value)
-    }
-
-    fn insert(&mut self, hash: u64, key: &Bytes, value: &Option<Bytes>) {
-        // Copies: a slice of a large buffer would keep all of it in memory.
-        let value = value.as_deref().map(Bytes::copy_from_slice);
-        self.0.insert(slot_of(hash), HotRow { key: Bytes::copy_from_slice(key), value });
-    }
-
-    /// A group writes a key.
-    fn note(&mut self, hash: u64, (key, value): (&Bytes, &Option<Bytes>), hot_keys: &HotKeys) {
-        if self.get(hash, key).is_none() {
-            return;
-        }
-        if is_small(value) {
-            self.insert(hash, key, value);
-        } else {
-            self.0.remove(&slot_of(hash));
-            hot_keys.clear(hash);
-        }
-    }
-}
-
-fn is_small(value: &Option<Bytes>) -> bool {
-    value.as_ref().is_none_or(|value| value.len() <= HOT_BYTES_MAX)
 }
 
 /// The writes of the latest groups, kept by the commit thread.
@@ -234,59 +155,4 @@ impl RecentWrites {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cached(group: u64, key: &[u8]) -> CachedReads {
-        CachedReads { group, reads: vec![CachedRead { hash: xxh3_64(key), value: Some(None) }] }
-    }
-
-    fn holds(recent: &RecentWrites, group: u64, key: &[u8]) -> bool {
-        recent.still_newest(&cached(group, key), 0, xxh3_64(key)).is_some()
-    }
-
-    #[test]
-    fn a_value_holds_until_a_later_group_writes_its_key() {
-        let (written, other) = (Bytes::from_static(b"k"), b"other");
-        let mut recent = RecentWrites::default();
-
-        recent.note(5, [(&written, &None)].into_iter(), &HotKeys::default());
-
-        assert!(holds(&recent, 5, &written), "cached with the write");
-        assert!(!holds(&recent, 4, &written), "cached before the write");
-        assert!(holds(&recent, 4, other), "never written");
-    }
-
-    #[test]
-    fn a_value_read_before_a_forgotten_group_is_read_again() {
-        let keys = |from: usize, count: usize| -> Vec<Bytes> {
-            (from..from + count).map(|number| number.to_string().into()).collect()
-        };
-        let mut recent = RecentWrites::default();
-
-        let hot_keys = HotKeys::default();
-        recent.note(1, keys(0, 10).iter().map(|key| (key, &None)), &hot_keys);
-        recent.note(2, keys(10, KEYS_MAX).iter().map(|key| (key, &None)), &hot_keys);
-
-        assert!(!holds(&recent, 0, b"unrelated"), "group 1 is forgotten");
-        assert!(holds(&recent, 1, b"unrelated"));
-        assert!(!holds(&recent, 1, b"10"));
-        assert!(holds(&recent, 2, b"10"));
-        assert_eq!(recent.written.len(), KEYS_MAX, "forgotten keys take no memory");
-    }
-
-    #[test]
-    fn a_key_written_again_is_remembered_by_its_last_group() {
-        let key = Bytes::from_static(b"k");
-        let mut recent = RecentWrites::default();
-        let hot_keys = HotKeys::default();
-        recent.note(1, [(&key, &None)].into_iter(), &hot_keys);
-        recent.note(2, [(&key, &None)].into_iter(), &hot_keys);
-
-        let many: Vec<Bytes> = (0..KEYS_MAX - 1).map(|n| n.to_string().into()).collect();
-        recent.note(3, many.iter().map(|key| (key, &None)), &hot_keys);
-
-        assert!(!holds(&recent, 1, &key), "group 1 is forgotten, its key is not");
-        assert!(holds(&recent, 2, &key));
-    }
-}
+mod tests;

@@ -1,0 +1,61 @@
+use super::*;
+
+const MIB: u64 = 1024 * 1024;
+
+fn file<'a>(first: &'a str, last: &'a str, mebibytes: u64) -> File<'a> {
+    File { first: first.as_bytes(), last: last.as_bytes(), bytes: mebibytes * MIB }
+}
+
+fn output(levels: &[Vec<File<'_>>]) -> u64 {
+    output_of(levels, 256 * MIB) / MIB
+}
+
+#[test]
+fn a_compaction_of_the_first_level_writes_it_and_what_it_overlaps() {
+    let below = || vec![file("a", "c", 64), file("d", "f", 64), file("g", "i", 64)];
+
+    assert_eq!(output(&[vec![], below()]), 192, "what is written next overlaps it");
+    assert_eq!(output(&[vec![file("a", "b", 16)], vec![], vec![]]), 16);
+    assert_eq!(output(&[vec![file("x", "z", 16)], vec![], below()]), 16);
+    let spread = vec![file("e", "f", 16), file("b", "d", 16)];
+    assert_eq!(output(&[spread, vec![], below()]), 2 * 16 + 2 * 64);
+    let full = ('a'..'f').map(|_| file("a", "b", 64)).collect();
+    assert_eq!(output(&[vec![file("a", "b", 16)], vec![], full]), 16, "into a new level");
+}
+
+#[test]
+fn a_level_that_is_too_big_moves_the_file_that_costs_least() {
+    let level = || {
+        let letters = ["a", "b", "c", "d", "e"];
+        letters.iter().map(|letter| file(letter, letter, 64)).collect::<Vec<_>>()
+    };
+    let next = || vec![file("a", "b", 256), file("c", "c", 224), file("d", "e", 256)];
+
+    assert_eq!(output(&[vec![], level(), next()]), 64 + 224);
+    let small = level().into_iter().take(4).collect();
+    assert_eq!(output(&[vec![], small, next()]), 4 * 64, "it is not too big");
+}
+
+#[test]
+fn a_step_down_merges_the_cheapest_file_of_the_deepest_level() {
+    let step = |levels: &[Vec<File<'_>>]| step_output_of(levels) / MIB;
+    let last = || vec![file("a", "c", 64), file("d", "f", 64)];
+    let marks = || vec![file("a", "f", 2)];
+
+    assert_eq!(step(&[vec![], vec![], last()]), 0);
+    assert_eq!(step(&[marks(), vec![], last()]), 2, "into an empty level");
+    assert_eq!(step(&[marks(), marks(), last()]), 2 + 2 * 64);
+    let pieces = vec![file("a", "d", 1), file("e", "f", 1)];
+    assert_eq!(step(&[marks(), pieces, last()]), 1 + 64);
+}
+
+#[test]
+fn the_first_level_is_split_into_pieces_by_its_size() {
+    let piece = |levels: &[Vec<File<'_>>]| piece_bytes(levels, MIB);
+    let last = || vec![file("a", "f", 64)];
+
+    assert_eq!(piece(&[vec![file("a", "f", 16)], vec![], last()]), MIB / 4);
+    assert_eq!(piece(&[vec![file("a", "f", 640)], vec![], last()]), MIB);
+    assert_eq!(piece(&[vec![], vec![], last()]), 16 * 1024);
+    assert_eq!(piece(&[vec![], last(), last()]), MIB, "no level is split");
+}
