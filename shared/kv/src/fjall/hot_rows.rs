@@ -1,4 +1,4 @@
-//! Rows that nearly every group writes, such as the head of a busy queue: their newest values, and which keys they have.
+//! Rows that nearly every group writes, such as the head of a busy queue: their keys and newest values.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
