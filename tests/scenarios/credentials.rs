@@ -420,8 +420,7 @@ fn sas_explain_names_the_queue_or_container() {
 
     assert_eq!(explain(&queue, "--queue", "jobs"), outcome("passed", "nothing"));
     assert_eq!(explain(&queue, "--queue", "other"), outcome("refused", "signature"));
-    // A valid signature for an unsupported service.
-    assert_eq!(explain(&container, "--container", "logs"), outcome("passed", "service"));
+    assert_eq!(explain(&container, "--container", "logs"), outcome("passed", "nothing"));
     assert_eq!(explain(&container, "--container", "other"), outcome("refused", "signature"));
 }
 

@@ -104,6 +104,26 @@ async fn short_circuit_responses_are_logged_and_counted() {
     assert_eq!(metric(&page, "trestle_rpc_server_active_calls"), Some(0.0));
 }
 
+/// Before its body arrives, of which nothing is sent here.
+#[tokio::test]
+async fn a_call_that_declares_too_long_a_body_is_rejected_at_its_head() {
+    let server = Server::start(&["--ephemeral"], &[]);
+    let address = server.address("grpc");
+    for length in [900_000_000, 16 * 1024 * 1024 + 1] {
+        let mut stream = TcpStream::connect(&address).await.unwrap();
+        let head = format!(
+            "POST /{TABLE}/GetEntity HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+             content-type: application/grpc-web+proto\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains("grpc-status:8"), "{answer}");
+        assert!(answer.contains("must be at most 8388608 bytes"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn allowed_preflight_is_logged_as_success() {
     let dir = tempfile::tempdir().unwrap();

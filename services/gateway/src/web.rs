@@ -20,7 +20,10 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_service::{
     fault::{Fault, Reason},
-    layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
+    layer::{
+        CallService, Request, Response, ResponseFuture, body_bytes::DeclaredLength,
+        short_circuit::with_outcome,
+    },
 };
 
 use crate::short_circuit::ShortCircuit;
@@ -74,7 +77,7 @@ impl Service<Request> for Web {
         self.calls.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> ResponseFuture {
+    fn call(&mut self, mut request: Request) -> ResponseFuture {
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {
             Some(kind) if kind.starts_with(WEB) => {
@@ -87,6 +90,7 @@ impl Service<Request> for Web {
                                 application/grpc-web+proto or application/grpc-web-text+proto";
                     return self.reject(&request, Reason::InvalidHeaderValue, text);
                 }
+                DeclaredLength::keep(&mut request);
                 // Built here, so that the clone for each call of gRPC copies nothing more.
                 let inner = self.calls.clone();
                 Box::pin(GrpcWebLayer::new().layer(Translated { inner }).call(request))

@@ -134,6 +134,10 @@ pub(crate) fn examine<R: Read + Seek>(
     let last = if whole.groups > 0 { but_last.last().or(whole.last()) } else { None };
     let last = last.or(before.filter(|_| whole.groups == 0).map(|seqno| (seqno, 0)));
     let damage = JournalDamage { rows, ..search(&mut journal, last, skipped)? };
+    // The group behind damage that contradicts the last one before it, such as its copy, counts.
+    if damage.after.first().is_some_and(|run| whole.groups > 0 && run.seqnos.0 <= whole.seqnos.1) {
+        whole = but_last;
+    }
     Ok(JournalExam { whole, but_last, written, rows: all, damage: Some(damage) })
 }
 

@@ -128,6 +128,27 @@ fn a_sequence_number_that_its_neighbours_contradict_is_damage() {
     }
 }
 
+/// A repair joins the runs, and what it wrote is examined again.
+#[test]
+fn the_runs_around_bytes_that_are_there_twice_can_be_joined() {
+    let (bytes, _) = journal(&[5, 6, 7, 8], 40);
+    for length in 1..bytes.len() {
+        for at in 0..=bytes.len() - length {
+            let (before, after) = bytes.split_at(at + length);
+            let doubled = [before, &before[at..], after].concat();
+            let exam = exam(&doubled);
+            let Some(damage) = &exam.damage else { continue };
+            let runs = std::iter::once(&exam.whole).chain(&damage.after);
+            let joined: Vec<u8> = runs
+                .flat_map(|run| &doubled[run.start as usize..run.end as usize])
+                .copied()
+                .collect();
+            let again = examine(Cursor::new(&joined), joined.len() as u64, None).expect("bytes");
+            assert!(again.damage.is_none(), "{length} bytes at {at}");
+        }
+    }
+}
+
 #[test]
 fn the_journal_before_bounds_what_is_found() {
     let (mut bytes, starts) = journal(&[100, 101], 10);

@@ -16,6 +16,7 @@ mod held_bytes;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
+use http::header;
 use tower::Service;
 
 use self::{
@@ -32,6 +33,13 @@ use super::{
     methods::Methods,
     middleware::{Middleware, MiddlewareLayer},
 };
+use crate::{
+    fault::{Fault, Reason},
+    limits::MESSAGE_BYTES_MAX,
+};
+
+/// Most bytes that a request of one message may declare: the largest message as text in base64, with room to spare.
+const DECLARED_BYTES_MAX: u64 = 2 * MESSAGE_BYTES_MAX as u64;
 
 /// Bounds the bytes of bodies. Clones share the budget.
 pub type BodyBytesLayer = MiddlewareLayer<BodyBytes>;
@@ -71,6 +79,25 @@ impl Unframed {
     }
 }
 
+/// The length that a request declares, in its extensions: a translation of its body removes the header.
+#[derive(Debug, Clone, Copy)]
+pub struct DeclaredLength(u64);
+
+impl DeclaredLength {
+    /// Keeps the declared length of a request, if it has one.
+    pub fn keep(request: &mut Request) {
+        if let Some(length) = Self::of(request) {
+            request.extensions_mut().insert(length);
+        }
+    }
+
+    fn of(request: &Request) -> Option<Self> {
+        let kept = request.extensions().get::<Self>().copied();
+        let length = || request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        kept.or_else(|| length().map(Self))
+    }
+}
+
 impl Middleware for BodyBytes {
     fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
@@ -84,6 +111,13 @@ impl Middleware for BodyBytes {
         let unframed = request.extensions().get::<Unframed>().copied();
         let is_bulk = unframed.is_some_and(|unframed| unframed.is_stream);
         let (is_stream, reads) = (method.streams_in || is_bulk, method.reads);
+        if !is_stream
+            && DeclaredLength::of(&request).is_some_and(|length| length.0 > DECLARED_BYTES_MAX)
+        {
+            let rule = format!("must be at most {MESSAGE_BYTES_MAX} bytes");
+            let fault = Fault::violation(Reason::RequestBodyTooLarge, "message", rule);
+            return Box::pin(async move { Ok(error_response(fault)) });
+        }
         let held_bytes = Arc::new(HeldBytes::new(Arc::clone(&self.budget)));
         let deadline = (!is_stream).then(|| ArrivalDeadline::new(self.arrives_within));
         let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&held_bytes));
