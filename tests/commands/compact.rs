@@ -39,7 +39,8 @@ fn rows(count: usize, chars: usize) -> String {
 fn import(server: &Server, table: &str, lines: &str) {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), lines).unwrap();
-    succeeds(server, &["table", "import", table, file.path().to_str().unwrap()]);
+    let file = file.path().to_str().unwrap();
+    succeeds(server, &["table", "import", table, file, "--format", "jsonl"]);
 }
 
 /// Bytes of all files of the engine.
@@ -81,7 +82,7 @@ fn compact_gives_back_deleted_rows_and_keeps_all_else() {
     let server = serve(&data);
     for row in 0..DELETED {
         let row = format!("{row:05}");
-        succeeds(&server, &["table", "delete", "deleted", "-p", "p", "-r", &row]);
+        succeeds(&server, &["table", "delete", "deleted", "p", &row]);
     }
     assert_eq!(server.terminate(), Some(0));
     let ended = compact(data.path(), &["--json"]);
