@@ -72,6 +72,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         // Before the manifest names them.
         let folders = path.join(DATABASE).join(inventory::KEYSPACES);
         directory::sync(&folders).map_err(io_failed)?;
+        directory::sync(path).map_err(io_failed)?;
         manifest::write(path, &options.keyspaces).map_err(io_failed)?;
     }
     directory::end_creating(path).map_err(io_failed)?;

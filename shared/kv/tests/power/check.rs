@@ -7,9 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trestle_kv::FjallEngine;
+use trestle_kv::{FjallEngine, OpenError};
 
 use crate::load::{WRITERS, WriterLoad, head, options, rows};
+
+/// How long the lock of a closed engine may outlive it.
+const UNLOCKED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is wrong with a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +60,7 @@ pub(crate) fn check(
 ) -> Result<CheckedStore, StoreDefect> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let began = Instant::now();
-    let open = || {
-        let opened =
-            catch_unwind(AssertUnwindSafe(|| FjallEngine::open(options(&root.join("kv")))));
-        let opened = opened.map_err(|_| StoreDefect::Closed("panicked".to_owned()))?;
-        opened.map_err(|error| StoreDefect::Closed(chain(&error)))
-    };
-    let engine = open()?;
+    let engine = open(root)?;
     let opening = began.elapsed();
     let mut heads = runtime.block_on(compare(&engine, load, acknowledged, begun))?;
 
@@ -73,12 +70,29 @@ pub(crate) fn check(
     let written = runtime.block_on(load.commit(&engine, 0, heads[0]));
     written.map_err(|error| failed(error.to_string()))?;
     drop(engine);
-    let engine = open()?;
+    let engine = open(root)?;
     let newest = runtime.block_on(head(&engine, 0)).map_err(failed)?;
     if newest != heads[0] {
         return Err(StoreDefect::Lost { writer: 0, acknowledged: heads[0], found: newest });
     }
     Ok(CheckedStore { opening, heads })
+}
+
+fn open(root: &Path) -> Result<FjallEngine, StoreDefect> {
+    let began = Instant::now();
+    loop {
+        let opened =
+            catch_unwind(AssertUnwindSafe(|| FjallEngine::open(options(&root.join("kv")))));
+        match opened {
+            Ok(Ok(engine)) => return Ok(engine),
+            // A process that another thread starts has the files of this one, and so its lock, until it executes.
+            Ok(Err(OpenError::Locked { .. })) if began.elapsed() < UNLOCKED_WITHIN => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(Err(error)) => return Err(StoreDefect::Closed(chain(&error))),
+            Err(_) => return Err(StoreDefect::Closed("panicked".to_owned())),
+        }
+    }
 }
 
 /// The newest change of each writer.
