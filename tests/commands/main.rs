@@ -5,6 +5,7 @@
 
 mod addresses;
 mod client;
+mod compact;
 mod drained;
 mod ends;
 mod repair;

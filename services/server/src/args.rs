@@ -32,6 +32,9 @@ pub enum Command {
     /// Show what a store that does not open would lose, and repair it; the server must not run
     #[command(after_help = REPAIR_HELP)]
     Repair(RepairArgs),
+    /// Give back the disk space of deleted data; the server must not run
+    #[command(after_help = COMPACT_HELP)]
+    Compact(CompactArgs),
     /// Show the configuration
     Config {
         /// What to show
@@ -210,6 +213,24 @@ pub struct RepairArgs {
     #[arg(long)]
     pub accept_loss: bool,
 }
+
+/// Arguments of `compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory [default: that of the configuration]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const COMPACT_HELP: &str = "\
+Exit codes: 0 compacted; 2 wrong arguments or configuration, 3 the data directory is in use, 4 there is no
+store, it cannot be opened as it is, or it cannot be compacted, 1 anything else.";
 
 const REPAIR_HELP: &str = "\
 Without --accept-loss nothing is changed.

@@ -6,6 +6,7 @@
 //! `main` puts these steps in order.
 
 pub mod args;
+pub mod compact;
 pub mod compose;
 pub mod descriptors;
 pub mod encryption;

@@ -12,7 +12,8 @@ use std::{
 use clap::Parser as _;
 use tracing::{info, warn};
 use trestle::{
-    args::{Cli, Command, ConfigCommand, HealthcheckArgs, RepairArgs, ServeArgs},
+    args::{Cli, Command, CompactArgs, ConfigCommand, HealthcheckArgs, RepairArgs, ServeArgs},
+    compact,
     compose::{NodeDeps, compose},
     descriptors::DescriptorPlan,
     healthcheck,
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args),
         Command::Healthcheck(args) => healthcheck(args),
         Command::Repair(args) => repair_store(&args),
+        Command::Compact(args) => compact_store(&args),
         Command::Config { command: ConfigCommand::Print(args) } => print_config(&args),
         Command::Version => print_version(),
         Command::Table { command, client } => {
@@ -72,8 +74,7 @@ fn main() -> ExitCode {
 
 fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let mut settings = load(args.config.as_deref(), args.flags())?;
-    // Data is for the user of the server alone: directories 0700, files 0600.
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    write_for_owner();
     let descriptors = DescriptorPlan::for_process(&settings)?;
     settings.limits.connections_max = descriptors.connections_max;
     let threads = settings.server.worker_threads;
@@ -81,6 +82,11 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let source = SettingsSource::new(file.clone(), move || load(file.as_deref(), flags.clone()));
     let served = Box::pin(serve_until_signal(settings, descriptors, source));
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
+}
+
+/// Data is for the user of the server alone: directories 0700, files 0600.
+fn write_for_owner() {
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
 /// Runs a server.
@@ -177,12 +183,26 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
 }
 
 fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
-    let data_dir = args.data_dir.iter();
-    let flags = data_dir.map(|dir| ("storage.data_dir".to_owned(), dir.display().to_string()));
-    let settings = load(args.config.as_deref(), flags.collect())?;
+    let settings = load_store(args.config.as_deref(), args.data_dir.as_deref())?;
     let repaired = repair::repair(&settings.storage, args.accept_loss)?;
     print(&repaired.report)?;
     Ok(if repaired.is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
+}
+
+fn compact_store(args: &CompactArgs) -> Result<ExitCode, ProcessError> {
+    let settings = load_store(args.config.as_deref(), args.data_dir.as_deref())?;
+    write_for_owner();
+    let descriptors = DescriptorPlan::for_process(&settings)?;
+    let compacted = compact::compact(&settings.storage, descriptors.store_files)?;
+    print(&if args.json { compacted.json() } else { compacted.report() })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The settings of a store that is used without a server.
+fn load_store(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Settings, ProcessError> {
+    let flags =
+        data_dir.iter().map(|dir| ("storage.data_dir".to_owned(), dir.display().to_string()));
+    load(file, flags.collect())
 }
 
 fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {

@@ -11,6 +11,7 @@
 mod backpressure;
 mod clean_shutdown;
 mod committer;
+mod compact;
 mod compactions;
 mod delayed;
 mod directory;
@@ -48,6 +49,7 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+pub use self::compact::{CompactedKeyspace, compact};
 #[cfg(feature = "testing")]
 pub use self::journal::{encode_group, read_journal};
 pub use self::options::{

@@ -113,7 +113,7 @@ fn file_system_space(path: &Path) -> io::Result<u64> {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another engine, in this process or another, has the directory open.
-    #[error("storage is open elsewhere: path=`{}`", path.display())]
+    #[error("storage is open elsewhere: path=`{}`; stop the server that uses it", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -153,6 +153,16 @@ pub enum OpenError {
     Recovery {
         /// The directory.
         path: PathBuf,
+        /// The error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The store was opened, and a compaction of it failed; what it holds is unchanged.
+    #[error("storage cannot be compacted: path=`{}`, keyspace=`{keyspace}`", path.display())]
+    Compaction {
+        /// The directory.
+        path: PathBuf,
+        /// The keyspace that was compacted.
+        keyspace: &'static str,
         /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },

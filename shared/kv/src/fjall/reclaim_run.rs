@@ -61,7 +61,7 @@ impl Run<'_> {
     }
 
     /// What a compaction may write now; nothing, where free space cannot be measured.
-    fn spare_bytes(&self) -> u64 {
+    pub(super) fn spare_bytes(&self) -> u64 {
         let free_bytes = (self.probe)(&self.shared.path).unwrap_or(0);
         self.shared.space.spare_bytes(free_bytes, self.shared.measure_buffered())
     }
@@ -77,7 +77,7 @@ pub(super) fn flush_heartbeat(shared: &EngineState, tree: &Tree) -> Result<(), f
 
 /// Writes the memtable of a keyspace to disk and waits for it.
 #[expect(clippy::disallowed_methods, reason = "the threads of an engine are no async workers")]
-fn flush(tree: &Tree) -> Result<(), fjall::Error> {
+pub(super) fn flush(tree: &Tree) -> Result<(), fjall::Error> {
     tree.handle.rotate_memtable()?;
     let started = Instant::now();
     while tree.handle.sealed_memtable_count() > 0 && started.elapsed() < FLUSHES_WITHIN {
