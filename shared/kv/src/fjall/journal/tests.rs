@@ -139,10 +139,9 @@ fn the_runs_around_bytes_that_are_there_twice_can_be_joined() {
             let exam = exam(&doubled);
             let Some(damage) = &exam.damage else { continue };
             let runs = std::iter::once(&exam.whole).chain(&damage.after);
-            let joined: Vec<u8> = runs
-                .flat_map(|run| &doubled[run.start as usize..run.end as usize])
-                .copied()
-                .collect();
+            let index = |at: u64| usize::try_from(at).expect("bytes in memory");
+            let joined: Vec<u8> =
+                runs.flat_map(|run| &doubled[index(run.start)..index(run.end)]).copied().collect();
             let again = examine(Cursor::new(&joined), joined.len() as u64, None).expect("bytes");
             assert!(again.damage.is_none(), "{length} bytes at {at}");
         }
