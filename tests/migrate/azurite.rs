@@ -47,7 +47,7 @@ fn a_workspace_is_copied_and_compared() {
         "{output}"
     );
     assert!(
-        output.contains(r#""table":"Orders","read":2,"written":2,"refused":0,"target":2"#),
+        output.contains(r#""table":"Orders","read":2,"written":2,"rejected":0,"target":2"#),
         "{output}"
     );
     let rows = succeeds(&server, &["table", "query", "orders", "--json"]);

@@ -414,14 +414,14 @@ fn sas_explain_names_the_queue_or_container() {
         let checks = explained["checks"].as_array().unwrap().clone();
         let signature = checks.iter().find(|check| check["check"] == "signature").unwrap();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("nothing").to_owned();
-        (text(&signature["outcome"]), text(&explained["refused_by"]))
+        (text(&signature["outcome"]), text(&explained["rejected_by"]))
     };
     let outcome = |signature: &str, rejected: &str| (signature.to_owned(), rejected.to_owned());
 
     assert_eq!(explain(&queue, "--queue", "jobs"), outcome("passed", "nothing"));
-    assert_eq!(explain(&queue, "--queue", "other"), outcome("refused", "signature"));
+    assert_eq!(explain(&queue, "--queue", "other"), outcome("rejected", "signature"));
     assert_eq!(explain(&container, "--container", "logs"), outcome("passed", "nothing"));
-    assert_eq!(explain(&container, "--container", "other"), outcome("refused", "signature"));
+    assert_eq!(explain(&container, "--container", "other"), outcome("rejected", "signature"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -447,7 +447,11 @@ async fn commands_send_credentials_and_sign_offline() {
     assert!(denied.0 == Some(1) && denied.2.contains("PERMISSION_MISMATCH"), "{}", denied.2);
     assert_eq!(explained.0, Some(0), "{}", explained.1);
     assert!(explained.1.contains("│ signature ┆ passed "), "{}", explained.1);
-    assert!(expired.0 == Some(1) && expired.1.contains("\"refused_by\":\"time\""), "{}", expired.1);
+    assert!(
+        expired.0 == Some(1) && expired.1.contains("\"rejected_by\":\"time\""),
+        "{}",
+        expired.1
+    );
     assert!(wrong.0 == Some(1) && wrong.2.contains("AUTHENTICATION_FAILED"), "{}", wrong.2);
     for (_, out, errors) in [created, listed, denied, explained, expired, wrong] {
         assert!(!out.contains(KEY_1) && !errors.contains(KEY_1) && !errors.contains(KEY_3));

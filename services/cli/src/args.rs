@@ -222,7 +222,7 @@ pub struct ImportArgs {
     /// Types of CSV columns that have no type column, such as size=Edm.Int64,rate=Double
     #[arg(long, value_delimiter = ',', value_parser = column_type, value_name = "NAME=TYPE")]
     pub(crate) types: Vec<(String, EdmType)>,
-    /// Continue after rows that are malformed or refused
+    /// Continue after rows that are malformed or rejected
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Continue an interrupted import of this file
@@ -267,7 +267,7 @@ row has no such property.
 
 Timestamp and odata.* are not imported. Each entity is written on its own: an import is not atomic.
 Progress is kept in FILE.trestle-import until the import succeeds; --resume continues there, if
-the file is the same up to there. While that file exists, an import without --resume is refused:
+the file is the same up to there. While that file exists, an import without --resume is rejected:
 remove it to start again. Rows that were sent but not yet answered are sent again, and count as
 written when the stored entity is the same.";
 

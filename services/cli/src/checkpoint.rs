@@ -78,7 +78,7 @@ impl<S: CheckpointState> Checkpoint<S> {
     }
 
     /// Continues from the file, if there is one. One that is not to be resumed, belongs to another job or
-    /// another source file, or cannot be read, is refused.
+    /// another source file, or cannot be read, is rejected.
     pub(crate) fn load(&mut self, resume: bool) -> Result<(), CliError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let (command, path) = (S::COMMAND, file.path.display().to_string());

@@ -96,10 +96,10 @@ pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, Cl
     let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));
     let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
     if is_encrypted {
-        let refused = |error: tonic::transport::Error| {
+        let rejected = |error: tonic::transport::Error| {
             CliError::Usage(format!("certificates cannot be used: {}", innermost(&error)))
         };
-        target = target.tls_config(tls.config()?).map_err(refused)?;
+        target = target.tls_config(tls.config()?).map_err(rejected)?;
     }
     target
         .connect_timeout(CONNECT_TIMEOUT)

@@ -54,7 +54,7 @@ async fn look_closely(client: &ClientArgs) -> Option<&'static str> {
              --cert-file and --key-file",
         ),
         Error::AlertReceived(_) => Some(
-            "the TLS handshake failed, nothing was written: the server refuses the certificate",
+            "the TLS handshake failed, nothing was written: the server rejects the certificate",
         ),
         _ => None,
     }

@@ -21,7 +21,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0  done
     1  failed; for import: some rows were not written
-    2  usage: a malformed flag, value or file, or a request the server refuses as malformed
+    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
     3  not found: no such table or entity
     4  already exists, or a condition (--if-match) does not hold
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
@@ -32,7 +32,7 @@ pub(crate) const QUEUE_EXIT_CODES: &str = "\
 Exit codes:
     0  done
     1  failed
-    2  usage: a malformed flag, value or file, or a request the server refuses as malformed
+    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
     3  not found: no such queue or message, or the receipt is not its last one
     4  already exists, with other settings
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
@@ -88,9 +88,9 @@ pub(crate) enum CliError {
         /// Whether the error may be temporary.
         busy: bool,
     },
-    /// A signature that was explained is refused.
-    #[error("the signature is refused")]
-    Refused,
+    /// A signature that was explained is rejected.
+    #[error("the signature is rejected")]
+    Rejected,
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -144,7 +144,7 @@ impl CliError {
     }
 
     /// The error of a command of many calls, with its progress; unchanged if it has that already, or
-    /// if the server refused a command that has not `begun`.
+    /// if the server rejected a command that has not `begun`.
     pub(crate) fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
         match self {
             error if error.is_broken_pipe() => error,
@@ -187,7 +187,7 @@ impl CliError {
             Self::File { .. }
             | Self::Rows(_)
             | Self::Source { .. }
-            | Self::Refused
+            | Self::Rejected
             | Self::Protocol(_) => 1,
         }
     }

@@ -110,7 +110,7 @@ fn finish(result: Result<(), CliError>, json: bool, diagnosis: Option<&str>) -> 
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         // Already reported, on standard output.
-        Err(CliError::Refused) => ExitCode::FAILURE,
+        Err(CliError::Rejected) => ExitCode::FAILURE,
         Err(error) => {
             output::report_line(&error.render(json, diagnosis));
             error.exit_code()

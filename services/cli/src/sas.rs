@@ -89,9 +89,9 @@ pub enum SasCommand {
         #[command(flatten)]
         grant: ServiceGrantArgs,
     },
-    /// Explain what a signature grants, and why it is refused
+    /// Explain what a signature grants, and why it is rejected
     ///
-    /// Exit code 1: it is refused.
+    /// Exit code 1: it is rejected.
     Explain(ExplainArgs),
 }
 

@@ -28,8 +28,8 @@ fn an_address_is_shown_without_passwords_and_signatures() {
         ("http://me:SEC?RET@host/path", "…"),
         ("http://host?sig=SECRET@SECRET", "…"),
     ] {
-        let refused = is_encrypted(endpoint).map_err(|error| error.to_string());
+        let rejected = is_encrypted(endpoint).map_err(|error| error.to_string());
         let expected = format!("value=`{expected}`");
-        assert!(refused.as_ref().is_err_and(|text| text.ends_with(&expected)), "{refused:?}");
+        assert!(rejected.as_ref().is_err_and(|text| text.ends_with(&expected)), "{rejected:?}");
     }
 }

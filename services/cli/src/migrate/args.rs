@@ -95,7 +95,7 @@ Copied: tables with the types of their properties, queues with their metadata an
 access policies. Messages keep their text, the rest of their time to live, and the rest of their
 visibility timeout. Not copied: blobs, timestamps and etags, dequeue counts, service properties.
 
-The whole workspace is read once before anything is written, so that a damaged one is refused.
+The whole workspace is read once before anything is written, so that a damaged one is rejected.
 Progress is kept in DIR.trestle-import until the import ends; --resume continues there, and
 nothing is duplicated. At the end both sides are compared: exit code 1 means that something was not
 copied, or differs.";

@@ -37,14 +37,16 @@ struct ComparedTable {
 
 impl ComparedTable {
     fn matches(&self) -> bool {
-        self.progress.complete && self.progress.refused == 0 && self.target == self.progress.written
+        self.progress.complete
+            && self.progress.rejected == 0
+            && self.target == self.progress.written
     }
 
     fn record(&self) -> Value {
         let progress = &self.progress;
         json!({
             "table": self.name, "read": progress.read, "written": progress.written.count,
-            "refused": progress.refused, "target": self.target.count, "match": self.matches(),
+            "rejected": progress.rejected, "target": self.target.count, "match": self.matches(),
             "digest_written": progress.written.text(), "digest_target": self.target.text(),
         })
     }
@@ -67,7 +69,7 @@ impl ComparedQueue {
         // Deduplicated messages may be counted among those from before the import.
         let repeated = if progress.before > 0 { progress.repeated } else { 0 };
         let counts = most.saturating_sub(repeated)..=most;
-        let is_all_copied = progress.refused == 0 && progress.remaining == 0;
+        let is_all_copied = progress.rejected == 0 && progress.remaining == 0;
         progress.complete && is_all_copied && counts.contains(&self.target) && self.begins_alike
     }
 
@@ -75,7 +77,7 @@ impl ComparedQueue {
         let progress = &self.progress;
         json!({
             "queue": self.name, "read": progress.read, "sent": progress.sent.count,
-            "expired": progress.expired, "refused": progress.refused, "remaining": progress.remaining,
+            "expired": progress.expired, "rejected": progress.rejected, "remaining": progress.remaining,
             "repeated": progress.repeated, "received_before": progress.received_before,
             "before": progress.before, "target": self.target, "match": self.matches(),
             "digest_sent": progress.sent.text(),
@@ -119,10 +121,10 @@ async fn compare_queue(
 impl Report {
     /// Prints both sides, and the items that were not copied.
     pub(super) fn print(&self, output: &mut Output) -> Result<(), CliError> {
-        let counts = ["read", "written", "refused", "target", "match"];
+        let counts = ["read", "written", "rejected", "target", "match"];
         let tables: Vec<_> = self.tables.iter().map(ComparedTable::record).collect();
         output.records(&tables, &[&["table"], &counts[..]].concat())?;
-        let counts = ["read", "sent", "expired", "refused", "remaining", "target", "match"];
+        let counts = ["read", "sent", "expired", "rejected", "remaining", "target", "match"];
         let queues: Vec<_> = self.queues.iter().map(ComparedQueue::record).collect();
         output.records(&queues, &[&["queue"], &counts[..]].concat())?;
         if output.is_json() {

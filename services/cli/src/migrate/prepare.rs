@@ -21,7 +21,7 @@ const NAMES_MAX: usize = 10;
 /// Creates every table and queue of the plan; those that the server rejects are skipped.
 ///
 /// Existing ones are inspected before anything is changed, and the checkpoint is on disk before it is. Those that are
-/// not empty are refused unless that is allowed.
+/// not empty are rejected unless that is allowed.
 pub(super) async fn prepare(
     session: &Session,
     tracker: &Arc<Tracker>,
@@ -49,7 +49,7 @@ pub(super) async fn prepare(
         let queues: Vec<_> = plan.queues.iter().filter(|queue| is_open(&queue.name)).collect();
         (tables, queues)
     });
-    let refused = |skipped: Option<Skipped>, name: &str, is_table: bool| {
+    let rejected = |skipped: Option<Skipped>, name: &str, is_table: bool| {
         let Some(skipped) = skipped else { return };
         tracker.change(|progress| {
             match is_table {
@@ -61,12 +61,12 @@ pub(super) async fn prepare(
         });
     };
     let tables = incomplete.0.into_iter().map(async |table| {
-        refused(tables::open(session, table).await?, &table.name, true);
+        rejected(tables::open(session, table).await?, &table.name, true);
         Ok::<_, CliError>(())
     });
     futures::stream::iter(tables).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     let queues = incomplete.1.into_iter().map(async |queue| {
-        refused(TargetQueues(session).open(queue).await?, &queue.name, false);
+        rejected(TargetQueues(session).open(queue).await?, &queue.name, false);
         Ok::<_, CliError>(())
     });
     futures::stream::iter(queues).buffer_unordered(AT_ONCE).try_collect::<()>().await?;

@@ -63,7 +63,7 @@ pub(super) struct TableProgress {
     pub(super) ranges: Vec<PartitionRange>,
     /// Entities of the source that were read.
     pub(super) read: u64,
-    pub(super) refused: u64,
+    pub(super) rejected: u64,
     /// The digest of the written entities.
     pub(super) written: Digest,
     /// Every write was answered.
@@ -95,7 +95,7 @@ pub(super) struct QueueProgress {
     /// Messages of the source are answered up to this number of the source.
     pub(super) position: u64,
     pub(super) read: u64,
-    pub(super) refused: u64,
+    pub(super) rejected: u64,
     pub(super) expired: u64,
     /// Deduplicated: sent before by a run that was killed.
     pub(super) repeated: u64,
@@ -119,7 +119,7 @@ impl QueueProgress {
     pub(super) fn add(&mut self, more: Self) {
         self.position = self.position.max(more.position);
         self.read += more.read;
-        self.refused += more.refused;
+        self.rejected += more.rejected;
         self.expired += more.expired;
         self.repeated += more.repeated;
         self.received_before += more.received_before;
@@ -150,7 +150,7 @@ pub(super) struct Skipped {
 
 impl Skipped {
     /// Error codes of the server for which an item is skipped; another error ends the import.
-    pub(super) fn refused<T>(
+    pub(super) fn rejected<T>(
         done: Result<T, Status>,
         codes: &[Code],
         whose: String,

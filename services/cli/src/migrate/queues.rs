@@ -120,9 +120,10 @@ impl TargetQueues<'_> {
         let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
         let wanted = Queue { name, metadata, deduplication_window, ..Queue::default() };
         let created = self.create(wanted).await;
-        let refused = Skipped::refused(created, &[Code::InvalidArgument], whose(&queue.name), "")?;
-        if refused.is_some() || queue.policies.is_empty() {
-            return Ok(refused);
+        let rejected =
+            Skipped::rejected(created, &[Code::InvalidArgument], whose(&queue.name), "")?;
+        if rejected.is_some() || queue.policies.is_empty() {
+            return Ok(rejected);
         }
         let session = self.0;
         let (name, policies) = (queue.name.clone(), queue.policies.clone());
@@ -130,7 +131,7 @@ impl TargetQueues<'_> {
         let set =
             repeated(async || session.queues().set_queue_access_policies(request.clone()).await);
         let codes = [Code::InvalidArgument, Code::PermissionDenied];
-        Skipped::refused(set.await, &codes, whose(&queue.name), "access policies")
+        Skipped::rejected(set.await, &codes, whose(&queue.name), "access policies")
     }
 
     /// Restores the deduplication window that a queue had before the import.
@@ -196,14 +197,14 @@ impl TargetQueues<'_> {
         });
         let now = SystemClock.now();
         let (mut sent, mut messages) = (Vec::new(), Vec::new());
-        let (mut more, mut refused) = (QueueProgress::default(), Vec::new());
+        let (mut more, mut rejected) = (QueueProgress::default(), Vec::new());
         for message in batch {
             more.read += 1;
             more.position = more.position.max(message.position);
             let body = match message.body {
                 Ok(body) => body,
                 Err(why) => {
-                    refused.push((message.id, why));
+                    rejected.push((message.id, why));
                     continue;
                 }
             };
@@ -228,7 +229,7 @@ impl TargetQueues<'_> {
             let message = match outcome {
                 Outcome::Sent(message) => message,
                 Outcome::Error(error) => {
-                    refused.push((id, describe(&error)));
+                    rejected.push((id, describe(&error)));
                     continue;
                 }
             };
@@ -246,10 +247,10 @@ impl TargetQueues<'_> {
             }
             accepted.insert(id);
         }
-        more.refused = u64::try_from(refused.len()).unwrap_or(u64::MAX);
+        more.rejected = u64::try_from(rejected.len()).unwrap_or(u64::MAX);
         tracker.change(|progress| {
             progress.queues.entry(queue.to_owned()).or_default().add(more);
-            for (id, why) in refused {
+            for (id, why) in rejected {
                 let (whose, which) = (whose(queue), format!("message `{id}`"));
                 progress.skip(Skipped { whose, which, why });
             }

@@ -106,15 +106,15 @@ pub(super) async fn open(
         Err(status) if status.code() == Code::AlreadyExists => Ok(()),
         created => created.map(drop),
     };
-    let refused = Skipped::refused(created, &[Code::InvalidArgument], whose(&table.name), "")?;
-    if refused.is_some() || table.policies.is_empty() {
-        return Ok(refused);
+    let rejected = Skipped::rejected(created, &[Code::InvalidArgument], whose(&table.name), "")?;
+    if rejected.is_some() || table.policies.is_empty() {
+        return Ok(rejected);
     }
     let (name, policies) = (table.name.clone(), table.policies.clone());
     let request = SetTableAccessPoliciesRequest { table: name, policies };
     let set = repeated(async || client.set_table_access_policies(request.clone()).await);
     let codes = [Code::InvalidArgument, Code::PermissionDenied];
-    Skipped::refused(set.await, &codes, whose(&table.name), "access policies")
+    Skipped::rejected(set.await, &codes, whose(&table.name), "access policies")
 }
 
 /// Passes chunks from the source to the upload.
@@ -169,7 +169,7 @@ struct TableRecorder {
 struct PendingRows {
     read: u64,
     written: Vec<Hash>,
-    refused: Vec<(String, String)>,
+    rejected: Vec<(String, String)>,
 }
 
 impl upload::Recorder<TableChunk> for TableRecorder {
@@ -185,18 +185,18 @@ impl upload::Recorder<TableChunk> for TableRecorder {
                 continue;
             };
             let entities = entities.get_or_insert_with(|| chunk.entities());
-            pending.refused.push((entities.get(at).map(key_of).unwrap_or_default(), why));
+            pending.rejected.push((entities.get(at).map(key_of).unwrap_or_default(), why));
         }
-        pending.refused.extend(chunk.rejected);
+        pending.rejected.extend(chunk.rejected);
         let Some(end) = chunk.end else { return };
         let pending = std::mem::take(pending);
         self.tracker.change(|progress| {
             let table = progress.tables.entry(folded(&self.name)).or_default();
             pending.written.into_iter().for_each(|hash| table.written.add(hash));
             table.read += pending.read;
-            table.refused += u64::try_from(pending.refused.len()).unwrap_or(u64::MAX);
+            table.rejected += u64::try_from(pending.rejected.len()).unwrap_or(u64::MAX);
             table.advance(self.range, end);
-            for (which, why) in pending.refused {
+            for (which, why) in pending.rejected {
                 progress.skip(Skipped { whose: whose(&self.name), which, why });
             }
         });

@@ -80,7 +80,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
     Ok(())
 }
 
-/// Sends up to a hundred messages; the first that is refused fails the command.
+/// Sends up to a hundred messages; the first that is rejected fails the command.
 pub(super) async fn send_batch(
     context: &mut Context,
     queue: &str,

@@ -83,7 +83,7 @@ pub(super) fn run(
     output.flush()?;
     match explanation.first_failed() {
         None => Ok(()),
-        Some(_) => Err(CliError::Refused),
+        Some(_) => Err(CliError::Rejected),
     }
 }
 
@@ -91,7 +91,7 @@ fn record(explanation: &Explanation) -> Value {
     let checks = explanation.findings.iter().map(|finding| {
         let (outcome, reason) = match finding.outcome {
             Outcome::Passed => ("passed", None),
-            Outcome::Rejected(reason) => ("refused", Some(reason_name(reason))),
+            Outcome::Rejected(reason) => ("rejected", Some(reason_name(reason))),
             Outcome::Open => ("open", None),
         };
         let check = finding.check.as_str();
@@ -103,6 +103,6 @@ fn record(explanation: &Explanation) -> Value {
         "terms": terms,
         "string_to_sign": explanation.string_to_sign,
         "checks": checks.collect::<Vec<_>>(),
-        "refused_by": explanation.first_failed().map(|finding| finding.check.as_str()),
+        "rejected_by": explanation.first_failed().map(|finding| finding.check.as_str()),
     })
 }

@@ -2,8 +2,9 @@
 //! nothing.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -93,6 +94,9 @@ const BREAKS: &[(&str, Defect)] = &[
     ("time_elapses_whatever_the_wall_clock_does", Defect::StepsWithTheWallClock),
 ];
 
+/// How long a defect that needs another task waits for its call.
+const OTHER_CALL: Duration = Duration::from_millis(5);
+
 type Map = BTreeMap<Bytes, Bytes>;
 
 #[derive(Clone)]
@@ -101,12 +105,23 @@ struct Broken {
     clock: Arc<ManualClock>,
     /// The rows, and the newest version.
     state: Arc<Mutex<(Map, u64)>>,
+    /// Commits decided and snapshots opened so far.
+    calls: Arc<AtomicU64>,
     late: Option<Map>,
 }
 
 impl Broken {
     fn new(defect: Defect, clock: Arc<ManualClock>) -> Self {
-        Self { defect, clock, state: Arc::default(), late: None }
+        Self { defect, clock, state: Arc::default(), calls: Arc::default(), late: None }
+    }
+
+    /// Waits until another task calls the engine, so that a race is lost in every run; a short time only,
+    /// since there may be no other task.
+    async fn wait_for_another_call(&self) {
+        let (before, start) = (self.calls.load(Ordering::SeqCst), Instant::now());
+        while self.calls.load(Ordering::SeqCst) == before && start.elapsed() < OTHER_CALL {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn version(&self, newest: &mut u64) -> Version {
@@ -150,6 +165,7 @@ impl Engine for Broken {
             Some(late) => late.clone(),
             None => self.state.lock().unwrap().0.clone(),
         };
+        self.calls.fetch_add(1, Ordering::SeqCst);
         Ok(Box::new(View { engine: self.clone(), map }))
     }
 
@@ -159,8 +175,9 @@ impl Engine for Broken {
         }
         let early = read(&self.state.lock().unwrap().0, &change);
         if self.defect == Defect::ReadsEarly {
-            tokio::task::yield_now().await;
+            self.wait_for_another_call().await;
         }
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let (version, mut writes) = {
             let mut state = self.state.lock().unwrap();
             let current = match self.defect {
@@ -190,9 +207,11 @@ impl Engine for Broken {
             }
             (version, writes)
         };
-        for write in writes.drain(..) {
+        for (at, write) in writes.drain(..).enumerate() {
             self.write(&mut self.state.lock().unwrap().0, write);
-            tokio::task::yield_now().await;
+            if at == 0 {
+                self.wait_for_another_call().await;
+            }
         }
         let is_other = self.defect == Defect::ReturnsAnotherVersion;
         Ok(if is_other { version.nth(1) } else { version })

@@ -89,7 +89,7 @@ pub(super) fn header<'a>(answer: &'a AzureAnswer, name: &str) -> Option<&'a str>
 #[derive(Debug)]
 pub(super) enum HttpError {
     /// The response is an error.
-    Refused { status: StatusCode, code: String },
+    Rejected { status: StatusCode, code: String },
     /// No valid response arrived.
     Unreachable(String),
 }
@@ -98,9 +98,9 @@ impl HttpError {
     /// The error of the command; `what` was requested.
     pub(super) fn of(self, what: &str) -> CliError {
         match self {
-            Self::Refused { status, code } => CliError::Source {
+            Self::Rejected { status, code } => CliError::Source {
                 busy: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
-                text: format!("the source refuses {what}: {code} ({})", status.as_u16()),
+                text: format!("the source rejects {what}: {code} ({})", status.as_u16()),
             },
             Self::Unreachable(cause) => CliError::Source {
                 busy: true,
@@ -114,7 +114,7 @@ impl Temporary for HttpError {
     fn is_temporary(&self) -> bool {
         let (busy, slow) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT);
         match self {
-            Self::Refused { status, .. } => {
+            Self::Rejected { status, .. } => {
                 status.is_server_error() || [busy, slow].contains(status)
             }
             Self::Unreachable(_) => true,
@@ -182,7 +182,7 @@ impl Http {
         }
         let code = header(&answer, "x-ms-error-code").map(str::to_owned);
         let code = code.unwrap_or_else(|| code_in(answer.body()));
-        Err(HttpError::Refused { status: answer.status(), code })
+        Err(HttpError::Rejected { status: answer.status(), code })
     }
 
     /// The request, signed for now.

@@ -265,8 +265,8 @@ impl SourceQueue<'_> {
         match self.http.try_send(&request).await {
             Ok(_) => Ok(()),
             // It was deleted, maybe by a try without a response, or another client received it.
-            Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(()),
-            Err(HttpError::Refused { code, .. }) if code == "PopReceiptMismatch" => Ok(()),
+            Err(HttpError::Rejected { status: StatusCode::NOT_FOUND, .. }) => Ok(()),
+            Err(HttpError::Rejected { code, .. }) if code == "PopReceiptMismatch" => Ok(()),
             Err(failure) => Err(failure.of(&format!("a message in queue `{}`", self.name))),
         }
     }

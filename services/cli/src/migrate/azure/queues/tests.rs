@@ -41,8 +41,8 @@ fn rejects_malformed_xml_without_its_content() {
         b"<QueueMessagesList><QueueMessage><DequeueCount>hunter2</DequeueCount></QueueMessage></QueueMessagesList>",
         b"\xff",
     ] {
-        let refused = xml::parse::<MessagesPage>(xml).map(drop).unwrap_err();
-        assert!(!refused.contains("hunter2"), "{refused}");
+        let rejected = xml::parse::<MessagesPage>(xml).map(drop).unwrap_err();
+        assert!(!rejected.contains("hunter2"), "{rejected}");
     }
 }
 
