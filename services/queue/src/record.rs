@@ -62,10 +62,10 @@ pub(crate) struct QueueRecord {
 }
 
 impl QueueSettings {
-    /// Whether a queue with these settings matches the requested settings `asked`. Names of metadata are compared
+    /// Whether a queue with these settings matches the `requested` settings. Names of metadata are compared
     /// without regard to case, values exactly, as Azure does. Settings that only gRPC supports are compared where the
     /// request has them: a client that creates a queue by REST cannot send them, and must not receive a conflict.
-    pub(crate) fn fits(&self, asked: &Self) -> bool {
+    pub(crate) fn fits(&self, requested: &Self) -> bool {
         let folded = |settings: &Self| {
             let fold =
                 |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
@@ -73,10 +73,10 @@ impl QueueSettings {
             folded.sort();
             folded
         };
-        let (letters, window) = (&asked.dead_letter, &asked.deduplication_window);
+        let (letters, window) = (&requested.dead_letter, &requested.deduplication_window);
         (letters.is_none() || *letters == self.dead_letter)
             && (window.is_none() || *window == self.deduplication_window)
-            && folded(self) == folded(asked)
+            && folded(self) == folded(requested)
     }
 }
 
