@@ -193,7 +193,7 @@ fn value(
 ) -> Result<Option<Kind>, FieldError> {
     let text = raw.get();
     let fail = |rule: String| FieldError::new(name, text, rule);
-    let quoted: Cow<'_, str> = match text.as_bytes().first() {
+    match text.as_bytes().first() {
         Some(b'n') => return Ok(None),
         Some(b'{' | b'[') => {
             return Err(fail("must be a string, a number, true, false or null".to_owned()));
@@ -210,9 +210,9 @@ fn value(
             }
             return read(edm, &text).map(Some).map_err(fail);
         }
-        _ => Cow::Borrowed(text),
-    };
-    let natural = match quoted.as_ref() {
+        _ => {}
+    }
+    let natural = match text {
         "true" | "false" => EdmType::Boolean,
         number if number.contains(['.', 'e', 'E']) => EdmType::Double,
         _ => EdmType::Int32,
@@ -223,7 +223,7 @@ fn value(
     if !fits {
         return Err(fail(format!("{}: does not fit the JSON value", edm.name())));
     }
-    read(edm, &quoted).map(Some).map_err(|rule| match declared {
+    read(edm, text).map(Some).map_err(|rule| match declared {
         None if natural == EdmType::Int32 => {
             fail(format!("{rule}; declare larger ones with `{name}{ANNOTATION}`:`Edm.Int64`"))
         }

@@ -18,7 +18,7 @@ mod tables;
 pub use self::azurite::fuzzed::{Documents, azurite_documents};
 pub use args::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, QueueMode};
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::path::PathBuf;
 
 use azure::Azure;
 use azurite::Azurite;
@@ -43,12 +43,14 @@ trait Source {
     /// How many bytes to read, if that is known.
     fn bytes(&self) -> Option<u64>;
     /// Copies everything that is in the progress and not complete.
-    async fn copy(
-        &self,
-        session: &Session,
-        tracker: &Arc<Tracker>,
-        plan: &ImportPlan,
-    ) -> Result<(), CliError>;
+    async fn copy(&self, target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError>;
+}
+
+/// The server to copy into, and the progress of the import.
+#[derive(Clone, Copy)]
+struct ImportTarget<'a> {
+    session: &'a Session,
+    tracker: &'a Tracker,
 }
 
 /// Runs a command.
@@ -76,9 +78,10 @@ async fn import(
     let path = args.checkpoint.clone().unwrap_or_else(|| source.checkpoint());
     let job = json!({ "endpoint": client.endpoint, "source": source.identity()? });
     let bar = output.progress(source.bytes());
-    let tracker = Arc::new(Tracker::open(path.clone(), job, args.resume, bar)?);
-    prepare::prepare(&session, &tracker, &plan, args).await?;
-    let copy = Box::pin(source.copy(&session, &tracker, &plan));
+    let tracker = Tracker::open(path.clone(), job, args.resume, bar)?;
+    let target = ImportTarget { session: &session, tracker: &tracker };
+    prepare::prepare(target, &plan, args).await?;
+    let copy = Box::pin(source.copy(target, &plan));
     let mut interrupts = Interrupts::listen()?;
     let copied = interrupts.unless_pressed(copy).await;
     tracker.bar.finish_and_clear();
@@ -94,8 +97,8 @@ async fn import(
     };
     copied.map_err(halted)?;
     let compared = Box::pin(async {
-        let report = compare::compare(&session, &tracker, &plan, args.parallel.into()).await?;
-        prepare::restore(&session, &tracker).await?;
+        let report = compare::compare(target, &plan, args.parallel.into()).await?;
+        prepare::restore(target).await?;
         Ok(report)
     });
     let report = interrupts.unless_pressed(compared).await.map_err(halted)?;
@@ -103,9 +106,4 @@ async fn import(
     output.flush()?;
     tracker.close()?;
     report.verdict()
-}
-
-/// A duration as a message.
-fn proto_duration(duration: Duration) -> prost_types::Duration {
-    prost_types::Duration::try_from(duration).unwrap_or_default()
 }

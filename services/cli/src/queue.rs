@@ -61,10 +61,7 @@ async fn dispatch(
     }
 }
 
-/// A duration as it travels.
-fn duration(duration: Duration) -> prost_types::Duration {
-    prost_types::Duration {
-        seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        nanos: i32::try_from(duration.subsec_nanos()).unwrap_or(0),
-    }
+/// A duration as a message.
+pub(crate) fn proto_duration(duration: Duration) -> prost_types::Duration {
+    prost_types::Duration::try_from(duration).unwrap_or_default()
 }

@@ -11,8 +11,6 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::errors::CliError;
 
-const BUFFER_BYTES: usize = 256 * 1024;
-
 /// See the module. Each byte is read once, however often the hash is computed.
 pub(super) struct Prefix {
     file: File,
@@ -36,16 +34,11 @@ impl Prefix {
     }
 
     fn read(&mut self, end: u64) -> io::Result<String> {
-        let mut buffer = vec![0; BUFFER_BYTES];
-        while self.bytes < end {
-            let wanted = usize::try_from(end - self.bytes).unwrap_or(usize::MAX);
-            let room = buffer.get_mut(..wanted.min(BUFFER_BYTES)).unwrap_or_default();
-            let read = self.file.read(room)?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.hasher.update(room.get(..read).unwrap_or_default());
-            self.bytes = self.bytes.saturating_add(u64::try_from(read).unwrap_or_default());
+        let wanted = end.saturating_sub(self.bytes);
+        let read = io::copy(&mut (&self.file).take(wanted), &mut self.hasher)?;
+        self.bytes += read;
+        if read < wanted {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(format!("{:032x}", self.hasher.digest128()))
     }

@@ -1,18 +1,16 @@
 //! `import azure`: a live account, or an emulator, over its REST protocol.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
-    Source,
+    ImportTarget, Source,
     args::{ImportAzureArgs, QueueMode},
     plan::ImportPlan,
-    progress::Tracker,
-    queues::TargetQueues,
 };
-use crate::{client::Session, errors::CliError, files};
+use crate::{errors::CliError, files};
 
 mod connection;
 mod http;
@@ -77,23 +75,18 @@ impl Source for Azure {
         None
     }
 
-    async fn copy(
-        &self,
-        session: &Session,
-        tracker: &Arc<Tracker>,
-        plan: &ImportPlan,
-    ) -> Result<(), CliError> {
+    async fn copy(&self, target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError> {
         let (http, messages) = (&self.http, self.messages);
-        let parts = plan.tables.iter().map(|table| tables::parts(http, tracker, &table.name));
+        let parts =
+            plan.tables.iter().map(|table| tables::parts(http, target.tracker, &table.name));
         let parts = futures::stream::iter(parts).buffered(self.parallel);
         let copies = parts
             .map_ok(|parts| futures::stream::iter(parts).map(Ok))
             .try_flatten()
-            .map_ok(|part| tables::copy(http, session, tracker, part))
+            .map_ok(|part| tables::copy(http, target, part))
             .try_buffer_unordered(self.parallel);
-        let moves = plan.queues.iter().map(|queue| {
-            queues::copy(http, TargetQueues(session), tracker, queue.name.clone(), messages)
-        });
+        let moves = plan.queues.iter();
+        let moves = moves.map(|queue| queues::copy(http, target, queue.name.clone(), messages));
         let moves = futures::stream::iter(moves).buffer_unordered(self.parallel);
         tokio::try_join!(copies.try_collect::<()>(), moves.try_collect::<()>())?;
         Ok(())

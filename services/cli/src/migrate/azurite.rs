@@ -1,19 +1,18 @@
 //! `import azurite`: an Azurite workspace on disk.
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
-    Source,
+    ImportTarget, Source,
     args::ImportAzuriteArgs,
     plan::ImportPlan,
-    progress::{SourcePosition, Tracker},
-    queues::TargetQueues,
+    progress::SourcePosition,
     tables::{self, ChunkSender, TableBatch},
 };
-use crate::{client::Session, errors::CliError};
+use crate::errors::CliError;
 
 mod documents;
 #[cfg(feature = "testing")]
@@ -57,18 +56,13 @@ impl Source for Azurite {
         self.workspace.files().map(|path| path.metadata().ok().map(|found| found.len())).sum()
     }
 
-    async fn copy(
-        &self,
-        session: &Session,
-        tracker: &Arc<Tracker>,
-        plan: &ImportPlan,
-    ) -> Result<(), CliError> {
+    async fn copy(&self, target: ImportTarget<'_>, plan: &ImportPlan) -> Result<(), CliError> {
         tokio::try_join!(
-            self.copy_tables(session, tracker, plan),
-            messages::copy(&self.workspace, &self.account, TargetQueues(session), tracker),
+            self.copy_tables(target, plan),
+            messages::copy(&self.workspace, &self.account, target),
         )?;
         // Everything is read, and every message answered.
-        tracker.change(|progress| {
+        target.tracker.change(|progress| {
             progress.queues.values_mut().for_each(|queue| queue.complete = true);
         });
         Ok(())
@@ -78,8 +72,7 @@ impl Source for Azurite {
 impl Azurite {
     async fn copy_tables(
         &self,
-        session: &Session,
-        tracker: &Arc<Tracker>,
+        target: ImportTarget<'_>,
         plan: &ImportPlan,
     ) -> Result<(), CliError> {
         let Some(path) = &self.workspace.tables else { return Ok(()) };
@@ -89,7 +82,7 @@ impl Azurite {
             let name = collection.name.strip_prefix(&self.account)?.strip_prefix('$')?;
             plan.tables.iter().find(|planned| planned.name == name)?;
             // Without progress the target rejected the whole table.
-            let after = tracker.read(|progress| {
+            let after = target.tracker.read(|progress| {
                 let table = progress.tables.get(&tables::folded(name))?;
                 match table.position {
                     _ if table.complete => None,
@@ -100,16 +93,14 @@ impl Azurite {
             Some((name, collection, after))
         });
         let copies = futures::stream::iter(copies).map(Ok);
-        let copy =
-            |(name, collection, after)| copy_table(session, tracker, name, collection, after);
+        let copy = |(name, collection, after)| copy_table(target, name, collection, after);
         copies.try_for_each_concurrent(self.parallel, copy).await
     }
 }
 
 /// Copies the entities of a table after the first `after`.
 async fn copy_table(
-    session: &Session,
-    tracker: &Arc<Tracker>,
+    target: ImportTarget<'_>,
     name: &str,
     collection: &Collection<'_>,
     after: u64,
@@ -117,7 +108,7 @@ async fn copy_table(
     let read = async |chunks: ChunkSender| {
         let mut batch = TableBatch::default();
         for (number, json) in collection.documents(after) {
-            tracker.bar.inc(u64::try_from(json.len()).unwrap_or_default());
+            target.tracker.bar.inc(u64::try_from(json.len()).unwrap_or_default());
             let before = SourcePosition::Documents(number - 1);
             if let Some(chunk) = batch.add(documents::entity(json, number), Some(before)) {
                 chunks.send(chunk).await?;
@@ -125,5 +116,5 @@ async fn copy_table(
         }
         chunks.send(batch.finish(SourcePosition::End)).await
     };
-    tables::fill(session, tracker, name, None, read).await
+    target.fill(name, None, read).await
 }

@@ -4,13 +4,12 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
+    ImportTarget,
     plan::ImportPlan,
-    progress::{QueueProgress, Skipped, TableProgress, Tracker},
-    queues::TargetQueues,
+    progress::{QueueProgress, Skipped, TableProgress},
     tables,
 };
 use crate::{
-    client::Session,
     digest::Digest,
     errors::CliError,
     output::{Output, thousands},
@@ -87,31 +86,29 @@ impl ComparedQueue {
 
 /// Reads back what was written and compares it with what was read.
 pub(super) async fn compare(
-    session: &Session,
-    tracker: &Tracker,
+    target: ImportTarget<'_>,
     plan: &ImportPlan,
     at_once: usize,
 ) -> Result<Report, CliError> {
-    let progress = tracker.read(Clone::clone);
+    let progress = target.tracker.read(Clone::clone);
     let of_table = |name: &str| progress.tables.get(&tables::folded(name)).cloned();
     let found = plan.tables.iter().filter_map(|table| Some((&table.name, of_table(&table.name)?)));
     let compared = found.map(|(name, progress)| async move {
-        let target = tables::read_back(session, name).await?;
+        let target = target.read_back(name).await?;
         Ok::<_, CliError>(ComparedTable { name: name.clone(), progress, target })
     });
     let tables = futures::stream::iter(compared).buffered(at_once).try_collect().await?;
     let compared =
-        progress.queues.iter().map(|(name, progress)| compare_queue(session, name, progress));
+        progress.queues.iter().map(|(name, progress)| compare_queue(target, name, progress));
     let queues = futures::stream::iter(compared).buffered(at_once).try_collect().await?;
     Ok(Report { tables, queues, skipped: progress.skipped, skipped_more: progress.skipped_more })
 }
 
 async fn compare_queue(
-    session: &Session,
+    queues: ImportTarget<'_>,
     name: &str,
     progress: &QueueProgress,
 ) -> Result<ComparedQueue, CliError> {
-    let queues = TargetQueues(session);
     let target = queues.count(name).await?;
     // Messages from before the import come first.
     let begins_alike = progress.before > 0 || queues.begins_with(name, &progress.first).await?;

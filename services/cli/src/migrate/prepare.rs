@@ -1,17 +1,16 @@
 //! Tables and queues prepared for the copy, and queues restored afterwards.
 
-use std::sync::Arc;
-
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::{
+    ImportTarget,
     args::CopyArgs,
-    plan::ImportPlan,
-    progress::{Skipped, TableProgress, Tracker},
-    queues::{self, TargetQueues},
+    plan::{ImportPlan, PlannedQueue, PlannedTable},
+    progress::TableProgress,
+    queues,
     tables::{self, folded},
 };
-use crate::{client::Session, errors::CliError};
+use crate::errors::CliError;
 
 /// Most tables or queues that are inspected or created at once.
 const AT_ONCE: usize = 16;
@@ -23,12 +22,11 @@ const NAMES_MAX: usize = 10;
 /// Existing ones are inspected before anything is changed, and the checkpoint is on disk before it is. Those that are
 /// not empty are rejected unless that is allowed.
 pub(super) async fn prepare(
-    session: &Session,
-    tracker: &Arc<Tracker>,
+    target: ImportTarget<'_>,
     plan: &ImportPlan,
     args: &CopyArgs,
 ) -> Result<(), CliError> {
-    let mut filled = begin(session, tracker, plan).await?;
+    let mut filled = begin(target, plan).await?;
     if !filled.is_empty() && !args.into_existing {
         let more = filled.len().saturating_sub(NAMES_MAX);
         filled.truncate(NAMES_MAX);
@@ -39,66 +37,68 @@ pub(super) async fn prepare(
             filled.join(", ")
         )));
     }
+    let tracker = target.tracker;
     tracker.change(|progress| plan.skipped.iter().cloned().for_each(|it| progress.skip(it)));
     tracker.save()?;
-    let incomplete = tracker.read(|progress| {
-        let is_open =
-            |name: &str| progress.tables.get(&folded(name)).is_some_and(|it| !it.complete);
+    let (tables, queues) = tracker.read(|all| {
+        let is_open = |name: &str| all.tables.get(&folded(name)).is_some_and(|it| !it.complete);
         let tables: Vec<_> = plan.tables.iter().filter(|table| is_open(&table.name)).collect();
-        let is_open = |name: &str| progress.queues.get(name).is_some_and(|it| !it.complete);
+        let is_open = |name: &str| all.queues.get(name).is_some_and(|it| !it.complete);
         let queues: Vec<_> = plan.queues.iter().filter(|queue| is_open(&queue.name)).collect();
         (tables, queues)
     });
-    let rejected = |skipped: Option<Skipped>, name: &str, is_table: bool| {
-        let Some(skipped) = skipped else { return };
-        tracker.change(|progress| {
-            match is_table {
-                _ if !skipped.which.is_empty() => {}
-                true => drop(progress.tables.remove(&folded(name))),
-                false => drop(progress.queues.remove(name)),
-            }
-            progress.skip(skipped);
-        });
+    let opened = async |table: &PlannedTable| {
+        if let Some(skipped) = target.open_table(table).await? {
+            tracker.change(|progress| {
+                if skipped.which.is_empty() {
+                    progress.tables.remove(&folded(&table.name));
+                }
+                progress.skip(skipped);
+            });
+        }
+        Ok(())
     };
-    let tables = incomplete.0.into_iter().map(async |table| {
-        rejected(tables::open(session, table).await?, &table.name, true);
-        Ok::<_, CliError>(())
-    });
-    futures::stream::iter(tables).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    let queues = incomplete.1.into_iter().map(async |queue| {
-        rejected(TargetQueues(session).open(queue).await?, &queue.name, false);
-        Ok::<_, CliError>(())
-    });
-    futures::stream::iter(queues).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+    each(tables, opened).await?;
+    let opened = async |queue: &PlannedQueue| {
+        if let Some(skipped) = target.open_queue(queue).await? {
+            tracker.change(|progress| {
+                if skipped.which.is_empty() {
+                    progress.queues.remove(&queue.name);
+                }
+                progress.skip(skipped);
+            });
+        }
+        Ok(())
+    };
+    each(queues, opened).await?;
     tracker.save()
 }
 
+/// Applies an operation to each item, several at once; the results in order.
+async fn each<I, T>(
+    items: impl IntoIterator<Item = I>,
+    run: impl AsyncFn(I) -> Result<T, CliError>,
+) -> Result<Vec<T>, CliError> {
+    let results = items.into_iter().map(|item| run(item));
+    futures::stream::iter(results).buffered(AT_ONCE).try_collect().await
+}
+
 /// Begins the progress of what has none yet; the names of those that are not empty.
-async fn begin(
-    session: &Session,
-    tracker: &Tracker,
-    plan: &ImportPlan,
-) -> Result<Vec<String>, CliError> {
-    let mut filled = Vec::new();
+async fn begin(target: ImportTarget<'_>, plan: &ImportPlan) -> Result<Vec<String>, CliError> {
+    let (tracker, mut filled) = (target.tracker, Vec::new());
     let is_new = |name: &str| tracker.read(|all| !all.tables.contains_key(&folded(name)));
-    let new = plan.tables.iter().filter(|table| is_new(&table.name));
-    let found = new.map(async |table| {
-        Ok::<_, CliError>((table, tables::is_filled(session, &table.name).await?))
-    });
-    let found: Vec<_> = futures::stream::iter(found).buffered(AT_ONCE).try_collect().await?;
-    for (table, is_filled) in found {
+    let new: Vec<_> = plan.tables.iter().filter(|table| is_new(&table.name)).collect();
+    let found = each(&new, async |table| target.is_filled(&table.name).await).await?;
+    for (table, is_filled) in new.into_iter().zip(found) {
         filled.extend(is_filled.then(|| tables::whose(&table.name)));
         tracker.change_unsaved(|progress| {
             progress.tables.insert(folded(&table.name), TableProgress::default())
         });
     }
     let is_new = |name: &str| tracker.read(|all| !all.queues.contains_key(name));
-    let new = plan.queues.iter().filter(|queue| is_new(&queue.name));
-    let found = new.map(async |queue| {
-        Ok::<_, CliError>((queue, TargetQueues(session).inspect(&queue.name).await?))
-    });
-    let found: Vec<_> = futures::stream::iter(found).buffered(AT_ONCE).try_collect().await?;
-    for (queue, found) in found {
+    let new: Vec<_> = plan.queues.iter().filter(|queue| is_new(&queue.name)).collect();
+    let found = each(&new, async |queue| target.inspect(&queue.name).await).await?;
+    for (queue, found) in new.into_iter().zip(found) {
         filled.extend((found.before > 0).then(|| queues::whose(&queue.name)));
         tracker.change_unsaved(|progress| progress.queues.insert(queue.name.clone(), found));
     }
@@ -106,12 +106,10 @@ async fn begin(
 }
 
 /// Restores the deduplication windows of queues.
-pub(super) async fn restore(session: &Session, tracker: &Tracker) -> Result<(), CliError> {
-    let queues: Vec<_> = tracker.read(|progress| {
+pub(super) async fn restore(target: ImportTarget<'_>) -> Result<(), CliError> {
+    let queues: Vec<_> = target.tracker.read(|progress| {
         progress.queues.iter().map(|(name, queue)| (name.clone(), queue.window_ms)).collect()
     });
-    let restores = queues.into_iter().map(|(name, window_ms)| async move {
-        TargetQueues(session).restore(&name, window_ms).await
-    });
-    futures::stream::iter(restores).buffer_unordered(AT_ONCE).try_collect().await
+    each(queues, async |(name, window_ms)| target.restore(&name, window_ms).await).await?;
+    Ok(())
 }

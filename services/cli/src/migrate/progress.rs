@@ -149,6 +149,10 @@ pub(super) struct Skipped {
 }
 
 impl Skipped {
+    pub(super) fn new(whose: impl Into<String>, which: impl Into<String>, why: String) -> Self {
+        Self { whose: whose.into(), which: which.into(), why }
+    }
+
     /// Error codes of the server for which an item is skipped; another error ends the import.
     pub(super) fn rejected<T>(
         done: Result<T, Status>,
@@ -159,8 +163,7 @@ impl Skipped {
         match done {
             Ok(_) => Ok(None),
             Err(status) if codes.contains(&status.code()) => {
-                let (which, why) = (which.to_owned(), status.message().to_owned());
-                Ok(Some(Self { whose, which, why }))
+                Ok(Some(Self::new(whose, which, status.message().to_owned())))
             }
             Err(status) => Err(status.into()),
         }

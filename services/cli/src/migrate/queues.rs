@@ -3,7 +3,7 @@
 //! Each message carries its id of the source as deduplication id, and its queue stores those during the import, so
 //! that a message is queued once however often it is sent.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use prost_types::FieldMask;
 use tonic::{Code, Status};
@@ -19,15 +19,14 @@ use trestle_service::{
 };
 
 use super::{
+    ImportTarget,
     plan::PlannedQueue,
-    progress::{QueueProgress, Skipped, Tracker},
-    proto_duration,
+    progress::{QueueProgress, Skipped},
 };
 use crate::{
-    client::Session,
     digest::{self, Hash},
     errors::{CliError, status_of},
-    queue::send_messages,
+    queue::{proto_duration, send_messages},
     retry::{Temporary, repeated},
     upload::describe,
 };
@@ -77,10 +76,7 @@ pub(super) fn whose(name: &str) -> String {
     format!("queue `{name}`")
 }
 
-/// Queues of the target.
-pub(super) struct TargetQueues<'a>(pub(super) &'a Session);
-
-impl TargetQueues<'_> {
+impl ImportTarget<'_> {
     /// The statistics of a queue before the import; empty if it does not exist.
     pub(super) async fn inspect(&self, name: &str) -> Result<QueueProgress, CliError> {
         let Some((queue, before)) = self.get(name).await? else {
@@ -93,7 +89,7 @@ impl TargetQueues<'_> {
 
     /// A queue, and how many messages it holds; none if it does not exist.
     async fn get(&self, name: &str) -> Result<Option<(Queue, u64)>, CliError> {
-        let session = self.0;
+        let session = self.session;
         let request = GetQueueRequest { queue: name.to_owned() };
         match repeated(async || session.queues().get_queue(request.clone()).await).await {
             Ok(answer) => {
@@ -115,7 +111,10 @@ impl TargetQueues<'_> {
 
     /// Creates a queue with metadata, policies and the longest deduplication window; returns what the server
     /// rejects.
-    pub(super) async fn open(&self, queue: &PlannedQueue) -> Result<Option<Skipped>, CliError> {
+    pub(super) async fn open_queue(
+        &self,
+        queue: &PlannedQueue,
+    ) -> Result<Option<Skipped>, CliError> {
         let (name, metadata) = (queue.name.clone(), queue.metadata.clone());
         let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
         let wanted = Queue { name, metadata, deduplication_window, ..Queue::default() };
@@ -125,7 +124,7 @@ impl TargetQueues<'_> {
         if rejected.is_some() || queue.policies.is_empty() {
             return Ok(rejected);
         }
-        let session = self.0;
+        let session = self.session;
         let (name, policies) = (queue.name.clone(), queue.policies.clone());
         let request = SetQueueAccessPoliciesRequest { queue: name, policies };
         let set =
@@ -143,7 +142,7 @@ impl TargetQueues<'_> {
 
     /// Creates a queue; an existing one with other settings is updated.
     async fn create(&self, wanted: Queue) -> Result<(), Status> {
-        let session = self.0;
+        let session = self.session;
         let request = CreateQueueRequest { queue: Some(wanted.clone()) };
         let created = repeated(async || session.queues().create_queue(request.clone()).await);
         match created.await {
@@ -156,7 +155,7 @@ impl TargetQueues<'_> {
     }
 
     async fn update(&self, queue: Queue, mask: &[&str]) -> Result<(), Status> {
-        let session = self.0;
+        let session = self.session;
         let paths = mask.iter().map(|path| (*path).to_owned()).collect();
         let update_mask = Some(FieldMask { paths });
         let request = UpdateQueueRequest { queue: Some(queue), update_mask };
@@ -166,7 +165,7 @@ impl TargetQueues<'_> {
 
     /// Whether the first messages of a queue match those that were sent first.
     pub(super) async fn begins_with(&self, name: &str, first: &[Hash]) -> Result<bool, CliError> {
-        let session = self.0;
+        let session = self.session;
         let request = PeekMessagesRequest { queue: name.to_owned(), max_messages: Some(PEEK_MAX) };
         let peek = repeated(async || session.queues().peek_messages(request.clone()).await);
         let peeked = peek.await?.into_inner().messages;
@@ -187,12 +186,11 @@ impl TargetQueues<'_> {
     /// If the source may return a message `again` after it was sent and recorded, its id is stored.
     pub(super) async fn send(
         &self,
-        tracker: &Arc<Tracker>,
         queue: &str,
         batch: Vec<SourceMessage>,
         again: bool,
     ) -> Result<HashSet<String>, CliError> {
-        let counted = tracker.read(|progress| {
+        let counted = self.tracker.read(|progress| {
             progress.queues.get(queue).map(|queue| queue.counted.clone()).unwrap_or_default()
         });
         let now = SystemClock.now();
@@ -248,11 +246,10 @@ impl TargetQueues<'_> {
             accepted.insert(id);
         }
         more.rejected = u64::try_from(rejected.len()).unwrap_or(u64::MAX);
-        tracker.change(|progress| {
+        self.tracker.change(|progress| {
             progress.queues.entry(queue.to_owned()).or_default().add(more);
             for (id, why) in rejected {
-                let (whose, which) = (whose(queue), format!("message `{id}`"));
-                progress.skip(Skipped { whose, which, why });
+                progress.skip(Skipped::new(whose(queue), format!("message `{id}`"), why));
             }
         });
         Ok(accepted)
@@ -266,7 +263,7 @@ impl TargetQueues<'_> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let session = self.0;
+        let session = self.session;
         let (queue, request_id) = (queue.to_owned(), String::new());
         let request = SendMessagesRequest { queue, messages, request_id };
         repeated(async || {

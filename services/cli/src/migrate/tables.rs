@@ -1,7 +1,5 @@
 //! Tables of the target: created, filled, read back.
 
-use std::sync::Arc;
-
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Code;
@@ -11,11 +9,11 @@ use trestle_proto::table::v1::{
 };
 
 use super::{
+    ImportTarget,
     plan::PlannedTable,
     progress::{Skipped, SourcePosition, Tracker},
 };
 use crate::{
-    client::Session,
     digest::{self, Digest, Hash},
     errors::CliError,
     retry::repeated,
@@ -73,50 +71,6 @@ pub(super) fn whose(name: &str) -> String {
     format!("table `{name}`")
 }
 
-/// Whether a table exists and is not empty.
-pub(super) async fn is_filled(session: &Session, name: &str) -> Result<bool, CliError> {
-    let request = QueryEntitiesRequest {
-        table: name.to_owned(),
-        page_size: Some(1),
-        ..QueryEntitiesRequest::default()
-    };
-    let mut client = session.table();
-    match repeated(async || client.query_entities(request.clone()).await).await {
-        Ok(answer) => {
-            let answer = answer.into_inner();
-            // A page may end early, before it contains an entity.
-            Ok(!answer.entities.is_empty() || !answer.next_page_token.is_empty())
-        }
-        Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => Ok(false),
-        Err(status) => Err(status.into()),
-    }
-}
-
-/// Creates a table that does not exist, and sets its policies; returns what the server rejects.
-pub(super) async fn open(
-    session: &Session,
-    table: &PlannedTable,
-) -> Result<Option<Skipped>, CliError> {
-    let mut client = session.table();
-    let name = table.name.clone();
-    let request =
-        CreateTableRequest { table: Some(proto::Table { name, ..proto::Table::default() }) };
-    let created = repeated(async || client.create_table(request.clone()).await).await;
-    let created = match created {
-        Err(status) if status.code() == Code::AlreadyExists => Ok(()),
-        created => created.map(drop),
-    };
-    let rejected = Skipped::rejected(created, &[Code::InvalidArgument], whose(&table.name), "")?;
-    if rejected.is_some() || table.policies.is_empty() {
-        return Ok(rejected);
-    }
-    let (name, policies) = (table.name.clone(), table.policies.clone());
-    let request = SetTableAccessPoliciesRequest { table: name, policies };
-    let set = repeated(async || client.set_table_access_policies(request.clone()).await);
-    let codes = [Code::InvalidArgument, Code::PermissionDenied];
-    Skipped::rejected(set.await, &codes, whose(&table.name), "access policies")
-}
-
 /// Passes chunks from the source to the upload.
 pub(super) struct ChunkSender(mpsc::Sender<Result<TableChunk, CliError>>);
 
@@ -127,39 +81,100 @@ impl ChunkSender {
     }
 }
 
-/// Writes every chunk of a table, or of a range of it, that is read over existing entities, and records the progress.
-pub(super) async fn fill(
-    session: &Session,
-    tracker: &Arc<Tracker>,
-    name: &str,
-    range: Option<usize>,
-    read: impl AsyncFnOnce(ChunkSender) -> Result<(), CliError>,
-) -> Result<(), CliError> {
-    let (sender, chunks) = mpsc::channel(AHEAD_MAX);
-    let reading = async {
-        // Dropping the senders ends the upload.
-        let errors = sender.clone();
-        if let Err(error) = read(ChunkSender(sender)).await {
-            let _ = errors.send(Err(error)).await;
+impl ImportTarget<'_> {
+    /// Whether a table exists and is not empty.
+    pub(super) async fn is_filled(&self, name: &str) -> Result<bool, CliError> {
+        let request = QueryEntitiesRequest {
+            table: name.to_owned(),
+            page_size: Some(1),
+            ..QueryEntitiesRequest::default()
+        };
+        let mut client = self.session.table();
+        match repeated(async || client.query_entities(request.clone()).await).await {
+            Ok(answer) => {
+                let answer = answer.into_inner();
+                // A page may end early, before it contains an entity.
+                Ok(!answer.entities.is_empty() || !answer.next_page_token.is_empty())
+            }
+            Err(status) if matches!(status.code(), Code::NotFound | Code::InvalidArgument) => {
+                Ok(false)
+            }
+            Err(status) => Err(status.into()),
         }
-    };
-    let (tracker, pending) = (Arc::clone(tracker), PendingRows::default());
-    let mut recorder = TableRecorder { tracker, name: name.to_owned(), range, pending };
-    let mut upload = EntityUpload::new(session, name.to_owned(), Some(WriteMode::Replace), chunks);
-    let uploading = async {
-        let uploaded = upload.run(&mut recorder).await;
-        // Ends the reading of a failed upload.
-        drop(upload);
-        uploaded
-    };
-    let (uploaded, ()) = tokio::join!(uploading, reading);
-    uploaded?.map_or(Ok(()), Err)
+    }
+
+    /// Creates a table that does not exist, and sets its policies; returns what the server rejects.
+    pub(super) async fn open_table(
+        &self,
+        table: &PlannedTable,
+    ) -> Result<Option<Skipped>, CliError> {
+        let mut client = self.session.table();
+        let name = table.name.clone();
+        let request =
+            CreateTableRequest { table: Some(proto::Table { name, ..proto::Table::default() }) };
+        let created = repeated(async || client.create_table(request.clone()).await).await;
+        let created = match created {
+            Err(status) if status.code() == Code::AlreadyExists => Ok(()),
+            created => created.map(drop),
+        };
+        let rejected =
+            Skipped::rejected(created, &[Code::InvalidArgument], whose(&table.name), "")?;
+        if rejected.is_some() || table.policies.is_empty() {
+            return Ok(rejected);
+        }
+        let (name, policies) = (table.name.clone(), table.policies.clone());
+        let request = SetTableAccessPoliciesRequest { table: name, policies };
+        let set = repeated(async || client.set_table_access_policies(request.clone()).await);
+        let codes = [Code::InvalidArgument, Code::PermissionDenied];
+        Skipped::rejected(set.await, &codes, whose(&table.name), "access policies")
+    }
+
+    /// Writes every chunk of a table, or of a range of it, that is read over existing entities, and records
+    /// the progress.
+    pub(super) async fn fill(
+        &self,
+        name: &str,
+        range: Option<usize>,
+        read: impl AsyncFnOnce(ChunkSender) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        let (sender, chunks) = mpsc::channel(AHEAD_MAX);
+        let reading = async {
+            // Dropping the senders ends the upload.
+            let errors = sender.clone();
+            if let Err(error) = read(ChunkSender(sender)).await {
+                let _ = errors.send(Err(error)).await;
+            }
+        };
+        let pending = PendingRows::default();
+        let mut recorder = TableRecorder { tracker: self.tracker, name, range, pending };
+        let mut upload =
+            EntityUpload::new(self.session, name.to_owned(), Some(WriteMode::Replace), chunks);
+        let uploading = async {
+            let uploaded = upload.run(&mut recorder).await;
+            // Ends the reading of a failed upload.
+            drop(upload);
+            uploaded
+        };
+        let (uploaded, ()) = tokio::join!(uploading, reading);
+        uploaded?.map_or(Ok(()), Err)
+    }
+
+    /// The content of a table now.
+    pub(super) async fn read_back(&self, name: &str) -> Result<Digest, CliError> {
+        let request =
+            StreamEntitiesRequest { table: name.to_owned(), ..StreamEntitiesRequest::default() };
+        let (mut scan, mut digest) = (TableScan::new(self.session, request), Digest::default());
+        while let Some(message) = scan.next().await? {
+            decoded(&message)?.iter().for_each(|entity| digest.add(digest::of_entity(entity)));
+        }
+        Ok(digest)
+    }
 }
 
 /// Records the outcomes of the chunks of one table, or of a range of it.
-struct TableRecorder {
-    tracker: Arc<Tracker>,
-    name: String,
+struct TableRecorder<'a> {
+    tracker: &'a Tracker,
+    name: &'a str,
     range: Option<usize>,
     pending: PendingRows,
 }
@@ -172,7 +187,7 @@ struct PendingRows {
     rejected: Vec<(String, String)>,
 }
 
-impl upload::Recorder<TableChunk> for TableRecorder {
+impl upload::Recorder<TableChunk> for TableRecorder<'_> {
     fn record(&mut self, chunk: TableChunk, outcomes: Vec<EntityOutcome>) {
         let pending = &mut self.pending;
         let seen = outcomes.len().saturating_add(chunk.rejected.len());
@@ -191,25 +206,14 @@ impl upload::Recorder<TableChunk> for TableRecorder {
         let Some(end) = chunk.end else { return };
         let pending = std::mem::take(pending);
         self.tracker.change(|progress| {
-            let table = progress.tables.entry(folded(&self.name)).or_default();
+            let table = progress.tables.entry(folded(self.name)).or_default();
             pending.written.into_iter().for_each(|hash| table.written.add(hash));
             table.read += pending.read;
             table.rejected += u64::try_from(pending.rejected.len()).unwrap_or(u64::MAX);
             table.advance(self.range, end);
             for (which, why) in pending.rejected {
-                progress.skip(Skipped { whose: whose(&self.name), which, why });
+                progress.skip(Skipped::new(whose(self.name), which, why));
             }
         });
     }
-}
-
-/// The content of a table now.
-pub(super) async fn read_back(session: &Session, name: &str) -> Result<Digest, CliError> {
-    let request =
-        StreamEntitiesRequest { table: name.to_owned(), ..StreamEntitiesRequest::default() };
-    let (mut scan, mut digest) = (TableScan::new(session, request), Digest::default());
-    while let Some(message) = scan.next().await? {
-        decoded(&message)?.iter().for_each(|entity| digest.add(digest::of_entity(entity)));
-    }
-    Ok(digest)
 }

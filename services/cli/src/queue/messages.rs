@@ -14,7 +14,7 @@ use trestle_proto::queue::v1::{
     send_result::Outcome,
 };
 
-use super::{Context, MessageArgs, duration};
+use super::{Context, MessageArgs, proto_duration};
 use crate::{
     client::Session,
     datetime,
@@ -47,7 +47,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
     }
     let expiration = match (args.ttl, args.never_expires) {
         (_, true) => Some(Expiration::NeverExpires(NoExpiry {})),
-        (ttl, false) => ttl.map(|ttl| Expiration::TimeToLive(duration(ttl))),
+        (ttl, false) => ttl.map(|ttl| Expiration::TimeToLive(proto_duration(ttl))),
     };
     let mut messages = Vec::with_capacity(args.texts.len());
     for text in args.texts {
@@ -57,7 +57,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
         };
         messages.push(OutgoingMessage {
             body: Some(OutgoingBody::Text(text)),
-            visibility_delay: args.delay.map(duration),
+            visibility_delay: args.delay.map(proto_duration),
             expiration,
             deduplication_id: args.id.clone(),
             ordering_group: args.group.clone(),
@@ -128,8 +128,8 @@ pub(super) async fn take(
     let mut request = Request::new(ReceiveMessagesRequest {
         queue: options.queue.clone(),
         max_messages: Some(options.max),
-        visibility_timeout: Some(duration(options.visibility_timeout)),
-        wait: options.wait.map(duration),
+        visibility_timeout: Some(proto_duration(options.visibility_timeout)),
+        wait: options.wait.map(proto_duration),
     });
     if let Some(wait) = options.wait {
         request.set_timeout(wait.saturating_add(WAIT_EXTRA));
@@ -201,7 +201,7 @@ pub(super) async fn release(
         let request = UpdateMessageRequest {
             queue: queue.to_owned(),
             receipt: Some(receipt(delivery)),
-            visibility_timeout: Some(duration(Duration::ZERO)),
+            visibility_timeout: Some(proto_duration(Duration::ZERO)),
             body: None,
         };
         let mut queues = context.session.queues();

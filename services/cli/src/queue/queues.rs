@@ -11,7 +11,7 @@ use trestle_proto::queue::v1::{
     GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue,
 };
 
-use super::{Context, duration};
+use super::{Context, proto_duration};
 use crate::{confirm::confirm, datetime, errors::CliError, output::with_fields};
 
 /// The settings in the arguments.
@@ -33,7 +33,7 @@ pub(super) fn settings(
     let metadata = named;
     let dead_letter =
         dead_letter.map(|(queue, max_dequeue_count)| DeadLetterPolicy { queue, max_dequeue_count });
-    let deduplication_window = window.map(duration);
+    let deduplication_window = window.map(proto_duration);
     Ok(Queue { name, metadata, dead_letter, deduplication_window, create_time: None })
 }
 

@@ -97,16 +97,14 @@ pub(super) enum HttpError {
 impl HttpError {
     /// The error of the command; `what` was requested.
     pub(super) fn of(self, what: &str) -> CliError {
-        match self {
-            Self::Rejected { status, code } => CliError::Source {
-                busy: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
-                text: format!("the source rejects {what}: {code} ({})", status.as_u16()),
-            },
-            Self::Unreachable(cause) => CliError::Source {
-                busy: true,
-                text: format!("the source cannot be reached for {what}: {cause}"),
-            },
-        }
+        let busy = self.is_temporary();
+        let text = match self {
+            Self::Rejected { status, code } => {
+                format!("the source rejects {what}: {code} ({})", status.as_u16())
+            }
+            Self::Unreachable(cause) => format!("the source cannot be reached for {what}: {cause}"),
+        };
+        CliError::Source { text, busy }
     }
 }
 

@@ -41,8 +41,7 @@ pub(super) async fn read(
         }
     };
     Ok(read.unwrap_or_else(|why| {
-        let (whose, which) = (whose.to_owned(), "access policies".to_owned());
-        plan.skipped.push(Skipped { whose, which, why });
+        plan.skipped.push(Skipped::new(whose, "access policies", why));
         Vec::new()
     }))
 }

@@ -1,6 +1,6 @@
 //! Queues of an account: listed, peeked, and emptied where that is requested.
 
-use std::{collections::HashMap, sync::Arc, time::UNIX_EPOCH};
+use std::{collections::HashMap, time::UNIX_EPOCH};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::{Method, StatusCode};
@@ -15,10 +15,11 @@ use super::{
 use crate::{
     errors::CliError,
     migrate::{
+        ImportTarget,
         args::QueueMode,
         plan::{ImportPlan, PlannedQueue},
         progress::{ReceivedMessage, Tracker},
-        queues::{self, SourceMessage, TargetQueues},
+        queues::{self, SourceMessage},
     },
 };
 
@@ -126,11 +127,11 @@ pub(super) async fn list(http: &Http, plan: &mut ImportPlan) -> Result<(), CliEr
 /// Copies the messages of a queue, as many as the mode permits.
 pub(super) async fn copy(
     http: &Http,
-    queues: TargetQueues<'_>,
-    tracker: &Arc<Tracker>,
+    target: ImportTarget<'_>,
     name: String,
     messages: QueueMode,
 ) -> Result<(), CliError> {
+    let tracker = target.tracker;
     let is_open =
         tracker.read(|progress| progress.queues.get(&name).is_some_and(|queue| !queue.complete));
     if !is_open {
@@ -138,8 +139,8 @@ pub(super) async fn copy(
     }
     let source = SourceQueue { http, path: format!("/{}", encoded(&name)), name };
     match messages {
-        QueueMode::Peek => source.peek(&queues, tracker).await?,
-        QueueMode::Receive => source.receive(&queues, tracker).await?,
+        QueueMode::Peek => source.peek(target).await?,
+        QueueMode::Receive => source.receive(target).await?,
         QueueMode::Skip => {}
     }
     let total = source.count().await?;
@@ -181,25 +182,18 @@ impl SourceQueue<'_> {
     }
 
     /// Copies the messages that can be read without receiving them.
-    async fn peek(
-        &self,
-        queues: &TargetQueues<'_>,
-        tracker: &Arc<Tracker>,
-    ) -> Result<(), CliError> {
+    async fn peek(&self, target: ImportTarget<'_>) -> Result<(), CliError> {
         let found = self.messages(format!("peekonly=true&numofmessages={AT_A_TIME}")).await?;
         let batch: Vec<_> = found.into_iter().map(MessageElement::into_message).collect();
         if !batch.is_empty() {
-            queues.send(tracker, &self.name, batch, true).await?;
+            target.send(&self.name, batch, true).await?;
         }
         Ok(())
     }
 
     /// Moves every message that can be received; it is deleted in the source once it is sent and recorded.
-    async fn receive(
-        &self,
-        queues: &TargetQueues<'_>,
-        tracker: &Arc<Tracker>,
-    ) -> Result<(), CliError> {
+    async fn receive(&self, target: ImportTarget<'_>) -> Result<(), CliError> {
+        let tracker = target.tracker;
         self.release(tracker).await?;
         let query = format!("numofmessages={AT_A_TIME}&visibilitytimeout={VISIBILITY_SECONDS}");
         loop {
@@ -210,7 +204,7 @@ impl SourceQueue<'_> {
             let held: Vec<_> = found.iter().map(MessageElement::held).collect();
             self.hold(tracker, held.clone())?;
             let batch = found.into_iter().map(MessageElement::into_message).collect();
-            let accepted = queues.send(tracker, &self.name, batch, true).await?;
+            let accepted = target.send(&self.name, batch, true).await?;
             if accepted.is_empty() {
                 // A message that the target rejects would be received again and again.
                 return Ok(());
@@ -226,7 +220,7 @@ impl SourceQueue<'_> {
     }
 
     /// Records, on disk, what is received until it is sent and deleted in the source.
-    fn hold(&self, tracker: &Arc<Tracker>, held: Vec<ReceivedMessage>) -> Result<(), CliError> {
+    fn hold(&self, tracker: &Tracker, held: Vec<ReceivedMessage>) -> Result<(), CliError> {
         tracker.change_unsaved(|progress| {
             progress.queues.entry(self.name.clone()).or_default().held = held;
         });
@@ -235,7 +229,7 @@ impl SourceQueue<'_> {
 
     /// Makes visible the messages that an earlier run received and may not have deleted. Those that the target holds
     /// are deduplicated by their ids.
-    async fn release(&self, tracker: &Arc<Tracker>) -> Result<(), CliError> {
+    async fn release(&self, tracker: &Tracker) -> Result<(), CliError> {
         let held = tracker.read(|progress| {
             progress.queues.get(&self.name).map(|queue| queue.held.clone()).unwrap_or_default()
         });

@@ -1,7 +1,5 @@
 //! Tables of an account: listed, and read page by page.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,10 +9,10 @@ use super::{
     ranges::{self, KeySource},
 };
 use crate::{
-    client::Session,
     entity_json,
     errors::CliError,
     migrate::{
+        ImportTarget,
         plan::{ImportPlan, PlannedTable},
         progress::{PartitionRange, SourcePosition, Tracker},
         tables::{self, ChunkSender, TableBatch},
@@ -204,12 +202,12 @@ fn next(answer: &AzureAnswer) -> SourcePosition {
 /// Copies a part of a table from its position on.
 pub(super) async fn copy(
     http: &Http,
-    session: &Session,
-    tracker: &Arc<Tracker>,
+    target: ImportTarget<'_>,
     part: TablePart,
 ) -> Result<(), CliError> {
     let TablePart { table: name, range } = part;
-    let table = tracker.read(|progress| progress.tables.get(&tables::folded(&name)).cloned());
+    let folded = tables::folded(&name);
+    let table = target.tracker.read(|progress| progress.tables.get(&folded).cloned());
     let mut table = table.unwrap_or_default();
     let (filter, position) = match range.and_then(|at| table.ranges.get_mut(at)) {
         Some(range) => {
@@ -219,7 +217,7 @@ pub(super) async fn copy(
     };
     let table = SourceTable { http, name: &name };
     let read = async |chunks| read(&table, &filter, position, &chunks).await;
-    tables::fill(session, tracker, &name, range, read).await
+    target.fill(&name, range, read).await
 }
 
 async fn read(

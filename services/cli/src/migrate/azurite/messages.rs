@@ -1,6 +1,6 @@
 //! Messages of a workspace, from its database to their queues.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path};
 
 use super::{
     documents::MessageDocument,
@@ -10,8 +10,9 @@ use super::{
 use crate::{
     errors::CliError,
     migrate::{
-        progress::{Skipped, Tracker},
-        queues::{BATCH_BYTES_MAX, BATCH_MAX, SourceMessage, TargetQueues},
+        ImportTarget,
+        progress::Skipped,
+        queues::{BATCH_BYTES_MAX, BATCH_MAX, SourceMessage},
     },
 };
 
@@ -31,9 +32,9 @@ struct MessageBatch {
 pub(super) async fn copy(
     workspace: &Workspace,
     account: &str,
-    queues: TargetQueues<'_>,
-    tracker: &Arc<Tracker>,
+    target: ImportTarget<'_>,
 ) -> Result<(), CliError> {
+    let tracker = target.tracker;
     let Some(path) = &workspace.queues else { return Ok(()) };
     let text = loki::read(path).await?;
     let database = loki::parse(&text, path)?;
@@ -49,9 +50,9 @@ pub(super) async fn copy(
         let document: MessageDocument = match serde_json::from_str(json) {
             Ok(document) => document,
             Err(error) => {
-                let (whose, which) = ("messages".to_owned(), format!("document {number}"));
-                let why = format!("is not a message: {error}");
-                tracker.change(|progress| progress.skip(Skipped { whose, which, why }));
+                let (which, why) =
+                    (format!("document {number}"), format!("is not a message: {error}"));
+                tracker.change(|progress| progress.skip(Skipped::new("messages", which, why)));
                 continue;
             }
         };
@@ -68,22 +69,21 @@ pub(super) async fn copy(
         if batch.messages.len() >= BATCH_MAX || batch.bytes >= BATCH_BYTES_MAX {
             let batch = std::mem::take(batch);
             waiting -= batch.bytes;
-            queues.send(tracker, &document.queue_name, batch.messages, false).await?;
+            target.send(&document.queue_name, batch.messages, false).await?;
         } else if waiting >= WAITING_BYTES_MAX {
             waiting = 0;
-            send_all(&queues, tracker, &mut batches).await?;
+            send_all(target, &mut batches).await?;
         }
     }
-    send_all(&queues, tracker, &mut batches).await
+    send_all(target, &mut batches).await
 }
 
 async fn send_all(
-    queues: &TargetQueues<'_>,
-    tracker: &Arc<Tracker>,
+    target: ImportTarget<'_>,
     batches: &mut HashMap<String, MessageBatch>,
 ) -> Result<(), CliError> {
     for (queue, batch) in batches.drain() {
-        queues.send(tracker, &queue, batch.messages, false).await?;
+        target.send(&queue, batch.messages, false).await?;
     }
     Ok(())
 }

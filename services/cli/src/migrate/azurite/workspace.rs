@@ -163,12 +163,9 @@ fn choose(scan: &WorkspaceScan, account: Option<&str>) -> Result<String, CliErro
 
 fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
     let (mut plan, mut names) = (ImportPlan::default(), BTreeSet::new());
-    let skip = |plan: &mut ImportPlan, whose: String, which: &str, why: String| {
-        plan.skipped.push(Skipped { whose, which: which.to_owned(), why });
-    };
     let policies = |plan: &mut ImportPlan, documents: Option<_>, whose: String| {
         plan::policies(documents.unwrap_or_default()).unwrap_or_else(|why| {
-            skip(plan, whose, "access policies", why);
+            plan.skipped.push(Skipped::new(whose, "access policies", why));
             Vec::new()
         })
     };
@@ -176,7 +173,7 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
         let whose = tables::whose(&table.table);
         if !names.insert(tables::folded(&table.table)) {
             let why = "another table has this name in another case".to_owned();
-            skip(&mut plan, whose, "", why);
+            plan.skipped.push(Skipped::new(whose, "", why));
             continue;
         }
         let policies = policies(&mut plan, table.policies, whose);
@@ -189,7 +186,7 @@ fn plan(scan: WorkspaceScan, account: &str) -> ImportPlan {
     }
     if scan.settings.contains(account) {
         let why = "cross-origin rules, logging and metrics are not copied: set them in the target";
-        skip(&mut plan, "service properties".to_owned(), "", why.to_owned());
+        plan.skipped.push(Skipped::new("service properties", "", why.to_owned()));
     }
     plan
 }
