@@ -8,6 +8,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 use trestle_proto::{
+    blob::v1::blob_service_client::BlobServiceClient,
     queue::v1::queue_service_client::QueueServiceClient,
     table::v1::table_service_client::TableServiceClient,
 };
@@ -28,7 +29,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Methods without a deadline.
-const STREAMS: [&str; 2] = ["StreamEntities", "ImportEntities"];
+const STREAMS: [&str; 5] =
+    ["StreamEntities", "ImportEntities", "ReadBlob", "WriteBlob", "StageBlock"];
 
 /// A connection whose calls carry credentials.
 pub(crate) type AuthorizedChannel = InterceptedService<Channel, CallMetadata>;
@@ -45,12 +47,20 @@ pub(crate) struct Session {
 impl Session {
     /// Connects. A broken connection is reopened automatically.
     pub(crate) async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
-        Self::on_queue(args, None).await
+        Self::open(args, args.credentials.credentials()?).await
     }
 
     /// The same for commands on a queue.
     pub(crate) async fn on_queue(args: &ClientArgs, queue: Option<&str>) -> Result<Self, CliError> {
-        let credentials = args.credentials.credentials()?.on_queue(queue);
+        Self::open(args, args.credentials.credentials()?.on_queue(queue)).await
+    }
+
+    /// The same for commands on a container or a blob, percent-encoded.
+    pub(crate) async fn on_blob(args: &ClientArgs, path: Option<&str>) -> Result<Self, CliError> {
+        Self::open(args, args.credentials.credentials()?.on_blob(path)).await
+    }
+
+    async fn open(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
         let metadata = CallMetadata { credentials, timeout: args.timeout };
         let channel = connect(&args.endpoint, &args.tls).await?;
         Ok(Self { link: InterceptedService::new(channel, metadata) })
@@ -64,6 +74,11 @@ impl Session {
     /// A client of the queue service.
     pub(crate) fn queues(&self) -> QueueServiceClient<AuthorizedChannel> {
         QueueServiceClient::new(self.link.clone())
+    }
+
+    /// A client of the blob service.
+    pub(crate) fn blobs(&self) -> BlobServiceClient<AuthorizedChannel> {
+        BlobServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     /// The connection itself, for calls on encoded messages.

@@ -12,7 +12,7 @@ use tonic::{
 };
 use trestle_identity::{
     account::{AccountKey, DEVELOPMENT_KEY},
-    caller::{ACCOUNT_HEADER, QUEUE_HEADER},
+    caller::{ACCOUNT_HEADER, BLOB_HEADER, QUEUE_HEADER},
 };
 use trestle_service::name::AccountName;
 
@@ -134,7 +134,7 @@ impl CredentialArgs {
             authorization.set_sensitive(true);
         }
         let account = account.map(|account| header(account.as_str())).transpose()?;
-        Ok(CallCredentials { authorization, account, queue: None })
+        Ok(CallCredentials { authorization, account, resource: None })
     }
 
     fn given(&self) -> Result<Given, CliError> {
@@ -208,14 +208,25 @@ pub(crate) struct CallCredentials {
     /// Marked as sensitive, so that lower layers do not print it.
     authorization: Option<MetadataValue<Ascii>>,
     account: Option<MetadataValue<Ascii>>,
-    queue: Option<MetadataValue<Ascii>>,
+    /// What a signature is for, and the header for it.
+    resource: Option<(&'static str, MetadataValue<Ascii>)>,
 }
 
 impl CallCredentials {
     /// The same for calls on a queue: a signature over a queue does not contain its name.
     pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
-        // The server rejects an invalid name of a queue.
-        Self { queue: queue.and_then(|name| name.parse().ok()), ..self }
+        self.on(QUEUE_HEADER, queue)
+    }
+
+    /// The same for calls on a container or a blob, percent-encoded.
+    pub(crate) fn on_blob(self, path: Option<&str>) -> Self {
+        self.on(BLOB_HEADER, path)
+    }
+
+    fn on(self, header: &'static str, name: Option<&str>) -> Self {
+        // The server rejects an invalid name.
+        let value = name.and_then(|name| name.parse().ok());
+        Self { resource: value.map(|value| (header, value)), ..self }
     }
 }
 
@@ -229,10 +240,10 @@ impl Interceptor for CallCredentials {
             metadata.insert(ACCOUNT_HEADER, value.clone());
         }
         let is_signature = |value: &MetadataValue<Ascii>| value.as_bytes().starts_with(b"Shared");
-        if let Some(value) = &self.queue
+        if let Some((header, value)) = &self.resource
             && self.authorization.as_ref().is_some_and(is_signature)
         {
-            metadata.insert(QUEUE_HEADER, value.clone());
+            metadata.insert(*header, value.clone());
         }
         Ok(request)
     }

@@ -38,6 +38,17 @@ Exit codes:
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
   130  interrupted by Ctrl-C";
 
+/// The same for blobs.
+pub(crate) const BLOB_EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  failed; for verify: a blob is damaged
+    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
+    3  not found: no such container or blob
+    4  already exists, or a lease does not permit the command
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+  130  interrupted by Ctrl-C";
+
 /// Appends a text, such as the exit codes, to the help of a command.
 pub(crate) fn with_help(command: Command, text: &str) -> Command {
     let appended = |help: Option<&StyledStr>| match help {
@@ -88,8 +99,8 @@ pub(crate) enum CliError {
         /// Whether the error may be temporary.
         busy: bool,
     },
-    /// A signature that was explained is rejected.
-    #[error("the signature is rejected")]
+    /// What was examined is invalid or damaged, as standard output reports.
+    #[error("rejected")]
     Rejected,
     /// Ctrl-C.
     #[error("interrupted")]

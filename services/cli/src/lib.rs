@@ -1,4 +1,4 @@
-//! The client commands of the `trestle` binary: tables, entities, queues, files of them, load.
+//! The client commands of the `trestle` binary: tables, entities, queues, blobs, files of them, load.
 //!
 //! Each command is one call, or one stream, against the gRPC contract; the crate does not depend on
 //! the server. Standard output contains only the result; progress, costs and errors go to standard
@@ -8,6 +8,7 @@
 
 mod args;
 mod bench;
+mod blob;
 mod checkpoint;
 mod client;
 mod confirm;
@@ -42,6 +43,7 @@ pub use args::{
     TableCommand, UpsertMode,
 };
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
+pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySide, LeaseCommand};
 pub use credentials::{CredentialArgs, SecretText};
 pub use migrate::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, QueueMode};
 #[cfg(feature = "testing")]
@@ -65,6 +67,13 @@ pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
     finish_call(Box::pin(queue::run(command, &client)).await, &client).await
+}
+
+/// Runs a command on containers and blobs and prints its answer; errors go to standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_blob(command: BlobCommand, client: ClientArgs) -> ExitCode {
+    finish_call(Box::pin(blob::run(command, &client)).await, &client).await
 }
 
 /// Copies tables and queues from another service and prints the comparison of both sides; errors go

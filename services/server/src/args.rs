@@ -4,7 +4,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use trestle_cli::{
-    BenchCommand, ClientArgs, ImportCommand, QueueCommand, SasArgs, TableCommand, TlsArgs,
+    BenchCommand, BlobCommand, ClientArgs, ImportCommand, QueueCommand, SasArgs, TableCommand,
+    TlsArgs,
 };
 
 use crate::{
@@ -57,6 +58,15 @@ pub enum Command {
         /// What to do
         #[command(subcommand)]
         command: QueueCommand,
+        /// Where
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Work with containers and blobs on a server
+    Blob {
+        /// What to do
+        #[command(subcommand)]
+        command: BlobCommand,
         /// Where
         #[command(flatten)]
         client: ClientArgs,

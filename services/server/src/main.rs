@@ -58,6 +58,9 @@ fn main() -> ExitCode {
         Command::Queue { command, client } => {
             run(None, Box::pin(trestle_cli::run_queue(command, client)))
         }
+        Command::Blob { command, client } => {
+            run(None, Box::pin(trestle_cli::run_blob(command, client)))
+        }
         Command::Import { command, client } => {
             run(None, Box::pin(trestle_cli::run_import(command, client)))
         }

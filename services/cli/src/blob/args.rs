@@ -1,0 +1,223 @@
+//! The command line of `trestle blob`.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::{BlobAddress, CopySide};
+use crate::{
+    args::duration,
+    errors::{BLOB_EXIT_CODES as EXIT_CODES, with_help},
+};
+
+const COPY_HELP: &str = "\
+One side is a file or a folder, the other begins with blob://:
+  trestle blob cp cat.png blob://photos/2026/cat.png
+  trestle blob cp -r photos/ blob://photos/2026
+  trestle blob cp -r blob://photos/2026 photos/
+
+With --recursive, every file in the folder becomes a blob whose name is the path below the folder, after the given name
+and a slash; and back. A blob with a name that no file below the folder can have, such as ../a, fails the command before
+anything is copied.
+
+A file of more than 8 MiB is sent in blocks. They are kept for 7 days: repeating an interrupted copy sends the missing
+ones only. A downloaded file has its name only when it is complete and on stable storage. Existing blobs and files are
+replaced.";
+
+/// Commands on containers and blobs.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum BlobCommand {
+    /// Create, list, show and delete containers
+    #[command(subcommand)]
+    Container(ContainerCommand),
+    /// Copy files to blobs, or blobs to files
+    #[command(after_long_help = COPY_HELP)]
+    Cp(CopyBlobArgs),
+    /// List blobs, ordered by name
+    Ls {
+        /// CONTAINER, or CONTAINER/PREFIX for the blobs whose name begins so
+        blobs: BlobAddress,
+        /// Show blobs whose names are equal up to this text after the prefix as one line
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        delimiter: String,
+    },
+    /// Write the content of a blob to standard output
+    Cat {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
+        /// The first byte, from 0 on
+        #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        offset: u64,
+        /// At most this many bytes
+        #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+        length: Option<u64>,
+    },
+    /// Delete a blob, or all blobs in a folder
+    ///
+    /// Deleting a folder takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without
+    /// `--yes` nothing is deleted and the exit code is 2.
+    Rm {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
+        /// Delete every blob whose name begins with NAME and a slash
+        #[arg(long, short)]
+        recursive: bool,
+        /// Delete a folder without asking
+        #[arg(long, short = 'y')]
+        yes: bool,
+        /// Id of the lease of the blob
+        #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
+        #[arg(conflicts_with = "recursive")]
+        lease_id: String,
+    },
+    /// Show one blob
+    Stat {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
+    },
+    /// Acquire, renew, release or break the lease of a blob or a container
+    #[command(subcommand)]
+    Lease(LeaseCommand),
+    /// Read every byte, which the server verifies against its checksum, and report damaged blobs
+    ///
+    /// The exit code is 1 if a blob is damaged.
+    Verify {
+        /// CONTAINER, or CONTAINER/PREFIX for the blobs whose name begins so
+        blobs: BlobAddress,
+        /// How many blobs are read at a time
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+        parallel: u8,
+    },
+}
+
+/// Commands on containers.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum ContainerCommand {
+    /// Create a container
+    Create {
+        /// Name: 3 to 63 lower-case letters, digits and single dashes
+        container: String,
+        /// Succeed when the container exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List containers, ordered by name
+    List {
+        /// Only containers whose name begins so
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        prefix: String,
+    },
+    /// Show one container
+    Stat {
+        /// Name of the container
+        container: String,
+    },
+    /// Delete a container and every blob in it
+    ///
+    /// Takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without `--yes` nothing is
+    /// deleted and the exit code is 2.
+    Delete {
+        /// Name of the container
+        container: String,
+        /// Delete it without asking
+        #[arg(long, short = 'y')]
+        yes: bool,
+        /// Id of the lease of the container
+        #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
+        lease_id: String,
+    },
+}
+
+/// Commands on the lease of a blob; of a container, where the name of the blob is left out.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum LeaseCommand {
+    /// Acquire the lease, and print its id
+    Acquire {
+        /// CONTAINER/NAME, or CONTAINER
+        address: BlobAddress,
+        /// 15s to 60s [default: no expiry]
+        #[arg(long, value_parser = duration, value_name = "TIME")]
+        duration: Option<Duration>,
+        /// Id of the lease [default: a new one]
+        #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
+        lease_id: String,
+    },
+    /// Renew the lease for its duration
+    Renew {
+        /// CONTAINER/NAME, or CONTAINER
+        address: BlobAddress,
+        /// Id of the lease
+        lease_id: String,
+    },
+    /// Release the lease
+    Release {
+        /// CONTAINER/NAME, or CONTAINER
+        address: BlobAddress,
+        /// Id of the lease
+        lease_id: String,
+    },
+    /// Break the lease, without its id
+    Break {
+        /// CONTAINER/NAME, or CONTAINER
+        address: BlobAddress,
+        /// How long the lease remains active, up to 60 [default: to its end; a lease without expiry ends at once]
+        #[arg(long, value_name = "SECONDS")]
+        period: Option<u32>,
+    },
+}
+
+/// Arguments of `cp`.
+#[derive(Debug, Args)]
+pub struct CopyBlobArgs {
+    /// A file, a folder, or blob://CONTAINER/NAME
+    pub(super) from: CopySide,
+    /// The same; a file or blob in it has the last part of the name of the source
+    pub(super) to: CopySide,
+    /// Copy a folder
+    #[arg(long, short)]
+    pub(super) recursive: bool,
+    /// How many files or blocks are copied at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(super) parallel: u8,
+    /// Media type of the blobs [default: application/octet-stream]
+    #[arg(long, value_name = "TYPE", default_value = "", hide_default_value = true)]
+    pub(super) content_type: String,
+    /// Id of the lease of the blob that is replaced
+    #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
+    #[arg(conflicts_with = "recursive")]
+    pub(super) lease_id: String,
+}
+
+impl BlobCommand {
+    /// The container or the blob of the command, as the header names it.
+    pub(super) fn path(&self) -> Option<String> {
+        match self {
+            Self::Container(command) => match command {
+                ContainerCommand::List { .. } => None,
+                ContainerCommand::Create { container, .. }
+                | ContainerCommand::Stat { container }
+                | ContainerCommand::Delete { container, .. } => Some(container.clone()),
+            },
+            Self::Cp(CopyBlobArgs { from, to, .. }) => match (from, to) {
+                (CopySide::Remote(address), _) | (_, CopySide::Remote(address)) => {
+                    Some(address.header())
+                }
+                _ => None,
+            },
+            Self::Ls { blobs: address, .. }
+            | Self::Verify { blobs: address, .. }
+            | Self::Cat { blob: address, .. }
+            | Self::Rm { blob: address, .. }
+            | Self::Stat { blob: address }
+            | Self::Lease(
+                LeaseCommand::Acquire { address, .. }
+                | LeaseCommand::Renew { address, .. }
+                | LeaseCommand::Release { address, .. }
+                | LeaseCommand::Break { address, .. },
+            ) => Some(address.header()),
+        }
+    }
+}

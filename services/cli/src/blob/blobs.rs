@@ -1,0 +1,140 @@
+//! `ls`, `cat`, `rm` and `stat`.
+
+use std::io::{self, Write as _};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::TryStreamExt as _;
+use serde_json::{Value, json};
+use tonic::Code;
+use trestle_proto::blob::v1::{
+    Blob, BlobConditions, DeleteBlobRequest, GetBlobRequest, listed_blob::Item,
+};
+
+use super::{BlobAddress, content::BlobContent, lease, listing::BlobListing};
+use crate::{
+    client::Session,
+    confirm::confirm,
+    datetime,
+    errors::CliError,
+    output::{Context, counted},
+    retry::repeated,
+};
+
+/// Deletes at a time.
+const DELETES_MAX: usize = 16;
+
+/// Prints blobs and groups of them.
+pub(super) async fn list(
+    context: &mut Context,
+    blobs: BlobAddress,
+    delimiter: String,
+) -> Result<(), CliError> {
+    let mut listing = BlobListing::new(&context.session, blobs, delimiter);
+    let mut printed = false;
+    while let Some(items) = listing.next().await? {
+        let record = |item: &Item| match item {
+            Item::Blob(blob) => record(blob),
+            Item::Prefix(prefix) => json!({ "prefix": prefix }),
+        };
+        let records: Vec<_> = items.iter().map(record).collect();
+        let columns = ["prefix", "blob", "size_bytes", "last_modified", "content_type"];
+        context.output.records(&records, &columns)?;
+        printed |= !records.is_empty();
+    }
+    context.output.unless_empty(printed, "no blobs")
+}
+
+/// Prints a blob without its content.
+pub(super) async fn stat(context: &mut Context, blob: BlobAddress) -> Result<(), CliError> {
+    let BlobAddress { container, name: blob } = blob.of_blob()?;
+    let request = GetBlobRequest { container, blob, ..Default::default() };
+    let found = context.session.blobs().get_blob(request).await?.into_inner().blob;
+    let found = found.ok_or_else(|| CliError::Protocol("no blob".to_owned()))?;
+    context.output.record(["Property", "Value"], &record(&found))
+}
+
+fn record(blob: &Blob) -> Value {
+    let properties = blob.properties.clone().unwrap_or_default();
+    let text = |text: String| Some(text).filter(|text| !text.is_empty());
+    json!({
+        "blob": blob.name,
+        "size_bytes": blob.size,
+        "etag": blob.etag,
+        "last_modified": blob.last_modified.as_ref().and_then(datetime::format),
+        "create_time": blob.create_time.as_ref().and_then(datetime::format),
+        "content_type": text(properties.content_type),
+        "content_encoding": text(properties.content_encoding),
+        "content_language": text(properties.content_language),
+        "content_disposition": text(properties.content_disposition),
+        "cache_control": text(properties.cache_control),
+        "content_md5": text(STANDARD.encode(&properties.content_md5)),
+        "lease": lease::state(blob.lease.as_ref()),
+        "metadata": blob.metadata,
+    })
+}
+
+/// Writes the content of a blob to standard output.
+pub(super) async fn cat(
+    context: &mut Context,
+    blob: BlobAddress,
+    offset: u64,
+    length: Option<u64>,
+) -> Result<(), CliError> {
+    let content = BlobContent::new(&context.session, blob.of_blob()?);
+    let mut content = content.with_range(offset, length);
+    let mut out = io::stdout();
+    let failed = || CliError::file("cannot write to standard output");
+    while let Some(data) = content.next().await? {
+        out.write_all(&data).map_err(failed())?;
+    }
+    out.flush().map_err(failed())
+}
+
+/// Deletes a blob.
+pub(super) async fn remove(
+    context: &mut Context,
+    blob: BlobAddress,
+    lease_id: String,
+) -> Result<(), CliError> {
+    let blob = blob.of_blob()?;
+    delete(&context.session, &blob, lease_id).await?;
+    let text = format!("deleted blob {blob}");
+    let object = json!({ "container": blob.container, "blob": blob.name, "deleted": 1 });
+    context.output.either(&text, &object)
+}
+
+/// Deletes every blob in a folder.
+pub(super) async fn remove_below(
+    context: &mut Context,
+    blob: BlobAddress,
+    yes: bool,
+) -> Result<(), CliError> {
+    confirm(yes, "deleting a folder", "folder", &blob.to_string())?;
+    let folder = blob.folder();
+    let session = &context.session;
+    let blobs = BlobListing::new(session, folder.clone(), String::new()).blobs();
+    let removed = blobs.map_ok(|blob| {
+        let blob = folder.with_name(blob.name);
+        async move {
+            match repeated(async || delete(session, &blob, String::new()).await).await {
+                // Deleted meanwhile, or by a call whose answer was lost.
+                Err(CliError::Call(status)) if status.code() == Code::NotFound => Ok(()),
+                other => other,
+            }
+        }
+    });
+    let count = async |count: u64, ()| Ok(count + 1);
+    let deleted = removed.try_buffer_unordered(DELETES_MAX).try_fold(0, count).await?;
+    let text = format!("deleted {}", counted(deleted, "blob"));
+    let object =
+        json!({ "container": folder.container, "prefix": folder.name, "deleted": deleted });
+    context.output.either(&text, &object)
+}
+
+async fn delete(session: &Session, blob: &BlobAddress, lease_id: String) -> Result<(), CliError> {
+    let BlobAddress { container, name: blob } = blob.clone();
+    let conditions = Some(BlobConditions { lease_id, ..Default::default() });
+    let request = DeleteBlobRequest { container, blob, conditions };
+    session.blobs().delete_blob(request).await?;
+    Ok(())
+}

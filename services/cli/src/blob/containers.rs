@@ -1,0 +1,86 @@
+//! `container`: create, list, show and delete containers.
+
+use serde_json::{Value, json};
+use tonic::Code;
+use trestle_proto::blob::v1::{
+    Container, ContainerConditions, CreateContainerRequest, DeleteContainerRequest,
+    GetContainerRequest, ListContainersRequest,
+};
+
+use super::{ContainerCommand, lease};
+use crate::{confirm::confirm, datetime, errors::CliError, output::Context};
+
+/// Runs a command.
+pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Result<(), CliError> {
+    match command {
+        ContainerCommand::Create { container, if_not_exists } => {
+            create(context, container, if_not_exists).await
+        }
+        ContainerCommand::List { prefix } => list(context, prefix).await,
+        ContainerCommand::Stat { container } => stat(context, container).await,
+        ContainerCommand::Delete { container, yes, lease_id } => {
+            confirm(yes, "deleting a container", "container", &container)?;
+            delete(context, container, lease_id).await
+        }
+    }
+}
+
+async fn create(context: &mut Context, name: String, if_not_exists: bool) -> Result<(), CliError> {
+    let container = Container { name: name.clone(), ..Default::default() };
+    let request = CreateContainerRequest { container: Some(container) };
+    let created = match context.session.blobs().create_container(request).await {
+        Ok(_) => true,
+        Err(status) if if_not_exists && status.code() == Code::AlreadyExists => false,
+        Err(status) => return Err(status.into()),
+    };
+    let text = match created {
+        true => format!("created container {name}"),
+        false => format!("container {name} exists already"),
+    };
+    context.output.either(&text, &json!({ "container": name, "created": created }))
+}
+
+async fn list(context: &mut Context, prefix: String) -> Result<(), CliError> {
+    let (mut page_token, mut printed) = (String::new(), false);
+    loop {
+        let request = ListContainersRequest { prefix: prefix.clone(), page_size: None, page_token };
+        let page = context.session.blobs().list_containers(request).await?.into_inner();
+        let records: Vec<_> = page.containers.iter().map(record).collect();
+        context.output.records(&records, &["container", "last_modified", "lease"])?;
+        printed |= !records.is_empty();
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return context.output.unless_empty(printed, "no containers");
+        }
+    }
+}
+
+async fn stat(context: &mut Context, container: String) -> Result<(), CliError> {
+    let request = GetContainerRequest { container, ..Default::default() };
+    let found = context.session.blobs().get_container(request).await?.into_inner().container;
+    let found = found.ok_or_else(|| CliError::Protocol("no container".to_owned()))?;
+    context.output.record(["Property", "Value"], &record(&found))
+}
+
+async fn delete(
+    context: &mut Context,
+    container: String,
+    lease_id: String,
+) -> Result<(), CliError> {
+    let conditions = Some(ContainerConditions { lease_id, ..Default::default() });
+    let request = DeleteContainerRequest { container: container.clone(), conditions };
+    context.session.blobs().delete_container(request).await?;
+    let text = format!("deleted container {container}");
+    context.output.either(&text, &json!({ "container": container, "deleted": true }))
+}
+
+fn record(container: &Container) -> Value {
+    json!({
+        "container": container.name,
+        "etag": container.etag,
+        "last_modified": container.last_modified.as_ref().and_then(datetime::format),
+        "create_time": container.create_time.as_ref().and_then(datetime::format),
+        "lease": lease::state(container.lease.as_ref()),
+        "metadata": container.metadata,
+    })
+}

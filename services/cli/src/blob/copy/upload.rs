@@ -1,0 +1,334 @@
+//! Files to blobs. A small file is one call; a large one is staged in blocks and then committed.
+//!
+//! The id of a block is a hash of its bytes, so a repeated copy finds the blocks that an interrupted one staged, without
+//! a file that records them.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io, iter,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use bytes::Bytes;
+use crc64fast_nvme::Digest as Crc64;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use tonic::Code;
+use trestle_proto::blob::v1::{
+    BlobConditions, BlockRef, CommitBlocksRequest, GetBlockListRequest, HttpProperties,
+    StageBlockRequest, StageBlockSpec, UploadFinish, WriteBlobRequest, WriteBlobSpec,
+};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{BlobTransfer, blocking};
+use crate::{
+    blob::{BlobAddress, address::relative_path},
+    errors::CliError,
+    files,
+    retry::repeated,
+};
+
+/// Length of a block, and of the longest file that is sent in one call.
+const BLOCK_BYTES: u64 = 8 * 1024 * 1024;
+/// Most blocks of a blob. The server's limit.
+const BLOCKS_MAX: u64 = 50_000;
+/// Data in a message. The server's limit is higher.
+const MESSAGE_BYTES: usize = 1024 * 1024;
+
+/// What is stored with the blobs.
+pub(super) struct UploadOptions {
+    pub(super) content_type: String,
+    pub(super) lease_id: String,
+}
+
+/// A file to copy.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SourceFile {
+    path: PathBuf,
+    size: u64,
+    to: BlobAddress,
+}
+
+/// An opened file, and the state that it must keep.
+struct OpenedFile {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+/// Part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct BlockRange {
+    offset: u64,
+    length: u64,
+}
+
+/// The file, or the files in the folder, each with its blob.
+pub(super) async fn find(
+    from: PathBuf,
+    to: &BlobAddress,
+    recursive: bool,
+) -> Result<Vec<SourceFile>, CliError> {
+    let to = to.clone();
+    blocking(move || {
+        let failed = || CliError::input(files::cannot("read", &from));
+        let found = fs::metadata(&from).map_err(failed())?;
+        match (found.is_dir(), recursive) {
+            (true, true) => {
+                let mut files = Vec::new();
+                walk(&from, &to.folder(), &mut files)?;
+                Ok(files)
+            }
+            (true, false) => Err(usage("is a folder: repeat with --recursive", &from)),
+            (false, true) => Err(usage("must be a folder with --recursive", &from)),
+            (false, false) => {
+                let in_folder = to.name.is_empty() || to.name.ends_with('/');
+                let to = if in_folder { below(&to, &from)? } else { to };
+                Ok(vec![source(from, &found, to)?])
+            }
+        }
+    })
+    .await
+}
+
+/// Adds the files in a folder.
+fn walk(folder: &Path, to: &BlobAddress, found: &mut Vec<SourceFile>) -> Result<(), CliError> {
+    let failed = || CliError::input(files::cannot("read", folder));
+    let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(failed())?.collect();
+    for entry in entries.map_err(failed())? {
+        let (path, failed) =
+            (entry.path(), || CliError::input(files::cannot("read", &entry.path())));
+        let kind = entry.file_type().map_err(failed())?;
+        let metadata = fs::metadata(&path).map_err(failed())?;
+        let to = below(to, &path)?;
+        if !metadata.is_dir() {
+            found.push(source(path, &metadata, to)?);
+        } else if kind.is_symlink() {
+            // It could lead back to a folder above.
+            return Err(usage("is a link to a folder, which is not followed", &path));
+        } else {
+            walk(&path, &to.folder(), found)?;
+        }
+    }
+    Ok(())
+}
+
+fn source(path: PathBuf, found: &fs::Metadata, to: BlobAddress) -> Result<SourceFile, CliError> {
+    match found.is_file() {
+        true => Ok(SourceFile { path, size: found.len(), to }),
+        false => Err(usage("is not a file", &path)),
+    }
+}
+
+/// The blob for a file in a folder.
+fn below(folder: &BlobAddress, path: &Path) -> Result<BlobAddress, CliError> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| usage("must have a name in UTF-8", path))?;
+    relative_path(name)?;
+    Ok(folder.with_name(format!("{}{name}", folder.name)))
+}
+
+fn usage(rule: &str, path: &Path) -> CliError {
+    CliError::Usage(format!("{rule}: path=`{}`", path.display()))
+}
+
+impl BlobTransfer {
+    /// Copies the files.
+    pub(super) async fn upload_all(
+        &self,
+        files: Vec<SourceFile>,
+        options: &UploadOptions,
+    ) -> Result<(), CliError> {
+        self.progress.set_length(files.iter().map(|file| file.size).sum());
+        let uploads = stream::iter(files.into_iter().map(Ok));
+        let upload = |file| async move {
+            self.upload(file, options).await?;
+            self.complete();
+            Ok(())
+        };
+        uploads.try_for_each_concurrent(self.parallel, upload).await
+    }
+
+    async fn upload(&self, source: SourceFile, options: &UploadOptions) -> Result<(), CliError> {
+        let path = source.path;
+        let file = Arc::new(blocking(move || OpenedFile::open(path)).await?);
+        match file.size <= BLOCK_BYTES {
+            true => self.write(&file, &source.to, options).await?,
+            false => self.write_blocks(&file, &source.to, options).await?,
+        }
+        Ok(())
+    }
+
+    /// The ids of the staged blocks.
+    async fn staged(&self, to: &BlobAddress) -> Result<HashSet<Bytes>, CliError> {
+        let BlobAddress { container, name: blob } = to.clone();
+        let request = GetBlockListRequest { container, blob, ..Default::default() };
+        let call = async || Ok(self.session.blobs().get_block_list(request.clone()).await?);
+        match repeated::<_, CliError>(call).await {
+            Ok(list) => Ok(list.into_inner().uncommitted.into_iter().map(|it| it.id).collect()),
+            Err(CliError::Call(status)) if status.code() == Code::NotFound => Ok(HashSet::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the blob in one call.
+    async fn write(
+        &self,
+        file: &Arc<OpenedFile>,
+        to: &BlobAddress,
+        options: &UploadOptions,
+    ) -> Result<(), CliError> {
+        let _slot = self.slot().await?;
+        let data = file.read(BlockRange { offset: 0, length: file.size }).await?;
+        file.verify_unchanged().await?;
+        let spec = WriteBlobSpec {
+            container: to.container.clone(),
+            blob: to.name.clone(),
+            properties: Some(options.properties()),
+            conditions: Some(options.conditions()),
+            ..Default::default()
+        };
+        let first = WriteBlobRequest { spec: Some(spec), ..Default::default() };
+        let call = async || {
+            let pieces = pieces(&data).map(|data| WriteBlobRequest { data, ..Default::default() });
+            let end = WriteBlobRequest { finish: Some(finish(&data)), ..Default::default() };
+            let messages = iter::once(first.clone()).chain(pieces).chain([end]);
+            let messages = stream::iter(messages.collect::<Vec<_>>());
+            Ok(self.session.blobs().write_blob(messages).await?)
+        };
+        repeated::<_, CliError>(call).await?;
+        self.advance(file.size);
+        Ok(())
+    }
+
+    /// Stages the blocks that are not staged, and commits all.
+    async fn write_blocks(
+        &self,
+        file: &Arc<OpenedFile>,
+        to: &BlobAddress,
+        options: &UploadOptions,
+    ) -> Result<(), CliError> {
+        let staged = self.staged(to).await?;
+        let staged_blocks = stream::iter(blocks(file.size)).map(|range| {
+            let (staged, lease_id) = (&staged, options.lease_id.as_str());
+            async move { self.stage(file, range, to, (staged, lease_id)).await }
+        });
+        let ids: Vec<Bytes> = staged_blocks.buffered(self.parallel).try_collect().await?;
+        file.verify_unchanged().await?;
+        let request = CommitBlocksRequest {
+            container: to.container.clone(),
+            blob: to.name.clone(),
+            blocks: ids.into_iter().map(|id| BlockRef { id, ..Default::default() }).collect(),
+            properties: Some(options.properties()),
+            conditions: Some(options.conditions()),
+            ..Default::default()
+        };
+        let call = async || Ok(self.session.blobs().commit_blocks(request.clone()).await?);
+        repeated::<_, CliError>(call).await.map(drop)
+    }
+
+    /// Stages a block unless it is staged; its id.
+    async fn stage(
+        &self,
+        file: &Arc<OpenedFile>,
+        range: BlockRange,
+        to: &BlobAddress,
+        (staged, lease_id): (&HashSet<Bytes>, &str),
+    ) -> Result<Bytes, CliError> {
+        let _slot = self.slot().await?;
+        let data = file.read(range).await?;
+        let id = Bytes::copy_from_slice(&xxh3_128(&data).to_be_bytes());
+        if !staged.contains(&id) {
+            let spec = StageBlockSpec {
+                container: to.container.clone(),
+                blob: to.name.clone(),
+                block_id: id.clone(),
+                lease_id: lease_id.to_owned(),
+            };
+            let first = StageBlockRequest { spec: Some(spec), ..Default::default() };
+            let call = async || {
+                let pieces = pieces(&data);
+                let pieces = pieces.map(|data| StageBlockRequest { data, ..Default::default() });
+                let end = StageBlockRequest { finish: Some(finish(&data)), ..Default::default() };
+                let messages = iter::once(first.clone()).chain(pieces).chain([end]);
+                let messages = stream::iter(messages.collect::<Vec<_>>());
+                Ok(self.session.blobs().stage_block(messages).await?)
+            };
+            repeated::<_, CliError>(call).await?;
+        }
+        self.advance(range.length);
+        Ok(id)
+    }
+}
+
+impl UploadOptions {
+    fn properties(&self) -> HttpProperties {
+        HttpProperties { content_type: self.content_type.clone(), ..Default::default() }
+    }
+
+    fn conditions(&self) -> BlobConditions {
+        BlobConditions { lease_id: self.lease_id.clone(), ..Default::default() }
+    }
+}
+
+impl OpenedFile {
+    fn open(path: PathBuf) -> Result<Self, CliError> {
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
+        let (found, file) = opened.map_err(CliError::file(files::cannot("read", &path)))?;
+        Ok(Self { path, file, size: found.len(), modified: found.modified().ok() })
+    }
+
+    /// Part of the file.
+    async fn read(self: &Arc<Self>, range: BlockRange) -> Result<Bytes, CliError> {
+        let file = Arc::clone(self);
+        blocking(move || {
+            let mut data = vec![0; usize::try_from(range.length).unwrap_or(usize::MAX)];
+            let read = file.file.read_exact_at(&mut data, range.offset);
+            read.map_err(CliError::file(files::cannot("read", &file.path)))?;
+            Ok(data.into())
+        })
+        .await
+    }
+
+    /// Verifies that it is as it was when it was opened.
+    async fn verify_unchanged(self: &Arc<Self>) -> Result<(), CliError> {
+        let file = Arc::clone(self);
+        blocking(move || {
+            let failed = || CliError::file(files::cannot("read", &file.path));
+            let found = file.file.metadata().map_err(failed())?;
+            match found.len() == file.size && found.modified().ok() == file.modified {
+                true => Ok(()),
+                false => Err(failed()(io::Error::other("it changed while it was copied"))),
+            }
+        })
+        .await
+    }
+}
+
+/// The blocks of a file of this length.
+fn blocks(size: u64) -> impl Iterator<Item = BlockRange> {
+    let longest = BLOCK_BYTES.max(size.div_ceil(BLOCKS_MAX));
+    (0..size.div_ceil(longest)).map(move |index| {
+        let offset = index * longest;
+        BlockRange { offset, length: longest.min(size - offset) }
+    })
+}
+
+/// The data of the messages of an upload.
+fn pieces(data: &Bytes) -> impl Iterator<Item = Bytes> {
+    data.chunks(MESSAGE_BYTES).map(|piece| data.slice_ref(piece))
+}
+
+/// The end of an upload: the server verifies length and checksum.
+fn finish(data: &Bytes) -> UploadFinish {
+    let mut crc = Crc64::new();
+    crc.write(data);
+    UploadFinish { crc64: Some(crc.sum64()), size: Some(data.len() as u64), ..Default::default() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Copies of files and folders.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use trestle_proto::blob::v1::GetBlockListRequest;
+use trestle_tests::{Container, Server};
+
+use super::with_container;
+use crate::client::{becomes, interrupt, run, spawned, succeeds, wait};
+
+const MIB: usize = 1024 * 1024;
+
+/// Bytes without equal blocks.
+fn content(length: usize) -> Vec<u8> {
+    (0..length.div_ceil(8)).flat_map(|at| (at * 0x9E37_79B1).to_le_bytes()).take(length).collect()
+}
+
+/// The files in a folder by their paths below it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = PathBuf::from(path.file_name().unwrap());
+        match path.is_dir() {
+            true => found.extend(files(&path).into_iter().map(|(path, it)| (name.join(path), it))),
+            false => drop(found.insert(name, fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_folder_is_equal_after_a_round_trip() {
+    let (server, directory) = (with_container(), tempfile::tempdir().unwrap());
+    let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+    fs::create_dir_all(from.join("inner folder")).unwrap();
+    let lengths =
+        [("empty", 0), ("inner folder/byte", 1), ("inner folder/ü%", 20 * MIB), ("8", 8 * MIB)];
+    for (name, length) in lengths {
+        fs::write(from.join(name), content(length)).unwrap();
+    }
+    let (from, to) = (from.to_str().unwrap(), to.to_str().unwrap());
+
+    let up = succeeds(&server, &["blob", "cp", "-r", from, "blob://photos/x"]).output;
+    let down = succeeds(&server, &["blob", "cp", "-r", "blob://photos/x/", to]).output;
+
+    assert_eq!(up, "copied 4 files (28.00 MiB)\n");
+    assert_eq!(down, up);
+    let (sent, received) = (files(Path::new(from)), files(Path::new(to)));
+    assert_eq!(received.keys().collect::<Vec<_>>(), sent.keys().collect::<Vec<_>>());
+    assert!(received == sent, "the bytes differ");
+    let typed = ["--content-type", "image/png"];
+    let large = format!("{from}/inner folder/ü%");
+    succeeds(&server, &[&["blob", "cp", &large, "blob://photos/"][..], &typed].concat());
+    let shown = succeeds(&server, &["blob", "stat", "photos/ü%", "--json"]).output;
+    assert!(shown.contains("\"size_bytes\":20971520,"), "{shown}");
+    assert!(shown.contains("\"content_type\":\"image/png\""), "{shown}");
+
+    let removed = succeeds(&server, &["blob", "rm", "-r", "photos/x", "--yes"]).output;
+    assert_eq!(removed, "deleted 4 blobs\n");
+    let left = succeeds(&server, &["blob", "ls", "photos", "--json"]).output;
+    assert_eq!(left.lines().count(), 1, "{left}");
+}
+
+#[test]
+fn nothing_is_copied_where_a_blob_would_be_outside_of_the_folder() {
+    let (server, directory) = (with_container(), tempfile::tempdir().unwrap());
+    let (file, to) = (directory.path().join("file"), directory.path().join("to"));
+    fs::write(&file, "text").unwrap();
+    for name in ["a", "b/../../file"] {
+        let blob = format!("blob://photos/x/{name}");
+        succeeds(&server, &["blob", "cp", file.to_str().unwrap(), &blob]);
+    }
+
+    let args = ["blob", "cp", "-r", "blob://photos/x", to.to_str().unwrap()];
+    let rejected = run(&server, &args);
+
+    assert_eq!(rejected.code, Some(2), "{rejected:?}");
+    assert!(rejected.errors.contains("blob=`b/../../file`"), "{rejected:?}");
+    assert!(!to.exists());
+}
+
+/// How many blocks were staged by calls so far.
+fn staged_calls(server: &Server) -> u64 {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let metrics = runtime.block_on(server.page("/metrics"));
+    let is_count = |line: &&str| {
+        line.starts_with("rpc_server_call_duration_seconds_count{") && line.contains("StageBlock\"")
+    };
+    let count = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() as u64;
+    metrics.lines().filter(is_count).map(count).sum()
+}
+
+#[test]
+fn a_repeated_copy_sends_only_the_blocks_that_are_missing() {
+    const BLOCKS: usize = 8;
+    let (server, directory) = (with_container(), tempfile::tempdir().unwrap());
+    let (from, to) = (directory.path().join("from"), directory.path().join("to"));
+    fs::write(&from, content(8 * MIB * BLOCKS)).unwrap();
+    let up = ["blob", "cp", "--parallel", "1", from.to_str().unwrap(), "blob://photos/large"];
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let staged = || {
+        let list = runtime.block_on(async {
+            let container = Container::over(&server.channel(), "photos");
+            let (container, mut client) = (container.name(), container.client());
+            let blob = "large".to_owned();
+            let request = GetBlockListRequest { container, blob, ..Default::default() };
+            client.get_block_list(request).await
+        });
+        list.map_or(0, |list| list.into_inner().uncommitted.len())
+    };
+
+    let copy = spawned(&server, &up);
+    assert!(becomes(|| staged() >= 2));
+    interrupt(&copy);
+    let ended = wait(copy);
+    let (kept, calls) = (staged(), staged_calls(&server));
+    succeeds(&server, &up);
+
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.errors.contains("progress: copied 0 files ("), "{ended:?}");
+    assert!((2..BLOCKS).contains(&kept), "{kept} blocks");
+    assert_eq!(staged_calls(&server) - calls, (BLOCKS - kept) as u64, "{kept} blocks");
+    let down = ["blob", "cp", "blob://photos/large", to.to_str().unwrap()];
+    succeeds(&server, &down);
+    assert!(fs::read(&to).unwrap() == fs::read(&from).unwrap(), "the bytes differ");
+}
