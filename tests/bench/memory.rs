@@ -15,7 +15,7 @@ const MILLION: u64 = 1_000_000;
 pub(crate) async fn start(plan: Plan) {
     let mut fastest = f64::INFINITY;
     let mut resident: f64 = 0.0;
-    let mut slowest_stop: f64 = 0.0;
+    let (mut slowest_stop, mut slowest_connected): (f64, f64) = (0.0, 0.0);
     for _ in 0..plan.rounds.max(3) {
         let data = tempfile::tempdir().unwrap();
         let args = ["--data-dir", data.path().to_str().unwrap()];
@@ -24,10 +24,24 @@ pub(crate) async fn start(plan: Plan) {
         fastest = fastest.min(server.start_ms);
         resident = resident.max(server.resident_mib());
         slowest_stop = slowest_stop.max(server.stop_ms());
+        slowest_connected = slowest_connected.max(stop_with_a_client().await);
     }
     report::figure("start to ready, empty store", fastest, 100.0, true, "ms");
     report::figure("memory at rest", resident, 40.0, true, "MiB");
     report::figure("stop of an idle server", slowest_stop, 300.0, true, "ms");
+    report::figure("stop with an idle client", slowest_connected, 300.0, true, "ms");
+}
+
+/// The stop of a server with a client over gRPC that keeps its connection.
+async fn stop_with_a_client() -> f64 {
+    let bench = Bench::start(|_| true).await.unwrap();
+    bench.fill(1).await;
+    // Calls within a second before the stop count as traffic, which gets a notice.
+    tokio::time::sleep(std::time::Duration::from_millis(1_200)).await;
+    let Bench { server, connections, _data } = bench;
+    let took = server.stop_ms();
+    drop(connections);
+    took
 }
 
 /// A table scan whose filter matches one entity in a hundred.

@@ -101,7 +101,7 @@ fn key(number: u64) -> (String, String) {
 pub(crate) struct Bench {
     pub(crate) server: Process,
     pub(crate) connections: Connections,
-    _data: TempDir,
+    pub(crate) _data: TempDir,
 }
 
 impl Bench {

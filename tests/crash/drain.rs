@@ -4,6 +4,10 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tokio_stream::StreamExt as _;
 use tonic::Code;
 use trestle_proto::{
@@ -73,6 +77,32 @@ async fn shutdown_does_not_wait_for_idle_connections() {
 
     assert_eq!(code, Some(0));
     assert!(elapsed < SOON, "{elapsed:?}");
+}
+
+/// Clients that stay connected and send nothing: one of HTTP/1 after a response, one of HTTP/2 that acknowledges no
+/// frame, one that never sent a byte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_waits_neither_for_clients_without_calls_nor_to_notify_them() {
+    const NOTICE: Duration = Duration::from_secs(3);
+    let data = tempfile::tempdir().unwrap();
+    let notice = NOTICE.as_millis().to_string();
+    let server = start(&data, &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", &notice)]);
+    let mut http1 = TcpStream::connect(server.address("azure_table")).await.unwrap();
+    http1.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut http2 = TcpStream::connect(server.address("grpc")).await.unwrap();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    http2.write_all(preface).await.unwrap();
+    for client in [&mut http1, &mut http2] {
+        assert!(client.read(&mut [0; 4096]).await.unwrap() > 0, "a response");
+    }
+    let silent = TcpStream::connect(server.address("grpc")).await.unwrap();
+    tokio::time::sleep(NOTICE + Duration::from_millis(200)).await;
+
+    let (code, elapsed) = terminate(server).await;
+
+    assert_eq!(code, Some(0));
+    assert!(elapsed < NOTICE - Duration::from_secs(1), "{elapsed:?}");
+    drop((http1, http2, silent));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

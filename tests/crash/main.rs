@@ -26,6 +26,7 @@ mod progress;
 mod queue;
 mod restarts;
 mod resume;
+mod small_disk;
 mod space;
 mod syncs;
 mod write_history;

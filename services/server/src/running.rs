@@ -107,6 +107,8 @@ impl Listeners {
 }
 
 /// Hint for an address that cannot be bound.
+/// Connections whose last call is older are not in use.
+const IDLE_MIN: Duration = Duration::from_secs(1);
 const ELSEWHERE: &str = "set another address, or port 0 for a free one";
 /// The same where the listener is optional.
 const ELSEWHERE_OR_OFF: &str = "set another address, port 0 for a free one, or `off`";
@@ -195,8 +197,8 @@ impl Running {
     /// clients that have not received it, listeners close, waiting calls are answered, calls finish, the rest ends.
     pub async fn stop(self) -> Drained {
         self.health.drain().await;
-        // Without connections no client needs the notice.
-        if self.connections.open() > 0 {
+        // Without calls no client needs the notice.
+        if !self.connections.idle_for(self.notice.max(IDLE_MIN)) {
             let notice = tokio::time::sleep(self.notice);
             let _ = self.signals.forced.run_until_cancelled(notice).await;
         }

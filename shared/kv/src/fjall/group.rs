@@ -12,6 +12,7 @@ use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::oneshot;
 
 use super::backpressure::KeyspaceSet;
+use super::guard::Room;
 use super::obsoletes::obsoletes;
 use super::read_cache::{CachedReads, RecentWrites};
 use super::shared::EngineState;
@@ -171,7 +172,9 @@ impl Group {
             }
             let in_group = u64::try_from(self.bytes).unwrap_or(u64::MAX);
             let buffered = shared.buffered_bytes.load(Relaxed).saturating_add(in_group);
-            shared.space.admit(writes.as_slice(), buffered)?;
+            if shared.space.admit(writes.as_slice(), buffered)? == Room::WaitsForFlush {
+                return Ok(Evaluated::Pressed(keyspaces));
+            }
             self.obsoletes += obsoletes(writes.as_slice(), change.spec.reads.keys(), &current);
             self.merge(writes);
         }

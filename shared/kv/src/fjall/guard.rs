@@ -3,6 +3,9 @@
 //! Free space is measured once a tick, and a fast writer fills a small disk in less. So the gate also counts what will
 //! be written without a further decision: the journal since the last measurement, the memtables that are not flushed,
 //! and the output of a compaction, which exists beside its input until it is done. What is left is the headroom.
+//!
+//! What is in flight is written within seconds, and then takes less, since journals are deleted. So where the headroom
+//! is below the reserve, writes first wait until everything is flushed; space is short if it is below it even then.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -19,10 +22,23 @@ const JOURNAL_ENTRY_BYTES: u64 = 64;
 /// Free bytes that deletes leave, whatever the reserve is: a flush of what they wrote must still fit, of a memtable.
 const KEPT_FROM_DELETES: u64 = MEMTABLE_BYTES;
 
-/// Writes are taken again with so much more than the reserve, as a part of it, so that the state does not flutter.
+/// Writes are accepted again with so much more than the reserve, as a part of it.
 const LEAVES_ABOVE: u64 = 16;
 
-/// Remembers how much space is free, and what of it is taken already.
+/// Writes are accepted again at the latest once this part of what the store used is free above the reserve, so that
+/// deletes of a part of the data are always enough.
+const FREED_BY_DELETES: u64 = 4;
+
+/// Whether there is room for writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// They are admitted.
+    Admitted,
+    /// They wait until what is in flight is flushed.
+    WaitsForFlush,
+}
+
+/// Measures how much space is free, and what of it is in use already.
 #[derive(Debug)]
 pub(super) struct SpaceGuard {
     reserve_bytes: u64,
@@ -33,6 +49,10 @@ pub(super) struct SpaceGuard {
     /// What the next compaction may write.
     compaction_bytes: AtomicU64,
     is_short: AtomicBool,
+    /// Whether writes wait until what is in flight is flushed.
+    is_draining: AtomicBool,
+    /// Free bytes from which on space is no longer short, whatever is in flight then.
+    enough_bytes: AtomicU64,
 }
 
 impl SpaceGuard {
@@ -45,6 +65,8 @@ impl SpaceGuard {
             admitted_bytes: AtomicU64::new(0),
             compaction_bytes: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
+            is_draining: AtomicBool::new(false),
+            enough_bytes: AtomicU64::new(0),
         }
     }
 
@@ -101,44 +123,80 @@ impl SpaceGuard {
         self.unwritten(buffered_bytes).saturating_sub(self.compaction_bytes.load(Relaxed))
     }
 
+    /// Whether writes wait until what is in flight is flushed.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Relaxed)
+    }
+
     /// Whether the writes may go on with the space there is, beside so many bytes in memtables and in the group that
     /// is not written yet. They count as admitted from then on.
-    pub(super) fn admit(&self, writes: &[Write], buffered_bytes: u64) -> Result<(), CommitError> {
+    pub(super) fn admit(&self, writes: &[Write], buffered_bytes: u64) -> Result<Room, CommitError> {
         let bytes = journal_bytes(writes);
         // Once in the journal, and once in a memtable that becomes a file.
-        let buffered = buffered_bytes.saturating_add(bytes.saturating_mul(2));
-        let is_enough = self.reserve_bytes == 0
-            || if reclaims(writes) {
-                self.unwritten(buffered) >= KEPT_FROM_DELETES
-            } else {
-                !self.is_short() && self.headroom(buffered) >= self.reserve_bytes
-            };
-        if !is_enough {
+        let room = self.room_for(writes, buffered_bytes.saturating_add(bytes.saturating_mul(2)))?;
+        if room == Room::Admitted {
+            self.admitted_bytes.fetch_add(bytes, Relaxed);
+        }
+        Ok(room)
+    }
+
+    fn room_for(&self, writes: &[Write], buffered_bytes: u64) -> Result<Room, CommitError> {
+        if self.reserve_bytes == 0 {
+            return Ok(Room::Admitted);
+        }
+        if reclaims(writes) {
+            if self.unwritten(buffered_bytes) >= KEPT_FROM_DELETES {
+                return Ok(Room::Admitted);
+            }
             self.enter(buffered_bytes);
+        }
+        if self.is_short() {
             return Err(self.full(buffered_bytes));
         }
-        self.admitted_bytes.fetch_add(bytes, Relaxed);
-        Ok(())
+        if self.is_draining() || self.headroom(buffered_bytes) < self.reserve_bytes {
+            self.is_draining.store(true, Relaxed);
+            return Ok(Room::WaitsForFlush);
+        }
+        Ok(Room::Admitted)
+    }
+
+    /// What was in flight is flushed: writes go on, or space is short.
+    pub(super) fn drained(&self, buffered_bytes: u64) {
+        if self.headroom(buffered_bytes) < self.accepting_bytes() {
+            self.enter(buffered_bytes);
+        }
+        self.is_draining.store(false, Relaxed);
+    }
+
+    /// The headroom from which on writes go on.
+    fn accepting_bytes(&self) -> u64 {
+        self.reserve_bytes.saturating_add(self.reserve_bytes / LEAVES_ABOVE)
     }
 
     fn full(&self, buffered_bytes: u64) -> CommitError {
         let free_bytes = self.free_bytes();
-        let in_flight_bytes = free_bytes.saturating_sub(self.headroom(buffered_bytes));
+        let in_flight_bytes = self.in_flight(buffered_bytes);
         CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes: self.reserve_bytes }
     }
 
-    /// Looks whether space became short, or is no longer; logs either once.
+    fn in_flight(&self, buffered_bytes: u64) -> u64 {
+        self.free_bytes().saturating_sub(self.headroom(buffered_bytes))
+    }
+
+    /// Checks whether space became low, which begins with a flush, or is enough again, which is logged once.
     pub(super) fn check(&self, buffered_bytes: u64) {
         let headroom = self.headroom(buffered_bytes);
-        let enough = self.reserve_bytes.saturating_add(self.reserve_bytes / LEAVES_ABOVE);
-        if headroom < self.reserve_bytes {
-            self.enter(buffered_bytes);
-        } else if headroom >= enough && self.is_short.swap(false, Relaxed) {
+        if !self.is_short() {
+            self.is_draining.fetch_or(headroom < self.reserve_bytes, Relaxed);
+        } else if headroom >= self.accepting_bytes()
+            && self.free_bytes() >= self.enough_bytes.load(Relaxed)
+        {
+            self.is_short.store(false, Relaxed);
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             tracing::info!(
                 free_bytes,
                 reserve_bytes,
-                "disk space is enough again, writes are taken"
+                "disk space is enough again, writes are accepted"
             );
         }
     }
@@ -146,15 +204,26 @@ impl SpaceGuard {
     fn enter(&self, buffered_bytes: u64) {
         if !self.is_short.swap(true, Relaxed) {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
-            let in_flight_bytes = free_bytes.saturating_sub(self.headroom(buffered_bytes));
+            let in_flight_bytes = self.in_flight(buffered_bytes);
+            let enough = bytes_for_writes(reserve_bytes, in_flight_bytes, self.used_bytes());
+            self.enough_bytes.store(enough, Relaxed);
             tracing::warn!(
                 free_bytes,
                 in_flight_bytes,
                 reserve_bytes,
-                "disk space is short, only deletes are taken"
+                "disk space is short, only deletes are accepted"
             );
         }
     }
+}
+
+/// Free bytes from which on writes are accepted again, with what was in flight and what the store used when space
+/// became short. What was in flight gets free without a delete, such as by a compaction that ends: if that were enough,
+/// a writer would make space short again at once.
+fn bytes_for_writes(reserve_bytes: u64, in_flight_bytes: u64, used_bytes: u64) -> u64 {
+    let margin = reserve_bytes / LEAVES_ABOVE;
+    let deleted = (used_bytes / FREED_BY_DELETES).max(margin);
+    reserve_bytes.saturating_add(in_flight_bytes.saturating_add(margin).min(deleted))
 }
 
 fn journal_bytes(writes: &[Write]) -> u64 {

@@ -19,12 +19,30 @@ const RELIEVES_EVERY: Duration = Duration::from_millis(100);
 /// How long snapshots are waited for, to release what they may need.
 const SNAPSHOTS_WITHIN: Duration = Duration::from_millis(50);
 
+/// Bytes that may remain in memtables when all is flushed: heartbeats and deletes go on.
+const DRAINED_BYTES: u64 = 256 * 1024;
+/// Journals are deleted by then where they can be.
+const UNCHANGED_FOR: Duration = Duration::from_secs(1);
+/// Shorter than writes wait at most.
+const DRAINS_WITHIN: Duration = Duration::from_secs(8);
+
+/// A flush of everything under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Drain {
+    since: Instant,
+    /// When free space changed last, and what it was then.
+    moved: Instant,
+    free_bytes: u64,
+}
+
 pub(super) struct Housekeeper {
     pub(super) shared: Arc<EngineState>,
     pub(super) probe: SpaceProbe,
     pub(super) tick: Duration,
     /// Whether the last probe failed, to log it once and not once a tick.
     pub(super) is_blind: bool,
+    /// What writes wait for, if space is low.
+    pub(super) drain: Option<Drain>,
 }
 
 impl Housekeeper {
@@ -37,6 +55,7 @@ impl Housekeeper {
         let mut looked = Instant::now();
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(wait.min(RELIEVES_EVERY)) {
             self.relieve();
+            self.drain();
             if looked.elapsed() >= wait {
                 looked = Instant::now();
                 self.persist();
@@ -47,8 +66,8 @@ impl Housekeeper {
         self.persist();
     }
 
-    /// Measures space and what scans have to pass, and requests heartbeats.
-    pub(super) fn look_around(&mut self) {
+    /// Measures free space, and what is in flight to it. Returns the bytes in memtables.
+    fn measure_space(&mut self) -> u64 {
         let space = &self.shared.space;
         match space.measure(|| (self.probe)(&self.shared.path)) {
             Ok(()) => self.is_blind = false,
@@ -60,7 +79,13 @@ impl Housekeeper {
         }
         let outputs = self.shared.trees.iter().map(compactions::next_output);
         space.measured_compaction(outputs.max().unwrap_or(0));
-        space.check(self.shared.measure_buffered());
+        self.shared.measure_buffered()
+    }
+
+    /// Measures space and what scans have to pass, and requests heartbeats.
+    pub(super) fn look_around(&mut self) {
+        let buffered_bytes = self.measure_space();
+        self.shared.space.check(buffered_bytes);
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);
         }
@@ -68,6 +93,37 @@ impl Housekeeper {
         // A wall clock that steps is logged even where nobody asks for the time.
         let _ = self.shared.clock.now();
         self.shared.heartbeat_due.store(true, Relaxed);
+    }
+
+    /// Flushes everything while writes wait for it, and ends their wait once all is flushed and compacted.
+    fn drain(&mut self) {
+        if !self.shared.space.is_draining() || self.shared.stopped().is_some() {
+            return;
+        }
+        let drain = *self.drain.get_or_insert_with(|| {
+            self.shared.trees.iter().for_each(rotate);
+            Drain { since: Instant::now(), moved: Instant::now(), free_bytes: 0 }
+        });
+        let buffered_bytes = self.measure_space();
+        let free_bytes = self.shared.space.free_bytes();
+        let moved = if free_bytes == drain.free_bytes { drain.moved } else { Instant::now() };
+        let database = &self.shared.database;
+        let is_flushed = buffered_bytes <= DRAINED_BYTES && database.active_compactions() == 0;
+        if (is_flushed && (database.journal_count() < 2 || moved.elapsed() >= UNCHANGED_FOR))
+            || drain.since.elapsed() >= DRAINS_WITHIN
+        {
+            self.drain = None;
+            let took_ms = drain.since.elapsed().as_millis();
+            tracing::debug!(
+                took_ms,
+                free_bytes,
+                buffered_bytes,
+                "memtables were flushed for space"
+            );
+            self.shared.space.drained(buffered_bytes);
+        } else {
+            self.drain = Some(Drain { free_bytes, moved, ..drain });
+        }
     }
 
     /// Keeps memory within its bounds: releases what was flushed, and flushes what is big.

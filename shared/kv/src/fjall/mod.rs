@@ -99,6 +99,7 @@ impl FjallEngine {
             probe: Arc::clone(&options.space_probe),
             tick: options.tick,
             is_blind: false,
+            drain: None,
         };
         housekeeper.look_around();
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);

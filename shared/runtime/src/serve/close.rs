@@ -16,6 +16,9 @@ use super::{connection::Connection, tuning::PollCount};
 /// How long an evicted connection may take to close in order. Short: it holds a descriptor beyond the limit.
 const EVICTION_GRACE: Duration = Duration::from_millis(250);
 
+/// How long a client without a call may take to acknowledge the close. Some never do.
+const IDLE_GRACE: Duration = Duration::from_millis(250);
+
 /// Why the server closes a connection.
 #[derive(Debug, Clone, Copy)]
 enum CloseReason {
@@ -55,6 +58,7 @@ impl Connection {
         tokio::select! {
             ended = poll_fn(|cx| polls.poll(connection.as_mut(), cx)) => log_end(ended),
             () = self.cut.cancelled() => {}
+            () = self.slot.calls.idle_for(IDLE_GRACE) => debug!(?reason, "idle connection cut"),
             () = evicted => debug!(?reason, "evicted connection cut"),
             () = sleep(grace) => debug!(?reason, "connection cut with calls in flight"),
         }

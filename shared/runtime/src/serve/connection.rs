@@ -20,7 +20,7 @@ use crate::tls::Tls;
 /// enough that unused sockets do not count as connections for long.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
 /// How long opening a connection may take on once the listener is closed.
-const OPEN_AT_SHUTDOWN_WITHIN: Duration = Duration::from_millis(500);
+const OPEN_AT_SHUTDOWN_WITHIN: Duration = Duration::from_millis(200);
 
 /// One connection.
 pub(super) struct Connection {
@@ -42,7 +42,7 @@ impl Connection {
             Ok((socket, mut returned)) => {
                 self.open(socket, address).await;
                 if let Ok(socket) = returned.try_recv() {
-                    linger(socket).await;
+                    linger(socket, self.slot.calls.since_response()).await;
                 }
             }
             Err(error) => debug!(%error, "connection lost before it was used"),

@@ -79,6 +79,15 @@ impl Connections {
         lock(&self.0.open).len() + self.0.evicted.load(Ordering::Relaxed)
     }
 
+    /// Whether none was opened or had a call for so long.
+    #[must_use]
+    pub fn idle_for(&self, within: Duration) -> bool {
+        lock(&self.0.open).all(|since, live| {
+            let is_unused = live.calls.since_response().is_none_or(|since| since >= within);
+            since.elapsed() >= within && live.calls.is_idle() && is_unused
+        })
+    }
+
     /// Admits a connection. At the limit one of the greediest peer is closed for it, if that has more.
     pub(super) fn admit(&self, peer: IpAddr) -> Option<ConnectionSlot> {
         let live =

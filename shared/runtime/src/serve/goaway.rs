@@ -9,7 +9,7 @@
 
 use std::{
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -42,6 +42,8 @@ struct ConnectionCalls {
     is_draining: AtomicBool,
     /// Whether the client fails calls at GOAWAY, by the user agent of its first call.
     fails_calls: OnceLock<bool>,
+    /// When the last response ended, if there was one.
+    responded: Mutex<Option<Instant>>,
     /// Notified when one of the above changes while draining.
     changed: Notify,
 }
@@ -59,6 +61,7 @@ impl GoawayDrain {
         let is_rejected = || fails_calls && self.0.is_draining.load(Ordering::SeqCst);
         // Not counted: a rejected client backs off.
         if is_rejected() {
+            self.responded();
             return Err(rejection());
         }
         // Counted before the second check: the drain reads the count after it has set the flag.
@@ -70,6 +73,28 @@ impl GoawayDrain {
     /// Whether no call is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.0.in_flight.load(Ordering::SeqCst) == 0
+    }
+
+    /// How long ago the last response ended; none if there was none.
+    pub(super) fn since_response(&self) -> Option<Duration> {
+        let responded = self.0.responded.lock().unwrap_or_else(PoisonError::into_inner);
+        responded.map(|responded| responded.elapsed())
+    }
+
+    fn responded(&self) {
+        let mut responded = self.0.responded.lock().unwrap_or_else(PoisonError::into_inner);
+        *responded = Some(Instant::now());
+    }
+
+    /// Waits until no call has been in flight for `within`.
+    pub(super) async fn idle_for(&self, within: Duration) {
+        let mut since = Instant::now();
+        while since.elapsed() < within {
+            tokio::time::sleep(within / 10).await;
+            if !self.is_idle() {
+                since = Instant::now();
+            }
+        }
     }
 
     /// Waits until GOAWAY may be sent; rejects calls of clients that fail them from now on.
@@ -97,6 +122,7 @@ impl GoawayDrain {
 impl Drop for CallInFlight {
     fn drop(&mut self) {
         let state = &self.0.0;
+        self.0.responded();
         state.in_flight.fetch_sub(1, Ordering::SeqCst);
         if state.is_draining.load(Ordering::SeqCst) {
             state.changed.notify_one();

@@ -76,6 +76,11 @@ impl<T> PeerShares<T> {
         self.members.len()
     }
 
+    /// Whether this holds for every member, by when it was added and its value.
+    pub(super) fn all(&self, holds: impl Fn(Instant, &T) -> bool) -> bool {
+        self.members.values().all(|member| holds(member.since, &member.value))
+    }
+
     /// Whether the next member is rejected unless another one is evicted.
     pub(super) fn is_full(&self) -> bool {
         self.members.len() >= self.members_max

@@ -29,69 +29,145 @@ fn only_a_change_that_removes_and_puts_little_reclaims() {
     assert!(!reclaims(&[put(0)]), "a put alone reclaims nothing");
 }
 
-#[test]
-fn a_writer_cannot_pass_the_reserve_between_two_measurements() {
-    let space = with_free(64 * MIB, 100 * MIB);
-    let mut taken = 0;
-    while space.admit(&[put(1_000_000)], 0).is_ok() {
-        taken += 1;
-    }
+/// Whether a put of a byte is admitted; an error that it is not.
+fn admits(space: &SpaceGuard, buffered_bytes: u64) -> Result<bool, CommitError> {
+    Ok(space.admit(&[put(1)], buffered_bytes)? == Room::Admitted)
+}
 
-    // Every byte once in the journal; the last one is also kept free for its memtable.
-    assert_eq!(taken, 36);
-    assert!(space.is_short());
-    assert!(space.admit(&[delete()], 0).is_ok());
+/// As the housekeeper does when everything is flushed.
+fn drain(space: &SpaceGuard, free_bytes: u64) {
+    let _ = space.measure(|| Ok::<_, Infallible>(free_bytes));
+    space.drained(0);
+    assert!(!space.is_draining());
 }
 
 #[test]
-fn memtables_and_the_next_compaction_count_as_taken() {
+fn a_writer_cannot_pass_the_reserve_between_two_measurements() {
     let space = with_free(64 * MIB, 100 * MIB);
-    assert!(space.admit(&[put(1)], 35 * MIB).is_ok());
+    let mut admitted = 0;
+    while space.admit(&[put(1_000_000)], 0).unwrap() == Room::Admitted {
+        admitted += 1;
+    }
+
+    // Every byte once in the journal; the last one is also kept free for its memtable.
+    assert_eq!(admitted, 36);
+    assert!(space.is_draining() && !space.is_short());
+    assert_eq!(space.admit(&[delete()], 0).unwrap(), Room::Admitted);
+}
+
+#[test]
+fn memtables_and_the_next_compaction_count_as_in_use() {
+    let space = with_free(64 * MIB, 100 * MIB);
+    assert!(admits(&space, 35 * MIB).unwrap());
     space.measured_compaction(MIB);
+    assert!(!admits(&space, 35 * MIB).unwrap(), "it waits for a flush");
 
-    let refused = space.admit(&[put(1)], 35 * MIB);
+    space.drained(35 * MIB);
 
-    let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes }) = refused else {
-        unreachable!("{refused:?}");
+    let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes }) =
+        admits(&space, 35 * MIB)
+    else {
+        unreachable!("space is short");
     };
     assert_eq!((free_bytes, reserve_bytes), (100 * MIB, 64 * MIB));
     assert_eq!(in_flight_bytes / MIB, 36);
 }
 
 #[test]
+fn writes_wait_for_a_flush_and_go_on_if_that_is_enough() {
+    let space = with_free(64 * MIB, 100 * MIB);
+    assert!(!admits(&space, 40 * MIB).unwrap());
+    assert!(!admits(&space, 0).unwrap(), "until the flush has ended");
+
+    drain(&space, 68 * MIB);
+
+    assert!(!space.is_short());
+    assert!(admits(&space, 0).unwrap());
+}
+
+#[test]
+fn space_is_short_if_a_flush_leaves_hardly_more_than_the_reserve() {
+    let space = with_free(64 * MIB, 100 * MIB);
+    assert!(!admits(&space, 40 * MIB).unwrap());
+
+    drain(&space, 67 * MIB);
+
+    assert!(space.is_short());
+    assert!(admits(&space, 0).is_err());
+}
+
+#[test]
+fn low_space_is_noticed_without_a_writer() {
+    let space = with_free(64 * MIB, 65 * MIB);
+    space.check(0);
+    assert!(!space.is_draining());
+
+    space.check(2 * MIB);
+
+    assert!(space.is_draining());
+}
+
+#[test]
 fn deletes_have_a_part_of_the_reserve_and_end_before_the_disk_does() {
     let space = with_free(64 * MIB, 17 * MIB);
-    assert!(space.admit(&[put(1)], 0).is_err());
+    assert!(!admits(&space, 0).unwrap());
     assert!(space.admit(&[delete()], 0).is_ok());
     assert!(space.admit(&[delete()], MIB).is_err());
+    assert!(space.is_short(), "a flush would not fit");
 }
 
 #[test]
 fn deletes_go_on_however_big_the_reserve_is() {
     let space = with_free(u64::MAX, 100 * MIB);
 
-    assert!(space.admit(&[put(1)], 0).is_err());
+    assert!(!admits(&space, 0).unwrap());
     assert!(space.admit(&[delete()], 0).is_ok());
 }
 
 #[test]
-fn writes_are_taken_again_a_little_above_the_reserve() {
+fn writes_are_accepted_again_a_little_above_the_reserve() {
     let space = with_free(64 * MIB, 63 * MIB);
-    space.check(0);
+    drain(&space, 63 * MIB);
     assert!(space.is_short());
 
     let _ = space.measure(|| Ok::<_, Infallible>(65 * MIB));
     space.check(0);
     assert!(space.is_short(), "hardly above it");
-    assert!(space.admit(&[put(1)], 0).is_err());
+    assert!(admits(&space, 0).is_err());
 
     let _ = space.measure(|| Ok::<_, Infallible>(68 * MIB));
     space.check(0);
     assert!(!space.is_short());
-    assert!(space.admit(&[put(1)], 0).is_ok());
+    assert!(admits(&space, 0).unwrap());
 }
 
 #[test]
-fn a_reserve_of_zero_refuses_nothing() {
-    assert!(with_free(0, 0).admit(&[put(1)], u64::MAX).is_ok());
+fn what_was_in_flight_when_space_became_short_is_not_enough_when_it_is_written() {
+    let space = with_free(64 * MIB, 100 * MIB);
+    space.measured_used(1_000 * MIB);
+    space.drained(40 * MIB);
+    assert!(space.is_short());
+
+    // A flush: the memtable became a file, and its journals are deleted.
+    let _ = space.measure(|| Ok::<_, Infallible>(107 * MIB));
+    space.check(0);
+    assert!(space.is_short());
+
+    // 64, the 40 that were in flight, and a sixteenth of 64.
+    let _ = space.measure(|| Ok::<_, Infallible>(108 * MIB));
+    space.check(0);
+    assert!(!space.is_short());
+}
+
+#[test]
+fn a_quarter_of_what_the_store_uses_is_enough() {
+    assert_eq!(bytes_for_writes(64 * MIB, 100 * MIB, 80 * MIB), 84 * MIB);
+    assert_eq!(bytes_for_writes(64 * MIB, 0, 80 * MIB), 68 * MIB);
+    assert_eq!(bytes_for_writes(64 * MIB, 100 * MIB, 0), 68 * MIB);
+    assert_eq!(bytes_for_writes(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+}
+
+#[test]
+fn a_reserve_of_zero_rejects_nothing() {
+    assert_eq!(with_free(0, 0).admit(&[put(1)], u64::MAX).unwrap(), Room::Admitted);
 }
