@@ -85,7 +85,10 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let trigger = triggers.path().join("sync-fails");
     let directory = triggers.path().to_str().expect("a path in UTF-8");
-    let server = start(&data, &[("LD_PRELOAD", library), ("KVFAULT_DIR", directory)]);
+    let log = triggers.path().join("log");
+    let settings = [("LD_PRELOAD", library), ("KVFAULT_DIR", directory)];
+    let args = ["--data-dir", data.path().to_str().unwrap()];
+    let server = Server::start_logging(&log, &args, &settings);
     let channel = server.channel();
     let main = Table::over(&channel, MAIN);
     create(&main).await.unwrap();
@@ -115,6 +118,12 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
         let rejected = main.insert(entity("late", &row.to_string(), [])).await.unwrap_err();
         assert_eq!(rejected.kind(), (Code::Unavailable, "STORAGE_STOPPED"));
     }
+    let log = fs::read_to_string(log).unwrap();
+    let count = |text: &str| log.matches(text).count();
+    assert_eq!(count("storage stops"), 1, "{log}");
+    // One for each method and code, and not one for each write.
+    let lines = count("TableService/InsertEntity\" code=\"UNAVAILABLE\"");
+    assert!((1..=3).contains(&lines), "{log}");
     rest_clients_get_no_retry_delay(&server).await;
     becomes_unhealthy(&channel, "").await;
     becomes_unhealthy(&channel, "trestle.table.v1.TableService").await;

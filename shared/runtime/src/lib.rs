@@ -6,7 +6,6 @@ pub mod admin;
 pub mod config;
 pub mod health;
 pub mod health_reflection;
-mod log_rate;
 pub mod openmetrics;
 pub mod serve;
 pub mod task;

@@ -16,6 +16,7 @@ mod forward;
 pub mod forwarded;
 pub mod layer;
 pub mod limits;
+pub mod log_rate;
 pub mod metadata;
 pub mod name;
 pub mod page;

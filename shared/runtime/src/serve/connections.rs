@@ -15,12 +15,12 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
+use trestle_service::log_rate::LogRate;
 
 use super::{
     goaway::GoawayDrain,
     peer_shares::{AtLimit, MemberId, PeerShares},
 };
-use crate::log_rate::LogRate;
 
 /// The share of the connections that may perform a handshake at a time: it costs memory before the client is
 /// authenticated.
@@ -124,7 +124,7 @@ impl Connections {
 
     fn log(&self, peer: IpAddr, is_admitted: bool) {
         let connections_max = self.0.connections_max;
-        if self.0.rejections.may_log(Instant::now()) {
+        if self.0.rejections.may_log((), Instant::now()).is_some() {
             warn!(
                 connections_max, %peer, is_admitted,
                 "connection limit reached: a connection was closed or rejected; not logged again within 10 s"

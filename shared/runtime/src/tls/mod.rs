@@ -21,10 +21,9 @@ use tokio_rustls::{
     rustls::{self, ServerConfig},
 };
 use tracing::{debug, info};
-use trestle_service::semconv;
+use trestle_service::{log_rate::LogRate, semconv};
 
 pub use self::certificates::{Certificates, ClientCertificates, TlsError, TlsFiles};
-use crate::log_rate::LogRate;
 
 /// The encryption of a listener. Clones share it.
 #[derive(Clone)]
@@ -74,7 +73,7 @@ impl Tls {
             counter.add(1, &[KeyValue::new(semconv::ERROR_TYPE, cause)]);
         }
         // Balancers connect and disconnect as a probe.
-        if cause != "closed" && self.failures.lines.may_log(Instant::now()) {
+        if cause != "closed" && self.failures.lines.may_log((), Instant::now()).is_some() {
             info!(%peer, cause, %error, "handshake failed; further failures within 10 s are not logged");
         } else {
             debug!(%peer, cause, %error, "handshake failed");

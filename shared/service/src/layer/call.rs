@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use http::{HeaderMap, HeaderValue, uri::PathAndQuery};
 use opentelemetry::Context;
 use tonic::{Code, Status};
-use tracing::{Span, warn};
+use tracing::{Span, debug, warn};
 
 use super::{
     Request, code_of, error_domain,
@@ -161,7 +161,21 @@ impl ObservedCall {
             let error = self.message.as_ref().map(decoded).unwrap_or_default();
             let id = self.id.to_str().unwrap_or_default();
             let took_us = took.as_micros();
-            warn!(request_id = id, method, code = name, took_us, error, "call failed");
+            match self.shared.failures.may_log((self.method.index, code), Instant::now()) {
+                // A store that stopped fails every write.
+                Some(omitted) => warn!(
+                    request_id = id,
+                    method,
+                    code = name,
+                    took_us,
+                    error,
+                    omitted,
+                    "call failed"
+                ),
+                None => {
+                    debug!(request_id = id, method, code = name, took_us, error, "call failed");
+                }
+            }
         }
         if !self.shared.access.is_off() {
             self.shared.access.write(&AccessLogLine {

@@ -17,7 +17,7 @@ use opentelemetry::{
     context::FutureExt as _,
     metrics::{BoundHistogram, Meter},
 };
-use tonic::body::Body;
+use tonic::{Code, body::Body};
 use tower::Service;
 use tracing::{Instrument as _, Span, debug_span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -34,6 +34,7 @@ use super::{
 use crate::{
     access::AccessLog,
     fault::{Reason, quoted},
+    log_rate::LogRate,
     peer::Peer,
     propagation::{Traces, Tracing},
     semconv,
@@ -72,6 +73,8 @@ pub struct Trace {
 pub(super) struct TraceShared {
     pub(super) instruments: Instruments,
     pub(super) access: AccessLog,
+    /// Lines of failed calls, by method and code.
+    pub(super) failures: LogRate<(usize, Code)>,
     methods: Methods,
     traces: Traces,
     random: fn() -> u128,
@@ -83,7 +86,14 @@ impl TraceLayer {
     pub fn new(observe: CallTelemetry) -> Self {
         let CallTelemetry { meter, traces, methods, random, access } = observe;
         let instruments = Instruments::new(&meter, &methods, traces.exemplars.clone());
-        let shared = Arc::new(TraceShared { instruments, access, methods, traces, random });
+        let shared = Arc::new(TraceShared {
+            instruments,
+            access,
+            failures: LogRate::default(),
+            methods,
+            traces,
+            random,
+        });
         Self(Trace { shared })
     }
 }
