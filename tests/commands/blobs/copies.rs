@@ -91,7 +91,7 @@ fn staged_calls(server: &Server) -> u64 {
     let is_count = |line: &&str| {
         line.starts_with("rpc_server_call_duration_seconds_count{") && line.contains("StageBlock\"")
     };
-    let count = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() as u64;
+    let count = |line: &str| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
     metrics.lines().filter(is_count).map(count).sum()
 }
 
