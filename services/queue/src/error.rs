@@ -36,7 +36,7 @@ pub(crate) enum QueueError {
     #[error("the queue keeps changing: queue=`{0}`")]
     KeepsChanging(QueueName),
     /// The tokens of the queue are exhausted.
-    #[error("the queue cannot be taken over any more: clear it, or delete and create it")]
+    #[error("no process can take over the queue any more: clear it, or delete and create it")]
     TokensExhausted,
     /// A stored record cannot be read.
     #[error("stored record unreadable: {0}")]

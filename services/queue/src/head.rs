@@ -34,7 +34,7 @@ pub(crate) struct OwnerId(pub(crate) u128);
 pub(crate) struct QueueHead {
     /// How many messages the queue holds.
     pub(crate) count: u64,
-    /// How often the queue was taken over.
+    /// How often a process took over the queue.
     pub(crate) token: FencingToken,
     /// The process that took it over last; none before the first time.
     pub(crate) owner: Option<OwnerId>,
@@ -43,7 +43,7 @@ pub(crate) struct QueueHead {
 }
 
 impl FencingToken {
-    /// No process has taken the queue over.
+    /// No process took the queue over.
     pub(crate) const NONE: Self = Self(0);
     /// The first take-over.
     pub(crate) const FIRST: Self = Self(1);
@@ -73,7 +73,7 @@ impl QueueHead {
     }
 
     /// The head after a take-over; none after the last token.
-    pub(crate) fn taken_over(self, owner: OwnerId) -> Option<Self> {
+    pub(crate) fn acquired_by(self, owner: OwnerId) -> Option<Self> {
         Some(Self { token: self.token.next()?, owner: Some(owner), ..self })
     }
 

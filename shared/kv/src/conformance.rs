@@ -107,7 +107,7 @@ pub trait TestStore: Send {
 pub struct OpenStore {
     /// Empty, and serves [`KEYSPACES`].
     pub store: Box<dyn TestStore>,
-    /// Stands still until a rule moves it.
+    /// Does not advance until a rule moves it.
     pub clock: Arc<ManualClock>,
 }
 
@@ -138,10 +138,10 @@ pub const RULES: &[(&str, ConformanceRule)] = &[
     of_engine!(empty_values_are_values),
     of_engine!(long_scans_return_everything_once),
     of_engine!(long_keys_are_kept_in_order),
-    of_engine!(keys_are_taken_up_to_their_bound),
-    of_engine!(values_are_taken_up_to_their_bound),
-    of_engine!(changes_are_taken_up_to_their_bounds),
-    of_engine!(keys_in_named_domains_are_taken),
+    of_engine!(keys_are_accepted_up_to_their_bound),
+    of_engine!(values_are_accepted_up_to_their_bound),
+    of_engine!(changes_are_accepted_up_to_their_bounds),
+    of_engine!(keys_in_named_domains_are_accepted),
     of_engine!(keys_outside_the_named_domains_are_refused),
     of_engine!(writes_in_shared_domains_are_refused),
     of_engine!(keys_of_no_keyspace_are_refused),

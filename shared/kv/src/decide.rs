@@ -24,7 +24,7 @@ pub(crate) struct ChangeRules<'a> {
 }
 
 /// Runs the decision of a change on the newest values of its reads. A panic of the decision refuses the change and
-/// harms nobody else: the engine's state is not in its reach.
+/// harms no other change: the engine's state is not in its reach.
 pub(crate) fn decide(
     change: &mut Change,
     current: &[Option<Bytes>],

@@ -16,8 +16,8 @@ pub struct Domain {
 
 /// The domain of a key, borrowed from it: a sort of domain, and a part of the key that is equal in all keys of it.
 ///
-/// The keys of one domain may be of several kinds and keyspaces, so the kind byte is usually left out and `group` says
-/// which sort of domain it is; choose it once in the program for each sort, such as the first kind of its keys.
+/// The keys of one domain may be of several kinds and keyspaces, so the kind byte is usually left out and `group`
+/// defines which sort of domain it is; choose it once in the program for each sort, such as the first kind of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainRef<'a> {
     /// The sort of the domain.

@@ -137,9 +137,9 @@ pub struct EngineStatus {
     pub storage_bytes: u64,
     /// Bytes free on the disk; absent in memory.
     pub free_bytes: Option<u64>,
-    /// The reserve of free bytes under which only deletes are taken; absent in memory.
+    /// The reserve of free bytes under which only deletes are accepted; absent in memory.
     pub reserve_bytes: Option<u64>,
-    /// Whether disk space is short, so that only changes that remove keys are taken.
+    /// Whether disk space is short, so that only changes that remove keys are accepted.
     pub is_space_short: bool,
     /// How far [`Engine::now`] is ahead of the wall clock, in milliseconds; negative where it is behind.
     pub clock_offset_ms: i64,

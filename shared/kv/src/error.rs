@@ -43,14 +43,14 @@ pub enum CommitError {
         /// What is the matter.
         reason: Arc<str>,
     },
-    /// More is to be written than the engine can bear. Nothing was written; repeat later.
+    /// More is to be written than the engine can sustain. Nothing was written; repeat later.
     #[error("storage overloaded: {reason}")]
     Busy {
         /// What is behind.
         reason: Arc<str>,
     },
     /// Free disk space is below the reserve. Nothing was written. Changes that only remove keys
-    /// are still taken, until a flush would not fit.
+    /// are still accepted, until a flush would not fit.
     #[error(
         "disk space is short: free_bytes=`{free_bytes}`, in_flight_bytes=`{in_flight_bytes}`, \
          storage.min_free_bytes=`{reserve_bytes}`; delete tables, queues or rows, or free space on \
@@ -59,7 +59,7 @@ pub enum CommitError {
     Full {
         /// Free space, in bytes.
         free_bytes: u64,
-        /// How much of it is taken by what was accepted before and is not on disk yet, and by compaction.
+        /// How much of it is in use by what was accepted before and is not on disk yet, and by compaction.
         in_flight_bytes: u64,
         /// The configured reserve, in bytes.
         reserve_bytes: u64,

@@ -21,7 +21,7 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct Keyspace {
     /// Name in storage; never changes.
     pub name: &'static str,
-    /// First bytes of its keys; never change. 0 is taken by the engine.
+    /// First bytes of its keys; never change. 0 is reserved for the engine.
     pub kinds: RangeInclusive<u8>,
     /// The domain of each of its keys.
     pub domain: DomainOf,
@@ -63,8 +63,8 @@ impl Keyspaces {
             }
             for kind in keyspace.kinds.clone() {
                 let Some(route) = routes.get_mut(usize::from(kind)) else { continue };
-                if let Some(taken) = route.replace(index) {
-                    let other = list.get(usize::from(taken)).unwrap_or(keyspace);
+                if let Some(other) = route.replace(index) {
+                    let other = list.get(usize::from(other)).unwrap_or(keyspace);
                     return Err(overlap(other, keyspace));
                 }
             }

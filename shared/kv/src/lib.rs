@@ -10,7 +10,7 @@
 //!
 //! **Order.** Keys compare as bytes. The first byte of a key is its *kind*; a [`Span`] stays
 //! within the kinds of one [`Keyspace`]. [`order`] makes bytes that compare like the texts and
-//! numbers they stand for.
+//! numbers they encode.
 //!
 //! **Atomicity.** A [`Change`] is written whole or not at all, whatever kinds its keys are of, and
 //! also when the process or the machine dies in the middle. Its writes apply in order.
@@ -18,7 +18,7 @@
 //! **Isolation.** Commits in a domain have one order. A decision is given the newest values of its
 //! reads, and no other commit comes between them and its writes: a condition that is checked in
 //! the decision holds when the change is written. A snapshot shows every commit that was answered before it
-//! was taken, no part of any other but whole, and never changes.
+//! was opened, no part of any other but whole, and never changes.
 //!
 //! **Durability.** `commit` returns when the change is as durable as the engine is configured
 //! ([`Durability`]); by default, on stable storage. What a decision saw of other changes is as
@@ -32,7 +32,7 @@
 //! **Limits.** [`Engine::limits`] bounds keys, values, changes and scans; [`ScanLimit`] bounds
 //! every scan further; the queue of an engine is bounded and refuses changes when it is full. A
 //! snapshot is held for a page, not at the pace of a client: old versions stay on disk as long as
-//! it lives, and an engine may end it after some seconds ([`EngineError::SnapshotEnded`]).
+//! it is open, and an engine may end it after some seconds ([`EngineError::SnapshotEnded`]).
 //!
 //! **Domains.** A change names what must be serialised with it: a partition, a queue
 //! ([`Domain`]). Each [`Keyspace`] gives every key its domain. A key that a change reads lies in a
@@ -56,7 +56,7 @@
 //! it, and what it read may still be lost. It confirms it by a commit that writes something in
 //! the same domain before it reports success.
 //!
-//! It is not a place for rules of a data model: an engine knows no tables, and expires nothing.
+//! It is not a place for rules of a data model: an engine has no tables, and expires nothing.
 //!
 //! # Decisions
 //!

@@ -73,7 +73,7 @@ impl Limits {
         keys.iter().try_for_each(|key| self.check_key(key))
     }
 
-    /// Checks what a change wants to write.
+    /// Checks what a change writes.
     ///
     /// # Errors
     /// [`CommitError::Refused`].
@@ -92,7 +92,7 @@ impl Limits {
         at_most("change_bytes", total, self.change_bytes)
     }
 
-    /// The limit of a scan: what was asked for, as far as the engine allows it.
+    /// The limit of a scan: what was requested, as far as the engine allows it.
     #[must_use]
     pub fn of_scan(&self, limit: ScanLimit) -> ScanLimit {
         ScanLimit { rows: limit.rows.min(self.scan.rows), bytes: limit.bytes.min(self.scan.bytes) }

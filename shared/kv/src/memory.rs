@@ -1,7 +1,7 @@
 //! The engine for tests, demonstrations and `--ephemeral`: everything is lost with the process.
 //!
 //! The map is persistent in the functional sense: a snapshot is a second handle to the same tree,
-//! taken in constant time, and a commit copies only the path it changes. One lock makes commits
+//! made in constant time, and a commit copies only the path it changes. One lock makes commits
 //! follow each other; readers hold it just long enough to take a handle. It checks every rule of
 //! the contract, so that a service that was tested on it works on any engine.
 

@@ -1,4 +1,4 @@
-//! Key parts whose bytes sort like the values they stand for.
+//! Key parts whose bytes sort like the values they encode.
 //!
 //! Keys are concatenations of parts. Two properties make that safe: the bytes of a part compare
 //! like its value, and no part is a prefix of another part of the same type, so a longer value

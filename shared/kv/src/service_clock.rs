@@ -2,9 +2,9 @@
 //!
 //! It is elapsed time. It follows the wall clock by slewing only: it runs at most a twentieth faster or slower than
 //! time elapses, until the two agree. So a wall clock that steps makes no message visible and expires none, in
-//! whichever direction and however far it steps, and an hour of error that stays is gone after twenty.
+//! whichever direction and however far it steps, and an hour of error that remains is corrected after twenty.
 //!
-//! A twentieth is what consumers can bear. A message that is invisible for 30 s is so for 28.5 s at least, and
+//! A twentieth is what consumers tolerate. A message that is invisible for 30 s is so for 28.5 s at least, and
 //! consumers renew long before; a hundredth would make an hour last four days. The wall clock drifts by a few
 //! millionths, so where nothing steps the two agree to the tick.
 //!

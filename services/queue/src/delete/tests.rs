@@ -73,8 +73,8 @@ fn only_the_valid_receipt_of_a_message_deletes_it_and_only_once() {
 #[test]
 fn rejects_a_delete_by_a_former_owner_of_the_queue() {
     let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(9);
-    let taken_over = head.taken_over(OwnerId(2)).expect("a token is left");
-    for head in [None, Some(taken_over)] {
+    let acquired = head.acquired_by(OwnerId(2)).expect("a token is left");
+    for head in [None, Some(acquired)] {
         let refused = decided(&[claimed(1, 7)], 20, head);
         assert!(matches!(refused, Err(AttemptError::Fenced(_))), "{refused:?}");
     }

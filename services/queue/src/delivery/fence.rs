@@ -46,7 +46,7 @@ pub(crate) enum FenceCause {
     QueueReplaced,
     /// The settings or the access policies of the queue changed.
     StaleRecord,
-    /// Another process has taken over the queue.
+    /// Another process took over the queue.
     NotOwner,
     /// The token of this process has no sequence numbers left: it must take over the queue again.
     SequencesExhausted,

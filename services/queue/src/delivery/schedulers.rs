@@ -109,7 +109,7 @@ impl Schedulers {
         let token = transact(&*self.engine, spec, move |reads, _version| {
             let stored = head.stored(reads).ok_or(unowned.refuse(FenceCause::QueueReplaced))?;
             let head = QueueHead::decode(stored)?;
-            let head = head.taken_over(owner).ok_or(QueueError::TokensExhausted)?;
+            let head = head.acquired_by(owner).ok_or(QueueError::TokensExhausted)?;
             let mut writes = trestle_kv::Writes::new();
             head.put(id, &mut writes);
             Ok::<_, AttemptError>((writes, head.token))

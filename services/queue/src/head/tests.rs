@@ -39,10 +39,10 @@ fn sequences_rise_from_token_to_token_up_to_the_last_one() {
 fn refuses_a_take_over_after_the_last_token() {
     let owner = OwnerId(7);
     let head = QueueHead::empty(None, 1);
-    assert_eq!(head.taken_over(owner), Some(QueueHead::empty(Some(owner), 1)));
+    assert_eq!(head.acquired_by(owner), Some(QueueHead::empty(Some(owner), 1)));
 
     let exhausted = QueueHead { token: FencingToken::LAST, ..head };
-    assert_eq!(exhausted.taken_over(owner), None);
+    assert_eq!(exhausted.acquired(owner), None);
     let value = [&[VERSION][..], &[0; 8], &[1, 0, 0, 0], &[0; 24]].concat();
     assert!(QueueHead::decode(&value).is_err(), "a token of 25 bits");
 }

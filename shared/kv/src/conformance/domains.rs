@@ -26,7 +26,7 @@ async fn change(
 }
 
 /// A domain covers its keys of every kind; a shared one may be read.
-pub async fn keys_in_named_domains_are_taken(engine: Arc<dyn Engine>) {
+pub async fn keys_in_named_domains_are_accepted(engine: Arc<dyn Engine>) {
     let (own, other) = (key(KIND, "own/1"), key(OTHER_KIND, "own/2"));
     let shared = key(KIND, "shared");
     let mut spec = covering([&own]);

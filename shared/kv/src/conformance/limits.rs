@@ -8,7 +8,7 @@ use super::{KIND, commit, get, key, put, reading};
 use crate::{Change, CommitError, Engine, Version, Writes};
 
 /// The longest key is kept whole; a longer one, and an empty one, is refused.
-pub async fn keys_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
+pub async fn keys_are_accepted_up_to_their_bound(engine: Arc<dyn Engine>) {
     let limits = engine.limits();
     let of = |bytes: usize, last: u8| {
         let mut key = vec![b'x'; bytes];
@@ -36,7 +36,7 @@ pub async fn keys_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
 }
 
 /// The biggest value is kept whole; a bigger one is refused.
-pub async fn values_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
+pub async fn values_are_accepted_up_to_their_bound(engine: Arc<dyn Engine>) {
     let limits = engine.limits();
     let (a, b) = (key(KIND, "a"), key(KIND, "b"));
 
@@ -50,7 +50,7 @@ pub async fn values_are_taken_up_to_their_bound(engine: Arc<dyn Engine>) {
 }
 
 /// Reads, writes and bytes of a change.
-pub async fn changes_are_taken_up_to_their_bounds(engine: Arc<dyn Engine>) {
+pub async fn changes_are_accepted_up_to_their_bounds(engine: Arc<dyn Engine>) {
     let limits = engine.limits();
     let writes = |count: usize| -> Vec<_> {
         (0..count).map(|row| put(key(KIND, &format!("w/{row:05}")), "")).collect()

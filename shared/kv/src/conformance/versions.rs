@@ -7,7 +7,8 @@ use bytes::Bytes;
 use super::{KIND, OpenStore, commit, covering, get, key, put};
 use crate::{ChangeSpec, Clock as _, Ticks, Version, Writes, transact};
 
-/// From change to change, with the clock standing still and set back, through several handles and across a reopening.
+/// From change to change, with a clock that does not advance or is set back, through several handles and across a
+/// reopening.
 pub async fn versions_rise_across_handles_and_reopenings(mut opened: OpenStore) {
     let row = key(KIND, "row");
     let start = opened.clock.now();

@@ -11,7 +11,7 @@
 //! damaged, and opening must report it instead of going on without it.
 //!
 //! The hash is needed: the database verifies what a batch holds, but a batch whose header is damaged
-//! looks like a torn end to it, and it cuts the file there before anybody could compare lengths. It
+//! looks like a torn end to it, and it cuts the file there before lengths could be compared. It
 //! costs one read of the journals at close and at open, 0.5 s for 137 MB that are not in memory.
 //!
 //! The marker is written when nothing writes any more and the journals are synced, and it is removed

@@ -2,7 +2,7 @@
 //!
 //! It takes what is queued, decides it as one group, writes the group as one batch of the
 //! database with one sync, and answers. While it syncs, the next group gathers in the queue: load
-//! makes groups big, and no timer makes anybody wait. A lock for each row, held across the sync,
+//! makes groups big, and no change waits for a timer. A lock for each row, held across the sync,
 //! would allow a hot row one update a sync; here a group takes hundreds.
 //!
 //! Order in a group write, and why: journal, sync, memtable, answer. What is
@@ -95,7 +95,7 @@ impl Committer {
             };
             self.take_group(first, &mut queue);
         }
-        self.settle_versions();
+        self.store_versions();
     }
 
     fn take_group(
@@ -242,10 +242,10 @@ impl Committer {
     }
 
     /// Stores the newest version and the time, so that after a clean close the next ones need not be far from them.
-    fn settle_versions(&mut self) {
+    fn store_versions(&mut self) {
         let mut batch = self.shared.database.batch().durability(Some(self.persist_mode()));
         let (trees, clock) = (&self.shared.trees, &self.shared.clock);
-        if self.shared.stopped().is_some() || !self.versions.settle(&mut batch, trees, clock) {
+        if self.shared.stopped().is_some() || !self.versions.store(&mut batch, trees, clock) {
             return;
         }
         if let Err(error) = batch.commit() {

@@ -100,7 +100,7 @@ pub(super) fn of_background(directory: &Path) -> Arc<str> {
     format!("{operation} failed: {error}, file=`{file}`").into()
 }
 
-/// What a line says.
+/// The fields of a line.
 struct LoggedFailure {
     operation: &'static str,
     file: String,
@@ -108,12 +108,12 @@ struct LoggedFailure {
 }
 
 /// The newest line of a kind about a directory, or about none.
-fn find(directory: &Path, is_wanted: impl Fn(&LoggedLine) -> bool) -> Option<LoggedFailure> {
+fn find(directory: &Path, is_match: impl Fn(&LoggedLine) -> bool) -> Option<LoggedFailure> {
     // The paths in the log are.
     let directory = std::path::absolute(directory).ok()?;
     let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    let wanted = lines.iter().rev().filter(|line| is_wanted(line));
-    wanted.into_iter().find_map(|line| parse(&line.text, &directory))
+    let matching = lines.iter().rev().filter(|line| is_match(line));
+    matching.into_iter().find_map(|line| parse(&line.text, &directory))
 }
 
 fn parse(text: &str, directory: &Path) -> Option<LoggedFailure> {

@@ -60,7 +60,7 @@ pub(super) struct Group {
 /// What became of a change that was to join a group.
 pub(super) enum Admission {
     /// It joined, or was answered.
-    Taken,
+    Decided,
     /// It writes keyspaces some of which take no writes now, and is to be tried again later.
     Delayed(PendingChange, KeyspaceSet),
 }
@@ -138,7 +138,7 @@ impl Group {
             Ok(Evaluated::Pressed(writes)) => return Admission::Delayed(pending, writes),
             Err(error) => answer(pending.answer, Err(error)),
         }
-        Admission::Taken
+        Admission::Decided
     }
 
     fn evaluate(

@@ -98,7 +98,7 @@ impl SpaceGuard {
         self.reserve_bytes
     }
 
-    /// Whether only changes that remove keys are taken.
+    /// Whether only changes that remove keys are accepted.
     pub(super) fn is_short(&self) -> bool {
         self.is_short.load(Relaxed)
     }

@@ -90,7 +90,7 @@ impl Housekeeper {
             self.shared.space.measured_used(used_bytes);
         }
         self.shared.tombstones.measure(&self.shared.trees);
-        // A wall clock that steps is logged even where nobody asks for the time.
+        // A wall clock that steps is logged even while no change reads it.
         let _ = self.shared.clock.now();
         self.shared.heartbeat_due.store(true, Relaxed);
     }

@@ -17,7 +17,7 @@ const RELAXED: &str = "trestle-kv-durability 1\nnot-in-order\n";
 
 /// Whether every group in the journals was synced before the next was written.
 pub(super) fn was_in_order(directory: &Path) -> io::Result<bool> {
-    // Whatever it says: only this program writes it, and an order must not be assumed.
+    // Whatever its content: only this program writes it, and an order must not be assumed.
     Ok(!directory.join(FILE).try_exists()?)
 }
 

@@ -57,7 +57,7 @@ pub struct FjallOptions {
     /// Most files of data that are kept open; scans and compactions open more for as long as they run.
     /// Default: 900.
     pub cached_files: usize,
-    /// Free space below which only changes that remove keys are taken, in bytes, at least [`MIN_FREE_BYTES_MIN`]; 0
+    /// Free space below which only changes that remove keys are accepted, in bytes, at least [`MIN_FREE_BYTES_MIN`]; 0
     /// disables the check. Compaction needs room while it works, so a disk filled to the last byte is hard to free.
     /// Default: 512 MiB.
     pub min_free_bytes: u64,

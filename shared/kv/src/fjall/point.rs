@@ -12,7 +12,7 @@ pub enum CommitPoint {
     BeforeJournal,
     /// The group is in the journal, synced as configured, and can be read. A failure counts as one of the sync.
     AfterSync,
-    /// The outcome of the group is known and nobody was answered. A failure loses the answers, and nothing else.
+    /// The outcome of the group is known and no caller was answered. A failure loses the answers, and nothing else.
     BeforeAnswer,
     /// The journal is about to be flushed at its interval. A failure counts as one of the flush.
     BeforeFlush,

@@ -45,7 +45,7 @@ impl CachedReads {
     /// Reads keys, which also brings them into memory. A read that fails is left to the commit
     /// thread, where it fails again and is answered.
     pub(super) fn read(keys: &[Bytes], shared: &EngineState) -> Self {
-        // Before the values are read: they may be newer than this says, never older.
+        // Before the values are read: they may be newer than this group, never older.
         let group = shared.visible_group();
         let read = |key: &Bytes| {
             let hash = xxh3_64(key);

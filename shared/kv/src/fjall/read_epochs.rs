@@ -1,8 +1,8 @@
-//! Which snapshots are still open, as far as compaction has to know: whether every one that began before an instant
+//! Which snapshots are still open, as far as compaction needs it: whether every one that began before an instant
 //! is closed.
 //!
-//! The database knows the oldest snapshot too, but not to the outside. Snapshots count themselves in one of two
-//! epochs. To learn that all earlier ones are closed, the epoch is switched, and the count of the former one reaches
+//! The database has the oldest snapshot too, but does not export it. Snapshots count themselves in one of two
+//! epochs. To detect that all earlier ones are closed, the epoch is switched, and the count of the former one reaches
 //! zero: those that open meanwhile count elsewhere.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -33,7 +33,7 @@ impl ReadEpochs {
     pub(super) fn enter(self: &Arc<Self>) -> EpochGuard {
         loop {
             let guard = self.count(self.is_odd.load(SeqCst));
-            // Else it was switched in between, and the count of the former epoch may be taken as final already.
+            // Else it was switched in between, and the count of the former epoch may be final already.
             if self.is_odd.load(SeqCst) == guard.is_odd {
                 return guard;
             }

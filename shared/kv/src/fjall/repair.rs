@@ -1,5 +1,5 @@
 //! Repair of a directory that is refused because of its journals: what would be lost is shown first, and
-//! only then, and only if wanted, taken out. The originals are kept.
+//! only then, and only if it is accepted, removed. The originals are kept.
 //!
 //! Whole groups behind damage are kept. A group is all or nothing, so no change is torn, but later
 //! changes were decided on what is lost.

@@ -62,7 +62,7 @@ pub(super) struct EngineState {
     pub(super) tombstones: TombstoneEstimate,
     /// Set by the committer, read by requests.
     pub(super) hot_keys: HotKeys,
-    /// Set by the housekeeper, taken by the committer.
+    /// Set by the housekeeper, reset by the committer.
     pub(super) heartbeat_due: AtomicBool,
     /// Number of the last group whose writes can be read.
     visible_group: AtomicU64,
@@ -178,12 +178,12 @@ impl EngineState {
         self.visible_group.store(number, Ordering::Release);
     }
 
-    /// Why no write is taken any more, if so.
+    /// Why no write is accepted any more, if so.
     pub(super) fn stopped(&self) -> Option<Arc<str>> {
         self.stopped.get().cloned()
     }
 
-    /// Takes no write any more. The first reason stays.
+    /// Accepts no write any more. The first reason stays.
     pub(super) fn stop(&self, reason: Arc<str>) {
         if self.stopped.set(reason).is_err() {
             return;

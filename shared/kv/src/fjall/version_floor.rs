@@ -50,7 +50,7 @@ impl FlooredVersions {
 
     /// Adds the exact floor to a batch: the newest version, or the time, by which more may have become visible. Whether
     /// that was needed: an engine that wrote nothing leaves its files as they are.
-    pub(super) fn settle(
+    pub(super) fn store(
         &mut self,
         batch: &mut OwnedWriteBatch,
         trees: &[Tree],

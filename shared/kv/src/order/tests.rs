@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken_or_refused_without_panic(bytes: Vec<u8>) {
+    fn any_bytes_are_accepted_or_rejected_without_panic(bytes: Vec<u8>) {
         let mut input = &bytes[..];
         if let Some(text) = take_text(&mut input) {
             let mut again = encoded(&text);

@@ -61,7 +61,7 @@ fn an_hour_back_for_a_second_and_forward_again_leaves_no_error() {
 }
 
 #[test]
-fn an_hour_of_error_that_stays_is_gone_after_twenty() {
+fn an_hour_of_error_that_remains_is_corrected_after_twenty() {
     for forward in [true, false] {
         let (manual, clock) = clocks();
         let now = manual.now();

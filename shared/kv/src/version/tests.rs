@@ -15,7 +15,7 @@ fn versions_rise_past_the_writes_before_them_even_when_the_clock_steps_back() {
 
     assert_eq!(give(1_000, 1), 1_000);
     assert_eq!(give(1_000, 100), 1_002);
-    assert_eq!(give(5, 0), 1_103, "1,002 and a hundred more are taken");
+    assert_eq!(give(5, 0), 1_103, "1,002 and a hundred more are in use");
     assert_eq!(give(5, 0), 1_104);
     assert_eq!(give(5_000, 0), 5_000);
 }

@@ -78,7 +78,7 @@ async fn acknowledged_changes_survive_kill_9_and_are_whole() {
             let lines = output.lines().map_while(Result::ok);
             lines
                 .filter_map(|line| Some(line.strip_prefix("ack ")?.to_owned()))
-                // Nobody may be waiting for it any more.
+                // No process may be waiting for it any more.
                 .inspect(|_| _ = received.send(()))
                 .collect::<Vec<_>>()
         });

@@ -184,7 +184,7 @@ async fn a_failed_sync_between_commits_stops_the_engine_too() {
     assert_eq!(get(&*engine, &key("after")).await, None);
 }
 
-/// A flush fails in a thread of the database, which gives its error to nobody.
+/// A flush fails in a thread of the database, which returns its error to no caller.
 pub(crate) fn meet_a_failing_flush(directory: &Path) {
     block_on(async {
         let engine = open(&directory.join("data"));

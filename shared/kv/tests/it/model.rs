@@ -15,7 +15,7 @@ type Model = BTreeMap<Bytes, Bytes>;
 
 #[derive(Debug, Clone)]
 enum Command {
-    /// Writes if the key that is read is present, or absent, as asked.
+    /// Writes if the key that is read is present, or absent, as given.
     Change {
         read: Bytes,
         present: bool,

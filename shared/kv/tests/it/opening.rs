@@ -1,4 +1,4 @@
-//! Opening: once at a time, only what we know, and everything is still there.
+//! Opening: once at a time, only known formats, and everything is still there.
 
 use std::fs;
 use std::path::Path;

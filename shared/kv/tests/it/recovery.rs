@@ -1,5 +1,5 @@
 //! After an unclean end: a torn end is dropped, damage before a whole group is refused, and what is
-//! recovered is durable by our own writing. Images of the data directory stand for what power loss leaves.
+//! recovered is durable by our own writing. Images of the data directory are what power loss leaves.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -184,7 +184,7 @@ async fn a_wrong_sequence_number_before_a_whole_group_is_refused() {
         for bit in 0..64 {
             let is_lower = image.bytes[start + 5 + bit / 8] & 1 << (bit % 8) != 0;
             if group == 0 && is_lower {
-                // Nothing before it says what it must exceed.
+                // No group before it bounds it from below.
                 continue;
             }
             image.changed(|bytes| bytes[start + 5 + bit / 8] ^= 1 << (bit % 8));

@@ -13,7 +13,7 @@ use crate::world::{NO_LIMIT, commit, get, key, noise, options, put};
 const MIB: u64 = 1024 * 1024;
 
 #[tokio::test]
-async fn below_the_reserve_only_changes_that_reclaim_are_taken_until_space_is_back() {
+async fn below_the_reserve_only_changes_that_reclaim_are_accepted_until_space_is_back() {
     let directory = tempfile::tempdir().unwrap();
     let free = Arc::new(AtomicU64::new(500 * MIB));
     let probed = Arc::clone(&free);
@@ -23,7 +23,7 @@ async fn below_the_reserve_only_changes_that_reclaim_are_taken_until_space_is_ba
         ..options(directory.path())
     });
     let engine = engine.unwrap();
-    let settle = |mebibytes: u64| {
+    let reaches = |mebibytes: u64| {
         free.store(mebibytes * MIB, Ordering::SeqCst);
         let engine = &engine;
         async move {
@@ -38,7 +38,7 @@ async fn below_the_reserve_only_changes_that_reclaim_are_taken_until_space_is_ba
     };
     commit(&engine, vec![put(key("a"), "1"), put(key("b"), "1")]).await.unwrap();
 
-    settle(99).await;
+    reaches(99).await;
     let refused = commit(&engine, vec![put(key("c"), "1")]).await;
     let reclaimed =
         commit(&engine, vec![Write::Delete { key: key("a") }, put(key("count"), "1")]).await;
@@ -53,7 +53,7 @@ async fn below_the_reserve_only_changes_that_reclaim_are_taken_until_space_is_ba
     assert_eq!(get(&engine, &key("a")).await, None);
     assert_eq!(get(&engine, &key("b")).await, Some("1".into()));
 
-    settle(107).await;
+    reaches(107).await;
     commit(&engine, vec![put(key("c"), "1")]).await.unwrap();
 }
 
@@ -155,7 +155,7 @@ async fn fast_writers_are_refused_before_the_disk_is_full_and_a_dropped_table_fr
     }
 
     let more = row("more", 7);
-    within(Duration::from_secs(10), "writes are taken again", async || {
+    within(Duration::from_secs(10), "writes are accepted again", async || {
         commit(&*engine, vec![put(more.0.clone(), more.1.clone())]).await.is_ok()
     })
     .await;
@@ -204,7 +204,7 @@ async fn deleted_rows_free_a_short_disk_without_a_restart() {
         // As the engine measured it. Journals take up to 64 MiB of the rest.
         within(SLOW, "most space is back", async || engine.status().free_bytes > Some(100 * MIB))
             .await;
-        within(SLOW, "writes are taken again", async || !engine.status().is_space_short).await;
+        within(SLOW, "writes are accepted again", async || !engine.status().is_space_short).await;
         assert!(engine.status().stopped.is_none());
         assert_eq!(keys_of(&engine, "kept").await.len(), kept);
     }
@@ -231,7 +231,7 @@ async fn half_of_the_rows_deleted_frees_about_half_of_a_short_disk() {
     let gained = u64::from(end) * 64 * 1024 / 4;
     within(SLOW, "a quarter of the data is free", async || disk.free_bytes() > free_bytes + gained)
         .await;
-    within(SLOW, "writes are taken again", async || !engine.status().is_space_short).await;
+    within(SLOW, "writes are accepted again", async || !engine.status().is_space_short).await;
     assert!(engine.status().stopped.is_none());
     for number in 0..end {
         let (key, value) = name(number);

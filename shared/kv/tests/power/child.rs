@@ -110,11 +110,11 @@ async fn write(engine: Arc<FjallEngine>, load: WriterLoad, changes: u64) {
     while writers.join_next().await.is_some() {}
 }
 
-/// The changes of each writer that were acknowledged in what a process said.
-pub(crate) fn acknowledged(said: &str) -> Vec<u64> {
+/// The changes of each writer that were acknowledged in what a process printed.
+pub(crate) fn acknowledged(printed: &str) -> Vec<u64> {
     let mut newest = vec![0; WRITERS as usize];
-    // A line that is not whole was not said.
-    let whole = said.rfind('\n').map_or("", |end| &said[..end]);
+    // A line that is not whole was not printed.
+    let whole = printed.rfind('\n').map_or("", |end| &printed[..end]);
     for line in whole.lines().filter_map(|line| line.strip_prefix("ack ")) {
         let (writer, number) = line.split_once(' ').expect("a writer and a number");
         newest[writer.parse::<usize>().unwrap()] = number.parse().unwrap();

@@ -62,7 +62,7 @@ pub(crate) struct Disk {
     syncs: Vec<(NodeNumber, usize)>,
     random: StdRng,
     /// Standard output, whole.
-    pub(crate) said: String,
+    pub(crate) printed: String,
 }
 
 impl Disk {
@@ -75,7 +75,7 @@ impl Disk {
             paths: BTreeMap::new(),
             syncs: Vec::new(),
             random: StdRng::seed_from_u64(seed),
-            said: String::new(),
+            printed: String::new(),
         };
         disk.bind(fs::metadata(root)?.ino(), Content::Directory(String::new()));
         disk.load(root, "")?;
@@ -149,7 +149,7 @@ impl Disk {
             }
             FileEvent::SyncBegun { inode } => self.begin_sync(*inode),
             FileEvent::SyncEnded { inode, failed } => self.end_sync(*inode, *failed),
-            FileEvent::Said(text) => self.said.push_str(text),
+            FileEvent::Printed(text) => self.printed.push_str(text),
             FileEvent::Restarted => {
                 self.syncs.clear();
                 for content in &mut self.nodes {
@@ -202,7 +202,7 @@ impl Disk {
         self.inodes.iter().map(|(inode, node)| (*inode, path_of(node))).collect()
     }
 
-    /// Whether a directory holds what the trace says: nothing was missed.
+    /// Whether a directory holds what the trace has: nothing was missed.
     pub(crate) fn compare(&self, root: &Path) -> Result<(), String> {
         let now = Self::of(root, 0).map_err(|error| error.to_string())?;
         let paths = |disk: &Self| disk.paths.keys().cloned().collect::<Vec<_>>();

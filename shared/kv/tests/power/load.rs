@@ -1,6 +1,6 @@
 //! What the store is given to do: writers with rows of their own, whose every change follows from a seed and a number.
 //!
-//! So the content of a store says which changes it holds, to the last byte, and whether each of them is whole.
+//! So the content of a store shows which changes it holds, to the last byte, and whether each of them is whole.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 

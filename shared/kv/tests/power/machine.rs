@@ -24,7 +24,7 @@ use crate::{
     rounds::scratch,
 };
 
-/// Cuts of a test run that asks for no more.
+/// Cuts of a test run that does not set another number.
 const CUTS: u64 = 3;
 const ROLE: &str = "POWER_MACHINE";
 /// Most of it is never written: a journal is made with 64 MiB to come.
@@ -42,7 +42,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     Err(format!("`{program} {}`: {}", arguments.join(" "), text.trim()))
 }
 
-/// The file system, mounted while it lives.
+/// The file system, mounted until it is dropped.
 struct Mount {
     image: PathBuf,
     at: PathBuf,
@@ -67,7 +67,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Fails where it is not mounted, which is what is wanted.
+        // Fails where it is not mounted, which is what is selected.
         drop(self.detach());
     }
 }
@@ -126,8 +126,8 @@ fn plays_the_machine() {
 
     for cut in 0..cuts {
         let (before, after) = write_until_cut(load, &root, &at, &mut random);
-        let newest = |said: &str| -> Vec<u64> {
-            let new = acknowledged(said);
+        let newest = |printed: &str| -> Vec<u64> {
+            let new = acknowledged(printed);
             new.iter().zip(&heads).map(|(new, old)| *new.max(old)).collect()
         };
         let (due, begun) = (newest(&before), newest(&(before.clone() + &after)));
@@ -147,8 +147,9 @@ fn plays_the_machine() {
     assert!(changes > cuts * 10, "the children hardly wrote: {changes}");
 }
 
-/// Lets a process write, cuts the file system off, and kills the process; what it said before the cut, and
-/// what it may have said before or during it: a sync that runs while the file system is shut down counts for neither.
+/// Lets a process write, cuts the file system off, and kills the process; what it printed before the cut, and
+/// what it may have printed before or during it: a sync that runs while the file system is shut down counts for
+/// neither.
 fn write_until_cut(
     load: WriterLoad,
     root: &Path,
@@ -166,12 +167,12 @@ fn write_until_cut(
     let output = BufReader::new(process.stdout.take().unwrap());
     let (received, lines) = mpsc::channel();
     let reader = thread::spawn(move || {
-        // Nobody may listen any more.
+        // No reader may be connected any more.
         output.lines().map_while(Result::ok).for_each(|line| _ = received.send(line));
     });
-    let mut said = String::new();
+    let mut printed = String::new();
     let mut acknowledged = random.random_range(0..400);
-    // Each writer says where it begins.
+    // Each writer prints where it begins.
     let mut begun = WRITERS;
     let deadline = Instant::now() + WITHIN;
     while acknowledged > 0 {
@@ -180,16 +181,16 @@ fn write_until_cut(
             begun = begun.saturating_sub(1);
             acknowledged -= u64::from(begun == 0);
         }
-        said.push_str(&line);
-        said.push('\n');
+        printed.push_str(&line);
+        printed.push('\n');
     }
     thread::sleep(Duration::from_micros(random.random_range(0..20_000)));
     let lines_left = || lines.try_iter().map(|line| line + "\n").collect::<String>();
-    said += &lines_left();
+    printed += &lines_left();
     let tool = compiled("shutdown.c", false).unwrap();
     run(tool.to_str().unwrap(), &[mount.to_str().unwrap()]).unwrap();
     process.kill().unwrap();
     process.wait().unwrap();
     reader.join().unwrap();
-    (said, lines_left())
+    (printed, lines_left())
 }

@@ -45,7 +45,7 @@ use crate::{
     rounds::{Round, SCENARIOS, Scenario, StorePhase, Tally},
 };
 
-/// Cuts of a test run that asks for no more.
+/// Cuts of a test run that does not set another number.
 const CUTS: usize = 30;
 const AGAIN: &str = "cargo test -p trestle-kv --test power checks_a_disk -- --nocapture";
 /// Cuts of one recording.
@@ -100,12 +100,12 @@ fn report(tally: &Tally, seed: u64, began: Instant) {
         "scenario", "at", "disks", "closed", "lost", "wrong"
     );
     for ((scenario, phase), images) in &tally.images {
-        let of = |wanted: fn(&StoreDefect) -> bool| {
+        let of = |selected: fn(&StoreDefect) -> bool| {
             let here = tally
                 .defects
                 .iter()
                 .filter(|(cut, _)| (cut.scenario, cut.phase) == (*scenario, *phase));
-            here.filter(|(_, defect)| wanted(defect)).count()
+            here.filter(|(_, defect)| selected(defect)).count()
         };
         println!(
             "{:<14} {:<18} {images:>6} {:>6} {:>6} {:>6}",
@@ -134,9 +134,9 @@ fn every_disk_that_a_power_cut_leaves_opens_with_all_acknowledged_changes() {
     let began = Instant::now();
     let of_round = CUTS_OF_ROUND.min(cuts.div_ceil(SCENARIOS.len()));
     let only = env::var("POWER_LOSS_ONLY").ok();
-    let is_wanted =
+    let is_selected =
         |scenario: &&Scenario| only.as_ref().is_none_or(|only| format!("{scenario:?}") == *only);
-    let scenarios: Vec<Scenario> = SCENARIOS.iter().filter(is_wanted).copied().collect();
+    let scenarios: Vec<Scenario> = SCENARIOS.iter().filter(is_selected).copied().collect();
     let round = |number: usize| Round {
         scenario: scenarios[number % scenarios.len()],
         seed: seed.wrapping_mul(1_000_003).wrapping_add(number as u64),

@@ -1,7 +1,7 @@
 //! The content of one file, in memory and on disk, page by page.
 //!
 //! A write changes the page cache. A sync that succeeds makes durable what was written before it began. After one that
-//! failed the kernel takes the pages for clean, though nobody knows which of them reached the disk: later syncs do not
+//! failed the kernel marks the pages clean, though it is unknown which of them reached the disk: later syncs do not
 //! write them, and only a new write of such a page does.
 
 use std::{
@@ -147,7 +147,7 @@ impl CachedFile {
             changes.for_each(|change| self.durable.apply(&change));
             return;
         };
-        // Mostly nothing: the disk was gone.
+        // Mostly nothing: the disk was cut off.
         let reach = if random.random_bool(0.7) { 0.0 } else { 0.5 };
         for change in changes {
             if matches!(change, PageChange::Length(_)) || random.random_bool(reach) {

@@ -163,14 +163,14 @@ impl Round {
                     loss: Loss::of(random.random()),
                     kept: None,
                 };
-                let said = acknowledged(&disk.said);
+                let printed = acknowledged(&disk.printed);
                 let due: Vec<u64> =
-                    said.iter().zip(&base).map(|(said, base)| *said.max(base)).collect();
+                    printed.iter().zip(&base).map(|(printed, base)| *printed.max(base)).collect();
                 examine(&disk, cut, runs[0].load, &due, &mut tally);
             }
         }
         disk.compare(&root).expect("the recorder saw everything");
-        tally.changes += acknowledged(&disk.said).iter().sum::<u64>();
+        tally.changes += acknowledged(&disk.printed).iter().sum::<u64>();
         tally
     }
 
@@ -186,7 +186,7 @@ impl Round {
         events[..until].iter().for_each(|event| disk.apply(event));
         write_image(&disk, Loss::of(random.random()), root).unwrap();
         fs::remove_dir_all(first).unwrap();
-        acknowledged(&disk.said)
+        acknowledged(&disk.printed)
     }
 }
 
@@ -223,7 +223,7 @@ fn phases(disk: &Disk, events: &[FileEvent]) -> Vec<StorePhase> {
                 of_path(to, false)
             }
             FileEvent::Removed { path } => of_path(path, false),
-            FileEvent::Said(text) => {
+            FileEvent::Printed(text) => {
                 has_committed |= text.contains("ack");
                 newest
             }
@@ -246,8 +246,8 @@ fn cuts(
     count: usize,
     random: &mut StdRng,
 ) -> Vec<usize> {
-    let places = |is_wanted: &dyn Fn(usize) -> bool| {
-        let places: Vec<usize> = (0..events.len()).filter(|at| is_wanted(*at)).collect();
+    let places = |is_selected: &dyn Fn(usize) -> bool| {
+        let places: Vec<usize> = (0..events.len()).filter(|at| is_selected(*at)).collect();
         if places.is_empty() { (0..events.len()).collect() } else { places }
     };
     let is_rotation = |at: usize| phases[at] == StorePhase::JournalRotation;

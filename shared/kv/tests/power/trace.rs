@@ -1,4 +1,4 @@
-//! What the recorder wrote: changes of files in the order of their effects, and what was said between them.
+//! What the recorder wrote: changes of files in the order of their effects, and what was printed between them.
 
 use std::{fs, io, path::Path};
 
@@ -40,7 +40,7 @@ pub(crate) enum FileEvent {
         failed: bool,
     },
     /// What the process wrote to standard output.
-    Said(String),
+    Printed(String),
     /// Another process began; not in a file.
     Restarted,
 }
@@ -74,7 +74,7 @@ fn record(bytes: &[u8]) -> Option<(FileEvent, &[u8])> {
         b'U' => FileEvent::Removed { path },
         b'B' => FileEvent::SyncBegun { inode },
         b'E' => FileEvent::SyncEnded { inode, failed: head[1] != 0 },
-        b'A' => FileEvent::Said(text(bytes)),
+        b'A' => FileEvent::Printed(text(bytes)),
         kind => panic!("unknown record of a trace: kind=`{kind}`"),
     };
     Some((event, rest))

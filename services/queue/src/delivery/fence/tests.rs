@@ -24,7 +24,7 @@ fn cause(fence: Fence, stored: Option<&QueueHead>) -> Option<FenceCause> {
 fn accepts_a_change_only_with_the_head_that_it_was_prepared_for() {
     let head = QueueHead::empty(Some(OwnerId(1)), 5).with_added(9);
     let fence = Fence { id: ID, token: head.token, record_version: Some(5) };
-    let after = head.taken_over(OwnerId(2)).expect("the first token");
+    let after = head.acquired_by(OwnerId(2)).expect("the first token");
     let changed = QueueHead { record_version: 6, ..head };
 
     assert_eq!(cause(fence, Some(&head)), None);

@@ -16,7 +16,7 @@ fn a_flooded_keyspace_takes_two_thirds_and_leaves_the_others_room() {
     assert_eq!(over_part(&[60, 0, 0], 90), set(&[]));
     assert_eq!(over_part(&[61, 0, 0], 90), set(&[0]));
     assert_eq!(over_part(&[61, 10, 0], 90), set(&[0]));
-    assert_eq!(over_part(&[60, 20, 11], 90), set(&[0, 1, 2]), "all of it is taken");
+    assert_eq!(over_part(&[60, 20, 11], 90), set(&[0, 1, 2]), "all of it is in use");
     assert_eq!(over_part(&[40, 40, 0], 90), set(&[0, 1]));
 }
 

@@ -40,7 +40,7 @@ fn admit(group: &mut Group, shared: &EngineState, reads: &[&str], writes: Vec<Wr
     let (job, waiter) = job(reads, writes);
     let versions = &mut Versions::after(Ticks::MIN);
     let admission = group.admit(job, shared, &mut RecentWrites::default(), versions);
-    assert!(matches!(admission, Admission::Taken));
+    assert!(matches!(admission, Admission::Decided));
     waiter
 }
 
@@ -131,9 +131,9 @@ fn a_group_is_full_at_its_number_of_changes_or_bytes() {
 fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let beats = |shared: &EngineState| -> Vec<Option<u8>> {
-        let beat = |tree: &crate::fjall::shared::Tree| tree.handle.get(HEARTBEAT_KEY).unwrap();
-        shared.trees.iter().map(|tree| beat(tree).map(|value| value[7])).collect()
+    let heartbeats = |shared: &EngineState| -> Vec<Option<u8>> {
+        let heartbeat = |tree: &crate::fjall::shared::Tree| tree.handle.get(HEARTBEAT_KEY).unwrap();
+        shared.trees.iter().map(|tree| heartbeat(tree).map(|value| value[7])).collect()
     };
     let commit = {
         let (queue, jobs) = tokio::sync::mpsc::channel(8);
@@ -146,14 +146,14 @@ fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
         }
     };
 
-    assert_eq!(beats(&shared), [None, None], "an idle engine writes nothing");
+    assert_eq!(heartbeats(&shared), [None, None], "an idle engine writes nothing");
     commit();
-    assert_eq!(beats(&shared), [Some(1), Some(1)]);
+    assert_eq!(heartbeats(&shared), [Some(1), Some(1)]);
     commit();
-    assert_eq!(beats(&shared), [Some(1), Some(1)], "once a tick is enough");
+    assert_eq!(heartbeats(&shared), [Some(1), Some(1)], "once a tick is enough");
     shared.heartbeat_due.store(true, Relaxed);
     commit();
-    assert_eq!(beats(&shared), [Some(2), Some(2)]);
+    assert_eq!(heartbeats(&shared), [Some(2), Some(2)]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl JournalExam {
 }
 
 /// Reads a journal up to `written`. The last sequence number of the journal before, if any, bounds what is
-/// taken for a group behind damage.
+/// accepted as a group behind damage.
 pub(crate) fn examine<R: Read + Seek>(
     source: R,
     written: u64,

@@ -36,7 +36,7 @@ const VALUE_TYPE_MAX: u8 = 2;
 /// Compressions: none, LZ4.
 const COMPRESSION_MAX: u8 = 1;
 
-/// Where a group begins, and what its start says.
+/// Where a group begins, and the fields of its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupStart {
     pub(super) items: u32,

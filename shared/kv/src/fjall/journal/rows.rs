@@ -1,4 +1,4 @@
-//! Counts of rows by the first byte of their keys, which says what they are and in which keyspace.
+//! Counts of rows by the first byte of their keys, which determines their kind and keyspace.
 
 use std::fmt::Write as _;
 

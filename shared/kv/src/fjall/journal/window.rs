@@ -50,12 +50,12 @@ impl<R: Read + Seek> FileWindow<R> {
         let mut at = from;
         while at < to {
             let bytes = self.some(at)?;
-            let wanted = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
-            let Some(bytes) = bytes.get(..wanted).filter(|bytes| !bytes.is_empty()) else {
+            let requested = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
+            let Some(bytes) = bytes.get(..requested).filter(|bytes| !bytes.is_empty()) else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             };
             hash.update(bytes);
-            at += wanted as u64;
+            at += requested as u64;
         }
         Ok(())
     }
@@ -66,11 +66,11 @@ impl<R: Read + Seek> FileWindow<R> {
     }
 
     fn fill(&mut self, at: u64) -> io::Result<()> {
-        let wanted = (self.end - at).min(PIECE as u64);
+        let requested = (self.end - at).min(PIECE as u64);
         self.buffer.clear();
         self.start = at;
         self.source.seek(SeekFrom::Start(at))?;
-        self.source.by_ref().take(wanted).read_to_end(&mut self.buffer)?;
+        self.source.by_ref().take(requested).read_to_end(&mut self.buffer)?;
         Ok(())
     }
 }
