@@ -34,10 +34,10 @@ impl Prefix {
     }
 
     fn read(&mut self, end: u64) -> io::Result<String> {
-        let wanted = end.saturating_sub(self.bytes);
-        let read = io::copy(&mut (&self.file).take(wanted), &mut self.hasher)?;
+        let expected = end.saturating_sub(self.bytes);
+        let read = io::copy(&mut (&self.file).take(expected), &mut self.hasher)?;
         self.bytes += read;
-        if read < wanted {
+        if read < expected {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(format!("{:032x}", self.hasher.digest128()))

@@ -129,8 +129,8 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
     assert_eq!(error["hint"], "continue with --resume");
     let text = CliError::Interrupted.halted(false, at).render(false, None);
     assert_eq!(text, format!("error: interrupted{expected}"));
-    let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);
-    assert!(matches!(said_already, CliError::Rows(_)));
+    let reported = CliError::Rows("row 5".to_owned()).halted(true, at);
+    assert!(matches!(reported, CliError::Rows(_)));
     let refused = CliError::from(Status::not_found("no such table")).halted(false, at);
     assert!(matches!(refused, CliError::Call(_)), "it never began");
 }

@@ -81,7 +81,7 @@ pub enum QueueCommand {
         message_id: Option<String>,
         /// Its last receipt
         receipt: Option<String>,
-        /// Delete a queue without asking
+        /// Delete a queue without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
     },
@@ -89,7 +89,7 @@ pub enum QueueCommand {
     Clear {
         /// Name of the queue
         queue: String,
-        /// Delete them without asking
+        /// Delete them without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
     },

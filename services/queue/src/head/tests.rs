@@ -42,7 +42,7 @@ fn refuses_a_take_over_after_the_last_token() {
     assert_eq!(head.acquired_by(owner), Some(QueueHead::empty(Some(owner), 1)));
 
     let exhausted = QueueHead { token: FencingToken::LAST, ..head };
-    assert_eq!(exhausted.acquired(owner), None);
+    assert_eq!(exhausted.acquired_by(owner), None);
     let value = [&[VERSION][..], &[0; 8], &[1, 0, 0, 0], &[0; 24]].concat();
     assert!(QueueHead::decode(&value).is_err(), "a token of 25 bits");
 }
