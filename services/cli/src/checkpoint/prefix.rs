@@ -43,7 +43,7 @@ impl Prefix {
         Ok(format!("{:032x}", self.hasher.digest128()))
     }
 
-    /// Refuses a file whose first `end` bytes have another hash; `restart` is the hint.
+    /// Rejects a file whose first `end` bytes have another hash; `restart` is the hint.
     pub(super) fn verify(&mut self, end: u64, hash: &str, restart: &str) -> Result<(), CliError> {
         match self.read(end) {
             Ok(found) if found == hash => Ok(()),
