@@ -51,7 +51,7 @@ impl Prefix {
                 Err(CliError::file(format!("cannot read `{}`", self.name))(error))
             }
             _ => Err(CliError::Usage(format!(
-                "`{}` has changed before the place where it was interrupted: {restart}",
+                "`{}` has changed before the position where it was interrupted: {restart}",
                 self.name
             ))),
         }

@@ -216,8 +216,8 @@ enum Evaluated {
 }
 
 fn keyspaces_of(writes: &[Write], shared: &EngineState) -> KeyspaceSet {
-    let places = writes.iter().filter_map(|write| shared.keyspaces.index_of(write.key()));
-    places.fold(KeyspaceSet::default(), KeyspaceSet::with)
+    let indices = writes.iter().filter_map(|write| shared.keyspaces.index_of(write.key()));
+    indices.fold(KeyspaceSet::default(), KeyspaceSet::with)
 }
 
 /// The caller may have dropped its future; its change is committed.

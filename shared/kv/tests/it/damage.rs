@@ -50,19 +50,19 @@ fn listing(directory: &Path) -> Vec<(String, u64)> {
     files
 }
 
-fn overwrite(journal: &Path, place: u64, bytes: &[u8]) {
+fn overwrite(journal: &Path, position: u64, bytes: &[u8]) {
     let mut file = fs::File::options().write(true).open(journal).unwrap();
-    file.seek(SeekFrom::Start(place)).unwrap();
+    file.seek(SeekFrom::Start(position)).unwrap();
     file.write_all(bytes).unwrap();
 }
 
 #[tokio::test]
 async fn rejects_a_journal_damaged_after_a_clean_shutdown() {
-    for place in [0, 13, 40, 90] {
+    for position in [0, 13, 40, 90] {
         let directory = tempfile::tempdir().unwrap();
         closed(directory.path()).await;
         let journal = directory.path().join("db/0.jnl");
-        overwrite(&journal, place, &[0xab; 20]);
+        overwrite(&journal, position, &[0xab; 20]);
 
         let reason = rejected(directory.path());
 
@@ -80,8 +80,8 @@ async fn opens_a_damaged_journal_up_to_the_damage_without_the_marker() {
     drop(engine);
     let journal = directory.path().join("db/0.jnl");
     let bytes = fs::read(&journal).unwrap();
-    let place = bytes.windows(4).rposition(|window| window == b"last").unwrap();
-    overwrite(&journal, place as u64, &vec![0; bytes.len() - place]);
+    let position = bytes.windows(4).rposition(|window| window == b"last").unwrap();
+    overwrite(&journal, position as u64, &vec![0; bytes.len() - position]);
     rejected(directory.path());
 
     fs::remove_file(directory.path().join("CLOSED")).unwrap();

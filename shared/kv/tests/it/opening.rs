@@ -185,7 +185,7 @@ async fn journal_with_three_rows(directory: &Path) -> (std::path::PathBuf, Vec<u
     (journal, bytes)
 }
 
-fn place_of(bytes: &[u8], text: &str) -> usize {
+fn position_of(bytes: &[u8], text: &str) -> usize {
     bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap()
 }
 
@@ -194,7 +194,7 @@ async fn a_journal_cut_inside_its_last_change_opens_without_that_change() {
     let directory = tempfile::tempdir().unwrap();
     let (journal, mut bytes) = journal_with_three_rows(directory.path()).await;
 
-    let end = place_of(&bytes, "value of third") + 3;
+    let end = position_of(&bytes, "value of third") + 3;
     bytes[end..].fill(0);
     fs::write(&journal, bytes).unwrap();
 
@@ -209,8 +209,8 @@ async fn a_journal_with_a_flipped_bit_is_rejected_rather_than_read_wrong() {
     let directory = tempfile::tempdir().unwrap();
     let (journal, mut bytes) = journal_with_three_rows(directory.path()).await;
 
-    let place = place_of(&bytes, "value of second");
-    bytes[place] ^= 1;
+    let position = position_of(&bytes, "value of second");
+    bytes[position] ^= 1;
     fs::write(&journal, bytes).unwrap();
 
     let error = open_error(FjallEngine::open(options(directory.path())));

@@ -144,8 +144,10 @@ async fn a_flipped_bit_of_the_last_group_is_a_torn_end() {
 
     // No hash covers the sequence number, and a greater one changes nothing behind the last group.
     let seqno = image.ends[2] + 5..image.ends[2] + 13;
-    for place in (image.ends[2]..image.ends[3]).step_by(61).filter(|place| !seqno.contains(place)) {
-        image.changed(|bytes| bytes[place] ^= 1 << (place % 8));
+    for position in
+        (image.ends[2]..image.ends[3]).step_by(61).filter(|position| !seqno.contains(position))
+    {
+        image.changed(|bytes| bytes[position] ^= 1 << (position % 8));
         image.opens_with(3).await;
     }
 }
@@ -156,15 +158,15 @@ async fn damage_before_a_whole_group_is_rejected() {
     let header = image.ends[0]..image.ends[0] + 70;
     let rest = (0..image.ends[2]).step_by(41);
 
-    for place in header.chain(rest) {
-        image.changed(|bytes| bytes[place] ^= 1 << (place % 8));
+    for position in header.chain(rest) {
+        image.changed(|bytes| bytes[position] ^= 1 << (position % 8));
 
         let reason = image.rejected();
 
-        let group = image.ends.iter().rposition(|end| *end <= place);
+        let group = image.ends.iter().rposition(|end| *end <= position);
         let offset = group.map_or(0, |group| image.ends[group]);
         assert!(reason.contains("rows_after=`first="), "{reason}");
-        if (5..13).contains(&(place - offset)) {
+        if (5..13).contains(&(position - offset)) {
             // A sequence number: it or the one before is wrong.
             continue;
         }
