@@ -107,7 +107,7 @@ fn compact_gives_back_deleted_rows_and_keeps_all_else() {
 }
 
 #[test]
-fn compact_is_refused_while_a_server_runs_and_where_there_is_no_store() {
+fn compact_is_rejected_while_a_server_runs_and_where_there_is_no_store() {
     let data = tempdir().unwrap();
     let running = serve(&data);
     let locked = compact(data.path(), &[]);

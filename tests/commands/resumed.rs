@@ -141,7 +141,7 @@ fn a_file_that_changed_before_the_checkpoint_is_not_resumed() {
 
         for rejected in [changed, shorter] {
             assert_eq!(rejected.code, Some(2), "{rejected:?}");
-            let text = "has changed before the place where it was interrupted";
+            let text = "has changed before the position where it was interrupted";
             assert!(rejected.errors.contains(text), "{rejected:?}");
             assert!(rejected.errors.contains(name(&stopped.checkpoint)), "{rejected:?}");
         }

@@ -139,7 +139,7 @@ pub struct DeleteArgs {
     /// Delete the entity only if it has this etag
     #[arg(long, value_name = "ETAG", requires = "row_key")]
     pub(crate) if_match: Option<String>,
-    /// Delete a table without asking
+    /// Delete a table without confirmation
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
 }
@@ -277,7 +277,7 @@ storage; the target of a link is replaced, not the link. A pipe or a device is w
 The same content gives the same bytes, so that export, import and export again ends in an
 equal file.
 
-CSV needs to know every property first: the table is read twice, unless --columns names them. A
+CSV needs the names of all properties first: the table is read twice, unless --columns names them. A
 property that appears between the two passes is an error, never left out.
 
 Progress is kept in FILE.trestle-export; --resume continues there. An export is not a snapshot:

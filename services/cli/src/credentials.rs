@@ -145,9 +145,9 @@ impl CredentialArgs {
         };
         if let Some(text) = &self.connection_string {
             let mut fields = text.0.split(';').filter_map(|field| field.split_once('='));
-            let field = |wanted: &str| {
+            let field = |key: &str| {
                 let mut fields = fields.clone();
-                let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+                let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(key));
                 found.map(|(_, value)| value.to_owned())
             };
             given.account = given.account.or_else(|| field("AccountName"));

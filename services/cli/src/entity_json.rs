@@ -202,10 +202,10 @@ fn value(
             let text: String =
                 serde_json::from_str(text).map_err(|error| fail(error.to_string()))?;
             let edm = declared.unwrap_or(EdmType::String);
-            let wants_literal = matches!(edm, EdmType::Int32 | EdmType::Boolean)
+            let is_literal = matches!(edm, EdmType::Int32 | EdmType::Boolean)
                 || (edm == EdmType::Double
                     && !matches!(text.as_str(), "NaN" | "Infinity" | "-Infinity"));
-            if wants_literal {
+            if is_literal {
                 return Err(fail(format!("{}: must not be quoted", edm.name())));
             }
             return read(edm, &text).map(Some).map_err(fail);

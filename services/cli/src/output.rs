@@ -115,7 +115,7 @@ impl Output {
         self.line(&table.to_string())
     }
 
-    /// Tells a person that there was nothing to print.
+    /// Prints for a person that there is no result.
     pub(crate) fn unless_empty(&mut self, printed: bool, none: &str) -> Result<(), CliError> {
         if printed || self.json { Ok(()) } else { self.line(none) }
     }

@@ -22,7 +22,7 @@ use crate::{
 
 const VERSION: u8 = 2;
 const VERSION_WITHOUT_OUTCOMES: u8 = 1;
-const REFUSED: u8 = 0;
+const REJECTED: u8 = 0;
 const SENT: u8 = 1;
 const WAITS: u8 = 2;
 const DUPLICATE: u8 = 3;
@@ -73,7 +73,7 @@ impl DeduplicationRecord {
         value.extend_from_slice(&self.until.get().to_be_bytes());
         for sent in &self.sent {
             let Some(Sent { sent: SentState { slot, state, waits }, is_duplicate }) = sent else {
-                value.push(REFUSED);
+                value.push(REJECTED);
                 continue;
             };
             value.push(match (is_duplicate, waits) {
@@ -104,7 +104,7 @@ impl DeduplicationRecord {
             while !fields.is_empty() {
                 let outcome = if is_old { SENT } else { fields.u8()? };
                 let (is_duplicate, waits) = match outcome {
-                    REFUSED => {
+                    REJECTED => {
                         sent.push(None);
                         continue;
                     }

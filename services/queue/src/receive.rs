@@ -104,7 +104,7 @@ impl MessageOperations {
         match outcome {
             ClaimOutcome::Claimed(claim) => Ok(Some(claim)),
             ClaimOutcome::Empty => Ok(None),
-            ClaimOutcome::Closed(cause) => Err(scheduler.fence(None).refuse(cause).into()),
+            ClaimOutcome::Closed(cause) => Err(scheduler.fence(None).reject(cause).into()),
         }
     }
 

@@ -67,7 +67,7 @@ impl MessageOperations {
         let outcome = |(index, sent): (usize, Option<Sent>)| {
             sent.ok_or_else(|| match messages.get(index) {
                 Some(Err(fault)) => fault.clone(),
-                _ => refused_before(index),
+                _ => rejected_before(index),
             })
         };
         Ok(sent.into_iter().enumerate().map(outcome).collect())
@@ -129,8 +129,8 @@ fn check_deduplication(queue: &FoundQueue, messages: &[Attempt]) -> Result<(), Q
 }
 
 /// The error of a message that was rejected in the first send of its request, and would be accepted now.
-fn refused_before(index: usize) -> Fault {
-    let rule = "was refused when the request was first made; a request that is made again answers what the first one \
+fn rejected_before(index: usize) -> Fault {
+    let rule = "was rejected when the request was first made; a request that is made again answers what the first one \
                 did: send it under another request_id";
     Fault::violation(Reason::InvalidInput, format!("messages[{index}]"), rule)
 }

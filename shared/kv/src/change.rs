@@ -35,7 +35,7 @@ impl Change {
 pub type Decide = Box<dyn FnMut(&Reads<'_>, Version) -> Writes + Send>;
 
 /// What a change depends on. Each key that it reads lies in one of its domains, each key that it writes in one that it
-/// holds exclusively; an engine refuses any other change.
+/// holds exclusively; an engine rejects any other change.
 #[derive(Debug, Clone)]
 pub struct ChangeSpec {
     /// What it changes, held exclusively.
@@ -84,7 +84,7 @@ impl ChangeSpec {
     /// Checks what the change names and reads, and prepares it for [`ChangeSpec::check_writes`].
     ///
     /// # Errors
-    /// [`CommitError::Refused`].
+    /// [`CommitError::Rejected`].
     pub(crate) fn check(
         &mut self,
         keyspaces: &Keyspaces,
@@ -105,7 +105,7 @@ impl ChangeSpec {
     /// Checks where the writes of the change lie.
     ///
     /// # Errors
-    /// [`CommitError::Refused`].
+    /// [`CommitError::Rejected`].
     pub(crate) fn check_writes(
         &self,
         writes: &[Write],
@@ -190,7 +190,7 @@ impl<'a> Reads<'a> {
     /// The newest value of a key; none if the key is absent.
     ///
     /// # Panics
-    /// If the key is not of this set. An engine refuses the change then.
+    /// If the key is not of this set. An engine rejects the change then.
     #[must_use]
     pub fn get(&self, id: ReadId) -> Option<&'a Bytes> {
         self.values.get(id.0 as usize).expect("the id is of this read set").as_ref()
@@ -347,7 +347,7 @@ where
     engine.commit(Change::new(spec, decide)).await?;
     let outcome = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
     outcome
-        .ok_or_else(|| CommitError::Refused { reason: "the engine never ran the decision".into() })
+        .ok_or_else(|| CommitError::Rejected { reason: "the engine never ran the decision".into() })
 }
 
 #[cfg(test)]

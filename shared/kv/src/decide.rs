@@ -23,7 +23,7 @@ pub(crate) struct ChangeRules<'a> {
     pub(crate) limits: &'a Limits,
 }
 
-/// Runs the decision of a change on the newest values of its reads. A panic of the decision refuses the change and
+/// Runs the decision of a change on the newest values of its reads. A panic of the decision rejects the change and
 /// harms no other change: the engine's state is not in its reach.
 pub(crate) fn decide(
     change: &mut Change,
@@ -36,7 +36,7 @@ pub(crate) fn decide(
     let reads = Reads::new(&change.spec.reads, current);
     let decided = catch_unwind(AssertUnwindSafe(|| (change.decide)(&reads, version)));
     let Ok(writes) = decided else {
-        return Err(CommitError::Refused { reason: "the decision of the change panicked".into() });
+        return Err(CommitError::Rejected { reason: "the decision of the change panicked".into() });
     };
     rules.limits.check_writes(writes.as_slice())?;
     change.spec.check_writes(writes.as_slice(), rules.keyspaces)?;

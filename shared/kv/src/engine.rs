@@ -48,7 +48,7 @@ pub trait Engine: Send + Sync + 'static {
     /// key may come back that was deleted before. The default does nothing.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] for a span in no keyspace or in several, [`EngineError::Unavailable`].
+    /// [`EngineError::Rejected`] for a span in no keyspace or in several, [`EngineError::Unavailable`].
     async fn discard(&self, span: &Span) -> Result<(), EngineError> {
         let _ = span;
         Ok(())

@@ -25,8 +25,8 @@ pub enum EngineError {
         reason: Arc<str>,
     },
     /// No keyspace holds the key, or the range crosses keyspaces. A defect in the caller.
-    #[error("read refused: {reason}")]
-    Refused {
+    #[error("read rejected: {reason}")]
+    Rejected {
         /// Which key or range.
         reason: Arc<str>,
     },
@@ -81,8 +81,8 @@ pub enum CommitError {
     /// The change breaks a limit of the engine (see [`crate::limits`]), uses a key outside the
     /// domains that it names or of no keyspace, or its decision panicked. Nothing was written. A
     /// defect in the caller.
-    #[error("change refused: {reason}")]
-    Refused {
+    #[error("change rejected: {reason}")]
+    Rejected {
         /// Which limit and value, or which key and domain.
         reason: Arc<str>,
     },
@@ -100,7 +100,7 @@ impl From<EngineError> for CommitError {
             EngineError::Unavailable { reason } | EngineError::SnapshotEnded { reason } => {
                 Self::Unavailable { reason }
             }
-            EngineError::Refused { reason } => Self::Refused { reason },
+            EngineError::Rejected { reason } => Self::Rejected { reason },
             EngineError::Corrupt { reason } => Self::Corrupt { reason },
         }
     }

@@ -1,6 +1,6 @@
 //! An engine that fails on purpose, by a seed, around any other.
 //!
-//! It fails only as the contract allows: a refused commit wrote nothing, an unknown one wrote all
+//! It fails only as the contract allows: a rejected commit wrote nothing, an unknown one wrote all
 //! or nothing, a snapshot ends. The same seed and the same order of calls give the same faults.
 //! Further effects are armed at the points of [`PressurePoints`] that every engine has: before the
 //! journal, and before the answer.

@@ -100,7 +100,7 @@ impl Keyspaces {
     /// The index of the keyspace that a span lies in.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] for a span in no keyspace or in several.
+    /// [`EngineError::Rejected`] for a span in no keyspace or in several.
     pub fn index_of_span(&self, span: &Span) -> Result<usize, EngineError> {
         let index = self.index_of(&span.start).ok_or_else(|| unknown_keyspace(&span.start))?;
         let keyspace = self.list.get(index).ok_or_else(|| unknown_keyspace(&span.start))?;
@@ -117,7 +117,7 @@ impl Keyspaces {
         }
         let (start, end) = (Readable(&span.start), Readable(&span.end));
         let reason = format!("span crosses keyspaces: start=`{start}`, end=`{end}`").into();
-        Err(EngineError::Refused { reason })
+        Err(EngineError::Rejected { reason })
     }
 }
 
@@ -141,12 +141,12 @@ fn overlap(first: &Keyspace, second: &Keyspace) -> String {
 /// A key of a kind that no keyspace holds: a defect of the caller. Trying again does not help.
 pub(crate) fn unknown_keyspace(key: &[u8]) -> EngineError {
     let kind = key.first().map_or_else(|| "none".to_owned(), |kind| format!("{kind:#04x}"));
-    EngineError::Refused { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
+    EngineError::Rejected { reason: format!("no keyspace holds the key: kind=`{kind}`").into() }
 }
 
 /// A key outside the domains that its change names.
 pub(crate) fn outside_domain(access: &str, key: &[u8], domain: DomainRef<'_>) -> CommitError {
     let key = Readable(key);
     let reason = format!("{access} outside the named domains: key=`{key}`, domain=`{domain}`");
-    CommitError::Refused { reason: reason.into() }
+    CommitError::Rejected { reason: reason.into() }
 }

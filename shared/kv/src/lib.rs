@@ -30,14 +30,14 @@
 //! the change.
 //!
 //! **Limits.** [`Engine::limits`] bounds keys, values, changes and scans; [`ScanLimit`] bounds
-//! every scan further; the queue of an engine is bounded and refuses changes when it is full. A
+//! every scan further; the queue of an engine is bounded and rejects changes when it is full. A
 //! snapshot is held for a page, not at the pace of a client: old versions stay on disk as long as
 //! it is open, and an engine may end it after some seconds ([`EngineError::SnapshotEnded`]).
 //!
 //! **Domains.** A change names what must be serialised with it: a partition, a queue
 //! ([`Domain`]). Each [`Keyspace`] gives every key its domain. A key that a change reads lies in a
 //! domain that it names, a key that it writes in one that it holds exclusively; any other change
-//! is refused. A read that must still hold at commit, in what the change does not write, is a
+//! is rejected. A read that must still hold at commit, in what the change does not write, is a
 //! [`Lock::Shared`]: that covers keys that are absent too. There are no reads that may be stale
 //! in a change, as no service needs them: read such a key before it, from a snapshot.
 //!

@@ -65,7 +65,7 @@ impl Limits {
     /// Checks what a change names and reads.
     ///
     /// # Errors
-    /// [`CommitError::Refused`].
+    /// [`CommitError::Rejected`].
     pub fn check_spec(&self, spec: &ChangeSpec) -> Result<(), CommitError> {
         at_most("domains", spec.also.len(), self.domains)?;
         let keys = spec.reads.keys();
@@ -76,7 +76,7 @@ impl Limits {
     /// Checks what a change writes.
     ///
     /// # Errors
-    /// [`CommitError::Refused`].
+    /// [`CommitError::Rejected`].
     pub fn check_writes(&self, writes: &[Write]) -> Result<(), CommitError> {
         at_most("writes", writes.len(), self.writes)?;
         let mut total = 0_usize;
@@ -100,7 +100,7 @@ impl Limits {
 
     fn check_key(&self, key: &[u8]) -> Result<(), CommitError> {
         if key.is_empty() {
-            return Err(CommitError::Refused { reason: "empty key".into() });
+            return Err(CommitError::Rejected { reason: "empty key".into() });
         }
         at_most("key_bytes", key.len(), self.key_bytes)
     }
@@ -114,5 +114,5 @@ fn at_most(what: &str, found: usize, max: usize) -> Result<(), CommitError> {
 #[cold]
 fn over_limit(what: &str, found: usize, max: usize) -> CommitError {
     let reason = format!("over a limit of storage: {what}=`{found}`, max=`{max}`");
-    CommitError::Refused { reason: reason.into() }
+    CommitError::Rejected { reason: reason.into() }
 }

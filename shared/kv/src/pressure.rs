@@ -105,8 +105,8 @@ impl PressurePoints {
 
 impl EffectRates {
     fn draw(&self, seed: u64, point: CommitPoint, count: u64) -> Option<Effect> {
-        let place = (point as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ count;
-        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(0xD1B5_4A32_D192_ED03) ^ place);
+        let nonce = (point as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ count;
+        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(0xD1B5_4A32_D192_ED03) ^ nonce);
         let drawn = random.random::<f64>();
         if drawn < self.delay {
             return Some(Effect::Delay(self.delay_max.mul_f64(random.random::<f64>())));

@@ -53,11 +53,11 @@ impl Versions {
     /// beyond that.
     ///
     /// # Errors
-    /// [`CommitError::Refused`] at the end of the calendar.
+    /// [`CommitError::Rejected`] at the end of the calendar.
     pub(crate) fn next(&mut self, now: Ticks) -> Result<Version, CommitError> {
         if self.newest == Ticks::MAX {
             let reason = "the clock reached the end of the year 9999".into();
-            return Err(CommitError::Refused { reason });
+            return Err(CommitError::Rejected { reason });
         }
         self.newest = now.max(self.newest.next());
         Ok(Version(self.newest))

@@ -22,7 +22,7 @@ pub fn parse(
         return Vec::new();
     }
     for (index, (name, value)) in metadata.iter().enumerate() {
-        let mut refuse = |reason, rule: &str, value: &str| {
+        let mut reject = |reason, rule: &str, value: &str| {
             let rule = format!("{rule}: value=`{}`", quoted(value));
             violations.push(reason, field, rule);
         };
@@ -31,17 +31,17 @@ pub fn parse(
         let is_name = bytes.next().is_some_and(is_start)
             && bytes.all(|byte| is_start(byte) || byte.is_ascii_digit());
         if name.is_empty() {
-            refuse(Reason::EmptyMetadataKey, "names must not be empty", name);
+            reject(Reason::EmptyMetadataKey, "names must not be empty", name);
         } else if !is_name {
             let rule = "names must be an ASCII letter or `_`, then those and digits";
-            refuse(Reason::InvalidMetadata, rule, name);
+            reject(Reason::InvalidMetadata, rule, name);
         }
         let is_same = |(other, _): &(String, String)| other.eq_ignore_ascii_case(name);
         if metadata.iter().take(index).any(is_same) {
-            refuse(Reason::InvalidMetadata, "names must be unique whatever their case", name);
+            reject(Reason::InvalidMetadata, "names must be unique whatever their case", name);
         }
         if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
-            refuse(Reason::InvalidMetadata, "values must be printable ASCII", value);
+            reject(Reason::InvalidMetadata, "values must be printable ASCII", value);
         }
     }
     metadata

@@ -16,7 +16,7 @@ impl From<EngineError> for Fault {
             EngineError::Unavailable { .. } | EngineError::SnapshotEnded { .. } => {
                 passing(Reason::ServerUnavailable, message)
             }
-            EngineError::Refused { .. } => Self::new(Reason::InternalError, message),
+            EngineError::Rejected { .. } => Self::new(Reason::InternalError, message),
             EngineError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
         }
     }
@@ -33,7 +33,7 @@ impl From<CommitError> for Fault {
             CommitError::Full { .. } => passing(Reason::InsufficientStorage, message),
             CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, message),
             CommitError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
-            CommitError::Refused { .. } => Self::new(Reason::InternalError, message),
+            CommitError::Rejected { .. } => Self::new(Reason::InternalError, message),
         }
     }
 }

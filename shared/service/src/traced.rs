@@ -62,7 +62,7 @@ impl Engine for TracedEngine {
             CommitError::Full { .. } => "full",
             CommitError::Stopped { .. } => "stopped",
             CommitError::Unknown { .. } => "unknown",
-            CommitError::Refused { .. } => "refused",
+            CommitError::Rejected { .. } => "rejected",
             CommitError::Corrupt { .. } => "corrupt",
         };
         let work = self.inner.commit(change);
@@ -116,7 +116,7 @@ fn read_outcome(error: &EngineError) -> &'static str {
         EngineError::Unavailable { .. } => "unavailable",
         EngineError::Corrupt { .. } => "corrupt",
         EngineError::SnapshotEnded { .. } => "snapshot_ended",
-        EngineError::Refused { .. } => "refused",
+        EngineError::Rejected { .. } => "rejected",
     }
 }
 

@@ -87,13 +87,13 @@ fn reads_take_place_by_the_documented_formula_in_every_combination() {
 }
 
 #[test]
-fn writes_refuse_what_cannot_be_combined_and_let_the_etag_decide_in_every_combination() {
+fn writes_reject_what_cannot_be_combined_and_let_the_etag_decide_in_every_combination() {
     for (conditions, [same, none_same, after, not_after]) in combinations() {
         let found = conditions.check_write(Some(current()), WriteKind::Change);
 
         let are_many = conditions.if_match.len() > 1 || conditions.if_none_match.len() > 1;
         let is_pair = |one: Option<bool>, other: Option<bool>| one.is_some() && other.is_some();
-        let refused = are_many
+        let rejected = are_many
             || is_pair(same, none_same)
             || is_pair(same, after)
             || is_pair(none_same, not_after)
@@ -103,7 +103,7 @@ fn writes_refuse_what_cannot_be_combined_and_let_the_etag_decide_in_every_combin
             (_, Some(none_same)) => !none_same,
             (None, None) => after != Some(false) && not_after != Some(true),
         };
-        let expected = match (refused, is_met) {
+        let expected = match (rejected, is_met) {
             (true, _) => Err(ConditionError::Multiple),
             (false, true) => Ok(()),
             (false, false) => Err(ConditionError::NotMet),

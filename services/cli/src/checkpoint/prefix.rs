@@ -34,16 +34,16 @@ impl Prefix {
     }
 
     fn read(&mut self, end: u64) -> io::Result<String> {
-        let wanted = end.saturating_sub(self.bytes);
-        let read = io::copy(&mut (&self.file).take(wanted), &mut self.hasher)?;
+        let expected = end.saturating_sub(self.bytes);
+        let read = io::copy(&mut (&self.file).take(expected), &mut self.hasher)?;
         self.bytes += read;
-        if read < wanted {
+        if read < expected {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(format!("{:032x}", self.hasher.digest128()))
     }
 
-    /// Refuses a file whose first `end` bytes have another hash; `restart` is the hint.
+    /// Rejects a file whose first `end` bytes have another hash; `restart` is the hint.
     pub(super) fn verify(&mut self, end: u64, hash: &str, restart: &str) -> Result<(), CliError> {
         match self.read(end) {
             Ok(found) if found == hash => Ok(()),
@@ -51,7 +51,7 @@ impl Prefix {
                 Err(CliError::file(format!("cannot read `{}`", self.name))(error))
             }
             _ => Err(CliError::Usage(format!(
-                "`{}` has changed before the place where it was interrupted: {restart}",
+                "`{}` has changed before the position where it was interrupted: {restart}",
                 self.name
             ))),
         }

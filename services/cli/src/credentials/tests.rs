@@ -52,6 +52,6 @@ fn rejects_invalid_credentials_as_usage_errors_without_the_secret() {
         assert!(!error.contains(&key) && !error.contains("AAAA"), "{error}");
         assert!(!error.contains("ter2") && !format!("{args:?}").contains(&key), "{error}");
     }
-    let gone = CredentialArgs { sas_file: Some("/nowhere".into()), ..acme() };
-    assert!(sent(&gone).unwrap_err().contains("/nowhere"));
+    let missing = CredentialArgs { sas_file: Some("/nowhere".into()), ..acme() };
+    assert!(sent(&missing).unwrap_err().contains("/nowhere"));
 }

@@ -42,7 +42,7 @@ fn annotations_may_come_after_their_member_and_be_redundant() {
 #[test]
 fn control_data_timestamps_and_nulls_are_not_stored() {
     let text = r#"{"odata.etag":"x","odata.type":"t","Timestamp":"2026-01-01T00:00:00Z",
-        "PartitionKey":"p","RowKey":"r","gone":null,"gone2@odata.type":"Edm.Int64","gone2":null,
+        "PartitionKey":"p","RowKey":"r","absent":null,"absent2@odata.type":"Edm.Int64","absent2":null,
         "etag":"mine"}"#;
 
     assert_eq!(echo(text), r#"{"PartitionKey":"p","RowKey":"r","etag":"mine"}"#);
@@ -96,7 +96,7 @@ fn errors_name_field_value_and_rule() {
         (with(r#""a@odata.type":"Edm.Binary","a":"*""#), "Edm.Binary: must be base64"),
     ] {
         let error = parse(text.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains(expected), "{text}\n gives {error}\n wanted {expected}");
+        assert!(error.contains(expected), "{text}\n gives {error}\n expected {expected}");
     }
 }
 

@@ -90,8 +90,8 @@ pub(super) fn connect_hint(cause: &str) -> Option<&'static str> {
 pub(super) fn was_refused(status: &Status) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {
-        let refused = error.downcast_ref::<io::Error>().map(io::Error::kind);
-        if refused == Some(io::ErrorKind::ConnectionRefused) {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if kind == Some(io::ErrorKind::ConnectionRefused) {
             return true;
         }
         cause = error.source();

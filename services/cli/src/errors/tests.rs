@@ -6,7 +6,7 @@ use tonic_types::ErrorDetails;
 
 use super::*;
 
-fn refused() -> Status {
+fn rejected() -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(
         "PROPERTY_NAME_INVALID",
@@ -20,7 +20,7 @@ fn refused() -> Status {
 
 #[test]
 fn an_invalid_request_shows_reason_and_every_violation() {
-    let error = CliError::from(refused());
+    let error = CliError::from(rejected());
 
     assert_eq!(
         error.render(false, None),
@@ -34,7 +34,7 @@ fn an_invalid_request_shows_reason_and_every_violation() {
 
 #[test]
 fn an_invalid_request_is_one_object_for_programs() {
-    let text = CliError::from(refused()).render(true, None);
+    let text = CliError::from(rejected()).render(true, None);
 
     assert_eq!(
         text,
@@ -129,10 +129,10 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
     assert_eq!(error["hint"], "continue with --resume");
     let text = CliError::Interrupted.halted(false, at).render(false, None);
     assert_eq!(text, format!("error: interrupted{expected}"));
-    let said_already = CliError::Rows("row 5".to_owned()).halted(true, at);
-    assert!(matches!(said_already, CliError::Rows(_)));
-    let refused = CliError::from(Status::not_found("no such table")).halted(false, at);
-    assert!(matches!(refused, CliError::Call(_)), "it never began");
+    let reported = CliError::Rows("row 5".to_owned()).halted(true, at);
+    assert!(matches!(reported, CliError::Rows(_)));
+    let rejected = CliError::from(Status::not_found("no such table")).halted(false, at);
+    assert!(matches!(rejected, CliError::Call(_)), "it never began");
 }
 
 #[test]

@@ -117,8 +117,8 @@ impl ImportTarget<'_> {
     ) -> Result<Option<Skipped>, CliError> {
         let (name, metadata) = (queue.name.clone(), queue.metadata.clone());
         let deduplication_window = Some(proto_duration(DEDUPLICATION_WINDOW_MAX));
-        let wanted = Queue { name, metadata, deduplication_window, ..Queue::default() };
-        let created = self.create(wanted).await;
+        let requested = Queue { name, metadata, deduplication_window, ..Queue::default() };
+        let created = self.create(requested).await;
         let rejected =
             Skipped::rejected(created, &[Code::InvalidArgument], whose(&queue.name), "")?;
         if rejected.is_some() || queue.policies.is_empty() {
@@ -141,14 +141,14 @@ impl ImportTarget<'_> {
     }
 
     /// Creates a queue; an existing one with other settings is updated.
-    async fn create(&self, wanted: Queue) -> Result<(), Status> {
+    async fn create(&self, requested: Queue) -> Result<(), Status> {
         let session = self.session;
-        let request = CreateQueueRequest { queue: Some(wanted.clone()) };
+        let request = CreateQueueRequest { queue: Some(requested.clone()) };
         let created = repeated(async || session.queues().create_queue(request.clone()).await);
         match created.await {
             Ok(_) => Ok(()),
             Err(status) if status.code() == Code::AlreadyExists => {
-                self.update(wanted, &["metadata", "deduplication_window"]).await
+                self.update(requested, &["metadata", "deduplication_window"]).await
             }
             Err(status) => Err(status),
         }

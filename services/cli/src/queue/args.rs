@@ -81,7 +81,7 @@ pub enum QueueCommand {
         message_id: Option<String>,
         /// Its last receipt
         receipt: Option<String>,
-        /// Delete a queue without asking
+        /// Delete a queue without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
     },
@@ -89,7 +89,7 @@ pub enum QueueCommand {
     Clear {
         /// Name of the queue
         queue: String,
-        /// Delete them without asking
+        /// Delete them without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
     },
@@ -121,7 +121,7 @@ pub enum QueueCommand {
     /// was interrupted continues with --resume, and sends nothing twice within eight minutes; later, up to a hundred
     /// messages. As many may be sent twice, never left out, where the lines of an unfinished batch have changed, which
     /// is reported. Progress is kept in FILE.trestle-load until the load is complete: while that exists, a load
-    /// without --resume is rejected, and with it one of a file that changed before the place where it stopped.
+    /// without --resume is rejected, and with it one of a file that changed before the position where it stopped.
     Load(LoadArgs),
 }
 

@@ -248,7 +248,7 @@ pub(crate) struct CsvWriter<W: Write> {
     out: csv::Writer<W>,
     columns: Vec<String>,
     /// The index of each property in `columns`.
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
     with_timestamp: bool,
 }
 
@@ -256,8 +256,8 @@ impl<W: Write> CsvWriter<W> {
     /// A writer of these properties; the header is written by [`CsvWriter::header`].
     pub(crate) fn new(out: W, columns: Vec<String>, with_timestamp: bool) -> Self {
         let out = WriterBuilder::new().buffer_capacity(BUFFER_BYTES).from_writer(out);
-        let places = columns.iter().cloned().zip(0..).collect();
-        Self { out, columns, places, with_timestamp }
+        let indices = columns.iter().cloned().zip(0..).collect();
+        Self { out, columns, indices, with_timestamp }
     }
 
     /// Writes the header.
@@ -284,7 +284,7 @@ impl<W: Write> CsvWriter<W> {
             let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) else {
                 continue;
             };
-            let column = self.places.get(&property.name);
+            let column = self.indices.get(&property.name);
             let column = column.ok_or_else(|| no_column(entity, &property.name))?;
             let at = fixed.saturating_add(column.saturating_mul(2));
             if let Some([value, edm]) = cells.get_mut(at..at.saturating_add(2)) {

@@ -66,9 +66,9 @@ impl QueueApi {
         request: Request<T>,
         need: Need,
     ) -> Result<(AccountName, T), Status> {
-        let caller = caller_of(&request).map_err(refused)?;
-        self.messages.queues.admit(&caller).await.map_err(refused)?;
-        authorize::check(&caller, need).map_err(refused)?;
+        let caller = caller_of(&request).map_err(rejected)?;
+        self.messages.queues.admit(&caller).await.map_err(rejected)?;
+        authorize::check(&caller, need).map_err(rejected)?;
         Ok((caller.account.clone(), request.into_inner()))
     }
 
@@ -79,9 +79,9 @@ impl QueueApi {
         request: Request<T>,
         need: Need,
     ) -> Result<(QueueAccess, T), Status> {
-        let caller = caller_of(&request).map_err(refused)?;
-        self.messages.queues.admit(&caller).await.map_err(refused)?;
-        let access = QueueAccess::new(caller, need).map_err(refused)?;
+        let caller = caller_of(&request).map_err(rejected)?;
+        self.messages.queues.admit(&caller).await.map_err(rejected)?;
+        let access = QueueAccess::new(caller, need).map_err(rejected)?;
         Ok((access, request.into_inner()))
     }
 }
@@ -94,19 +94,19 @@ fn caller_of<T: NamedRequest>(request: &Request<T>) -> Result<Arc<Caller>, Fault
 }
 
 /// The status of a failed call.
-fn refused(error: impl Into<Fault>) -> Status {
+fn rejected(error: impl Into<Fault>) -> Status {
     error.into().into_status(QUEUE_SERVICE)
 }
 
 /// The response to a call.
 fn answer<T>(outcome: Result<T, Fault>) -> Result<Response<T>, Status> {
-    outcome.map(Response::new).map_err(refused)
+    outcome.map(Response::new).map_err(rejected)
 }
 
 /// An error as part of a response.
 fn item_error(error: impl Into<Fault>) -> tonic_types::Status {
     use prost::Message as _;
-    let status = refused(error);
+    let status = rejected(error);
     // The details of a status are an encoded `google.rpc.Status`.
     let plain = || tonic_types::Status {
         code: status.code().into(),
@@ -157,8 +157,8 @@ impl QueueService for QueueApi {
         request: Request<proto::DeleteQueueRequest>,
     ) -> Result<Response<proto::DeleteQueueResponse>, Status> {
         let (account, message) = self.open(request, Need::DeleteQueue).await?;
-        let name = parse::queue(message.queue).map_err(refused)?;
-        self.messages.queues.delete(&account, name).await.map_err(refused)?;
+        let name = parse::queue(message.queue).map_err(rejected)?;
+        self.messages.queues.delete(&account, name).await.map_err(rejected)?;
         answer(Ok(proto::DeleteQueueResponse {}))
     }
 
@@ -183,7 +183,7 @@ impl QueueService for QueueApi {
         request: Request<proto::SendMessagesRequest>,
     ) -> Result<Response<proto::SendMessagesResponse>, Status> {
         let (access, message) = self.enter(request, Need::Add).await?;
-        let send = parse::send(message).map_err(refused)?;
+        let send = parse::send(message).map_err(rejected)?;
         let parse::Send { queue, request_id, messages } = send;
         let sent = self.messages.send(&access, &queue, messages, request_id).await;
         answer(sent.map(render::sent).map_err(Fault::from))
@@ -195,8 +195,8 @@ impl QueueService for QueueApi {
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.enter(request, Need::Process).await?;
-        let (queue, receive) = parse::receive(message).map_err(refused)?;
-        let delivered = self.messages.receive(&access, &queue, receive).await.map_err(refused)?;
+        let (queue, receive) = parse::receive(message).map_err(rejected)?;
+        let delivered = self.messages.receive(&access, &queue, receive).await.map_err(rejected)?;
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
         record_returned(&recorder, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
@@ -217,8 +217,8 @@ impl QueueService for QueueApi {
     ) -> Result<Response<proto::PeekMessagesResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
         let (access, message) = self.enter(request, Need::Peek).await?;
-        let (queue, max) = parse::peek(message).map_err(refused)?;
-        let found = self.messages.peek(&access, &queue, max).await.map_err(refused)?;
+        let (queue, max) = parse::peek(message).map_err(rejected)?;
+        let found = self.messages.peek(&access, &queue, max).await.map_err(rejected)?;
         let messages = found.into_iter().map(|(state, body)| render::message(&state, body));
         let messages: Vec<_> = messages.collect();
         record_returned(&recorder, messages.iter().map(Some));
@@ -230,15 +230,15 @@ impl QueueService for QueueApi {
         request: Request<proto::UpdateMessageRequest>,
     ) -> Result<Response<proto::UpdateMessageResponse>, Status> {
         let (access, message) = self.enter(request, Need::Update).await?;
-        let (queue, update) = parse::update(message).map_err(refused)?;
+        let (queue, update) = parse::update(message).map_err(rejected)?;
         let update = match update {
             Ok(update) => update,
             Err(fault) => {
-                self.messages.queues.open(&access, &queue).await.map_err(refused)?;
-                return Err(refused(fault));
+                self.messages.queues.open(&access, &queue).await.map_err(rejected)?;
+                return Err(rejected(fault));
             }
         };
-        let receipt = self.messages.update(&access, &queue, update).await.map_err(refused)?;
+        let receipt = self.messages.update(&access, &queue, update).await.map_err(rejected)?;
         answer(Ok(proto::UpdateMessageResponse {
             pop_receipt: receipt.to_text(),
             next_visible_time: Some(receipt.slot.visible_at.into()),
@@ -250,9 +250,9 @@ impl QueueService for QueueApi {
         request: Request<proto::DeleteMessagesRequest>,
     ) -> Result<Response<proto::DeleteMessagesResponse>, Status> {
         let (access, message) = self.enter(request, Need::Process).await?;
-        let (queue, receipts) = parse::delete(message).map_err(refused)?;
+        let (queue, receipts) = parse::delete(message).map_err(rejected)?;
         let claimed = receipts.iter().filter_map(|receipt| receipt.clone().ok()).collect();
-        let deleted = self.messages.delete(&access, &queue, claimed).await.map_err(refused)?;
+        let deleted = self.messages.delete(&access, &queue, claimed).await.map_err(rejected)?;
         let mut deleted = deleted.into_iter();
         let results = receipts.into_iter().map(|receipt| {
             let error = match receipt {
@@ -270,8 +270,8 @@ impl QueueService for QueueApi {
         request: Request<proto::ClearMessagesRequest>,
     ) -> Result<Response<proto::ClearMessagesResponse>, Status> {
         let (account, message) = self.open(request, Need::Clear).await?;
-        let name = parse::queue(message.queue).map_err(refused)?;
-        self.messages.queues.clear(&account, name).await.map_err(refused)?;
+        let name = parse::queue(message.queue).map_err(rejected)?;
+        self.messages.queues.clear(&account, name).await.map_err(rejected)?;
         answer(Ok(proto::ClearMessagesResponse {}))
     }
 
@@ -280,9 +280,9 @@ impl QueueService for QueueApi {
         request: Request<proto::RedriveMessagesRequest>,
     ) -> Result<Response<proto::RedriveMessagesResponse>, Status> {
         let (access, message) = self.enter(request, Need::Redrive).await?;
-        let (queue, destination, max) = parse::redrive(message).map_err(refused)?;
+        let (queue, destination, max) = parse::redrive(message).map_err(rejected)?;
         let moved = self.messages.redrive(&access, &queue, destination, max).await;
-        let moved = u32::try_from(moved.map_err(refused)?).unwrap_or(u32::MAX);
+        let moved = u32::try_from(moved.map_err(rejected)?).unwrap_or(u32::MAX);
         answer(Ok(proto::RedriveMessagesResponse { moved }))
     }
 
@@ -307,7 +307,7 @@ impl QueueService for QueueApi {
         request: Request<proto::GetServiceStatsRequest>,
     ) -> Result<Response<proto::GetServiceStatsResponse>, Status> {
         self.open(request, Need::ReadStats).await?;
-        let pending = self.sweeper.pending().await.map_err(refused)?;
+        let pending = self.sweeper.pending().await.map_err(rejected)?;
         answer(Ok(render::service_stats(&self.engine.status(), self.started_at, pending)))
     }
 }

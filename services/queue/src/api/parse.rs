@@ -30,7 +30,7 @@ pub(super) fn queue(name: String) -> Result<QueueName, Fault> {
 /// The parsed value, unless a rule was violated.
 fn finish<T>(violations: Violations, parsed: Option<T>) -> Result<T, Fault> {
     violations.check(())?;
-    parsed.ok_or_else(|| Fault::new(Reason::InternalError, "a refused value has no violation"))
+    parsed.ok_or_else(|| Fault::new(Reason::InternalError, "a rejected value has no violation"))
 }
 
 /// The visibility timeout of deliveries.

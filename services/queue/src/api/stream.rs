@@ -19,7 +19,7 @@ use trestle_service::{
     name::QueueName,
 };
 
-use super::{Responses, access_log::record_returned, parse, refused, render};
+use super::{Responses, access_log::record_returned, parse, rejected, render};
 use crate::{authorize::QueueAccess, messages::MessageOperations, receive::Receive};
 
 /// Responses that wait for the client.
@@ -50,7 +50,7 @@ pub(super) fn deliveries(
 async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
     match task.await {
         Ok(outcome) => outcome.err(),
-        Err(_) => Some(refused(Fault::new(Reason::InternalError, "the server failed"))),
+        Err(_) => Some(rejected(Fault::new(Reason::InternalError, "the server failed"))),
     }
 }
 
@@ -68,9 +68,9 @@ async fn run(
     if let Some(Message::Open(open)) = &first {
         recorder.record(|statistics| statistics.set_queue(&open.queue));
     }
-    let Opened { queue, visibility_timeout, mut credit } = open(first).map_err(refused)?;
+    let Opened { queue, visibility_timeout, mut credit } = open(first).map_err(rejected)?;
     // A missing queue is reported at once, also without credit.
-    messages.queues.open(&access, &queue).await.map_err(refused)?;
+    messages.queues.open(&access, &queue).await.map_err(rejected)?;
     let mut is_open = true;
     let mut receiving = None;
     while is_open || credit > 0 {
@@ -93,7 +93,7 @@ async fn run(
             biased;
             request = requests.try_next(), if is_open => {
                 match request? {
-                    Some(request) => credit = grant(&request, credit).map_err(refused)?,
+                    Some(request) => credit = grant(&request, credit).map_err(rejected)?,
                     None => is_open = false,
                 }
                 continue;
@@ -102,9 +102,9 @@ async fn run(
             // A receive in flight ends by itself then.
             () = messages.shutdown.cancelled(), if is_idle => {
                 let message = "the server is about to end: open the stream again";
-                return Err(refused(Fault::new(Reason::ServerUnavailable, message)));
+                return Err(rejected(Fault::new(Reason::ServerUnavailable, message)));
             }
-            delivered = next => delivered.map_err(refused)?,
+            delivered = next => delivered.map_err(rejected)?,
         };
         receiving = None;
         if delivered.is_empty() {
@@ -124,7 +124,7 @@ async fn run(
 /// The status with which a stream of an idle client ends.
 fn silent(what: &str) -> Status {
     let message = format!("{what}: seconds=`{}`", STREAM_IDLE_MAX.as_secs());
-    refused(Fault::new(Reason::OperationTimedOut, message))
+    rejected(Fault::new(Reason::OperationTimedOut, message))
 }
 
 fn open(first: Option<Message>) -> Result<Opened, Fault> {
@@ -139,7 +139,7 @@ fn open(first: Option<Message>) -> Result<Opened, Fault> {
     check_credit(credit, 0, "open.credit", &mut violations);
     violations.check(())?;
     let queue = queue
-        .ok_or_else(|| Fault::new(Reason::InternalError, "a refused value has no violation"))?;
+        .ok_or_else(|| Fault::new(Reason::InternalError, "a rejected value has no violation"))?;
     Ok(Opened { queue, visibility_timeout, credit })
 }
 

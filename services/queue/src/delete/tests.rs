@@ -75,7 +75,7 @@ fn rejects_a_delete_by_a_former_owner_of_the_queue() {
     let head = QueueHead::empty(Some(OwnerId(1)), 1).with_added(9);
     let acquired = head.acquired_by(OwnerId(2)).expect("a token is left");
     for head in [None, Some(acquired)] {
-        let refused = decided(&[claimed(1, 7)], 20, head);
-        assert!(matches!(refused, Err(AttemptError::Fenced(_))), "{refused:?}");
+        let rejected = decided(&[claimed(1, 7)], 20, head);
+        assert!(matches!(rejected, Err(AttemptError::Fenced(_))), "{rejected:?}");
     }
 }

@@ -76,7 +76,7 @@ impl Fence {
     }
 
     /// The rejection with a cause.
-    pub(crate) fn refuse(self, cause: FenceCause) -> Fenced {
+    pub(crate) fn reject(self, cause: FenceCause) -> Fenced {
         Fenced { id: self.id, token: self.token, cause }
     }
 
@@ -86,14 +86,14 @@ impl Fence {
     /// [`AttemptError::Fenced`], or an unreadable head.
     pub(crate) fn check(self, stored: Option<&[u8]>) -> Result<QueueHead, AttemptError> {
         let Some(stored) = stored else {
-            return Err(self.refuse(FenceCause::QueueReplaced).into());
+            return Err(self.reject(FenceCause::QueueReplaced).into());
         };
         let head = QueueHead::decode(stored)?;
         if head.token != self.token {
-            return Err(self.refuse(FenceCause::NotOwner).into());
+            return Err(self.reject(FenceCause::NotOwner).into());
         }
         if self.record_version.is_some_and(|version| version != head.record_version) {
-            return Err(self.refuse(FenceCause::StaleRecord).into());
+            return Err(self.reject(FenceCause::StaleRecord).into());
         }
         Ok(head)
     }

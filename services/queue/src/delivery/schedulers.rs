@@ -102,12 +102,12 @@ impl Schedulers {
         }
         let unowned = Fence { id, token: FencingToken::NONE, record_version: None };
         if !self.policy.may_own(&queue.account, &queue.name) {
-            return Err(unowned.refuse(FenceCause::NotOwner).into());
+            return Err(unowned.reject(FenceCause::NotOwner).into());
         }
         let (spec, owner) = (unowned.begin(), self.owner);
         let (spec, head) = spec;
         let token = transact(&*self.engine, spec, move |reads, _version| {
-            let stored = head.stored(reads).ok_or(unowned.refuse(FenceCause::QueueReplaced))?;
+            let stored = head.stored(reads).ok_or(unowned.reject(FenceCause::QueueReplaced))?;
             let head = QueueHead::decode(stored)?;
             let head = head.acquired_by(owner).ok_or(QueueError::TokensExhausted)?;
             let mut writes = trestle_kv::Writes::new();

@@ -6,7 +6,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn heads_survive_and_noise_is_refused(
+    fn heads_survive_and_noise_is_rejected(
         count: u64, token in 0..=FencingToken::LAST.0, owner: u128, record_version: u64,
         noise in proptest::collection::vec(any::<u8>(), 0..40),
     ) {
@@ -36,13 +36,13 @@ fn sequences_rise_from_token_to_token_up_to_the_last_one() {
 }
 
 #[test]
-fn refuses_a_take_over_after_the_last_token() {
+fn rejects_a_take_over_after_the_last_token() {
     let owner = OwnerId(7);
     let head = QueueHead::empty(None, 1);
     assert_eq!(head.acquired_by(owner), Some(QueueHead::empty(Some(owner), 1)));
 
     let exhausted = QueueHead { token: FencingToken::LAST, ..head };
-    assert_eq!(exhausted.acquired(owner), None);
+    assert_eq!(exhausted.acquired_by(owner), None);
     let value = [&[VERSION][..], &[0; 8], &[1, 0, 0, 0], &[0; 24]].concat();
     assert!(QueueHead::decode(&value).is_err(), "a token of 25 bits");
 }

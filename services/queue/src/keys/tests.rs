@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn cursors_and_ranges_survive_and_noise_is_refused(
+    fn cursors_and_ranges_survive_and_noise_is_rejected(
         id: u64, slot in slot(), resume in proptest::collection::vec(any::<u8>(), 0..40),
         noise in proptest::collection::vec(any::<u8>(), 0..40),
     ) {

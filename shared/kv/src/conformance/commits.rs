@@ -17,9 +17,9 @@ pub async fn changes_are_atomic_across_kinds(engine: Arc<dyn Engine>) {
 
     store(&*engine, vec![put(first.clone(), "1"), put(second.clone(), "1")]).await;
     let too_long = key(KIND, &"x".repeat(70_000));
-    let refused = commit(&*engine, vec![put(first.clone(), "2"), put(too_long, "2")]).await;
+    let rejected = commit(&*engine, vec![put(first.clone(), "2"), put(too_long, "2")]).await;
 
-    assert!(matches!(refused, Err(CommitError::Refused { .. })), "{refused:?}");
+    assert!(matches!(rejected, Err(CommitError::Rejected { .. })), "{rejected:?}");
     assert_eq!(get(&*engine, &first).await, Some("1".into()));
     assert_eq!(get(&*engine, &second).await, Some("1".into()));
 }
@@ -78,7 +78,7 @@ pub async fn contended_increments_all_count(engine: Arc<dyn Engine>) {
                     let value = Bytes::copy_from_slice(&next.to_be_bytes());
                     Ok::<_, ()>((put(reads.key(count).clone(), value).into(), next))
                 });
-                added.await.expect("the engine takes changes").expect("it never refuses");
+                added.await.expect("the engine takes changes").expect("it never rejects");
             }
         });
     }
@@ -125,7 +125,7 @@ pub async fn a_change_without_writes_succeeds_and_writes_nothing(engine: Arc<dyn
     assert_eq!(everything.entries, []);
 }
 
-/// What a decision refuses comes back to its caller.
+/// What a decision rejects comes back to its caller.
 pub async fn an_error_of_a_decision_comes_back_and_writes_nothing(engine: Arc<dyn Engine>) {
     let held = key(KIND, "held");
     store(&*engine, vec![put(held.clone(), "1")]).await;
@@ -141,12 +141,12 @@ pub async fn an_error_of_a_decision_comes_back_and_writes_nothing(engine: Arc<dy
 }
 
 /// A panic is contained.
-pub async fn a_panic_of_a_decision_refuses_that_change_alone(engine: Arc<dyn Engine>) {
+pub async fn a_panic_of_a_decision_rejects_that_change_alone(engine: Arc<dyn Engine>) {
     let panicking = Change::new(reading(&[]), |_, _| panic!("this panic is part of the test"));
     let outcome = engine.commit(panicking).await;
     store(&*engine, vec![put(key(KIND, "after"), "1")]).await;
 
-    assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(CommitError::Rejected { .. })), "{outcome:?}");
     assert_eq!(get(&*engine, &key(KIND, "after")).await, Some("1".into()));
 }
 

@@ -1,4 +1,4 @@
-//! Keys lie in keyspaces and in the domains that a change names, or they are refused.
+//! Keys lie in keyspaces and in the domains that a change names, or they are rejected.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub async fn keys_in_named_domains_are_accepted(engine: Arc<dyn Engine>) {
     assert_eq!(get(&*engine, &other).await, Some("1".into()));
 }
 
-/// A read or a write outside the named domains is refused, with the key and the domain.
-pub async fn keys_outside_the_named_domains_are_refused(engine: Arc<dyn Engine>) {
+/// A read or a write outside the named domains is rejected, with the key and the domain.
+pub async fn keys_outside_the_named_domains_are_rejected(engine: Arc<dyn Engine>) {
     let (own, foreign) = (key(KIND, "own"), key(KIND, "foreign/row"));
     store(&*engine, vec![put(foreign.clone(), "1")]).await;
 
@@ -49,26 +49,26 @@ pub async fn keys_outside_the_named_domains_are_refused(engine: Arc<dyn Engine>)
     let delete = change(&*engine, covering([&own]), None, Some(delete)).await;
 
     for outcome in [read, write, delete] {
-        let Err(CommitError::Refused { reason }) = outcome else { panic!("{outcome:?}") };
+        let Err(CommitError::Rejected { reason }) = outcome else { panic!("{outcome:?}") };
         assert!(reason.contains("foreign/row") && reason.contains("domain"), "{reason}");
     }
     assert_eq!(get(&*engine, &foreign).await, Some("1".into()));
 }
 
 /// A shared domain is not written.
-pub async fn writes_in_shared_domains_are_refused(engine: Arc<dyn Engine>) {
+pub async fn writes_in_shared_domains_are_rejected(engine: Arc<dyn Engine>) {
     let (own, shared) = (key(KIND, "own"), key(KIND, "shared"));
     let mut spec = covering([&own]);
     spec.also(Domain::of_key(&shared, domain_of), Lock::Shared);
 
     let outcome = change(&*engine, spec, None, Some(put(shared.clone(), "1"))).await;
 
-    assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(CommitError::Rejected { .. })), "{outcome:?}");
     assert_eq!(get(&*engine, &shared).await, None);
 }
 
-/// No keyspace holds the kind: reads and changes are refused, and nothing else of the change is written.
-pub async fn keys_of_no_keyspace_are_refused(engine: Arc<dyn Engine>) {
+/// No keyspace holds the kind: reads and changes are rejected, and nothing else of the change is written.
+pub async fn keys_of_no_keyspace_are_rejected(engine: Arc<dyn Engine>) {
     let (known, unknown) = (key(KIND, "row"), key(UNKNOWN_KIND, "row"));
     let view = snapshot(&*engine).await;
 
@@ -82,18 +82,18 @@ pub async fn keys_of_no_keyspace_are_refused(engine: Arc<dyn Engine>) {
         writes
     }));
     for outcome in [read, written.await] {
-        assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
+        assert!(matches!(outcome, Err(CommitError::Rejected { .. })), "{outcome:?}");
     }
     assert_eq!(get(&*engine, &known).await, None);
     for key in [&[0][..], &unknown, &[]] {
         for outcome in [view.get(key).await, engine.get(key).await] {
-            assert!(matches!(outcome, Err(EngineError::Refused { .. })), "{outcome:?}");
+            assert!(matches!(outcome, Err(EngineError::Rejected { .. })), "{outcome:?}");
         }
     }
 }
 
 /// A span is in one keyspace.
-pub async fn spans_over_two_keyspaces_are_refused(engine: Arc<dyn Engine>) {
+pub async fn spans_over_two_keyspaces_are_rejected(engine: Arc<dyn Engine>) {
     let view = snapshot(&*engine).await;
     let spans = [
         Span::new(vec![0], vec![2]),
@@ -104,7 +104,7 @@ pub async fn spans_over_two_keyspaces_are_refused(engine: Arc<dyn Engine>) {
     for span in spans {
         for span in [span.clone(), span.backward()] {
             for outcome in [view.scan(&span, NO_LIMIT).await, engine.scan(&span, NO_LIMIT).await] {
-                assert!(matches!(outcome, Err(EngineError::Refused { .. })), "{span:?}");
+                assert!(matches!(outcome, Err(EngineError::Rejected { .. })), "{span:?}");
             }
         }
     }

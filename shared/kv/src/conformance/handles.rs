@@ -31,7 +31,7 @@ pub async fn no_update_is_lost_between_handles(opened: OpenStore) {
                     writes.put(reads.key(count).clone(), next.to_be_bytes().to_vec());
                     Ok::<_, ()>((writes, ()))
                 });
-                added.await.expect("the engine takes changes").expect("it never refuses");
+                added.await.expect("the engine takes changes").expect("it never rejects");
             }
         });
     }
@@ -63,7 +63,7 @@ pub async fn changes_that_read_what_the_other_writes_are_serialised(opened: Open
                     }
                     Ok::<_, ()>((writes, ()))
                 });
-                written.await.expect("the engine takes changes").expect("it never refuses");
+                written.await.expect("the engine takes changes").expect("it never rejects");
             });
         }
         tasks.join_all().await;
@@ -117,7 +117,7 @@ pub async fn a_retry_finds_what_its_first_try_committed(opened: OpenStore) {
         drop(lost);
         for _ in 0..2 {
             let retried = try_once(opened.store.handle()).await;
-            retried.expect("the engine takes changes").expect("it never refuses");
+            retried.expect("the engine takes changes").expect("it never rejects");
         }
 
         let engine = opened.store.handle();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{KIND, commit, get, key, put, reading};
 use crate::{Change, CommitError, Engine, Version, Writes};
 
-/// The longest key is kept whole; a longer one, and an empty one, is refused.
+/// The longest key is kept whole; a longer one, and an empty one, is rejected.
 pub async fn keys_are_accepted_up_to_their_bound(engine: Arc<dyn Engine>) {
     let limits = engine.limits();
     let of = |bytes: usize, last: u8| {
@@ -30,12 +30,12 @@ pub async fn keys_are_accepted_up_to_their_bound(engine: Arc<dyn Engine>) {
     assert!(longest.is_ok() && sibling.is_ok(), "{longest:?} {sibling:?}");
     assert_eq!(get(&*engine, &of(limits.key_bytes, 1)).await, Some("1".into()));
     assert_eq!(get(&*engine, &of(limits.key_bytes, 2)).await, Some("2".into()));
-    for refused in [longer, empty, read] {
-        assert!(matches!(refused, Err(CommitError::Refused { .. })), "{refused:?}");
+    for rejected in [longer, empty, read] {
+        assert!(matches!(rejected, Err(CommitError::Rejected { .. })), "{rejected:?}");
     }
 }
 
-/// The biggest value is kept whole; a bigger one is refused.
+/// The biggest value is kept whole; a bigger one is rejected.
 pub async fn values_are_accepted_up_to_their_bound(engine: Arc<dyn Engine>) {
     let limits = engine.limits();
     let (a, b) = (key(KIND, "a"), key(KIND, "b"));
@@ -44,7 +44,7 @@ pub async fn values_are_accepted_up_to_their_bound(engine: Arc<dyn Engine>) {
     let bigger = commit(&*engine, vec![put(b.clone(), vec![7; limits.value_bytes + 1])]).await;
 
     assert!(biggest.is_ok(), "{biggest:?}");
-    assert!(matches!(bigger, Err(CommitError::Refused { .. })), "{bigger:?}");
+    assert!(matches!(bigger, Err(CommitError::Rejected { .. })), "{bigger:?}");
     assert_eq!(get(&*engine, &a).await.map(|value| value.len()), Some(limits.value_bytes));
     assert_eq!(get(&*engine, &b).await, None);
 }
@@ -85,7 +85,7 @@ pub async fn changes_are_accepted_up_to_their_bounds(engine: Arc<dyn Engine>) {
         assert!(outcome.is_ok(), "{outcome:?}");
     }
     for error in errors {
-        assert!(matches!(error, Err(CommitError::Refused { .. })), "{error:?}");
+        assert!(matches!(error, Err(CommitError::Rejected { .. })), "{error:?}");
     }
 }
 

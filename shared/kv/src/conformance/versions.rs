@@ -51,7 +51,7 @@ pub async fn versions_leave_room_for_the_writes_of_a_change(opened: OpenStore) {
         }
         Ok::<_, ()>((writes, version.nth(last)))
     });
-    let last = written.await.expect("committed").expect("it never refuses");
+    let last = written.await.expect("committed").expect("it never rejects");
 
     let next = commit(&*engine, vec![put(key(KIND, "rows/0"), "")]).await.expect("committed");
 

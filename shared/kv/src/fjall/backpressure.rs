@@ -18,16 +18,16 @@ const SEALED_MEMTABLES_MAX: usize = 2;
 /// How much of the rest of the write buffer a keyspace may take.
 const PART_OF_REST: u64 = 2;
 
-/// A set of keyspaces, by their place.
+/// A set of keyspaces, by their index among the keyspaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct KeyspaceSet(u16);
 
 impl KeyspaceSet {
-    /// With the keyspace at a place.
-    pub(super) fn with(self, place: usize) -> Self {
+    /// With the keyspace of an index.
+    pub(super) fn with(self, index: usize) -> Self {
         Self(
             self.0
-                | u32::try_from(place).ok().and_then(|place| 1_u16.checked_shl(place)).unwrap_or(0),
+                | u32::try_from(index).ok().and_then(|index| 1_u16.checked_shl(index)).unwrap_or(0),
         )
     }
 
@@ -45,7 +45,7 @@ pub(super) fn pressed(shared: &EngineState) -> KeyspaceSet {
     let lagging = shared.trees.iter().enumerate().filter(|(_, Tree { handle, .. })| {
         lags(handle.tree.l0_run_count(), handle.sealed_memtable_count())
     });
-    lagging.fold(over, |set, (place, _)| set.with(place))
+    lagging.fold(over, |set, (index, _)| set.with(index))
 }
 
 /// Bytes of the memtables of a keyspace, with those that are flushed and not released yet.
@@ -56,8 +56,8 @@ pub(super) fn buffered_bytes(tree: &Tree) -> u64 {
 fn over_part(buffered: &[u64], limit: u64) -> KeyspaceSet {
     let rest = limit.saturating_sub(buffered.iter().sum());
     let is_over = |bytes: u64| bytes > rest.saturating_mul(PART_OF_REST);
-    let places = buffered.iter().enumerate().filter(|(_, bytes)| is_over(**bytes));
-    places.fold(KeyspaceSet::default(), |set, (place, _)| set.with(place))
+    let indices = buffered.iter().enumerate().filter(|(_, bytes)| is_over(**bytes));
+    indices.fold(KeyspaceSet::default(), |set, (index, _)| set.with(index))
 }
 
 fn lags(l0_runs: usize, sealed_memtables: usize) -> bool {

@@ -127,7 +127,7 @@ impl Committer {
         if matches!(outcome, GroupOutcome::Durable) {
             self.shared.show_group(self.group);
         }
-        if let GroupOutcome::Refused(reason) | GroupOutcome::Unknown(reason) = &outcome {
+        if let GroupOutcome::Rejected(reason) | GroupOutcome::Unknown(reason) = &outcome {
             self.shared.stop(Arc::clone(reason));
         }
         if self.shared.reach(CommitPoint::BeforeAnswer).is_ok() {
@@ -172,10 +172,10 @@ impl Committer {
         let versions = &mut self.versions.versions;
         let admission = group.admit(change, &self.shared, &mut self.recent, versions);
         if let Admission::Delayed(change, writes) = admission
-            && let Some(refused) = self.delayed.push(DelayedChange { change, writes, since })
+            && let Some(rejected) = self.delayed.push(DelayedChange { change, writes, since })
         {
             self.shared.counters.shed();
-            answer(refused.answer, Err(busy()));
+            answer(rejected.answer, Err(busy()));
         }
     }
 
@@ -225,7 +225,7 @@ impl Committer {
             Ok(Ok(())) => GroupOutcome::Durable,
             // Checked before the journal is touched: a flush or a compaction failed earlier.
             Ok(Err(fjall::Error::Poisoned)) => {
-                GroupOutcome::Refused(failure::of_background(&self.shared.path))
+                GroupOutcome::Rejected(failure::of_background(&self.shared.path))
             }
             Ok(Err(error)) => {
                 GroupOutcome::Unknown(failure::of_call(WRITE, &error, &self.shared.path))

@@ -6,7 +6,7 @@
 //! A directory is made in an order that distinguishes a crash at any instant from a loss of files:
 //! `CREATING` first, then the database, then the manifest, then `CREATING` is removed. A
 //! database without a manifest is removed if there is `CREATING`, as nothing in it was ever
-//! acknowledged, and refused otherwise.
+//! acknowledged, and rejected otherwise.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

@@ -1,7 +1,7 @@
 //! Why the store stopped: operation, file, and the error of the system with its number.
 //!
 //! The database returns the error of a call without saying which file it met, and what failed in its own
-//! threads it only logs before it refuses every write. So its log is listened to: errors only.
+//! threads it only logs before it rejects every write. So its log is listened to: errors only.
 
 use std::collections::VecDeque;
 use std::io;
@@ -91,7 +91,7 @@ pub(super) fn of_call(operation: &str, error: &fjall::Error, directory: &Path) -
     format!("{operation} failed: {}, file=`{file}`", error_text(error)).into()
 }
 
-/// The reason why a thread of the database made it refuse every write.
+/// The reason why a thread of the database made it reject every write.
 pub(super) fn of_background(directory: &Path) -> Arc<str> {
     let found = find(directory, |line| line.is_worker);
     let Some(LoggedFailure { operation, file, error }) = found else {

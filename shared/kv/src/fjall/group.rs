@@ -68,8 +68,8 @@ pub(super) enum Admission {
 /// How the write of a group ended.
 pub(super) enum GroupOutcome {
     Durable,
-    /// Refused before anything was written, for good.
-    Refused(Arc<str>),
+    /// Rejected before anything was written, for good.
+    Rejected(Arc<str>),
     /// Failed on the way.
     Unknown(Arc<str>),
 }
@@ -201,7 +201,7 @@ impl Group {
                 GroupOutcome::Unknown(reason) if wrote => {
                     Err(CommitError::Unknown { reason: Arc::clone(reason) })
                 }
-                GroupOutcome::Unknown(reason) | GroupOutcome::Refused(reason) => {
+                GroupOutcome::Unknown(reason) | GroupOutcome::Rejected(reason) => {
                     Err(CommitError::Stopped { reason: Arc::clone(reason) })
                 }
             };
@@ -216,8 +216,8 @@ enum Evaluated {
 }
 
 fn keyspaces_of(writes: &[Write], shared: &EngineState) -> KeyspaceSet {
-    let places = writes.iter().filter_map(|write| shared.keyspaces.index_of(write.key()));
-    places.fold(KeyspaceSet::default(), KeyspaceSet::with)
+    let indices = writes.iter().filter_map(|write| shared.keyspaces.index_of(write.key()));
+    indices.fold(KeyspaceSet::default(), KeyspaceSet::with)
 }
 
 /// The caller may have dropped its future; its change is committed.

@@ -169,10 +169,10 @@ impl Engine for FjallEngine {
         let cached = CachedReads::read(change.spec.reads.keys(), &self.shared);
         let (answer, outcome) = oneshot::channel();
         let jobs = self.jobs.as_ref().expect("the queue is open until the engine is dropped");
-        if let Err(refused) =
+        if let Err(rejected) =
             jobs.try_send(PendingChange { change, cached, now: self.now(), answer })
         {
-            return Err(self.rejection(&refused));
+            return Err(self.rejection(&rejected));
         }
         outcome.await.unwrap_or_else(|_| {
             Err(CommitError::Unknown { reason: "the commit thread ended".into() })
@@ -223,8 +223,8 @@ impl Engine for FjallEngine {
 }
 
 impl FjallEngine {
-    fn rejection(&self, refused: &mpsc::error::TrySendError<PendingChange>) -> CommitError {
-        match refused {
+    fn rejection(&self, rejected: &mpsc::error::TrySendError<PendingChange>) -> CommitError {
+        match rejected {
             mpsc::error::TrySendError::Full(_) => {
                 self.shared.counters.shed();
                 CommitError::Busy { reason: "too many changes wait to be written".into() }

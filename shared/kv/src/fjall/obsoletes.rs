@@ -8,13 +8,13 @@ use crate::Write;
 /// what it deletes. A put obsoletes what was stored; it does not, if the change read that nothing was.
 pub(super) fn obsoletes(writes: &[Write], keys: &[Bytes], current: &[Option<Bytes>]) -> u64 {
     // Writes are mostly in the order of the reads, so each is looked for behind the one before it.
-    let mut place = 0;
+    let mut start = 0;
     let mut is_new = |key: &Bytes| {
-        let (before, behind) = keys.split_at(place.min(keys.len()));
-        let found = behind.iter().position(|read| read == key).map(|index| place + index);
+        let (before, behind) = keys.split_at(start.min(keys.len()));
+        let found = behind.iter().position(|read| read == key).map(|index| start + index);
         let found = found.or_else(|| before.iter().position(|read| read == key));
         found.is_some_and(|index| {
-            place = index + 1;
+            start = index + 1;
             current.get(index).is_some_and(Option::is_none)
         })
     };

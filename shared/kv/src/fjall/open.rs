@@ -118,8 +118,8 @@ fn check_parts(path: &Path, count: usize, keyspaces: &Keyspaces) -> Result<(), O
     }
     let journals = JournalSet::read(&database).map_err(io_failed)?;
     let is_in_order = last_durability::was_in_order(path).map_err(io_failed)?;
-    let refused = journals.damaged(is_in_order);
-    if let Some(reason) = refused.and_then(|index| journals.describe(index, keyspaces)) {
+    let rejected = journals.damaged(is_in_order);
+    if let Some(reason) = rejected.and_then(|index| journals.describe(index, keyspaces)) {
         return damaged(format!("{reason}; {REMEDY}"));
     }
     recovery::remove_drafts(&database).map_err(io_failed)?;

@@ -65,7 +65,7 @@ pub struct FjallOptions {
     /// often.
     pub memtable_bytes: u64,
     /// Most bytes in the memtables of all keyspaces; changes wait where a keyspace has more than its part, and are
-    /// refused after ten seconds. In memory they take up to twice that. Default: 64 MiB.
+    /// rejected after ten seconds. In memory they take up to twice that. Default: 64 MiB.
     pub write_buffer_bytes: u64,
     /// How often the engine looks after itself: heartbeats, free space. Default: one second.
     pub tick: Duration,
@@ -109,7 +109,7 @@ fn file_system_space(path: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// An engine that could not be opened. What is refused is not changed on disk, unless the directory was new.
+/// An engine that could not be opened. What is rejected is not changed on disk, unless the directory was new.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another engine, in this process or another, has the directory open.
@@ -140,7 +140,7 @@ pub enum OpenError {
         /// What, and what can be done.
         reason: String,
     },
-    /// The file system refused.
+    /// The file system rejected.
     #[error("storage cannot be accessed: path=`{}`", path.display())]
     Io {
         /// The directory.

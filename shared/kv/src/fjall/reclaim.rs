@@ -48,11 +48,11 @@ impl Reclaimer {
                 continue;
             }
             self.release_journals();
-            for place in 0..self.shared.trees.len() {
+            for index in 0..self.shared.trees.len() {
                 if !matches!(stop.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty)) {
                     return;
                 }
-                if let Err(error) = self.reclaim(place, is_short) {
+                if let Err(error) = self.reclaim(index, is_short) {
                     let error = error_text(&error);
                     tracing::warn!(%error, "space of deleted data cannot be given back now");
                 }
@@ -84,9 +84,9 @@ impl Reclaimer {
     }
 
     /// Gives back what a keyspace can.
-    fn reclaim(&mut self, place: usize, is_short: bool) -> Result<(), fjall::Error> {
+    fn reclaim(&mut self, index: usize, is_short: bool) -> Result<(), fjall::Error> {
         let shared = Arc::clone(&self.shared);
-        let (Some(tree), Some(settled)) = (shared.trees.get(place), self.settled.get_mut(place))
+        let (Some(tree), Some(settled)) = (shared.trees.get(index), self.settled.get_mut(index))
         else {
             return Ok(());
         };

@@ -1,6 +1,6 @@
 //! What happens to the journals before the database is opened after an unclean end.
 //!
-//! Each is read by ourselves. A torn end is dropped. Damage to acknowledged data is refused. What is kept and
+//! Each is read by ourselves. A torn end is dropped. Damage to acknowledged data is rejected. What is kept and
 //! may not be on stable storage is written again, so that all that readers are shown and everything
 //! acknowledged from then on is behind bytes that are.
 
@@ -54,7 +54,7 @@ impl JournalSet {
         Some(exams.find(|(index, (_, exam))| is_acknowledged(*index, exam))?.0)
     }
 
-    /// The reason why it is refused, for people.
+    /// The reason why it is rejected, for people.
     pub(super) fn describe(&self, index: usize, keyspaces: &Keyspaces) -> Option<String> {
         let (number, exam) = self.exams.get(index)?;
         let damage = exam.damage.as_ref()?;

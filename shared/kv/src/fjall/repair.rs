@@ -1,4 +1,4 @@
-//! Repair of a directory that is refused because of its journals: what would be lost is shown first, and
+//! Repair of a directory that is rejected because of its journals: what would be lost is shown first, and
 //! only then, and only if it is accepted, removed. The originals are kept.
 //!
 //! Whole groups behind damage are kept. A group is all or nothing, so no change is torn, but later
@@ -106,7 +106,7 @@ impl RepairPlan {
         &self.losses
     }
 
-    /// Why the directory is refused beside that: the journals are not as a clean shutdown left them, or there is none.
+    /// Why the directory is rejected beside that: the journals are not as a clean shutdown left them, or there is none.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let missing = self.is_empty_journal_needed;
@@ -114,7 +114,7 @@ impl RepairPlan {
         self.marker.clone().or(missing)
     }
 
-    /// Whether the directory is refused as it is.
+    /// Whether the directory is rejected as it is.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         self.reason().is_some() || self.losses.iter().any(|loss| !loss.is_torn_end)

@@ -45,7 +45,7 @@ fn private_use_characters_sort_after_supplementary_ones() {
 }
 
 #[test]
-fn broken_text_is_refused_and_left_in_place() {
+fn broken_text_is_rejected_and_left_in_place() {
     for broken in
         [&b""[..], b"a", b"a\0", b"a\0\x02", b"\xEE\x80\x80\0\x01", b"\xFF\0\x01", b"\x80\0\x01"]
     {
@@ -57,7 +57,7 @@ fn broken_text_is_refused_and_left_in_place() {
 }
 
 #[test]
-fn a_short_number_is_refused_and_left_in_place() {
+fn a_short_number_is_rejected_and_left_in_place() {
     let mut input = &[1, 2, 3, 4, 5, 6, 7][..];
 
     assert_eq!(take_u64(&mut input), None);

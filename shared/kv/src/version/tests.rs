@@ -25,5 +25,5 @@ fn versions_end_with_the_calendar() {
     let mut versions = Versions::after(ticks(Ticks::MAX.get() - 1));
 
     assert_eq!(versions.next(ticks(0)).expect("the last").ticks(), Ticks::MAX);
-    assert!(matches!(versions.next(ticks(0)), Err(CommitError::Refused { .. })));
+    assert!(matches!(versions.next(ticks(0)), Err(CommitError::Rejected { .. })));
 }

@@ -41,7 +41,7 @@ enum Defect {
     IgnoresDirection,
     IgnoresBytes,
     AlwaysMore,
-    RefusesFurtherDomains,
+    RejectsFurtherDomains,
     LosesDataOnReopening,
     /// Versions are what the clock shows.
     VersionsOfTheClock,
@@ -61,7 +61,7 @@ const BREAKS: &[(&str, Defect)] = &[
     ("only_one_of_many_inserts_of_a_key_wins", Defect::ReadsEarly),
     ("a_change_without_writes_succeeds_and_writes_nothing", Defect::WritesAlways),
     ("an_error_of_a_decision_comes_back_and_writes_nothing", Defect::ReadsNothing),
-    ("a_panic_of_a_decision_refuses_that_change_alone", Defect::ChecksNothing),
+    ("a_panic_of_a_decision_rejects_that_change_alone", Defect::ChecksNothing),
     ("deletes_remove_and_need_nothing_to_be_there", Defect::IgnoresDeletes),
     ("a_dropped_caller_does_not_tear_its_change", Defect::TearsChanges),
     ("a_snapshot_never_changes", Defect::LiveSnapshots),
@@ -77,11 +77,11 @@ const BREAKS: &[(&str, Defect)] = &[
     ("keys_are_accepted_up_to_their_bound", Defect::ChecksNothing),
     ("values_are_accepted_up_to_their_bound", Defect::ChecksNothing),
     ("changes_are_accepted_up_to_their_bounds", Defect::ChecksNothing),
-    ("keys_in_named_domains_are_accepted", Defect::RefusesFurtherDomains),
-    ("keys_outside_the_named_domains_are_refused", Defect::ChecksNothing),
-    ("writes_in_shared_domains_are_refused", Defect::ChecksNothing),
-    ("keys_of_no_keyspace_are_refused", Defect::ChecksNothing),
-    ("spans_over_two_keyspaces_are_refused", Defect::ChecksNothing),
+    ("keys_in_named_domains_are_accepted", Defect::RejectsFurtherDomains),
+    ("keys_outside_the_named_domains_are_rejected", Defect::ChecksNothing),
+    ("writes_in_shared_domains_are_rejected", Defect::ChecksNothing),
+    ("keys_of_no_keyspace_are_rejected", Defect::ChecksNothing),
+    ("spans_over_two_keyspaces_are_rejected", Defect::ChecksNothing),
     ("no_update_is_lost_between_handles", Defect::ReadsEarly),
     ("changes_that_read_what_the_other_writes_are_serialised", Defect::ReadsEarly),
     ("a_commit_is_seen_by_every_handle", Defect::LateHandles),
@@ -170,8 +170,8 @@ impl Engine for Broken {
     }
 
     async fn commit(&self, mut change: Change) -> Result<Version, CommitError> {
-        if self.defect == Defect::RefusesFurtherDomains && !change.spec.also.is_empty() {
-            return Err(CommitError::Refused { reason: "on purpose".into() });
+        if self.defect == Defect::RejectsFurtherDomains && !change.spec.also.is_empty() {
+            return Err(CommitError::Rejected { reason: "on purpose".into() });
         }
         let early = read(&self.state.lock().unwrap().0, &change);
         if self.defect == Defect::ReadsEarly {

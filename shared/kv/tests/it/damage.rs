@@ -1,4 +1,4 @@
-//! What is missing or damaged is refused, and never opened without it.
+//! What is missing or damaged is rejected, and never opened without it.
 
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -18,15 +18,15 @@ async fn closed(directory: &Path) -> bytes::Bytes {
     key("a")
 }
 
-/// The reason for which the directory is refused, again and again. Nothing in it changes by that.
-fn refused(directory: &Path) -> String {
+/// The reason for which the directory is rejected, again and again. Nothing in it changes by that.
+fn rejected(directory: &Path) -> String {
     let before = listing(directory);
-    let refuse = || match FjallEngine::open(options(directory)) {
+    let reject = || match FjallEngine::open(options(directory)) {
         Err(error @ OpenError::Damaged { .. }) => error.to_string(),
-        Err(other) => panic!("refused for another reason: {other}"),
+        Err(other) => panic!("rejected for another reason: {other}"),
         Ok(_) => panic!("opened"),
     };
-    let (first, second) = (refuse(), refuse());
+    let (first, second) = (reject(), reject());
     assert_eq!(first, second);
     assert_eq!(listing(directory), before);
     assert!(first.contains(directory.to_str().unwrap()), "{first}");
@@ -50,21 +50,21 @@ fn listing(directory: &Path) -> Vec<(String, u64)> {
     files
 }
 
-fn overwrite(journal: &Path, place: u64, bytes: &[u8]) {
+fn overwrite(journal: &Path, position: u64, bytes: &[u8]) {
     let mut file = fs::File::options().write(true).open(journal).unwrap();
-    file.seek(SeekFrom::Start(place)).unwrap();
+    file.seek(SeekFrom::Start(position)).unwrap();
     file.write_all(bytes).unwrap();
 }
 
 #[tokio::test]
-async fn refuses_a_journal_damaged_after_a_clean_shutdown() {
-    for place in [0, 13, 40, 90] {
+async fn rejects_a_journal_damaged_after_a_clean_shutdown() {
+    for position in [0, 13, 40, 90] {
         let directory = tempfile::tempdir().unwrap();
         closed(directory.path()).await;
         let journal = directory.path().join("db/0.jnl");
-        overwrite(&journal, place, &[0xab; 20]);
+        overwrite(&journal, position, &[0xab; 20]);
 
-        let reason = refused(directory.path());
+        let reason = rejected(directory.path());
 
         assert!(reason.contains("db/0.jnl"), "{reason}");
         assert!(reason.contains("trestle repair"), "does not say what can be done: {reason}");
@@ -80,9 +80,9 @@ async fn opens_a_damaged_journal_up_to_the_damage_without_the_marker() {
     drop(engine);
     let journal = directory.path().join("db/0.jnl");
     let bytes = fs::read(&journal).unwrap();
-    let place = bytes.windows(4).rposition(|window| window == b"last").unwrap();
-    overwrite(&journal, place as u64, &vec![0; bytes.len() - place]);
-    refused(directory.path());
+    let position = bytes.windows(4).rposition(|window| window == b"last").unwrap();
+    overwrite(&journal, position as u64, &vec![0; bytes.len() - position]);
+    rejected(directory.path());
 
     fs::remove_file(directory.path().join("CLOSED")).unwrap();
 
@@ -103,23 +103,23 @@ async fn a_failed_open_keeps_the_clean_shutdown_marker() {
 
     fs::write(&names, sound).unwrap();
     overwrite(&directory.path().join("db/0.jnl"), 40, &[0xab; 20]);
-    refused(directory.path());
+    rejected(directory.path());
 }
 
 #[tokio::test]
-async fn refuses_a_journal_truncated_after_a_clean_shutdown() {
+async fn rejects_a_journal_truncated_after_a_clean_shutdown() {
     let directory = tempfile::tempdir().unwrap();
     closed(directory.path()).await;
     let journal = fs::File::options().write(true).open(directory.path().join("db/0.jnl")).unwrap();
     journal.set_len(100).unwrap();
 
-    let reason = refused(directory.path());
+    let reason = rejected(directory.path());
 
     assert!(reason.contains("shorter"), "{reason}");
 }
 
 #[tokio::test]
-async fn refuses_a_store_without_journals_even_after_a_crash() {
+async fn rejects_a_store_without_journals_even_after_a_crash() {
     for marker in [true, false] {
         let directory = tempfile::tempdir().unwrap();
         closed(directory.path()).await;
@@ -128,14 +128,14 @@ async fn refuses_a_store_without_journals_even_after_a_crash() {
             fs::remove_file(directory.path().join("CLOSED")).unwrap();
         }
 
-        let reason = refused(directory.path());
+        let reason = rejected(directory.path());
 
         assert!(reason.contains("journal"), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn refuses_a_store_without_a_keyspace_directory_and_keeps_the_others() {
+async fn rejects_a_store_without_a_keyspace_directory_and_keeps_the_others() {
     for (marker, folder) in
         [true, false].into_iter().flat_map(|marker| (0..3).map(move |n| (marker, n)))
     {
@@ -147,19 +147,19 @@ async fn refuses_a_store_without_a_keyspace_directory_and_keeps_the_others() {
             fs::remove_file(directory.path().join("CLOSED")).unwrap();
         }
 
-        let reason = refused(directory.path());
+        let reason = rejected(directory.path());
 
         assert!(reason.contains(&part), "{part}: {reason}");
     }
 }
 
 #[tokio::test]
-async fn refuses_a_copy_without_the_version_file_of_the_database() {
+async fn rejects_a_copy_without_the_version_file_of_the_database() {
     let directory = tempfile::tempdir().unwrap();
     closed(directory.path()).await;
     fs::remove_file(directory.path().join("db/version")).unwrap();
 
-    assert!(refused(directory.path()).contains("db/version"));
+    assert!(rejected(directory.path()).contains("db/version"));
 }
 
 #[tokio::test]

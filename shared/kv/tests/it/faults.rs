@@ -88,8 +88,8 @@ fn meet(directory: &Path, fault: &str) {
         assert!(matches!(failed, Err(CommitError::Unknown { .. })), "{failed:?}");
         assert_eq!(get(&*engine, &key("failed")).await, None, "never durable, so never seen");
         for row in 0..20 {
-            let refused = commit_and_say(&*engine, &format!("after-{row}")).await;
-            assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
+            let rejected = commit_and_say(&*engine, &format!("after-{row}")).await;
+            assert!(matches!(rejected, Err(CommitError::Stopped { .. })), "{rejected:?}");
         }
         assert_eq!(everything(&*engine).await.len(), 20);
         // Clients receive this.
@@ -116,7 +116,7 @@ pub(crate) fn meet_a_full_disk(directory: &Path) {
     meet(directory, "disk-full");
 }
 
-/// Reopens without faults: every acknowledged row exists, and what was refused is not.
+/// Reopens without faults: every acknowledged row exists, and what was rejected is not.
 async fn check_after(directory: &Path, events: &[String]) {
     assert!(!directory.join("data/CLOSED").exists(), "what the journal holds is not known");
     let engine = open(&directory.join("data"));
@@ -165,8 +165,8 @@ pub(crate) fn meet_a_failing_interval_sync(directory: &Path) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
 
-        let refused = commit_and_say(&engine, "after").await;
-        assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
+        let rejected = commit_and_say(&engine, "after").await;
+        assert!(matches!(rejected, Err(CommitError::Stopped { .. })), "{rejected:?}");
         assert_eq!(everything(&engine).await.len(), 1);
     });
 }

@@ -64,16 +64,16 @@ async fn an_engine_that_was_stopped_takes_no_more_changes_and_goes_on_reading() 
     commit(&engine, vec![put(key("a"), "")]).await.unwrap();
 
     engine.stop();
-    let refused = commit(&engine, vec![put(key("b"), "")]).await;
+    let rejected = commit(&engine, vec![put(key("b"), "")]).await;
 
-    assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
+    assert!(matches!(rejected, Err(CommitError::Stopped { .. })), "{rejected:?}");
     assert!(engine.status().stopped.is_some());
     assert_eq!(everything(&engine).await.len(), 1);
     assert_eq!(everything(&inner).await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_commit_that_stops_the_engine_is_unknown_and_the_next_is_refused() {
+async fn a_commit_that_stops_the_engine_is_unknown_and_the_next_is_rejected() {
     let (engine, _) = faulty(5, FaultRates { stop: 1.0, ..FaultRates::default() });
 
     let stopping = commit(&engine, vec![put(key("a"), "")]).await;

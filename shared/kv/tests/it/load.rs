@@ -96,10 +96,10 @@ async fn a_full_queue_rejects_changes_without_writing_them() {
     while engine.stats().queue_depth < 4_096 {
         tokio::task::yield_now().await;
     }
-    let refused = commit(&*engine, vec![put(key("one too many"), "")]).await;
+    let rejected = commit(&*engine, vec![put(key("one too many"), "")]).await;
     release.send(()).unwrap();
 
-    assert!(matches!(refused, Err(CommitError::Busy { .. })), "{refused:?}");
+    assert!(matches!(rejected, Err(CommitError::Busy { .. })), "{rejected:?}");
     assert!(blocker.await.unwrap().is_ok());
     assert!(waiting.join_all().await.iter().all(Result::is_ok));
     assert_eq!(everything(&*engine).await.len(), QUEUE);
@@ -115,10 +115,10 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
     let written = commit(&*engine, vec![put(vec![0x20, 1], "")]).await;
     let read = engine.commit(Change::new(reading(&[vec![0].into()]), |_, _| Writes::new())).await;
     for outcome in [written, read] {
-        assert!(matches!(outcome, Err(CommitError::Refused { .. })), "{outcome:?}");
+        assert!(matches!(outcome, Err(CommitError::Rejected { .. })), "{outcome:?}");
     }
     for key in [&[0_u8][..], &[2], &[]] {
-        assert!(matches!(view.get(key).await, Err(EngineError::Refused { .. })));
+        assert!(matches!(view.get(key).await, Err(EngineError::Rejected { .. })));
     }
     for span in [
         Span::new(vec![0], vec![2]),
@@ -127,7 +127,7 @@ async fn kinds_without_a_keyspace_and_spans_across_keyspaces_are_errors() {
         Span::new(vec![0x20], vec![0x21]),
     ] {
         let outcome = view.scan(&span, NO_LIMIT).await;
-        assert!(matches!(outcome, Err(EngineError::Refused { .. })), "{span:?}");
+        assert!(matches!(outcome, Err(EngineError::Rejected { .. })), "{span:?}");
     }
     assert!(view.scan(&Span::prefix(&[0xFF]), NO_LIMIT).await.is_ok());
 }

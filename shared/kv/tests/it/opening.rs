@@ -48,7 +48,7 @@ pub(crate) fn try_to_open(directory: &Path) {
 }
 
 #[test]
-fn a_second_open_is_refused_until_the_first_is_dropped() {
+fn a_second_open_is_rejected_until_the_first_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let other_process = || {
         let output = child::command("open", directory.path()).output().unwrap();
@@ -85,7 +85,7 @@ async fn a_snapshot_outlives_its_engine_and_keeps_the_directory_locked() {
 }
 
 #[test]
-fn a_manifest_of_another_version_is_refused() {
+fn a_manifest_of_another_version_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
     let manifest = directory.path().join("MANIFEST");
@@ -99,7 +99,7 @@ fn a_manifest_of_another_version_is_refused() {
 }
 
 #[test]
-fn refuses_a_directory_with_foreign_files_and_keeps_them() {
+fn rejects_a_directory_with_foreign_files_and_keeps_them() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("letter.txt"), "dear").unwrap();
 
@@ -111,7 +111,7 @@ fn refuses_a_directory_with_foreign_files_and_keeps_them() {
 }
 
 #[test]
-fn refuses_data_without_a_manifest_and_recreates_an_unfinished_directory() {
+fn rejects_data_without_a_manifest_and_recreates_an_unfinished_directory() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path()));
     fs::remove_file(directory.path().join("MANIFEST")).unwrap();
@@ -150,7 +150,7 @@ async fn keyspaces_may_be_added_but_neither_moved_nor_left_out() {
 }
 
 #[test]
-fn refuses_invalid_keyspaces_before_creating_files() {
+fn rejects_invalid_keyspaces_before_creating_files() {
     let keyspace = |name, kinds| Keyspace { name, kinds, domain: domain_of };
     let many: Vec<_> = (0..17_u8).map(|kind| keyspace("k", kind + 1..=kind + 1)).collect();
     let wrong = [
@@ -185,7 +185,7 @@ async fn journal_with_three_rows(directory: &Path) -> (std::path::PathBuf, Vec<u
     (journal, bytes)
 }
 
-fn place_of(bytes: &[u8], text: &str) -> usize {
+fn position_of(bytes: &[u8], text: &str) -> usize {
     bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap()
 }
 
@@ -194,7 +194,7 @@ async fn a_journal_cut_inside_its_last_change_opens_without_that_change() {
     let directory = tempfile::tempdir().unwrap();
     let (journal, mut bytes) = journal_with_three_rows(directory.path()).await;
 
-    let end = place_of(&bytes, "value of third") + 3;
+    let end = position_of(&bytes, "value of third") + 3;
     bytes[end..].fill(0);
     fs::write(&journal, bytes).unwrap();
 
@@ -205,12 +205,12 @@ async fn a_journal_cut_inside_its_last_change_opens_without_that_change() {
 }
 
 #[tokio::test]
-async fn a_journal_with_a_flipped_bit_is_refused_rather_than_read_wrong() {
+async fn a_journal_with_a_flipped_bit_is_rejected_rather_than_read_wrong() {
     let directory = tempfile::tempdir().unwrap();
     let (journal, mut bytes) = journal_with_three_rows(directory.path()).await;
 
-    let place = place_of(&bytes, "value of second");
-    bytes[place] ^= 1;
+    let position = position_of(&bytes, "value of second");
+    bytes[position] ^= 1;
     fs::write(&journal, bytes).unwrap();
 
     let error = open_error(FjallEngine::open(options(directory.path())));

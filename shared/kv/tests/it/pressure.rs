@@ -138,8 +138,8 @@ async fn a_failed_flush_at_the_interval_stops_the_engine() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 
-    let refused = commit(&engine, vec![put(key("a"), "")]).await;
-    assert!(matches!(refused, Err(CommitError::Stopped { .. })), "{refused:?}");
+    let rejected = commit(&engine, vec![put(key("a"), "")]).await;
+    assert!(matches!(rejected, Err(CommitError::Stopped { .. })), "{rejected:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

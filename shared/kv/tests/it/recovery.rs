@@ -1,4 +1,4 @@
-//! After an unclean end: a torn end is dropped, damage before a whole group is refused, and what is
+//! After an unclean end: a torn end is dropped, damage before a whole group is rejected, and what is
 //! recovered is durable by our own writing. Images of the data directory are what power loss leaves.
 
 use std::fs;
@@ -102,14 +102,14 @@ impl Image {
         head
     }
 
-    fn refused(&self) -> String {
+    fn rejected(&self) -> String {
         let before = self.head();
         let reason = match FjallEngine::open(options(self.path())) {
             Err(error @ OpenError::Damaged { .. }) => error.to_string(),
-            Err(other) => panic!("refused for another reason: {other}"),
+            Err(other) => panic!("rejected for another reason: {other}"),
             Ok(_) => panic!("opened"),
         };
-        assert!(self.head() == before, "a refused journal was changed");
+        assert!(self.head() == before, "a rejected journal was changed");
         reason
     }
 }
@@ -144,27 +144,29 @@ async fn a_flipped_bit_of_the_last_group_is_a_torn_end() {
 
     // No hash covers the sequence number, and a greater one changes nothing behind the last group.
     let seqno = image.ends[2] + 5..image.ends[2] + 13;
-    for place in (image.ends[2]..image.ends[3]).step_by(61).filter(|place| !seqno.contains(place)) {
-        image.changed(|bytes| bytes[place] ^= 1 << (place % 8));
+    for position in
+        (image.ends[2]..image.ends[3]).step_by(61).filter(|position| !seqno.contains(position))
+    {
+        image.changed(|bytes| bytes[position] ^= 1 << (position % 8));
         image.opens_with(3).await;
     }
 }
 
 #[tokio::test]
-async fn damage_before_a_whole_group_is_refused() {
+async fn damage_before_a_whole_group_is_rejected() {
     let image = Image::of(&values(2_000), SyncPolicy::Always).await;
     let header = image.ends[0]..image.ends[0] + 70;
     let rest = (0..image.ends[2]).step_by(41);
 
-    for place in header.chain(rest) {
-        image.changed(|bytes| bytes[place] ^= 1 << (place % 8));
+    for position in header.chain(rest) {
+        image.changed(|bytes| bytes[position] ^= 1 << (position % 8));
 
-        let reason = image.refused();
+        let reason = image.rejected();
 
-        let group = image.ends.iter().rposition(|end| *end <= place);
+        let group = image.ends.iter().rposition(|end| *end <= position);
         let offset = group.map_or(0, |group| image.ends[group]);
         assert!(reason.contains("rows_after=`first="), "{reason}");
-        if (5..13).contains(&(place - offset)) {
+        if (5..13).contains(&(position - offset)) {
             // A sequence number: it or the one before is wrong.
             continue;
         }
@@ -177,7 +179,7 @@ async fn damage_before_a_whole_group_is_refused() {
 }
 
 #[tokio::test]
-async fn a_wrong_sequence_number_before_a_whole_group_is_refused() {
+async fn a_wrong_sequence_number_before_a_whole_group_is_rejected() {
     let image = Image::of(&values(10), SyncPolicy::Always).await;
     for group in 0..3 {
         let start = if group == 0 { 0 } else { image.ends[group - 1] };
@@ -188,21 +190,21 @@ async fn a_wrong_sequence_number_before_a_whole_group_is_refused() {
                 continue;
             }
             image.changed(|bytes| bytes[start + 5 + bit / 8] ^= 1 << (bit % 8));
-            image.refused();
+            image.rejected();
         }
     }
     // The same across journals.
     let mut bytes = image.bytes.clone();
     bytes[image.ends[1] + 6] ^= 1;
     rotate(&image, image.ends[2], &bytes);
-    image.refused();
+    image.rejected();
 }
 
 #[tokio::test]
-async fn a_lost_page_before_a_whole_group_is_refused() {
+async fn a_lost_page_before_a_whole_group_is_rejected() {
     let image = Image::of(&values(100), SyncPolicy::Always).await;
     image.changed(|bytes| bytes[..PAGE].fill(0));
-    let reason = image.refused();
+    let reason = image.rejected();
     assert!(reason.contains("groups_before=`0`, groups_after=`1`"), "{reason}");
 }
 
@@ -213,13 +215,13 @@ fn rotate(image: &Image, at: usize, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn damage_in_a_sealed_journal_is_refused() {
+async fn damage_in_a_sealed_journal_is_rejected() {
     let image = Image::of(&values(100), SyncPolicy::Always).await;
     let mut bytes = image.bytes.clone();
     bytes[image.ends[2] - 20] ^= 4;
     rotate(&image, image.ends[2], &bytes);
 
-    let reason = image.refused();
+    let reason = image.rejected();
 
     assert!(reason.contains("file=`db/0.jnl`"), "{reason}");
     assert!(reason.contains("groups_after=`1`"), "{reason}");
@@ -262,7 +264,7 @@ async fn groups_that_no_sync_ordered_may_be_torn_in_the_middle() {
         let mut bytes = image.bytes.clone();
         bytes[image.ends[1] + 30] ^= 1;
         image.write(&bytes);
-        image.refused();
+        image.rejected();
     }
 }
 

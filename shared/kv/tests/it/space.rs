@@ -1,4 +1,4 @@
-//! Little free space: puts are refused, removal and reads go on, and what was deleted is given back.
+//! Little free space: puts are rejected, removal and reads go on, and what was deleted is given back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,11 +39,11 @@ async fn below_the_reserve_only_changes_that_reclaim_are_accepted_until_space_is
     commit(&engine, vec![put(key("a"), "1"), put(key("b"), "1")]).await.unwrap();
 
     reaches(99).await;
-    let refused = commit(&engine, vec![put(key("c"), "1")]).await;
+    let rejected = commit(&engine, vec![put(key("c"), "1")]).await;
     let reclaimed =
         commit(&engine, vec![Write::Delete { key: key("a") }, put(key("count"), "1")]).await;
 
-    let text = refused.unwrap_err().to_string();
+    let text = rejected.unwrap_err().to_string();
     let free_text = format!("free_bytes=`{}`", 99 * MIB);
     let reserve_text = format!("storage.min_free_bytes=`{}`", 100 * MIB);
     for part in [&*free_text, &reserve_text, "delete tables, queues or rows"] {
@@ -64,7 +64,7 @@ fn row(table: &str, number: u32) -> (Bytes, Bytes) {
     (key(format!("{table}{:08x}", number.wrapping_mul(0x9E37_79B1))), value.into())
 }
 
-/// Writes rows from `first` on, each 16th one to the table that stays. Returns the number of the first refused one.
+/// Writes rows from `first` on, each 16th one to the table that stays. Returns the number of the first rejected one.
 async fn fill(engine: &FjallEngine, first: u32) -> (u32, CommitError) {
     let mut number = first;
     loop {
@@ -78,15 +78,15 @@ async fn fill(engine: &FjallEngine, first: u32) -> (u32, CommitError) {
     }
 }
 
-/// As [`fill`], until rows are refused for as long as several measurements take: between two of them, what was written
+/// As [`fill`], until rows are rejected for as long as several measurements take: between two of them, what was written
 /// counts twice.
 async fn fill_up(engine: &FjallEngine, first: u32) -> (u32, CommitError) {
-    let (mut number, mut refused) = (first, 0);
+    let (mut number, mut rejected) = (first, 0);
     loop {
         let (end, error) = fill(engine, number).await;
-        refused = if end == number { refused + 1 } else { 0 };
+        rejected = if end == number { rejected + 1 } else { 0 };
         number = end;
-        if refused == 15 {
+        if rejected == 15 {
             return (number, error);
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -124,7 +124,7 @@ fn on_small_disk(disk: &SmallDisk) -> FjallOptions {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fast_writers_are_refused_before_the_disk_is_full_and_a_dropped_table_frees_it() {
+async fn fast_writers_are_rejected_before_the_disk_is_full_and_a_dropped_table_frees_it() {
     let Some(disk) = SmallDisk::of(300) else { return };
     let engine = Arc::new(FjallEngine::open(on_small_disk(&disk)).unwrap());
     let writers: Vec<_> = (0..4)

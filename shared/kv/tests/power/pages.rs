@@ -48,17 +48,17 @@ impl FilePages {
 
     /// The changes that a write makes, in order.
     fn write(&self, at: u64, bytes: &[u8]) -> Vec<PageChange> {
-        let (mut changes, mut left, mut place) = (Vec::new(), bytes, at);
+        let (mut changes, mut left, mut position) = (Vec::new(), bytes, at);
         while !left.is_empty() {
-            let (number, offset) = (place / PAGE as u64, (place % PAGE as u64) as usize);
+            let (number, offset) = (position / PAGE as u64, (position % PAGE as u64) as usize);
             let (piece, behind) = left.split_at(left.len().min(PAGE - offset));
             let mut content = self.page(number);
             content[offset..offset + piece.len()].copy_from_slice(piece);
             changes.push(PageChange::Page { number, content: Arc::new(content) });
-            (left, place) = (behind, place + piece.len() as u64);
+            (left, position) = (behind, position + piece.len() as u64);
         }
-        if place > self.length {
-            changes.push(PageChange::Length(place));
+        if position > self.length {
+            changes.push(PageChange::Length(position));
         }
         changes
     }

@@ -49,7 +49,7 @@ pub(crate) enum StorePhase {
     Commit,
     /// A journal begins or is removed.
     JournalRotation,
-    /// Tables are written, and take the place of others.
+    /// Tables are written, and replace others.
     FlushOrCompaction,
     /// The directory is made, opened or closed.
     OpenOrClose,
@@ -246,31 +246,31 @@ fn cuts(
     count: usize,
     random: &mut StdRng,
 ) -> Vec<usize> {
-    let places = |is_selected: &dyn Fn(usize) -> bool| {
-        let places: Vec<usize> = (0..events.len()).filter(|at| is_selected(*at)).collect();
-        if places.is_empty() { (0..events.len()).collect() } else { places }
+    let indices = |is_selected: &dyn Fn(usize) -> bool| {
+        let indices: Vec<usize> = (0..events.len()).filter(|at| is_selected(*at)).collect();
+        if indices.is_empty() { (0..events.len()).collect() } else { indices }
     };
     let is_rotation = |at: usize| phases[at] == StorePhase::JournalRotation;
     let is_busy = |at: usize| is_rotation(at) || phases[at] == StorePhase::FlushOrCompaction;
     let is_sync = |at: usize| matches!(events[at], FileEvent::SyncBegun { .. });
     let kinds = [
-        places(&is_busy),
+        indices(&is_busy),
         // There are few of them.
         if phases.contains(&StorePhase::JournalRotation) {
-            places(&is_rotation)
+            indices(&is_rotation)
         } else {
-            places(&is_busy)
+            indices(&is_busy)
         },
-        places(&is_sync),
-        places(&|at| !is_busy(at)),
+        indices(&is_sync),
+        indices(&|at| !is_busy(at)),
     ];
     let first: usize = random.random_range(0..8);
     let kind_of = |number: usize| [0, 2, 0, 3, 0, 2, 1, 3][number % 8];
-    let place = |number: usize| {
-        let places = &kinds[kind_of(number)];
-        places[random.random_range(0..places.len())]
+    let index = |number: usize| {
+        let indices = &kinds[kind_of(number)];
+        indices[random.random_range(0..indices.len())]
     };
-    let mut cuts: Vec<usize> = (first..first + count).map(place).collect();
+    let mut cuts: Vec<usize> = (first..first + count).map(index).collect();
     cuts.sort_unstable();
     cuts
 }

@@ -36,8 +36,8 @@ pub(super) async fn bounds(keys: &impl KeySource) -> Result<Vec<String>, CliErro
         }
         found = longer;
     }
-    let wanted = found.len().min(RANGES_MAX);
-    let bounds = (1..wanted).filter_map(|at| found.get(at.saturating_mul(found.len()) / wanted));
+    let count = found.len().min(RANGES_MAX);
+    let bounds = (1..count).filter_map(|at| found.get(at.saturating_mul(found.len()) / count));
     Ok(bounds.cloned().collect())
 }
 

@@ -62,8 +62,8 @@ fn settings(
     let metadata = metadata::parse(queue.metadata, "queue.metadata", violations);
     let dead_letter = queue.dead_letter.map(|policy| dead_letter(policy, violations));
     let between = Between(DEDUPLICATION_WINDOW_MIN, DEDUPLICATION_WINDOW_MAX);
-    let refused = (Reason::OutOfRangeInput, "queue.deduplication_window");
-    let deduplication_window = ranged(queue.deduplication_window, between, refused, violations);
+    let rejected = (Reason::OutOfRangeInput, "queue.deduplication_window");
+    let deduplication_window = ranged(queue.deduplication_window, between, rejected, violations);
     let dead_letter = match dead_letter {
         None => None,
         Some(parsed) => Some(parsed?),

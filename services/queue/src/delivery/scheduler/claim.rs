@@ -105,9 +105,9 @@ impl Scheduler {
             let Some((_, waiter)) = inner.waiters.pop_first() else { break };
             let slots = inner.index.claim(waiter.max, now);
             let claim = Claim { scheduler: Arc::clone(self), slots };
-            if let Err(mut refused) = waiter.sender.send(claim) {
+            if let Err(mut rejected) = waiter.sender.send(claim) {
                 // Removed first: dropping them in the claim would acquire the lock again.
-                let slots = std::mem::take(&mut refused.slots);
+                let slots = std::mem::take(&mut rejected.slots);
                 inner.index.give_back(&slots);
             }
         }

@@ -80,7 +80,7 @@ impl Scheduler {
                 let mut inner = self.lock();
                 inner.used_at = Instant::now();
                 if let Some(cause) = inner.closed {
-                    return Err(self.fence(None).refuse(cause).into());
+                    return Err(self.fence(None).reject(cause).into());
                 }
                 if !is_needed(&inner.index, now) {
                     return Ok(look(&inner.index, now));

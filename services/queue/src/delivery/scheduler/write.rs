@@ -36,7 +36,7 @@ impl Scheduler {
         inner.used_at = Instant::now();
         // All under the lock: the cursor must not pass messages that are about to be written.
         let now = self.engine.now();
-        let exhausted = || self.fence(None).refuse(FenceCause::SequencesExhausted);
+        let exhausted = || self.fence(None).reject(FenceCause::SequencesExhausted);
         let sequence = self.sequences.take(count).ok_or_else(exhausted)?;
         let number = inner.index.begin_write(Slot { visible_at: now, sequence });
         Ok((Writing { scheduler: Arc::clone(self), number }, now, sequence))

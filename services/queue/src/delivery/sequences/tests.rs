@@ -15,7 +15,7 @@ fn numbers_rise_within_a_token_and_from_token_to_token() {
 }
 
 #[test]
-fn an_exhausted_token_refuses_and_loses_no_number() {
+fn an_exhausted_token_rejects_and_loses_no_number() {
     let sequences = Sequences::new(FencingToken::FIRST);
     sequences.allocated.store(PER_TOKEN - 2, Ordering::SeqCst);
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     history::Outcome,
-    world::{World, refused},
+    world::{World, rejected},
 };
 use crate::{
     delivery::FenceCause,
@@ -60,7 +60,7 @@ async fn a_former_owner_is_fenced_and_takes_over_only_if_its_policy_allows_it() 
     assert_ne!(after.owner, before.owner);
     assert!(world.services[0].schedulers.find(id).is_some(), "the former owner is not fenced yet");
     for _ in 0..2 {
-        assert_eq!(send(&world, 0, "third").await, Outcome::Refused);
+        assert_eq!(send(&world, 0, "third").await, Outcome::Rejected);
         assert!(world.services[0].schedulers.find(id).is_none(), "closed");
     }
     let (_, now) = world.head(0).await;
@@ -78,7 +78,7 @@ async fn receipts_and_deduplication_hold_across_owners() {
 
     world.placement.set(1);
 
-    assert_eq!(send(&world, 1, "job").await, Outcome::Refused, "a duplicate");
+    assert_eq!(send(&world, 1, "job").await, Outcome::Rejected, "a duplicate");
     assert!(world.receive(1, 0, 1).await.is_empty(), "invisible");
     let received = world.update(1, received).await.expect("a valid receipt");
     assert_eq!(world.delete(1, received).await, Outcome::Done);
@@ -134,7 +134,7 @@ async fn settings_that_another_process_changed_apply_to_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_queue_without_tokens_refuses_a_take_over_until_it_is_cleared() {
+async fn a_queue_without_tokens_rejects_a_take_over_until_it_is_cleared() {
     let world = World::new(6, false).await;
     let (id, head) = world.head(0).await;
     let last = QueueHead { token: FencingToken::LAST, ..head };
@@ -153,7 +153,7 @@ async fn a_queue_without_tokens_refuses_a_take_over_until_it_is_cleared() {
     let second = messages.send(&world.access, &world.queues[0], message(), None).await;
     let exhausted = |sent: &Result<_, QueueError>| match sent {
         Err(QueueError::TokensExhausted) => true,
-        Err(error) => refused(error) != Outcome::Refused,
+        Err(error) => rejected(error) != Outcome::Rejected,
         Ok(_) => false,
     };
     let outcomes: [&Result<Vec<_>, QueueError>; 2] = [&first, &second];

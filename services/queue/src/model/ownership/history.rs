@@ -17,7 +17,7 @@ pub(super) enum Outcome {
     /// It was acknowledged.
     Done,
     /// It was rejected; nothing was written.
-    Refused,
+    Rejected,
     /// It was cancelled, so its outcome is unknown.
     Unknown,
 }
@@ -83,7 +83,7 @@ impl History {
 
     /// Whether a message must exist at the end; none where both are allowed.
     fn is_expected(&self, text: &str, sent: RecordedCall, outcome: Outcome) -> Option<bool> {
-        if outcome == Outcome::Refused {
+        if outcome == Outcome::Rejected {
             return Some(false);
         }
         let deletes = self.deletes.get(text).into_iter().flatten();
@@ -93,7 +93,7 @@ impl History {
         let mut is_certain = outcome == Outcome::Done;
         is_certain &= !deletes.clone().any(|(_, _, outcome)| *outcome == Outcome::Unknown);
         for (clear, outcome) in &self.clears {
-            if *outcome == Outcome::Refused || sent.begin > clear.end {
+            if *outcome == Outcome::Rejected || sent.begin > clear.end {
                 continue;
             }
             if *outcome == Outcome::Done && sent.end < clear.begin {
@@ -156,7 +156,7 @@ impl History {
         for (id, originals) in &self.originals {
             for (first, second) in originals.iter().zip(originals.iter().skip(1)) {
                 let between = |(clear, outcome): &(RecordedCall, Outcome)| {
-                    *outcome != Outcome::Refused
+                    *outcome != Outcome::Rejected
                         && clear.end > first.0.begin
                         && clear.begin < second.0.end
                 };

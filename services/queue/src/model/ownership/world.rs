@@ -158,9 +158,9 @@ impl World {
         let mut history = self.history();
         let outcome = match sent {
             None => Outcome::Unknown,
-            Some(Err(error)) => refused(&error),
+            Some(Err(error)) => rejected(&error),
             Some(Ok(mut sent)) => match sent.remove(0).expect("valid").is_duplicate {
-                true => Outcome::Refused,
+                true => Outcome::Rejected,
                 false => Outcome::Done,
             },
         };
@@ -191,7 +191,7 @@ impl World {
         match received {
             None => Vec::new(),
             Some(Err(error)) => {
-                refused(&error);
+                rejected(&error);
                 Vec::new()
             }
             Some(Ok(received)) => received.iter().map(|d| self.delivered(queue, d)).collect(),
@@ -221,9 +221,9 @@ impl World {
         let (_, deleted) = self.call(25, work).await;
         let outcome = match deleted {
             None => Outcome::Unknown,
-            Some(Err(error)) => refused(&error),
+            Some(Err(error)) => rejected(&error),
             Some(Ok(deleted)) if deleted[0] => Outcome::Done,
-            Some(Ok(_)) => Outcome::Refused,
+            Some(Ok(_)) => Outcome::Rejected,
         };
         let (key, receipt) = (received.key(), received.claimed.receipt);
         let mut history = self.history();
@@ -248,7 +248,7 @@ impl World {
             Ok(receipt) => receipt,
             Err(QueueError::MessageNotFound(_)) => return None,
             Err(error) => {
-                refused(&error);
+                rejected(&error);
                 return None;
             }
         };
@@ -267,7 +267,7 @@ impl World {
         let (access, dead) = (self.access.clone(), self.queues[1].clone());
         let work = async move { messages.redrive(&access, &dead, None, 10).await };
         if let (_, Some(Err(error))) = self.call(0, work).await {
-            refused(&error);
+            rejected(&error);
         }
     }
 
@@ -286,7 +286,7 @@ impl World {
         let (call, cleared) = self.call(0, work).await;
         let outcome = match cleared {
             Some(Ok(())) => Outcome::Done,
-            Some(Err(error)) => refused(&error),
+            Some(Err(error)) => rejected(&error),
             None => Outcome::Unknown,
         };
         self.history().clears.push((call, outcome));
@@ -363,11 +363,11 @@ impl World {
 }
 
 /// An error that means that nothing was written.
-pub(super) fn refused(error: &QueueError) -> Outcome {
+pub(super) fn rejected(error: &QueueError) -> Outcome {
     let is_expected = matches!(
         error,
         QueueError::NotOwner(_) | QueueError::KeepsChanging(_) | QueueError::QueueNotFound(_)
     );
     assert!(is_expected, "{error}");
-    Outcome::Refused
+    Outcome::Rejected
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-fn set(places: &[usize]) -> KeyspaceSet {
-    places.iter().fold(KeyspaceSet::default(), |set, place| set.with(*place))
+fn set(indices: &[usize]) -> KeyspaceSet {
+    indices.iter().fold(KeyspaceSet::default(), |set, index| set.with(*index))
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn an_error_before_the_journal_is_stopped_and_not_unknown() {
     let mut group = Group::default();
 
     let mut writer = admit(&mut group, &shared, &[], vec![put("k", "1")]);
-    group.finish(&GroupOutcome::Refused("poisoned".into()));
+    group.finish(&GroupOutcome::Rejected("poisoned".into()));
 
     assert!(matches!(writer.try_recv(), Ok(Err(CommitError::Stopped { .. }))));
 }
@@ -98,7 +98,7 @@ fn a_change_that_fails_contributes_nothing_and_the_others_go_on() {
     let mut failing = admit(&mut group, &shared, &[], vec![put("k", "1"), unknown_keyspace]);
     let mut fine = admit(&mut group, &shared, &[], vec![put("l", "2")]);
 
-    assert!(matches!(failing.try_recv(), Ok(Err(CommitError::Refused { .. }))));
+    assert!(matches!(failing.try_recv(), Ok(Err(CommitError::Rejected { .. }))));
     assert!(fine.try_recv().is_err());
     let pending: Vec<_> = group.drain_writes().collect();
     assert_eq!(pending, [(key("l"), Some("2".into()))]);

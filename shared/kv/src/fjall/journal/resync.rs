@@ -60,7 +60,7 @@ impl<'a, R: Read + Seek> Resync<'a, R> {
         Ok(Resynced::Nothing)
     }
 
-    /// The next place that looks like the start of a group that may follow here.
+    /// The next position that looks like the start of a group that may follow here.
     fn candidate(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
         loop {

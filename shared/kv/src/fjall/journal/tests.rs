@@ -102,10 +102,10 @@ fn groups_in_values_do_not_count() {
     bytes.extend(encode_group(12, &[(b"\x20key", &value)]));
 
     // Its start is lost, then only a byte of its value.
-    for place in [start, start + 60] {
+    for position in [start, start + 60] {
         let mut bytes = bytes.clone();
-        bytes[place] ^= 0x80;
-        assert_eq!(groups_after(&exam(&bytes)), (2, 0), "{place}");
+        bytes[position] ^= 0x80;
+        assert_eq!(groups_after(&exam(&bytes)), (2, 0), "{position}");
     }
     // Nor do groups of another age that are last in what is left of it.
     let (old, _) = journal(&[3, 4], 50);
@@ -163,9 +163,9 @@ fn the_journal_before_bounds_what_is_found() {
 #[test]
 fn an_item_that_the_database_does_not_read_is_no_part_of_a_group() {
     let (bytes, _) = journal(&[1], 10);
-    for (place, value) in [(13, 5), (14, 4), (15, 2), (26, 1)] {
+    for (position, value) in [(13, 5), (14, 4), (15, 2), (26, 1)] {
         let mut bytes = bytes.clone();
-        bytes[place] = value;
-        assert_eq!(groups_after(&exam(&bytes)), (0, 0), "{place}");
+        bytes[position] = value;
+        assert_eq!(groups_after(&exam(&bytes)), (0, 0), "{position}");
     }
 }

@@ -25,7 +25,7 @@ impl<R: Read + Seek> FileWindow<R> {
         self.end
     }
 
-    /// So many bytes from a place, at most 64 KiB; nothing if they pass the end.
+    /// So many bytes from a position, at most 64 KiB; nothing if they pass the end.
     pub(super) fn get(&mut self, at: u64, length: u64) -> io::Result<Option<&[u8]>> {
         if at.checked_add(length).is_none_or(|last| last > self.end) {
             return Ok(None);
@@ -37,7 +37,7 @@ impl<R: Read + Seek> FileWindow<R> {
         Ok(self.buffered(at).get(..length))
     }
 
-    /// At least one byte from a place, and as many as are at hand; none at the end.
+    /// At least one byte from a position, and as many as are at hand; none at the end.
     pub(super) fn some(&mut self, at: u64) -> io::Result<&[u8]> {
         if self.buffered(at).is_empty() && at < self.end {
             self.fill(at)?;
@@ -45,7 +45,7 @@ impl<R: Read + Seek> FileWindow<R> {
         Ok(self.buffered(at))
     }
 
-    /// Adds the bytes from one place to another, which must not pass the end.
+    /// Adds the bytes from one position to another, which must not pass the end.
     pub(super) fn hash(&mut self, from: u64, to: u64, hash: &mut Xxh3) -> io::Result<()> {
         let mut at = from;
         while at < to {

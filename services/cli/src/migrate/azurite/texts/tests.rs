@@ -15,12 +15,12 @@ fn reads_texts_or_names_the_file_without_them() {
     let text = |text: &str| Ok(Body::Text(text.to_owned()));
     assert_eq!(read("a-1", 4, 3), text("two"));
     assert_eq!(read("a-1", 0, 4), text("oné"));
-    assert_eq!(read("gone", 0, 0), text(""), "an empty text needs no file");
+    assert_eq!(read("missing", 0, 0), text(""), "an empty text needs no file");
     for (id, offset, count, rule) in [
         ("a-1", 7, 99, "ends before it"),
         ("a-1", 3, 2, "damaged"),
         ("a-1", 0, 65_537, "larger than 65536"),
-        ("gone", 0, 1, "file=`gone` does not exist"),
+        ("missing", 0, 1, "file=`missing` does not exist"),
         ("../a-1", 0, 1, "does not use"),
         ("", 0, 1, "does not use"),
     ] {

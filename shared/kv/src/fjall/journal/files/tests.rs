@@ -13,8 +13,8 @@ fn the_written_part_ends_with_the_last_byte_that_is_not_zero() {
     ] {
         let file = tempfile::tempfile().expect("a file can be made");
         file.set_len(64 * mebibyte).expect("it can be long");
-        for (place, byte) in writes {
-            file.write_all_at(&[*byte], *place).expect("it can be written");
+        for (position, byte) in writes {
+            file.write_all_at(&[*byte], *position).expect("it can be written");
         }
         assert_eq!(written(&file).expect("it can be read"), end);
     }
