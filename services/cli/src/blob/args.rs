@@ -63,7 +63,7 @@ pub enum BlobCommand {
         /// Delete every blob whose name begins with NAME and a slash
         #[arg(long, short)]
         recursive: bool,
-        /// Delete a folder without asking
+        /// Delete a folder without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
         /// Id of the lease of the blob
@@ -121,7 +121,7 @@ pub enum ContainerCommand {
     Delete {
         /// Name of the container
         container: String,
-        /// Delete it without asking
+        /// Delete it without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
         /// Id of the lease of the container

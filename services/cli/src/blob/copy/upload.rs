@@ -1,7 +1,7 @@
 //! Files to blobs. A small file is one call; a large one is staged in blocks and then committed.
 //!
-//! The id of a block is a hash of its bytes, so a repeated copy finds the blocks that an interrupted one staged, without
-//! a file that records them.
+//! The id of a block is a hash of its bytes, so a repeated copy finds the blocks that an interrupted one staged,
+//! without a file that records them.
 
 use std::{
     collections::HashSet,
