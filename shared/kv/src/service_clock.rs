@@ -161,8 +161,8 @@ fn ticks(duration: Duration) -> u64 {
 
 impl ServiceTime {
     /// Continues from a checkpoint of this boot by what elapsed since. Versions that were given after it, while service
-    /// time slewed forward, may be later, by a twentieth of a second: then a message becomes visible later by as much. A
-    /// start from the floor would be up to a second ahead, and deliver a message early.
+    /// time slewed forward, may be later, by a twentieth of a second: then a message becomes visible later by as much.
+    /// A start from the floor would be up to a second ahead, and deliver a message early.
     fn resume(reading: ClockReading, checkpoint: ClockCheckpoint) -> Self {
         let passed = reading.elapsed.saturating_sub(checkpoint.elapsed);
         Self::at(checkpoint.time.plus(passed), reading)
