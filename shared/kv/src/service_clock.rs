@@ -9,11 +9,11 @@
 //! millionths, so where nothing steps the two agree to the tick.
 //!
 //! # Restarts
-//! The engine stores a `ClockNote` with its version floor: service time, elapsed time, and the boot they belong to.
-//! - Same boot: service time continues by what elapsed since the note, however the wall clock was set meanwhile, and
+//! The engine stores a `ClockCheckpoint` with its version floor: service time, elapsed time, and the boot.
+//! - Same boot: service time continues by what elapsed since the checkpoint, however the wall clock was set, and
 //!   slews from there. An error is smaller after the restart than before, never greater.
 //! - Another boot, or another machine: how long the store was down is not known but by the wall clock. Service time
-//!   is that of the wall clock, or that of the note if that is later, for it never goes back.
+//!   is that of the wall clock, or that of the checkpoint if that is later, for it never goes back.
 //!
 //! The version floor bounds versions only: after a crash it is up to a second ahead of them, and of service time.
 //!
@@ -42,7 +42,7 @@ const PER_MS: i64 = 10_000;
 
 /// Service time at an instant, stored so that a restart continues from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClockNote {
+pub(crate) struct ClockCheckpoint {
     /// Service time.
     pub(crate) time: Ticks,
     /// [`Clock::elapsed`] at that time, in ticks.
@@ -86,13 +86,21 @@ pub(crate) struct ServiceClock {
 }
 
 impl ServiceClock {
-    /// Continues from what was noted; after the version floor, where nothing was.
-    pub(crate) fn after(floor: Ticks, noted: Option<ClockNote>, clock: Arc<dyn Clock>) -> Self {
+    /// Continues from a checkpoint; after the version floor, without one.
+    pub(crate) fn after(
+        floor: Ticks,
+        checkpoint: Option<ClockCheckpoint>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let boot_id = clock.boot_id();
         let reading = read(&*clock);
-        let time = match noted {
-            Some(noted) if Some(noted.boot_id) == boot_id => ServiceTime::resume(reading, noted),
-            noted => ServiceTime::start(reading, noted.map_or(floor, |noted| noted.time)),
+        let time = match checkpoint {
+            Some(checkpoint) if Some(checkpoint.boot_id) == boot_id => {
+                ServiceTime::resume(reading, checkpoint)
+            }
+            checkpoint => {
+                ServiceTime::start(reading, checkpoint.map_or(floor, |checkpoint| checkpoint.time))
+            }
         };
         Self { clock, boot_id, state: Mutex::new((time, Distance::Near)) }
     }
@@ -108,9 +116,9 @@ impl ServiceClock {
     }
 
     /// What to store; none where elapsed time means nothing to another process.
-    pub(crate) fn note(&self) -> Option<ClockNote> {
+    pub(crate) fn checkpoint(&self) -> Option<ClockCheckpoint> {
         let ServiceTime { now, elapsed, .. } = self.advance();
-        self.boot_id.map(|boot_id| ClockNote { time: now, elapsed, boot_id })
+        self.boot_id.map(|boot_id| ClockCheckpoint { time: now, elapsed, boot_id })
     }
 
     fn advance(&self) -> ServiceTime {
@@ -152,12 +160,12 @@ fn ticks(duration: Duration) -> u64 {
 }
 
 impl ServiceTime {
-    /// Continues from a note of this boot by what elapsed since. Versions that were given after it, while service time
-    /// slewed forward, may be later, by a twentieth of a second: then a message becomes visible later by as much. A
-    /// start from the floor would be up to a second ahead, and deliver a message early.
-    fn resume(reading: ClockReading, noted: ClockNote) -> Self {
-        let passed = reading.elapsed.saturating_sub(noted.elapsed);
-        Self::at(noted.time.plus(passed), reading)
+    /// Continues from a checkpoint of this boot by what elapsed since. Versions that were given after it, while service
+    /// time slewed forward, may be later, by a twentieth of a second: then a message becomes visible later by as much.
+    /// A start from the floor would be up to a second ahead, and deliver a message early.
+    fn resume(reading: ClockReading, checkpoint: ClockCheckpoint) -> Self {
+        let passed = reading.elapsed.saturating_sub(checkpoint.elapsed);
+        Self::at(checkpoint.time.plus(passed), reading)
     }
 
     /// Starts in another boot: at the wall clock, but not before what was known.

@@ -118,7 +118,7 @@ impl Committer {
         }
         self.group += 1;
         self.written = group.len();
-        self.recent.note(self.group, group.writes(), &self.shared.hot_keys);
+        self.recent.record(self.group, group.writes(), &self.shared.hot_keys);
         let outcome = self.write(&mut group);
         let outcome = match (&outcome, self.shared.reach(CommitPoint::AfterSync)) {
             (GroupOutcome::Durable, Err(reason)) => GroupOutcome::Unknown(reason),

@@ -238,7 +238,7 @@ fn journal_bytes(writes: &[Write]) -> u64 {
     writes.iter().fold(0, add)
 }
 
-/// Whether the writes remove something, and put no more than a note about it.
+/// Whether the writes remove something, and put no more than a counter.
 fn reclaims(writes: &[Write]) -> bool {
     let (mut put_bytes, mut removed_bytes) = (0_usize, 0_usize);
     let mut deletes = false;
@@ -253,7 +253,7 @@ fn reclaims(writes: &[Write]) -> bool {
             }
         }
     }
-    // A note may name one of the removed keys, which can be long; so their length counts for it.
+    // A put may name one of the removed keys, which can be long; so their length counts for it.
     deletes && put_bytes <= removed_bytes.saturating_add(RECLAIM_PUT_BYTES_MAX)
 }
 

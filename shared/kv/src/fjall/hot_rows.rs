@@ -67,7 +67,7 @@ impl HotRows {
     }
 
     /// A group writes a key.
-    pub(super) fn note(
+    pub(super) fn record(
         &mut self,
         hash: u64,
         (key, value): (&Bytes, &Option<Bytes>),

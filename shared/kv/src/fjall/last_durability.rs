@@ -23,7 +23,7 @@ pub(super) fn was_in_order(directory: &Path) -> io::Result<bool> {
 
 /// Notes how groups are synced from here on. Call it before the first one is written, and after what is
 /// in the journals is durable.
-pub(super) fn note(directory: &Path, durability: SyncPolicy) -> io::Result<()> {
+pub(super) fn store(directory: &Path, durability: SyncPolicy) -> io::Result<()> {
     let is_in_order = matches!(durability, SyncPolicy::Always);
     if was_in_order(directory)? == is_in_order {
         return Ok(());

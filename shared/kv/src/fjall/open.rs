@@ -76,11 +76,11 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         manifest::write(path, &options.keyspaces).map_err(io_failed)?;
     }
     directory::end_creating(path).map_err(io_failed)?;
-    last_durability::note(path, options.durability).map_err(io_failed)?;
+    last_durability::store(path, options.durability).map_err(io_failed)?;
     let damaged = |reason| OpenError::Damaged { path: path.clone(), reason };
     let version_floor = version_floor::read(&trees).map_err(damaged)?;
-    let noted = version_floor::read_note(&trees).map_err(damaged)?;
-    let clock = ServiceClock::after(version_floor, noted, Arc::clone(&options.clock));
+    let checkpoint = version_floor::read_checkpoint(&trees).map_err(damaged)?;
+    let clock = ServiceClock::after(version_floor, checkpoint, Arc::clone(&options.clock));
     Ok(EngineState::new(EngineParts {
         keyspaces,
         clock,

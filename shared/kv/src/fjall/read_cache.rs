@@ -1,8 +1,8 @@
 //! Which keys the latest groups wrote, so that the commit thread need not read again what a request
 //! has just read.
 //!
-//! A request reads its keys before it queues, which brings them into memory, and notes which group
-//! was the last whose writes it could see. When its turn comes, a value it read is still the newest
+//! A request reads its keys before it queues, which brings them into memory, and records which group
+//! was the last whose writes it could see. When it is decided, a value it read is still the newest
 //! unless a later group wrote the key. Keys are remembered by a hash: two keys with one hash cost a
 //! read, never a wrong answer.
 //!
@@ -124,7 +124,7 @@ impl RecentWrites {
     }
 
     /// Remembers what a group writes. Nothing is read again if its write fails.
-    pub(super) fn note<'a>(
+    pub(super) fn record<'a>(
         &mut self,
         group: u64,
         writes: impl Iterator<Item = (&'a Bytes, &'a Option<Bytes>)>,
@@ -133,7 +133,7 @@ impl RecentWrites {
         let hot = &mut self.hot;
         let hash = |write: (&Bytes, &Option<Bytes>)| {
             let hash = xxh3_64(write.0);
-            hot.note(hash, write, hot_keys);
+            hot.record(hash, write, hot_keys);
             hash
         };
         let hashes: Vec<u64> = writes.map(hash).collect();

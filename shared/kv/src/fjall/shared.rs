@@ -52,7 +52,7 @@ pub(super) struct EngineState {
     pub(super) write_buffer_bytes: u64,
     /// Bytes of a memtable from which on it is flushed.
     pub(super) memtable_bytes: u64,
-    /// Bytes in memtables when a group was gathered last, with those that are flushed and not released yet.
+    /// Bytes in memtables when a group was last formed, with those that are flushed and not released yet.
     pub(super) buffered_bytes: AtomicU64,
     pub(super) reads: Arc<ReadEpochs>,
     pub(super) counters: Counters,

@@ -4,12 +4,12 @@
 //! is written with a new one, [`LEAD`] ticks further, so that the row costs at most one write a second under load and
 //! nothing in between. A clean close writes the newest version itself. So after a crash versions start at most a second
 //! past the newest one, and follow the clock again once it is there; after a clean close there is no gap. A second row,
-//! written together with the first, notes service time.
+//! written together with the first, is the checkpoint of service time.
 
 use fjall::OwnedWriteBatch;
 
 use super::shared::{Tree, error_text};
-use crate::service_clock::{ClockNote, ServiceClock};
+use crate::service_clock::{ClockCheckpoint, ServiceClock};
 use crate::time::Ticks;
 use crate::version::Versions;
 
@@ -17,8 +17,8 @@ use crate::version::Versions;
 /// alone.
 const KEY: [u8; 2] = [0, 1];
 
-/// The row with the note of service time: time, elapsed time, boot.
-const NOTE_KEY: [u8; 2] = [0, 2];
+/// The row with the checkpoint of service time: time, elapsed time, boot.
+const CHECKPOINT_KEY: [u8; 2] = [0, 2];
 
 /// How far a new floor is past the newest version: one second.
 const LEAD: u64 = 10_000_000;
@@ -74,8 +74,8 @@ impl FlooredVersions {
         let Some(tree) = trees.first() else { return };
         batch.insert(&tree.handle, KEY, floor.get().to_be_bytes());
         self.stored = floor;
-        if let Some(note) = clock.note() {
-            batch.insert(&tree.handle, NOTE_KEY, encode(note));
+        if let Some(checkpoint) = clock.checkpoint() {
+            batch.insert(&tree.handle, CHECKPOINT_KEY, encode(checkpoint));
         }
     }
 }
@@ -96,32 +96,32 @@ pub(super) fn read(trees: &[Tree]) -> Result<Ticks, String> {
     Ok(floor)
 }
 
-fn encode(ClockNote { time, elapsed, boot_id }: ClockNote) -> Vec<u8> {
+fn encode(ClockCheckpoint { time, elapsed, boot_id }: ClockCheckpoint) -> Vec<u8> {
     let numbers = [time.get().to_be_bytes(), elapsed.to_be_bytes()];
     [numbers.as_flattened(), &boot_id.to_be_bytes()].concat()
 }
 
-fn decode(row: &[u8]) -> Option<ClockNote> {
+fn decode(row: &[u8]) -> Option<ClockCheckpoint> {
     let (time, rest) = row.split_first_chunk()?;
     let (elapsed, boot_id) = rest.split_first_chunk()?;
-    Some(ClockNote {
+    Some(ClockCheckpoint {
         time: Ticks::new(u64::from_be_bytes(*time))?,
         elapsed: u64::from_be_bytes(*elapsed),
         boot_id: u128::from_be_bytes(boot_id.try_into().ok()?),
     })
 }
 
-/// The stored note of service time: the newest one, should the order of keyspaces have changed. One of another form
-/// counts as none: the floor is enough to start from.
+/// The stored checkpoint of service time: the newest one, should the order of keyspaces have changed. One of another
+/// form counts as none: the floor is enough to start from.
 ///
 /// # Errors
 /// A row that cannot be read, for people.
-pub(super) fn read_note(trees: &[Tree]) -> Result<Option<ClockNote>, String> {
-    let mut newest: Option<ClockNote> = None;
+pub(super) fn read_checkpoint(trees: &[Tree]) -> Result<Option<ClockCheckpoint>, String> {
+    let mut newest: Option<ClockCheckpoint> = None;
     for tree in trees {
-        let stored = tree.handle.get(NOTE_KEY).map_err(|error| error_text(&error))?;
-        let note = stored.and_then(|row| decode(&row));
-        newest = newest.into_iter().chain(note).max_by_key(|note| note.time);
+        let stored = tree.handle.get(CHECKPOINT_KEY).map_err(|error| error_text(&error))?;
+        let checkpoint = stored.and_then(|row| decode(&row));
+        newest = newest.into_iter().chain(checkpoint).max_by_key(|checkpoint| checkpoint.time);
     }
     Ok(newest)
 }

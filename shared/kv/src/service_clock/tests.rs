@@ -28,7 +28,7 @@ fn clocks() -> (Arc<ManualClock>, ServiceClock) {
 
 /// A restart of the process, with the newest version that was given before.
 fn restart(manual: &Arc<ManualClock>, clock: &ServiceClock) -> ServiceClock {
-    ServiceClock::after(clock.now(), clock.note(), Arc::clone(manual) as _)
+    ServiceClock::after(clock.now(), clock.checkpoint(), Arc::clone(manual) as _)
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn restart_within_a_boot_counts_the_time_that_elapsed_however_the_wall_clock_was
         let (manual, clock) = clocks();
         manual.advance(hours(1));
         let restarted = {
-            let (floor, note) = (clock.now().plus(SECOND), clock.note());
+            let (floor, checkpoint) = (clock.now().plus(SECOND), clock.checkpoint());
             manual.advance(hours(1));
             manual.set(at((manual.now().get().cast_signed() + step).cast_unsigned()));
-            ServiceClock::after(floor, note, Arc::clone(&manual) as _)
+            ServiceClock::after(floor, checkpoint, Arc::clone(&manual) as _)
         };
         assert_eq!(restarted.now(), start().after(hours(2)), "{step}");
     }
@@ -103,15 +103,15 @@ fn restart_within_a_boot_counts_the_time_that_elapsed_however_the_wall_clock_was
 fn restart_after_another_boot_takes_the_wall_clock_but_never_goes_back() {
     let (manual, clock) = clocks();
     manual.advance(hours(10));
-    let (floor, note) = (clock.now(), clock.note());
+    let (floor, checkpoint) = (clock.now(), clock.checkpoint());
     manual.reboot();
     manual.set(floor.after(hours(5)));
-    let later = ServiceClock::after(floor, note, Arc::clone(&manual) as _);
+    let later = ServiceClock::after(floor, checkpoint, Arc::clone(&manual) as _);
     assert_eq!(later.now(), floor.after(hours(5)), "it was down for five hours");
-    // More has elapsed in this boot than in the one of the note: only the id distinguishes them.
+    // More has elapsed in this boot than in the one of the checkpoint: only the id distinguishes them.
     manual.advance(hours(11));
     manual.set(floor.before(hours(5)));
-    let back = ServiceClock::after(floor, note, Arc::clone(&manual) as _);
+    let back = ServiceClock::after(floor, checkpoint, Arc::clone(&manual) as _);
     assert_eq!(back.now(), floor);
     manual.advance(hours(100));
     assert_eq!(back.now(), manual.now(), "and comes back to it");
@@ -120,10 +120,10 @@ fn restart_after_another_boot_takes_the_wall_clock_but_never_goes_back() {
 #[test]
 fn restart_within_a_boot_is_not_ahead_of_what_elapsed_whatever_the_floor_is() {
     let (manual, clock) = clocks();
-    let note = clock.note();
+    let checkpoint = clock.checkpoint();
     manual.advance(Duration::from_millis(900));
     let floor = start().plus(SECOND);
-    let restarted = ServiceClock::after(floor, note, Arc::clone(&manual) as _);
+    let restarted = ServiceClock::after(floor, checkpoint, Arc::clone(&manual) as _);
     assert_eq!(restarted.now(), clock.now());
 }
 
@@ -131,11 +131,11 @@ fn restart_within_a_boot_is_not_ahead_of_what_elapsed_whatever_the_floor_is() {
 fn restart_is_at_most_a_twentieth_behind_what_was_given_after_the_note() {
     let (manual, clock) = clocks();
     manual.set(manual.now().after(hours(100)));
-    let note = clock.note();
+    let checkpoint = clock.checkpoint();
     // It slews forward.
     manual.advance(Duration::from_millis(900));
     let newest = clock.now();
-    let restarted = ServiceClock::after(newest, note, Arc::clone(&manual) as _);
+    let restarted = ServiceClock::after(newest, checkpoint, Arc::clone(&manual) as _);
     let behind = newest.since(restarted.now());
     assert!(behind <= Duration::from_millis(900) / 20, "{behind:?}");
 }

@@ -86,7 +86,7 @@ fn meet(directory: &Path, fault: &str) {
         fs::remove_file(&trigger).unwrap();
 
         assert!(matches!(failed, Err(CommitError::Unknown { .. })), "{failed:?}");
-        assert_eq!(get(&*engine, &key("failed")).await, None, "never durable, so never seen");
+        assert_eq!(get(&*engine, &key("failed")).await, None, "never durable, so never read");
         for row in 0..20 {
             let rejected = commit_and_say(&*engine, &format!("after-{row}")).await;
             assert!(matches!(rejected, Err(CommitError::Stopped { .. })), "{rejected:?}");

@@ -76,7 +76,7 @@ async fn time_continues_after_a_crash_by_what_elapsed_and_not_by_the_wall_clock(
         clock.set(wall);
         let before = engine.now();
         let restored = open(copy.path(), &clock).now();
-        // The open engine slews meanwhile, which is not noted.
+        // The open engine slews meanwhile, which is in no checkpoint.
         let slewed = Duration::from_secs(60) / 20 + Duration::from_nanos(100);
         assert!(restored >= before && restored.since(before) <= slewed, "{restored:?}, {before:?}");
         clock.advance(Duration::from_secs(60));

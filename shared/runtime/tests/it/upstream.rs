@@ -65,7 +65,7 @@ async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role
     Role { address, health, stop, serving: tokio::spawn(serving) }
 }
 
-async fn somewhere() -> TcpListener {
+async fn free_address() -> TcpListener {
     bind("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
@@ -118,7 +118,7 @@ async fn rejecting(times: usize) -> (Role, Arc<Mutex<Vec<Received>>>) {
             Ok::<Response, Infallible>(answer)
         }
     });
-    (role(somewhere().await, CallService::new(calls), BOUNDS).await, received)
+    (role(free_address().await, CallService::new(calls), BOUNDS).await, received)
 }
 
 fn millis(received: &Received) -> u64 {
@@ -193,7 +193,7 @@ async fn gated(
 async fn adds_connections_while_every_one_is_full() {
     const CALLS: usize = 30;
     let bounds = Bounds { streams_max: 12, ..BOUNDS };
-    let (role, gate, mut arrived) = gated(somewhere().await, bounds).await;
+    let (role, gate, mut arrived) = gated(free_address().await, bounds).await;
     // One connection has room for ten calls beside those that it makes for itself.
     let upstream = upstream(role.address, RemoteOptions::default());
 
@@ -212,7 +212,7 @@ async fn adds_connections_while_every_one_is_full() {
 
 #[tokio::test]
 async fn calls_wait_for_an_unreachable_role_up_to_a_limit() {
-    let reserved = somewhere().await;
+    let reserved = free_address().await;
     let address = reserved.local_addr().unwrap();
     drop(reserved);
     let options =
@@ -245,7 +245,7 @@ async fn calls_wait_for_an_unreachable_role_up_to_a_limit() {
 
 #[tokio::test]
 async fn rejects_calls_at_once_after_the_wait() {
-    let reserved = somewhere().await;
+    let reserved = free_address().await;
     let address = reserved.local_addr().unwrap();
     drop(reserved);
     let wait = Duration::from_millis(300);
@@ -266,7 +266,7 @@ async fn rejects_calls_at_once_after_the_wait() {
 
 #[tokio::test]
 async fn sends_calls_to_a_role_that_reports_not_serving_until_it_closes() {
-    let (role, gate, _arrived) = gated(somewhere().await, BOUNDS).await;
+    let (role, gate, _arrived) = gated(free_address().await, BOUNDS).await;
     gate.add_permits(2);
     let upstream = upstream(role.address, RemoteOptions::default());
     assert_eq!(code(upstream.clone(), request(WRITE, None)).await, Code::Ok);

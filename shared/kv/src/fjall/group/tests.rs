@@ -226,7 +226,7 @@ fn a_row_that_groups_keep_writing_is_not_read_again() {
     let (keys, mut recent) = ([key("head")], RecentWrites::default());
     let write = |recent: &mut RecentWrites, group, value: &[u8]| {
         let value = Some(Bytes::copy_from_slice(value));
-        recent.note(group, [(&keys[0], &value)].into_iter(), &shared.hot_keys);
+        recent.record(group, [(&keys[0], &value)].into_iter(), &shared.hot_keys);
     };
     let decide = |recent: &mut RecentWrites, cached: &CachedReads| {
         recent.newest(cached, (0, &keys[0]), &shared).unwrap()

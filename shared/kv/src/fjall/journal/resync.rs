@@ -1,7 +1,7 @@
 //! Finds whole groups behind damage, where the bytes no longer say where a group begins.
 //!
 //! Values may hold anything, also the journal of another store, so a whole group that is found need
-//! not be one of this journal. Two facts distinguish most of them: sequence numbers rise by one for
+//! not be one of this journal. Two properties distinguish most of them: sequence numbers rise by one for
 //! each group, and a little for other work; and behind a group there is the next one, or nothing.
 
 use std::io::{self, Read, Seek};

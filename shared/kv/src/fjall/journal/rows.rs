@@ -7,7 +7,7 @@ use crate::Keyspaces;
 /// The kind of the engine's own rows, such as heartbeats.
 const OWN_KIND: usize = 0;
 
-/// How many rows of each kind were seen.
+/// How many rows of each kind were counted.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct RowsByKind(Box<[u64; 256]>);
 
@@ -19,8 +19,8 @@ impl Default for RowsByKind {
 
 impl std::fmt::Debug for RowsByKind {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let seen = self.0.iter().enumerate().filter(|(_, rows)| **rows > 0);
-        out.debug_map().entries(seen).finish()
+        let counted = self.0.iter().enumerate().filter(|(_, rows)| **rows > 0);
+        out.debug_map().entries(counted).finish()
     }
 }
 

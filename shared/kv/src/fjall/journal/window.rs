@@ -37,7 +37,7 @@ impl<R: Read + Seek> FileWindow<R> {
         Ok(self.buffered(at).get(..length))
     }
 
-    /// At least one byte from a position, and as many as are at hand; none at the end.
+    /// At least one byte from a position, and as many as are in the window; none at the end.
     pub(super) fn some(&mut self, at: u64) -> io::Result<&[u8]> {
         if self.buffered(at).is_empty() && at < self.end {
             self.fill(at)?;

@@ -13,7 +13,7 @@ fn a_value_holds_until_a_later_group_writes_its_key() {
     let (written, other) = (Bytes::from_static(b"k"), b"other");
     let mut recent = RecentWrites::default();
 
-    recent.note(5, [(&written, &None)].into_iter(), &HotKeys::default());
+    recent.record(5, [(&written, &None)].into_iter(), &HotKeys::default());
 
     assert!(holds(&recent, 5, &written), "cached with the write");
     assert!(!holds(&recent, 4, &written), "cached before the write");
@@ -28,8 +28,8 @@ fn a_value_read_before_a_forgotten_group_is_read_again() {
     let mut recent = RecentWrites::default();
 
     let hot_keys = HotKeys::default();
-    recent.note(1, keys(0, 10).iter().map(|key| (key, &None)), &hot_keys);
-    recent.note(2, keys(10, KEYS_MAX).iter().map(|key| (key, &None)), &hot_keys);
+    recent.record(1, keys(0, 10).iter().map(|key| (key, &None)), &hot_keys);
+    recent.record(2, keys(10, KEYS_MAX).iter().map(|key| (key, &None)), &hot_keys);
 
     assert!(!holds(&recent, 0, b"unrelated"), "group 1 is forgotten");
     assert!(holds(&recent, 1, b"unrelated"));
@@ -43,11 +43,11 @@ fn a_key_written_again_is_remembered_by_its_last_group() {
     let key = Bytes::from_static(b"k");
     let mut recent = RecentWrites::default();
     let hot_keys = HotKeys::default();
-    recent.note(1, [(&key, &None)].into_iter(), &hot_keys);
-    recent.note(2, [(&key, &None)].into_iter(), &hot_keys);
+    recent.record(1, [(&key, &None)].into_iter(), &hot_keys);
+    recent.record(2, [(&key, &None)].into_iter(), &hot_keys);
 
     let many: Vec<Bytes> = (0..KEYS_MAX - 1).map(|n| n.to_string().into()).collect();
-    recent.note(3, many.iter().map(|key| (key, &None)), &hot_keys);
+    recent.record(3, many.iter().map(|key| (key, &None)), &hot_keys);
 
     assert!(!holds(&recent, 1, &key), "group 1 is forgotten, its key is not");
     assert!(holds(&recent, 2, &key));
