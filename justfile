@@ -63,3 +63,7 @@ browser:
 # The worked example: the Debian package index, imported and queried
 walkthrough:
     bash .ci/run walkthrough
+
+# Writes the data directory that later builds must open; once for each version of the format
+fixture:
+    WRITE_FIXTURE=1 cargo test --locked --package trestle-tests --test crash writes_a_data_directory_that_opens

@@ -17,6 +17,7 @@ mod clock;
 mod contents;
 mod drain;
 mod faults;
+mod fixtures;
 mod gateway;
 mod hung;
 mod inserts;

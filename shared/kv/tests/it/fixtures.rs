@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use trestle_kv::{Engine, FjallEngine, FjallOptions, ManualClock, Ticks, Version};
 
+use crate::fixture_files::{copy, copy_to_fixture};
 use crate::world::{commit, everything, get, key, options, put};
 
 /// The version of the format in the manifest.
@@ -53,42 +54,6 @@ async fn check(directory: &Path) {
     let version = commit(&engine, vec![put(key("new"), "")]).await.unwrap();
     assert!(version > Version::new(written_at()), "{version:?}");
     assert!(engine.get(&key("new")).await.unwrap().is_some());
-}
-
-/// Keeps a directory that has no files in the repository.
-const KEEP: &str = ".gitkeep";
-
-/// Copies files, without the zeros that a journal has at its end, and marks empty directories.
-fn copy_to_fixture(from: &Path, to: &Path) {
-    copy(from, to);
-    if fs::read_dir(from).unwrap().next().is_none() {
-        fs::write(to.join(KEEP), "").unwrap();
-    }
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        if entry.path().is_dir() {
-            copy_to_fixture(&entry.path(), &to.join(entry.file_name()));
-        }
-    }
-}
-
-/// Copies files, without the zeros that a journal has at its end.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        if entry.file_name() == KEEP {
-            continue;
-        }
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if source.is_dir() {
-            copy(&source, &target);
-        } else {
-            let mut bytes = fs::read(&source).unwrap();
-            if source.extension().is_some_and(|extension| extension == "jnl") {
-                bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |end| end + 1));
-            }
-            fs::write(target, bytes).unwrap();
-        }
-    }
 }
 
 #[tokio::test]

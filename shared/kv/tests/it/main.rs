@@ -16,6 +16,7 @@ mod crash;
 mod damage;
 mod faults;
 mod faulty;
+mod fixture_files;
 mod fixtures;
 mod journal;
 mod load;

@@ -1,0 +1,121 @@
+//! A data directory that the server of an earlier build left behind, one for each version of the format: the services
+//! read their records in it. Blobs are added with their first release.
+//!
+//! `just fixture` writes `tests/crash/fixtures/<version>` anew; do that once for each version, and before the first
+//! release where a record changes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use trestle_proto::{
+    queue::v1::{self as queue, CreateQueueRequest},
+    table::v1::{Entity, value::Kind},
+};
+use trestle_tests::{
+    Queue, Server, Table, data, delete_op, double, entity, insert_op, int, prop, string, text,
+    text_of, without_expiry,
+};
+
+use crate::{contents::MAIN, start, writer::create};
+
+#[path = "../../shared/kv/tests/it/fixture_files.rs"]
+mod files;
+
+/// The version of the format in the manifest.
+const CURRENT: &str = "1";
+const QUEUE: &str = "fixture";
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crash/fixtures")
+}
+
+/// An entity with a property of every type.
+fn every_type() -> Entity {
+    let time = prost_types::Timestamp { seconds: 1_700_000_000, nanos: 123_456_700 };
+    let guid = "c9da6455-213d-42c9-9a79-3e9149a57833".to_owned();
+    // In the order in which they are returned.
+    let properties = [
+        prop("bytes", Kind::BinaryValue(vec![0, 255].into())),
+        double("double", f64::NEG_INFINITY),
+        prop("guid", Kind::GuidValue(guid)),
+        int("int", -5),
+        prop("long", Kind::Int64Value(i64::MIN)),
+        string("text", "é\u{1F600}"),
+        prop("time", Kind::DatetimeValue(time)),
+        prop("yes", Kind::BooleanValue(true)),
+    ];
+    entity("p'1", "every type", properties)
+}
+
+async fn write(server: &Server) {
+    let channel = server.channel();
+    let table = Table::over(&channel, MAIN);
+    create(&table).await.unwrap();
+    table.insert(every_type()).await.unwrap();
+    let row = |row: &str| entity("p", row, [int("n", 1)]);
+    table.batch(["a", "b", "c"].map(|name| insert_op(row(name))).to_vec()).await.unwrap();
+    table.batch(vec![delete_op("p", "b", None)]).await.unwrap();
+    create(&Table::over(&channel, "Empty")).await.unwrap();
+
+    let queue = Queue::over(&channel, QUEUE);
+    let metadata = [("key".to_owned(), "value".to_owned())].into();
+    let created = queue::Queue { name: QUEUE.to_owned(), metadata, ..Default::default() };
+    queue.client().create_queue(CreateQueueRequest { queue: Some(created) }).await.unwrap();
+    let messages = [text("first"), text("deleted"), data(vec![7_u8; 40_000])];
+    let sent = queue.send_all(messages.map(without_expiry).to_vec()).await.unwrap();
+    let deleted = sent.into_iter().nth(1).unwrap().unwrap();
+    queue.delete(trestle_tests::receipt_of_sent(&deleted)).await.unwrap();
+}
+
+/// Checks what [`write`] wrote, and that the store accepts more.
+async fn check(server: &Server) {
+    let channel = server.channel();
+    let table = Table::over(&channel, MAIN);
+    let found = table.get("p'1", "every type").await.unwrap();
+    assert_eq!(found.properties, every_type().properties);
+    assert!(found.etag.starts_with("W/\"datetime'"), "{}", found.etag);
+    assert_eq!(table.rows("n eq 1").await.unwrap(), ["a", "c"]);
+    assert!(Table::over(&channel, "Empty").rows("").await.unwrap().is_empty());
+    table.insert(entity("p", "new", [])).await.unwrap();
+
+    let queue = Queue::over(&channel, QUEUE);
+    let (settings, _) = queue.get().await.unwrap();
+    assert_eq!(settings.metadata.get("key").map(String::as_str), Some("value"));
+    let messages = queue.peek(32).await.unwrap();
+    assert_eq!(messages.len(), 2);
+    assert_eq!(text_of(&messages[0]), "first");
+    queue.send(text("new")).await.unwrap();
+    assert_eq!(queue.count().await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::disallowed_methods, reason = "a setting of this test")]
+async fn writes_a_data_directory_that_opens() {
+    let (written, unused) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = start(&written, &[]);
+    write(&server).await;
+    assert_eq!(server.terminate(), Some(0));
+    let target = match std::env::var_os("WRITE_FIXTURE") {
+        Some(_) => fixtures().join(CURRENT),
+        None => unused.path().join(CURRENT),
+    };
+    files::copy_to_fixture(written.path(), &target);
+
+    let opened = tempfile::tempdir().unwrap();
+    files::copy(&target, opened.path());
+    check(&start(&opened, &[])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn opens_the_data_directory_of_every_format_version() {
+    let mut versions = Vec::new();
+    for entry in fs::read_dir(fixtures()).unwrap().map(Result::unwrap) {
+        let opened = tempfile::tempdir().unwrap();
+        files::copy(&entry.path(), opened.path());
+        check(&start(&opened, &[])).await;
+        versions.push(entry.file_name());
+    }
+    assert!(versions.iter().any(|version| version == CURRENT), "no fixture for {CURRENT}");
+}
