@@ -40,7 +40,11 @@ use trestle_kv::Engine;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
-pub use crate::{api::BlobApi, keys::KEYSPACES, objects::Objects};
+pub use crate::{
+    api::BlobApi,
+    keys::KEYSPACES,
+    objects::{Objects, ObjectsUrl, OpenObjectsError},
+};
 
 /// Full name of the service.
 pub const BLOB_SERVICE: &str = "trestle.blob.v1.BlobService";

@@ -1,7 +1,12 @@
 //! The object store: extents as immutable objects under names that are never used twice. An object is durable when it
 //! was written, and nothing refers to it before.
 
-use std::{ops::Range, path::Path as FilePath, sync::Arc};
+mod binding;
+mod cloud;
+mod http;
+mod location;
+
+use std::{fs, io, ops::Range, path::Path as FilePath, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
@@ -10,11 +15,17 @@ use object_store::{
     path::Path,
 };
 
+pub use self::location::ObjectsUrl;
+
+use self::binding::StoreBinding;
 use crate::{
     error::BlobError,
     extent::{Extent, ExtentId},
     record::Part,
 };
+
+/// Directory of the objects within the data directory.
+const DIRECTORY: &str = "blob";
 
 /// Deletes in flight.
 const DELETES_MAX: usize = 8;
@@ -26,17 +37,72 @@ pub struct Objects {
     name: &'static str,
 }
 
+/// The object store of a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenObjectsError {
+    /// The store cannot be reached, or does not permit the access.
+    #[error("the object store cannot be used: {0}")]
+    Store(String),
+    /// The objects there are those of another data directory.
+    #[error("the object store is in use by another data directory, use another path: url=`{url}`")]
+    Claimed {
+        /// The store.
+        url: String,
+    },
+    /// The blobs of the data directory are in another place.
+    #[error("the blobs of this data directory are in another place: found=`{found}`")]
+    Elsewhere {
+        /// That place.
+        found: String,
+    },
+    /// The data directory cannot be used.
+    #[error("the data directory cannot be used: {0}")]
+    Directory(#[from] io::Error),
+}
+
+impl OpenObjectsError {
+    fn of(error: &Error) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
 impl Objects {
+    /// Where the blobs of a data directory are: at the URL, or without one in files of its directory `blob`. It is the
+    /// same as when the data directory was used before.
+    ///
+    /// # Errors
+    /// Every kind of [`OpenObjectsError`].
+    pub async fn open(
+        data_dir: &FilePath,
+        url: Option<&ObjectsUrl>,
+    ) -> Result<Self, OpenObjectsError> {
+        let directory = data_dir.join(DIRECTORY);
+        let binding = StoreBinding::read(data_dir)?;
+        let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
+        let (url, binding) = match (url, binding) {
+            (None, None) => return Ok(Self::in_directory(&directory)?),
+            (Some(_), None) if has_files(&directory)? => {
+                return elsewhere(directory.display().to_string());
+            }
+            (Some(url), None) => (url, StoreBinding::create(data_dir, url)?),
+            (Some(url), Some(binding)) if binding.url == url.to_string() => (url, binding),
+            (_, Some(binding)) => return elsewhere(binding.url),
+        };
+        let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
+        binding.claim(&*store).await?;
+        Ok(Self { store, name: url.kind.scheme() })
+    }
+
     /// In files of a directory, which is created. Every file and its name are synced before a write returns.
     ///
     /// # Errors
     /// A directory that cannot be used.
-    pub fn in_directory(directory: &FilePath) -> std::io::Result<Self> {
-        std::fs::create_dir_all(directory)?;
+    pub(crate) fn in_directory(directory: &FilePath) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
         if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::File::open(parent)?.sync_all()?;
+            fs::File::open(parent)?.sync_all()?;
         }
-        let store = LocalFileSystem::new_with_prefix(directory).map_err(std::io::Error::other)?;
+        let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
         Ok(Self { store: Arc::new(store.with_fsync(true)), name: "file" })
     }
 
@@ -52,7 +118,7 @@ impl Objects {
         Self { store, name: "test" }
     }
 
-    /// The kind of the store: `file` or `memory`.
+    /// The kind of the store: `file`, `memory`, `s3`, `gs` or `az`.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
@@ -132,7 +198,8 @@ impl Objects {
         let objects = self.store.list(None);
         let extent = |object: Result<object_store::ObjectMeta, Error>| async move {
             match object {
-                Ok(meta) => meta.location.filename().and_then(ExtentId::of_object).map(Ok),
+                // A path below is that of another data directory.
+                Ok(meta) => ExtentId::of_object(meta.location.as_ref()).map(Ok),
                 Err(error) => Some(Err(BlobError::objects(&error))),
             }
         };
@@ -143,3 +210,14 @@ impl Objects {
 fn path(id: ExtentId) -> Path {
     Path::from(id.object())
 }
+
+/// Whether a directory has entries.
+fn has_files(directory: &FilePath) -> io::Result<bool> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        entries => Ok(entries?.next().is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -123,8 +123,10 @@ async fn serve_with(
     let exemplars = telemetry.traces().exemplars;
     let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
     let engine = settings.owns_data(ROLES).then(open).transpose()?;
-    let open_objects = || storage::open_objects(&settings.storage);
-    let objects = settings.server.roles.has(BLOB.name).then(open_objects).transpose()?;
+    let objects = match settings.server.roles.has(BLOB.name) {
+        true => Some(storage::open_objects(&settings.storage).await?),
+        false => None,
+    };
     let deps = NodeDeps {
         engine,
         objects,

@@ -2,6 +2,7 @@
 
 use std::{io, process::ExitCode};
 
+use trestle_blob::OpenObjectsError;
 use trestle_kv::OpenError;
 use trestle_runtime::{
     config::ConfigError, health_reflection::DescriptorError, telemetry::TelemetryError,
@@ -20,6 +21,9 @@ pub enum ProcessError {
     /// The store cannot be opened.
     #[error(transparent)]
     Storage(#[from] OpenError),
+    /// The object store cannot be opened.
+    #[error(transparent)]
+    Objects(#[from] OpenObjectsError),
     /// An address cannot be bound.
     #[error("{key}: {source}; {remedy}")]
     Listen {
@@ -79,7 +83,7 @@ impl ProcessError {
         ExitCode::from(match self {
             Self::Config(_) | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
-            Self::Storage(_) => 4,
+            Self::Storage(_) | Self::Objects(_) => 4,
             Self::Listen { .. } => 5,
             Self::Cut { .. } | Self::Hung => 6,
             Self::Telemetry(_)

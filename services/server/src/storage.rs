@@ -1,9 +1,9 @@
 //! Opens the store and exposes its state as metrics.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
-use trestle_blob::Objects;
+use trestle_blob::{Objects, OpenObjectsError};
 use trestle_kv::{
     Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine, OpenError,
     SyncPolicy,
@@ -21,8 +21,6 @@ use crate::{
 
 /// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
-/// Directory of large blobs within the data directory.
-const OBJECTS_DIR: &str = "blob";
 
 /// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
 ///
@@ -71,15 +69,16 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
     }
 }
 
-/// Opens the object store: in files of the data directory, or in memory.
+/// Opens the object store: at a URL, in files of the data directory, or in memory.
 ///
 /// # Errors
-/// A directory that cannot be used.
-pub fn open_objects(settings: &StorageSettings) -> io::Result<Objects> {
-    match settings.ephemeral {
-        true => Ok(Objects::in_memory()),
-        false => Objects::in_directory(&settings.data_dir.join(OBJECTS_DIR)),
+/// A store that cannot be used.
+pub async fn open_objects(settings: &StorageSettings) -> Result<Objects, OpenObjectsError> {
+    if settings.ephemeral {
+        return Ok(Objects::in_memory());
     }
+    let url = settings.blob_url().transpose().map_err(OpenObjectsError::Store)?;
+    Objects::open(&settings.data_dir, url.as_ref()).await
 }
 
 /// The directory of the engine.

@@ -3,6 +3,7 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+use trestle_blob::ObjectsUrl;
 use trestle_kv::MIN_FREE_BYTES_MIN;
 use trestle_runtime::config::choice;
 
@@ -21,6 +22,10 @@ pub struct StorageSettings {
     pub data_dir: PathBuf,
     /// Store everything in memory; no data survives the process. Default: no.
     pub ephemeral: bool,
+    /// Where blobs of more than 32 KiB are stored: `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or `az://CONTAINER/PATH`.
+    /// Endpoint and credentials are in the environment. Default: in files of the data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob_url: Option<String>,
     /// When a write is acknowledged. Default: `always`.
     #[serde(deserialize_with = "choice")]
     pub durability: DurabilitySetting,
@@ -53,6 +58,7 @@ impl Default for StorageSettings {
         Self {
             data_dir: "./data".into(),
             ephemeral: false,
+            blob_url: None,
             durability: DurabilitySetting::Always,
             sync_every_ms: 1000,
             cache_bytes: 128 * 1024 * 1024,
@@ -78,6 +84,19 @@ impl StorageSettings {
                 "storage.min_free_bytes: must be at least {MIN_FREE_BYTES_MIN}, so that a flush fits: value=`{found}`"
             ));
         }
+        match self.blob_url() {
+            Some(Err(rule)) => problems.push(format!("storage.blob_url: {rule}")),
+            Some(Ok(_)) if self.ephemeral => {
+                problems.push("storage.blob_url: cannot be used with storage.ephemeral".to_owned());
+            }
+            _ => {}
+        }
         problems
+    }
+
+    /// Where blobs are stored, if not in the data directory; or the rule that it violates.
+    #[must_use]
+    pub fn blob_url(&self) -> Option<Result<ObjectsUrl, String>> {
+        self.blob_url.as_deref().map(str::parse)
     }
 }

@@ -65,6 +65,14 @@ fn names_a_malformed_value_with_its_rule() {
 }
 
 #[test]
+fn a_url_of_an_object_store_is_rejected_without_being_shown() {
+    let errors = error_of("TRESTLE__STORAGE__BLOB_URL", "https://host/blobs?sig=secret");
+
+    assert!(errors.contains("storage.blob_url: must be s3://BUCKET, gs://BUCKET"), "{errors}");
+    assert!(!errors.contains("secret"), "{errors}");
+}
+
+#[test]
 fn does_not_round_a_number_of_the_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for (text, key) in [
