@@ -12,7 +12,7 @@ use super::inventory::{self, DATABASE};
 use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, MIN_FREE_BYTES_MIN, OpenError};
 use super::recovery::{self, JournalSet};
-use super::shared::{EngineParts, EngineState, Tree};
+use super::shared::{EngineParts, EngineState, Tree, error_text};
 use super::{compactions, directory, last_durability, version_floor};
 use crate::Keyspaces;
 use crate::service_clock::ServiceClock;
@@ -135,7 +135,7 @@ fn open_database(
     let failed = |error: fjall::Error| match error {
         fjall::Error::Locked => OpenError::Locked { path: options.path.clone() },
         fjall::Error::Io(source) => OpenError::Io { path: options.path.clone(), source },
-        other => OpenError::Recovery { path: options.path.clone(), source: Box::new(other) },
+        other => OpenError::Recovery { path: options.path.clone(), reason: error_text(&other) },
     };
     let database = Database::builder(options.path.join(DATABASE))
         .cache_size(options.cache_bytes)

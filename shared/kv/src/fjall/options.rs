@@ -149,12 +149,16 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The database under the engine could not be opened or recovered.
-    #[error("storage cannot be recovered: path=`{}`", path.display())]
+    #[error(
+        "storage cannot be recovered: path=`{}`, a file of a keyspace is damaged or missing: {reason}; \
+         restore a backup",
+        path.display()
+    )]
     Recovery {
         /// The directory.
         path: PathBuf,
-        /// The error.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        /// The error of the database.
+        reason: String,
     },
     /// The store was opened, and a compaction of it failed; what it holds is unchanged.
     #[error("storage cannot be compacted: path=`{}`, keyspace=`{keyspace}`", path.display())]

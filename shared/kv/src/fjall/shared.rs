@@ -210,6 +210,7 @@ impl Drop for EngineState {
 pub(super) fn error_text(error: &fjall::Error) -> String {
     match error {
         fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => error.to_string(),
+        fjall::Error::Storage(error) => format!("{error:?}"),
         other => match other.to_string().strip_prefix("FjallError: ") {
             Some(text) => text.to_owned(),
             None => other.to_string(),

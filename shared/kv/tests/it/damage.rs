@@ -203,3 +203,22 @@ async fn opens_a_copy_with_and_without_trailing_zeros() {
 
     assert_eq!(get(&*open(directory.path()), &row).await, Some("value".into()));
 }
+
+#[tokio::test]
+async fn a_damaged_index_of_tables_is_reported_in_words_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    closed(directory.path()).await;
+    let keyspace = directory.path().join("db/keyspaces/1");
+    let current = fs::read_dir(&keyspace).unwrap().map(|entry| entry.unwrap().file_name());
+    let version =
+        current.map(|name| name.into_string().unwrap()).find(|name| name.starts_with('v'));
+    fs::write(keyspace.join(version.unwrap()), [0; 8]).unwrap();
+
+    let Err(error) = FjallEngine::open(options(directory.path())) else { panic!("opened") };
+
+    let text = error.to_string();
+    for part in [directory.path().to_str().unwrap(), "is damaged or missing", "restore a backup"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains("FjallError") && !text.contains("LsmTreeError"), "{text}");
+}
