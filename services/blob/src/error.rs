@@ -1,9 +1,16 @@
 //! The errors of blob operations, and their translation for clients.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
 
 use trestle_kv::{CommitError, EngineError};
-use trestle_service::fault::{Fault, Reason};
+use trestle_service::{
+    fault::{Fault, Reason},
+    log_rate::LogRate,
+};
 
 use crate::{
     conditions::ConditionError,
@@ -44,12 +51,12 @@ pub(crate) enum BlobError {
     /// Stored data cannot be read, or differs from its checksum.
     #[error("stored data is corrupt: {0}")]
     Corrupt(Arc<str>),
-    /// The object store has no more space.
-    #[error("the object store is full: {0}")]
-    Full(Arc<str>),
-    /// The object store failed. Nothing was published.
-    #[error("the object store failed: {0}")]
-    Objects(Arc<str>),
+    /// The object store, or the disk, has no more space.
+    #[error("no space is left for the content of blobs")]
+    Full,
+    /// The object store failed. Nothing was published. The log has its error, which may name hosts and accounts.
+    #[error("the object store failed")]
+    Objects,
     /// Too many uploads are in progress.
     #[error("too many uploads are in progress")]
     Busy,
@@ -67,17 +74,21 @@ impl BlobError {
         Self::Corrupt(what.into())
     }
 
-    /// A failure of the object store.
+    /// A failure of the object store; its error is logged once in ten seconds.
     pub(crate) fn objects(error: &object_store::Error) -> Self {
+        static LINES: LazyLock<LogRate> = LazyLock::new(LogRate::default);
+        if let Some(omitted) = LINES.may_log((), Instant::now()) {
+            tracing::warn!(%error, omitted, "the object store failed");
+        }
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = cause {
             let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
             if matches!(io, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
-                return Self::Full(error.to_string().into());
+                return Self::Full;
             }
             cause = error.source();
         }
-        Self::Objects(error.to_string().into())
+        Self::Objects
     }
 }
 
@@ -97,11 +108,11 @@ impl From<BlobError> for Fault {
             BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),
             BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),
             BlobError::ContainerLease(error) => Self::new(reason_of_lease(*error, false), message),
-            BlobError::KeepsChanging(_) | BlobError::Objects(_) => {
+            BlobError::KeepsChanging(_) | BlobError::Objects => {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }
             BlobError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
-            BlobError::Full(_) => {
+            BlobError::Full => {
                 Self::new(Reason::InsufficientStorage, message).retry_after(RETRY_AFTER)
             }
             BlobError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
@@ -147,10 +158,13 @@ mod tests {
             store: "test",
             source: Box::new(io::Error::from(kind)),
         };
-        let reason = |kind| Fault::from(BlobError::objects(&store(kind))).reason;
+        let fault = |kind| Fault::from(BlobError::objects(&store(kind)));
+        let reason = |kind| fault(kind).reason;
 
         assert_eq!(reason(io::ErrorKind::StorageFull), Reason::InsufficientStorage);
         assert_eq!(reason(io::ErrorKind::QuotaExceeded), Reason::InsufficientStorage);
         assert_eq!(reason(io::ErrorKind::TimedOut), Reason::ServerUnavailable);
+        // The error may name hosts and accounts.
+        assert_eq!(fault(io::ErrorKind::TimedOut).message, "the object store failed");
     }
 }

@@ -128,7 +128,7 @@ impl Upload {
 
     async fn flush(&mut self) -> Result<(), BlobError> {
         if self.blobs.engine.status().is_space_short {
-            return Err(BlobError::Full("the disk is short of space".into()));
+            return Err(BlobError::Full);
         }
         let content = match self.written.content {
             Some(content) => content,
