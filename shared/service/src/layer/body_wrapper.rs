@@ -32,6 +32,11 @@ pub trait BodyWrapper: Send + Unpin + 'static {
         Poll::Ready(self.map_part(ready!(body.poll_frame(cx))))
     }
 
+    /// Parts that were read from the body and are not forwarded yet.
+    fn unforwarded(&self) -> usize {
+        0
+    }
+
     /// Forwards a part.
     fn map_part(&mut self, part: BodyPart) -> Next {
         Next::Part(part)
@@ -68,11 +73,11 @@ impl<P: BodyWrapper> http_body::Body for WrappedBody<P> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.wrapper.unforwarded() == 0 && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let body = self.body.as_ref().filter(|_| !P::SHORTENS);
+        let body = self.body.as_ref().filter(|_| !P::SHORTENS && self.wrapper.unforwarded() == 0);
         body.map(Body::size_hint).unwrap_or_default()
     }
 }

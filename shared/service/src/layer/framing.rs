@@ -58,6 +58,18 @@ impl Framing {
         self.held()
     }
 
+    /// How many of the bytes consumed last belong to a message that is not complete, and that its reader accepts so
+    /// far: a reader rejects one that is too large by its head alone.
+    pub(super) fn incomplete(&self) -> usize {
+        if self.is_bare || self.arrived.saturating_add(self.rest) > MESSAGE_BYTES_MAX {
+            return 0;
+        }
+        match self.rest {
+            0 => self.head_filled,
+            _ => HEAD_BYTES.saturating_add(self.arrived),
+        }
+    }
+
     /// A compressed message becomes larger than what was sent, but never larger than the decoding
     /// limit.
     fn held(&self) -> usize {
@@ -92,6 +104,21 @@ mod tests {
             assert!(held.iter().all(|held| *held <= 200), "cut={cut}");
         }
         assert_eq!(Framing::default().take(&bytes[..105]), 100, "half of the first");
+    }
+
+    #[test]
+    fn bytes_of_an_incomplete_message_are_counted_with_its_head() {
+        let incomplete = |bytes: &[u8]| {
+            let mut framing = Framing::default();
+            framing.take(bytes);
+            framing.incomplete()
+        };
+        let two = [message(0, 3), message(0, 4)].concat();
+
+        let counted: Vec<_> = (0..=two.len()).map(|end| incomplete(&two[..end])).collect();
+        assert_eq!(counted, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0]);
+        // 64 MiB and more: its reader rejects it.
+        assert_eq!(incomplete(&[0, 4, 0, 0, 0, 7]), 0);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The bodies of requests and responses, counted as they are read.
 
 use std::{
+    collections::VecDeque,
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
+use bytes::Bytes;
 use http_body::{Body as _, Frame};
 use tonic::body::Body;
 
@@ -25,17 +27,66 @@ const ANSWER_BYTES_COUNTED: usize = 1024;
 /// Parts of responses from this size on are rejected when they do not fit.
 const ANSWER_BYTES_LARGE: usize = 64 * 1024;
 
-/// The body of a request, counted as it is read.
+/// The body of a request, counted as it is read. A message is forwarded when it has arrived completely: its reader
+/// reserves memory for the length that the client declares, which costs the client nothing.
 pub(super) struct CountedRequest {
-    pub(super) framing: Framing,
-    pub(super) held_bytes: Arc<HeldBytes>,
-    pub(super) deadline: Option<ArrivalDeadline>,
+    framing: Framing,
+    held_bytes: Arc<HeldBytes>,
+    deadline: Option<ArrivalDeadline>,
+    /// Parts of a message that is not complete.
+    incomplete: VecDeque<Bytes>,
+    /// Parts to forward.
+    complete: VecDeque<BodyPart>,
+}
+
+impl CountedRequest {
+    pub(super) fn new(
+        framing: Framing,
+        held_bytes: Arc<HeldBytes>,
+        deadline: Option<ArrivalDeadline>,
+    ) -> Self {
+        let (incomplete, complete) = (VecDeque::new(), VecDeque::new());
+        Self { framing, held_bytes, deadline, incomplete, complete }
+    }
+
+    /// Sorts a part into those to forward and those of an incomplete message.
+    fn sort(&mut self, part: BodyPart) {
+        let mut data = match part.map(|part| part.map(Frame::into_data)) {
+            Some(Ok(Ok(data))) => data,
+            Some(Ok(Err(other))) => return self.forward(Some(Ok(other))),
+            Some(Err(status)) => return self.forward(Some(Err(status))),
+            None => return self.forward(None),
+        };
+        if !self.held_bytes.hold(self.framing.take(&data)) {
+            self.incomplete.clear();
+            return self.complete.push_back(Some(Err(self.held_bytes.status())));
+        }
+        let rest = data.split_off(data.len().saturating_sub(self.framing.incomplete()));
+        let begins = self.incomplete.is_empty();
+        if !data.is_empty() || (begins && rest.is_empty()) {
+            self.forward(Some(Ok(Frame::data(data))));
+        }
+        if !rest.is_empty() {
+            self.incomplete.push_back(rest);
+        }
+    }
+
+    /// Forwards what waits, and then a part.
+    fn forward(&mut self, part: BodyPart) {
+        let waiting = self.incomplete.drain(..).map(|data| Some(Ok(Frame::data(data))));
+        self.complete.extend(waiting);
+        self.complete.push_back(part);
+    }
 }
 
 impl BodyWrapper for CountedRequest {
-    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
-        if let Poll::Ready(part) = body.poll_frame(cx) {
-            return Poll::Ready(self.map_part(part));
+    fn poll(&mut self, mut body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        loop {
+            if let Some(part) = self.complete.pop_front() {
+                return Poll::Ready(Next::Part(part));
+            }
+            let Poll::Ready(part) = body.as_mut().poll_frame(cx) else { break };
+            self.sort(part);
         }
         let Some(deadline) = &mut self.deadline else {
             return Poll::Pending;
@@ -45,16 +96,8 @@ impl BodyWrapper for CountedRequest {
         Poll::Ready(Next::Part(Some(Err(self.held_bytes.status()))))
     }
 
-    fn map_part(&mut self, part: BodyPart) -> Next {
-        if let Some(Ok(frame)) = &part
-            && let Some(data) = frame.data_ref()
-        {
-            let held = self.framing.take(data);
-            if !self.held_bytes.hold(held) {
-                return Next::Part(Some(Err(self.held_bytes.status())));
-            }
-        }
-        Next::Part(part)
+    fn unforwarded(&self) -> usize {
+        self.incomplete.len() + self.complete.len()
     }
 }
 

@@ -127,7 +127,7 @@ impl Middleware for BodyBytes {
         };
         let request = request.map(|body| match is_bulk {
             true => wrap_body(body, CountedPieces { budget: Arc::clone(&budget) }),
-            false => wrap_body(body, CountedRequest { framing, held_bytes: arriving, deadline }),
+            false => wrap_body(body, CountedRequest::new(framing, arriving, deadline)),
         });
         let answer = inner.call(request);
         Box::pin(async move {
