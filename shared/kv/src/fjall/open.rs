@@ -122,6 +122,9 @@ fn check_parts(path: &Path, count: usize, keyspaces: &Keyspaces) -> Result<(), O
     if let Some(reason) = rejected.and_then(|index| journals.describe(index, keyspaces)) {
         return damaged(format!("{reason}; {REMEDY}"));
     }
+    if let [first, ..] = *journals.emptied() {
+        return damaged(format!("{}; {REMEDY}", recovery::emptied(first)));
+    }
     recovery::remove_drafts(&database).map_err(io_failed)?;
     journals.make_durable(&database).map_err(io_failed)?;
     recovery::sync_directories(&database).map_err(io_failed)

@@ -54,6 +54,24 @@ impl JournalSet {
         Some(exams.find(|(index, (_, exam))| is_acknowledged(*index, exam))?.0)
     }
 
+    /// Journals that were sealed and are empty. A journal is sealed, and synced, because it is full: no crash empties it.
+    pub(super) fn emptied(&self) -> Vec<u64> {
+        let sealed = self.exams.split_last().map(|(_, sealed)| sealed).unwrap_or_default();
+        let empty = sealed.iter().filter(|(_, exam)| exam.written == 0);
+        empty.map(|(number, _)| *number).collect()
+    }
+
+    /// Logs journals whose number is left out. They may have been deleted, if the file system forgot the deletion of one
+    /// before them; their groups are in tables then.
+    fn warn_of_gaps(&self) {
+        for pair in self.exams.windows(2) {
+            let [(before, _), (after, _)] = pair else { continue };
+            if before + 1 < *after {
+                tracing::warn!(before, after, "journals between two others are missing");
+            }
+        }
+    }
+
     /// The reason why it is rejected, for people.
     pub(super) fn describe(&self, index: usize, keyspaces: &Keyspaces) -> Option<String> {
         let (number, exam) = self.exams.get(index)?;
@@ -86,6 +104,7 @@ impl JournalSet {
     pub(super) fn make_durable(&self, database: &Path) -> io::Result<()> {
         let started = Instant::now();
         let mut bytes = 0;
+        self.warn_of_gaps();
         for (number, exam) in self.exams.iter().skip(self.first_unsynced()) {
             if exam.written == 0 {
                 continue;
@@ -103,6 +122,12 @@ impl JournalSet {
         tracing::info!(bytes, took_ms, "journals were written again after an unclean end");
         Ok(())
     }
+}
+
+/// The reason why a sealed journal without a byte is rejected, for people.
+pub(super) fn emptied(number: u64) -> String {
+    let file = journal::file_name(number);
+    format!("a sealed journal is empty, its acknowledged data is lost: file=`{DATABASE}/{file}`")
 }
 
 /// Removes what a crash left of rewritten journals.

@@ -15,7 +15,7 @@ use super::journal::{self, JournalExam, WholeRun};
 use super::last_durability;
 use super::manifest::{self, ManifestVerdict};
 use super::options::OpenError;
-use super::recovery::JournalSet;
+use super::recovery::{self, JournalSet};
 use crate::{Keyspace, Keyspaces};
 
 /// A directory that was examined for repair. It stays locked until this is dropped.
@@ -24,6 +24,8 @@ pub struct RepairPlan {
     path: PathBuf,
     losses: Vec<JournalLoss>,
     marker: Option<String>,
+    /// Sealed journals that are empty.
+    emptied: Vec<u64>,
     is_empty_journal_needed: bool,
     _lock: File,
 }
@@ -94,6 +96,7 @@ impl RepairPlan {
         Ok(Self {
             path: path.to_owned(),
             losses,
+            emptied: journals.emptied(),
             is_empty_journal_needed: journals.exams.is_empty(),
             marker,
             _lock: lock,
@@ -111,7 +114,8 @@ impl RepairPlan {
     pub fn reason(&self) -> Option<String> {
         let missing = self.is_empty_journal_needed;
         let missing = missing.then(|| format!("every journal is missing: file=`{DATABASE}/*.jnl`"));
-        self.marker.clone().or(missing)
+        let emptied = || self.emptied.first().map(|number| recovery::emptied(*number));
+        self.marker.clone().or(missing).or_else(emptied)
     }
 
     /// Whether the directory is rejected as it is.
@@ -141,6 +145,9 @@ impl RepairPlan {
             keep(&path, &originals)?;
             fs::rename(draft, path)?;
         }
+        for number in &self.emptied {
+            close_gap(&database, *number, &originals)?;
+        }
         if self.is_empty_journal_needed {
             // As after a rotation; numbers of journals are never used twice while one is there.
             File::create(database.join(journal::file_name(0)))?.sync_all()?;
@@ -153,6 +160,18 @@ impl RepairPlan {
         }
         Ok(originals)
     }
+}
+
+/// Removes an empty journal, and renumbers those before it, so that no number is left out.
+fn close_gap(database: &Path, number: u64, originals: &Path) -> io::Result<()> {
+    let path = |number| database.join(journal::file_name(number));
+    keep(&path(number), originals)?;
+    fs::remove_file(path(number))?;
+    let before = journal::list(database)?.into_iter().filter(|before| *before < number);
+    for before in before.rev() {
+        fs::rename(path(before), path(before + 1))?;
+    }
+    Ok(())
 }
 
 fn losses(
@@ -168,8 +187,7 @@ fn losses(
         let keeps_after = is_in_order || was_closed || is_followed;
         let after = if keeps_after { damage.after.as_slice() } else { &[] };
         let kept_after: u64 = after.iter().map(|run| run.end - run.start).sum();
-        let next = after.first().filter(|_| exam.whole.groups > 0);
-        let lost = next.map(|next| next.seqnos.0.saturating_sub(exam.whole.seqnos.1 + 1));
+        let lost = groups_lost_max(journals, index, after);
         Some(JournalLoss {
             file: format!("{DATABASE}/{}", journal::file_name(*number)),
             offset: exam.whole.end,
@@ -184,6 +202,27 @@ fn losses(
         })
     };
     journals.exams.iter().enumerate().filter_map(loss).collect()
+}
+
+/// The number of groups that may have been between the groups that are kept: of a journal, of the last before it and of
+/// the first behind it. `None` if what is lost has no such group on one side.
+fn groups_lost_max(journals: &JournalSet, index: usize, after: &[WholeRun]) -> Option<u64> {
+    let runs = |exam: &JournalExam| (exam.whole.groups > 0).then_some(exam.whole.seqnos);
+    let (_, exam) = journals.exams.get(index)?;
+    let others = |index: Option<usize>| Some(&journals.exams.get(index?)?.1);
+    let before = others(index.checked_sub(1)).and_then(JournalExam::last_seqno);
+    let behind = others(index.checked_add(1)).and_then(runs).map(|seqnos| seqnos.0);
+    let end = after.last().map_or(exam.whole.end, |run| run.end);
+    let is_open_before = before.is_none() && exam.whole.groups == 0;
+    if is_open_before || (behind.is_none() && end < exam.written) {
+        return None;
+    }
+    let kept = runs(exam).into_iter().chain(after.iter().map(|run| run.seqnos));
+    // The last of each run, and the first of the next.
+    let ends = before.into_iter().chain(kept.clone().map(|(_, last)| last));
+    let starts = kept.map(|(first, _)| first).skip(usize::from(before.is_none())).chain(behind);
+    let gaps = ends.zip(starts).map(|(end, start)| start.saturating_sub(end.saturating_add(1)));
+    gaps.reduce(u64::saturating_add)
 }
 
 /// The first folder `damaged-1`, `damaged-2` and so on that is not there.

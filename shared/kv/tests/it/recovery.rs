@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use trestle_kv::{Engine, FjallEngine, FjallOptions, OpenError, SyncPolicy};
+use trestle_kv::{Engine, FjallEngine, FjallOptions, OpenError, RepairPlan, SyncPolicy};
 
 use crate::faults;
 use crate::world::{commit, everything, get, key, open, options, put};
@@ -225,6 +225,47 @@ async fn damage_in_a_sealed_journal_is_rejected() {
 
     assert!(reason.contains("file=`db/0.jnl`"), "{reason}");
     assert!(reason.contains("groups_after=`1`"), "{reason}");
+}
+
+#[tokio::test]
+async fn an_empty_sealed_journal_is_rejected_and_a_repair_keeps_the_others() {
+    let image = Image::of(&values(100), SyncPolicy::Always).await;
+    rotate(&image, image.ends[1], &image.bytes);
+    let database = image.path().join("db");
+    fs::rename(database.join("1.jnl"), database.join("2.jnl")).unwrap();
+    fs::write(database.join("1.jnl"), [0; 4096]).unwrap();
+
+    let reason = image.rejected();
+    for part in ["a sealed journal is empty", "file=`db/1.jnl`", "trestle repair"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    let plan = RepairPlan::examine(image.path(), &options(image.path()).keyspaces).unwrap();
+    assert!(plan.is_needed() && plan.reason().unwrap().contains("db/1.jnl"));
+    let originals = plan.accept_loss().unwrap().originals;
+
+    assert!(originals.join("1.jnl").exists());
+    assert!(!database.join("0.jnl").exists(), "its number is the next one");
+    image.opens_with(4).await;
+}
+
+#[tokio::test]
+async fn a_repair_counts_the_groups_of_every_damaged_place() {
+    let values: Vec<_> = (0..6).map(|_| noise(3_000)).collect();
+    let image = Image::of(&values, SyncPolicy::Always).await;
+    let lost = |damaged: &[usize], lose_end: bool| {
+        image.changed(|bytes| {
+            damaged.iter().for_each(|group| bytes[image.ends[*group] - 100] ^= 1);
+            let end = bytes.len();
+            bytes[if lose_end { image.ends[4] + 1_000 } else { end }..].fill(0);
+        });
+        let plan = RepairPlan::examine(image.path(), &options(image.path()).keyspaces).unwrap();
+        plan.losses()[0].groups_lost_max
+    };
+
+    assert_eq!(lost(&[1, 3], false), Some(2));
+    assert_eq!(lost(&[1, 2, 4], false), Some(3));
+    assert_eq!(lost(&[0, 2], false), None, "there may be others before the first");
+    assert_eq!(lost(&[1], true), None, "there may be others behind the last");
 }
 
 #[tokio::test]
