@@ -1,8 +1,8 @@
 //! Keeps versions rising and service time continuing across restarts, whatever the clock shows then.
 //!
 //! A row in the engine's own kind holds the floor: no stored version is greater. A group whose versions pass the floor
-//! is written with a new one, [`LEAD`] ticks further, so that the row costs at most one write a second under load and
-//! nothing in between. A clean close writes the newest version itself. So after a crash versions start at most a second
+//! is written with a new one, [`LEAD`] ticks past the clock, so that the row costs at most one write a second under load
+//! and nothing in between. A clean close writes the newest version itself. So after a crash versions start at most a second
 //! past the newest one, and follow the clock again once it is there; after a clean close there is no gap. A second row,
 //! written together with the first, is the checkpoint of service time.
 
@@ -20,8 +20,12 @@ const KEY: [u8; 2] = [0, 1];
 /// The row with the checkpoint of service time: time, elapsed time, boot.
 const CHECKPOINT_KEY: [u8; 2] = [0, 2];
 
-/// How far a new floor is past the newest version: one second.
+/// How far a new floor is past the clock: one second.
 const LEAD: u64 = 10_000_000;
+
+/// How far it is past the newest version at least, where that is ahead of the clock: 10 ms, less than a restart takes,
+/// so that a process that crashes again and again does not run further ahead each time.
+const LEAD_MIN: u64 = 100_000;
 
 /// The versions of the committer, and the floor that is stored for them.
 pub(super) struct FlooredVersions {
@@ -44,7 +48,8 @@ impl FlooredVersions {
     ) {
         let newest = self.versions.newest();
         if newest > self.stored {
-            self.put(newest.plus(LEAD), batch, trees, clock);
+            let floor = clock.now().plus(LEAD).max(newest.plus(LEAD_MIN));
+            self.put(floor, batch, trees, clock);
         }
     }
 

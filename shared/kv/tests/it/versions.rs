@@ -62,6 +62,22 @@ async fn versions_start_at_most_a_second_ahead_after_a_crash() {
 }
 
 #[tokio::test]
+async fn versions_of_a_process_that_crashes_again_and_again_run_no_further_ahead() {
+    let (mut directory, clock) = (tempfile::tempdir().unwrap(), clock());
+    for _ in 0..12 {
+        let engine = open(directory.path(), &clock);
+        let version = commit(&engine, vec![put(key("a"), "")]).await.unwrap();
+        let ahead = version.ticks().since(clock.now());
+        assert!(ahead <= Duration::from_millis(1_050), "{ahead:?} ahead");
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(directory.path(), copy.path());
+        drop(engine);
+        directory = copy;
+        clock.advance(Duration::from_millis(50));
+    }
+}
+
+#[tokio::test]
 async fn time_continues_after_a_crash_by_what_elapsed_and_not_by_the_wall_clock() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), clock());
     let engine = open(directory.path(), &clock);
