@@ -27,7 +27,7 @@ const LEAVES_ABOVE: u64 = 16;
 
 /// Writes are accepted again at the latest once this part of what the store used is free above the reserve, so that
 /// deletes of a part of the data are always enough.
-const FREED_BY_DELETES: u64 = 4;
+const FREED_BY_DELETES: u64 = 2;
 
 /// Whether there is room for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -54,7 +54,8 @@ impl JournalSet {
         Some(exams.find(|(index, (_, exam))| is_acknowledged(*index, exam))?.0)
     }
 
-    /// Journals that were sealed and are empty. A journal is sealed, and synced, because it is full: no crash empties it.
+    /// Journals that were sealed and are empty. A journal is sealed, and synced, because it is full: no crash
+    /// empties it.
     pub(super) fn emptied(&self) -> Vec<u64> {
         let sealed = self.exams.split_last().map(|(_, sealed)| sealed).unwrap_or_default();
         let empty = sealed.iter().filter(|(_, exam)| exam.written == 0);
