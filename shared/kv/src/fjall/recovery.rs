@@ -62,8 +62,8 @@ impl JournalSet {
         empty.map(|(number, _)| *number).collect()
     }
 
-    /// Logs journals whose number is left out. They may have been deleted, if the file system forgot the deletion of one
-    /// before them; their groups are in tables then.
+    /// Logs journals whose number is left out. They may have been deleted, if the file system forgot the deletion
+    /// of one before them; their groups are in tables then.
     fn warn_of_gaps(&self) {
         for pair in self.exams.windows(2) {
             let [(before, _), (after, _)] = pair else { continue };

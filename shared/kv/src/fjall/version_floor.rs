@@ -1,10 +1,10 @@
 //! Keeps versions rising and service time continuing across restarts, whatever the clock shows then.
 //!
 //! A row in the engine's own kind holds the floor: no stored version is greater. A group whose versions pass the floor
-//! is written with a new one, [`LEAD`] ticks past the clock, so that the row costs at most one write a second under load
-//! and nothing in between. A clean close writes the newest version itself. So after a crash versions start at most a second
-//! past the newest one, and follow the clock again once it is there; after a clean close there is no gap. A second row,
-//! written together with the first, is the checkpoint of service time.
+//! is written with a new one, [`LEAD`] ticks past the clock, so that the row costs at most one write a second under
+//! load and nothing in between. A clean close writes the newest version itself. So after a crash versions start at most
+//! a second past the newest one, and follow the clock again once it is there; after a clean close there is no gap. A
+//! second row, written together with the first, is the checkpoint of service time.
 
 use fjall::OwnedWriteBatch;
 
