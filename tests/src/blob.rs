@@ -147,7 +147,7 @@ impl Container {
     /// A blob without its content.
     pub async fn get(&self, blob: &str) -> Result<Blob, CallError> {
         let (container, blob) = (self.name(), blob.to_owned());
-        let request = proto::GetBlobRequest { container, blob, conditions: None };
+        let request = proto::GetBlobRequest { container, blob, ..Default::default() };
         let response = self.client().get_blob(request).await?.into_inner();
         Ok(response.blob.expect("a blob"))
     }
@@ -155,8 +155,16 @@ impl Container {
     /// Deletes a blob.
     pub async fn delete(&self, blob: &str) -> Result<(), CallError> {
         let (container, blob) = (self.name(), blob.to_owned());
-        let request = proto::DeleteBlobRequest { container, blob, conditions: None };
+        let request = proto::DeleteBlobRequest { container, blob, ..Default::default() };
         Ok(self.client().delete_blob(request).await.map(drop)?)
+    }
+
+    /// Takes a snapshot of a blob.
+    pub async fn snapshot(&self, blob: &str) -> Result<Blob, CallError> {
+        let (container, blob) = (self.name(), blob.to_owned());
+        let request = proto::SnapshotBlobRequest { container, blob, ..Default::default() };
+        let response = self.client().snapshot_blob(request).await?.into_inner();
+        Ok(response.snapshot.expect("a snapshot"))
     }
 
     /// Stages a block.

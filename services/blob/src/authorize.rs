@@ -37,6 +37,8 @@ pub(crate) enum BlobNeed {
     Read,
     /// To write a blob.
     Write,
+    /// To take a snapshot of a blob.
+    Snapshot,
     /// To delete a blob.
     Delete,
     /// To read the settings or the state of the service.
@@ -59,6 +61,7 @@ impl BlobNeed {
             Self::ListBlobs => need("c", &["l"]),
             Self::Read => need("o", &["r"]),
             Self::Write => need("o", &["w"]),
+            Self::Snapshot => need("o", &["cw"]),
             Self::Delete => need("o", &["d"]),
             Self::ReadService => need("s", &["r"]),
             Self::WriteService => need("s", &["w"]),
@@ -70,6 +73,7 @@ impl BlobNeed {
         match self {
             Self::Read => Some("r"),
             Self::Write => Some("w"),
+            Self::Snapshot => Some("w"),
             Self::Delete => Some("d"),
             Self::ListBlobs => Some("l"),
             Self::ListContainers

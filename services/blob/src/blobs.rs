@@ -1,8 +1,10 @@
 //! The blobs of containers: reading, writing, changing, leasing, listing and deleting them.
 
 mod change;
+mod delete;
 mod list;
 mod read;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -10,12 +12,13 @@ mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Version, Writes};
+use trestle_kv::{Engine, Snapshot, Span, Version, Writes};
 use trestle_service::clock::Ticks;
 
 pub(crate) use self::{
     change::BlobChange,
-    list::{ListBlobs, ListedItem},
+    delete::DeleteScope,
+    list::{ListBlobs, ListedItem, PastStates},
     read::RequestedRange,
     write::{NewContent, PutCommand, decide_put, remove_inline},
 };
@@ -64,12 +67,81 @@ impl BlobKey {
         BlobError::BlobNotFound(self.name.clone())
     }
 
-    /// Leaves what a change no longer needs to the sweeper, if there is anything.
-    pub(crate) fn retire(&self, retired: &Retired, version: Version, writes: &mut Writes) {
-        if !retired.is_empty() {
+    /// The rows of its past states, oldest first.
+    pub(crate) fn past(&self) -> Span {
+        keys::numbered_rows(BlobRow::Past, (self.container, &self.name), 0..u64::MAX)
+    }
+
+    /// Leaves what a change no longer needs of `current` to the sweeper, if there is anything.
+    pub(crate) fn retire(
+        &self,
+        retired: &Retired,
+        current: Option<&BlobRecord>,
+        version: Version,
+        writes: &mut Writes,
+    ) {
+        if current.is_some_and(|current| current.history.newest_shared.is_some()) {
+            self.retire_shared(retired, None, version, writes);
+        } else if !retired.is_empty() {
             let key = self.row(BlobRow::Retired, &[version.ticks().get()]);
             writes.put(key, retired.encode());
         }
+    }
+
+    /// Leaves what a past state had to the sweeper, or the blob itself, if there is anything. Other states may share
+    /// it.
+    pub(crate) fn retire_shared(
+        &self,
+        retired: &Retired,
+        past: Option<Ticks>,
+        version: Version,
+        writes: &mut Writes,
+    ) {
+        if !retired.is_empty() {
+            let at = version.ticks();
+            let numbers = [at.get(), past.unwrap_or(at).get()];
+            writes.put(self.row(BlobRow::SharedRetired, &numbers), retired.encode());
+        }
+    }
+}
+
+/// A state of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlobState {
+    /// The blob itself.
+    Current,
+    /// The snapshot of this time.
+    Snapshot(Ticks),
+}
+
+impl BlobState {
+    /// The numbers that follow the name in the keys of its rows.
+    pub(crate) fn numbers(self) -> Vec<u64> {
+        match self {
+            Self::Current => Vec::new(),
+            Self::Snapshot(at) => vec![at.get()],
+        }
+    }
+
+    /// The key of its record.
+    pub(crate) fn row(self, blob: &BlobKey) -> Bytes {
+        match self {
+            Self::Current => blob.row(BlobRow::Record, &[]),
+            Self::Snapshot(at) => blob.row(BlobRow::Past, &[at.get()]),
+        }
+    }
+
+    /// The record of the state of a blob.
+    ///
+    /// # Errors
+    /// [`BlobError::BlobNotFound`], or a failed read.
+    pub(crate) async fn record(
+        self,
+        snapshot: &dyn Snapshot,
+        blob: &BlobKey,
+    ) -> Result<BlobRecord, BlobError> {
+        let value = snapshot.get(&self.row(blob)).await?;
+        decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())
     }
 }
 

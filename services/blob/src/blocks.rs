@@ -15,7 +15,7 @@ pub(crate) use self::{
     stage::NewBlock,
 };
 use crate::{
-    blobs::{BlobKey, Blobs, decode_record},
+    blobs::{BlobKey, BlobState, Blobs, decode_record},
     error::BlobError,
     keys::{self, BlobRow},
     record::{BlobRecord, Content, Part, Staging, StoredBlock},
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Most attempts of a change, where the blob is changed meanwhile.
-const ATTEMPTS_MAX: usize = 8;
+pub(crate) const ATTEMPTS_MAX: usize = 8;
 /// Staged blocks that are read at once.
 const SCAN: ScanLimit = ScanLimit { rows: 8192, bytes: 4 * 1024 * 1024 };
 
@@ -60,17 +60,26 @@ impl Blobs {
         Ok(blocks)
     }
 
+    /// The blocks of a past state.
+    ///
+    /// # Errors
+    /// [`BlobError::BlobNotFound`], or a failed read.
+    pub(crate) async fn past_blocks(
+        &self,
+        blob: &BlobKey,
+        state: BlobState,
+    ) -> Result<BlobBlocks, BlobError> {
+        let snapshot = self.engine.snapshot().await?;
+        let record = state.record(&*snapshot, blob).await?;
+        let committed = committed(&*snapshot, blob, Some(record.content)).await?;
+        Ok(BlobBlocks { record: Some(record), committed, staging: None, staged: Vec::new() })
+    }
+
     async fn read_blocks(&self, blob: &BlobKey) -> Result<BlobBlocks, BlobError> {
         let snapshot = self.engine.snapshot().await?;
         let record = decode_record(snapshot.get(&blob.row(BlobRow::Record, &[])).await?.as_ref())?;
-        let committed = match record.as_ref().map(|record| record.content) {
-            Some(Content::Blocks { list, .. }) => {
-                let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
-                let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
-                Vec::<StoredBlock>::decode(&value)?
-            }
-            _ => Vec::new(),
-        };
+        let content = record.as_ref().map(|record| record.content);
+        let committed = committed(&*snapshot, blob, content).await?;
         let staging = snapshot.get(&blob.row(BlobRow::Staging, &[])).await?;
         let staging = staging.map(|value| Staging::decode(&value)).transpose()?;
         let staged = match staging {
@@ -79,6 +88,18 @@ impl Blobs {
         };
         Ok(BlobBlocks { record, committed, staging, staged })
     }
+}
+
+/// The blocks of a content.
+async fn committed(
+    snapshot: &dyn Snapshot,
+    blob: &BlobKey,
+    content: Option<Content>,
+) -> Result<Vec<StoredBlock>, BlobError> {
+    let Some(Content::Blocks { list, .. }) = content else { return Ok(Vec::new()) };
+    let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
+    let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
+    Vec::<StoredBlock>::decode(&value)
 }
 
 /// The staged blocks of one generation, by id.

@@ -36,6 +36,9 @@ pub(crate) enum BlobError {
     /// The blob does not exist.
     #[error("the specified blob does not exist: blob=`{0}`")]
     BlobNotFound(BlobName),
+    /// The blob has snapshots, and the call does not delete them.
+    #[error("the blob has snapshots: delete them too, or only them")]
+    SnapshotsPresent,
     /// A condition does not permit the call.
     #[error(transparent)]
     Condition(#[from] ConditionError),
@@ -105,6 +108,7 @@ impl From<BlobError> for Fault {
                 about(Reason::ContainerNotFound, "container", name.as_str())
             }
             BlobError::BlobNotFound(name) => about(Reason::BlobNotFound, "blob", name.as_str()),
+            BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
             BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),
             BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),
             BlobError::ContainerLease(error) => Self::new(reason_of_lease(*error, false), message),

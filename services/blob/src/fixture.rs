@@ -8,7 +8,7 @@ use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
 use trestle_service::{fault::Violations, name::AccountName};
 
 use crate::{
-    blobs::{BlobKey, Blobs, NewContent, PutCommand, RequestedRange},
+    blobs::{BlobKey, BlobState, Blobs, DeleteScope, NewContent, PutCommand, RequestedRange},
     blocks::{BlockChoice, BlockSource, NewBlock},
     conditions::Conditions,
     containers::{ContainerChange, Containers, NewContainer},
@@ -132,13 +132,39 @@ impl BlobFixture {
         key: &BlobKey,
         range: Option<RequestedRange>,
     ) -> Result<Bytes, BlobError> {
-        let opened = self.blobs.open(key.clone(), range, (&Conditions::default(), None)).await?;
+        self.read_state((key, BlobState::Current), range).await
+    }
+
+    pub(crate) async fn read_snapshot(&self, key: &BlobKey, at: Ticks) -> Result<Bytes, BlobError> {
+        self.read_state((key, BlobState::Snapshot(at)), None).await
+    }
+
+    async fn read_state(
+        &self,
+        (key, state): (&BlobKey, BlobState),
+        range: Option<RequestedRange>,
+    ) -> Result<Bytes, BlobError> {
+        let required = (&Conditions::default(), None);
+        let opened = self.blobs.open((key.clone(), state), range, required).await?;
         let pieces: Vec<Bytes> = self.blobs.clone().bytes(opened).try_collect().await?;
         Ok(pieces.concat().into())
     }
 
     pub(crate) async fn delete(&self, key: &BlobKey) -> Result<(), BlobError> {
-        self.blobs.delete(key.clone(), (Conditions::default(), None)).await
+        self.delete_scope(key, DeleteScope::Blob).await
+    }
+
+    pub(crate) async fn delete_scope(
+        &self,
+        key: &BlobKey,
+        scope: DeleteScope,
+    ) -> Result<(), BlobError> {
+        self.blobs.delete(key.clone(), scope, (Conditions::default(), None)).await
+    }
+
+    pub(crate) async fn snapshot(&self, key: &BlobKey) -> Result<Ticks, BlobError> {
+        let required = (Conditions::default(), None);
+        Ok(self.blobs.snapshot(key.clone(), None, required).await?.0)
     }
 
     /// How many objects are stored.

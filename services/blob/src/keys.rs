@@ -14,7 +14,9 @@
 //! | 0x59 staging | container id u64, name | `Staging` |
 //! | 0x5A staged block | container id u64, name, generation u64, block id | `Part` |
 //! | 0x5B retired | container id u64, name, ticks u64 | `Retired` |
-//! | 0x60 inline content | container id u64, name | CRC-64 u64, bytes |
+//! | 0x5C past state | container id u64, name, ticks u64 | `BlobRecord` of a snapshot |
+//! | 0x5D retired, may be shared | container id u64, name, ticks u64 of the change, ticks u64 of the state | `Retired` |
+//! | 0x60 inline content | container id u64, name; ticks u64 of a past state | CRC-64 u64, bytes |
 //! | 0x61 block list | container id u64, name, number u64 | list of `StoredBlock` |
 //!
 //! A name of a blob is stored as its UTF-8 bytes, 00 as 00 FF, and ends with 00 01: names sort by their bytes. All keys
@@ -44,6 +46,8 @@ const BLOB: u8 = 0x58;
 const STAGING: u8 = 0x59;
 const STAGED_BLOCK: u8 = 0x5A;
 const RETIRED: u8 = 0x5B;
+const PAST: u8 = 0x5C;
+const SHARED_RETIRED: u8 = 0x5D;
 const INLINE: u8 = 0x60;
 const BLOCK_LIST: u8 = 0x61;
 
@@ -71,6 +75,10 @@ pub(crate) enum BlobRow {
     StagedBlock = STAGED_BLOCK as isize,
     /// What changes left behind.
     Retired = RETIRED as isize,
+    /// Past states of blobs.
+    Past = PAST as isize,
+    /// What changes left behind of contents that other states of the blob may share.
+    SharedRetired = SHARED_RETIRED as isize,
     /// Contents of small blobs.
     Inline = INLINE as isize,
     /// Lists of blocks.
@@ -84,6 +92,8 @@ impl BlobRow {
             Self::Staging => STAGING,
             Self::StagedBlock => STAGED_BLOCK,
             Self::Retired => RETIRED,
+            Self::Past => PAST,
+            Self::SharedRetired => SHARED_RETIRED,
             Self::Inline => INLINE,
             Self::BlockList => BLOCK_LIST,
         }
@@ -94,7 +104,16 @@ impl BlobRow {
 fn domain_of(key: &[u8]) -> DomainRef<'_> {
     let is_of_blob = matches!(
         key.first(),
-        Some(&(BLOB | STAGING | STAGED_BLOCK | RETIRED | INLINE | BLOCK_LIST))
+        Some(
+            &(BLOB
+                | STAGING
+                | STAGED_BLOCK
+                | RETIRED
+                | PAST
+                | SHARED_RETIRED
+                | INLINE
+                | BLOCK_LIST)
+        )
     );
     let part = is_of_blob.then(|| key.get(1..name_end(key)?)).flatten();
     part.map_or_else(|| key_domain(key), |part| DomainRef { group: BLOB, part })
@@ -184,6 +203,16 @@ pub(crate) fn blob_of(key: &[u8]) -> Result<(ContainerId, BlobName), BlobError> 
         Some((container, BlobName::stored(String::from_utf8(text).ok()?)))
     };
     fields().ok_or_else(|| BlobError::corrupt("key of a blob"))
+}
+
+/// The rows of one kind of a blob whose first number is in a range.
+pub(crate) fn numbered_rows(
+    row: BlobRow,
+    (container, name): (ContainerId, &BlobName),
+    numbers: std::ops::Range<u64>,
+) -> Span {
+    let key = |number| blob_row(row, container, name, &[number]);
+    Span::new(key(numbers.start), key(numbers.end))
 }
 
 /// The rows of one kind in a container whose names start with `prefix`, by name.
@@ -296,10 +325,17 @@ pub(crate) fn number_of(key: &[u8]) -> Result<u64, BlobError> {
     number().ok_or_else(|| BlobError::corrupt("key with a number"))
 }
 
-/// The time in a key of a retired row.
-pub(crate) fn retired_at(key: &[u8]) -> Result<Ticks, BlobError> {
+/// The time that follows the name in a key: of a past state, or of the change that retired something.
+pub(crate) fn time_of(key: &[u8]) -> Result<Ticks, BlobError> {
     let ticks = || Ticks::new(order::take_u64(&mut key.get(name_end(key)?..)?)?);
-    ticks().ok_or_else(|| BlobError::corrupt("key of retired content"))
+    ticks().ok_or_else(|| BlobError::corrupt("key with a time"))
+}
+
+/// The second number that follows the name in a key, if there is one.
+pub(crate) fn second_number_of(key: &[u8]) -> Option<u64> {
+    let mut rest = key.get(name_end(key)?..)?;
+    order::take_u64(&mut rest)?;
+    order::take_u64(&mut rest)
 }
 
 /// The stored form of a number.

@@ -29,6 +29,7 @@ mod lease;
 mod model;
 mod names;
 mod objects;
+mod past;
 mod record;
 mod stored;
 mod sweep;

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use trestle_service::clock::Ticks;
 
 use crate::{
-    blobs::BlobKey,
+    blobs::{BlobKey, DeleteScope},
     error::BlobError,
     faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
@@ -35,22 +36,71 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..7, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..12, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
         length: LENGTHS[length],
         faults,
     });
-    prop::collection::vec(step, 1..25)
+    prop::collection::vec(step, 1..40)
 }
 
-/// A blob by the model: its content, and its staged blocks by id.
+/// Data that was uploaded, with a number of its own.
+#[derive(Debug, Clone)]
+struct ModelPiece {
+    number: usize,
+    data: Bytes,
+}
+
+/// The content of a state: data of one upload, or blocks.
+#[derive(Debug, Clone)]
+enum ModelContent {
+    Whole(ModelPiece),
+    Blocks(BTreeMap<&'static str, ModelPiece>),
+}
+
+impl ModelContent {
+    fn bytes(&self) -> Bytes {
+        match self {
+            Self::Whole(piece) => piece.data.clone(),
+            Self::Blocks(blocks) => {
+                blocks.values().map(|piece| piece.data.as_ref()).collect::<Vec<_>>().concat().into()
+            }
+        }
+    }
+
+    /// What of it is in objects.
+    fn pieces(&self) -> Vec<&ModelPiece> {
+        match self {
+            Self::Whole(piece) if piece.data.len() <= 32 * 1024 => Vec::new(),
+            Self::Whole(piece) => vec![piece],
+            Self::Blocks(blocks) => blocks.values().collect(),
+        }
+    }
+}
+
+/// A blob by the model: its content, its staged blocks by id, and its snapshots.
 #[derive(Debug, Clone, Default)]
 struct ModelBlob {
-    content: Option<Bytes>,
-    committed: BTreeMap<&'static str, Bytes>,
-    staged: BTreeMap<&'static str, Bytes>,
+    content: Option<ModelContent>,
+    staged: BTreeMap<&'static str, ModelPiece>,
+    snapshots: BTreeMap<Ticks, ModelContent>,
+}
+
+impl ModelBlob {
+    fn block(&self, id: &str) -> Option<&ModelPiece> {
+        let committed = match &self.content {
+            Some(ModelContent::Blocks(blocks)) => blocks.get(id),
+            _ => None,
+        };
+        self.staged.get(id).or(committed)
+    }
+
+    fn set(&mut self, content: ModelContent) {
+        self.content = Some(content);
+        self.staged.clear();
+    }
 }
 
 /// Runs a step, and applies it to the model where it succeeds.
@@ -58,56 +108,86 @@ async fn run(
     fixture: &BlobFixture,
     key: &BlobKey,
     model: &mut ModelBlob,
-    step: &Step,
+    (number, step): (usize, &Step),
 ) -> Result<(), BlobError> {
     let data = sample(step.length + 1);
+    let piece = ModelPiece { number, data: data.clone() };
     match step.operation {
         0 | 1 => {
-            let command = crate::blobs::PutCommand::default();
-            fixture.put_with(key, data.clone(), command).await?;
-            *model = ModelBlob { content: Some(data), ..ModelBlob::default() };
+            fixture.put_with(key, data, crate::blobs::PutCommand::default()).await?;
+            model.set(ModelContent::Whole(piece));
         }
         2 | 3 => {
             let id = IDS[step.length % IDS.len()];
-            fixture.stage(key, id, data.clone()).await?;
-            model.staged.insert(id, data);
+            fixture.stage(key, id, data).await?;
+            model.staged.insert(id, piece);
         }
         4 => {
             // Some lists drop a block.
-            let known = |id: &&str| {
-                let is_known = model.staged.contains_key(id) || model.committed.contains_key(id);
-                is_known && (*id != "B" || step.length > 1000)
-            };
-            let ids: Vec<&'static str> = IDS.into_iter().filter(known).collect();
+            let listed =
+                |id: &&str| model.block(id).is_some() && (*id != "B" || step.length > 1000);
+            let ids: Vec<&'static str> = IDS.into_iter().filter(listed).collect();
             fixture.commit(key, &ids).await?;
-            let latest = |id: &&'static str| {
-                let data = model.staged.get(id).or_else(|| model.committed.get(id));
-                (*id, data.cloned().unwrap_or_default())
-            };
-            let committed: BTreeMap<_, _> = ids.iter().map(latest).collect();
-            let content = ids.iter().map(|id| committed[id].as_ref()).collect::<Vec<_>>().concat();
-            let content = Some(content.into());
-            *model = ModelBlob { content, committed, ..ModelBlob::default() };
+            let blocks = ids.iter().filter_map(|id| Some((*id, model.block(id)?.clone())));
+            let blocks = blocks.collect();
+            model.set(ModelContent::Blocks(blocks));
         }
         5 => {
             fixture.delete(key).await?;
+            assert!(model.snapshots.is_empty(), "a blob with snapshots is not deleted alone");
             *model = ModelBlob::default();
+        }
+        7 | 8 => {
+            let at = fixture.snapshot(key).await?;
+            let content = model.content.clone().expect("a blob that has a snapshot has content");
+            model.snapshots.insert(at, content);
+        }
+        9 => {
+            let Some(at) = model.snapshots.keys().nth(step.length % 2).copied() else {
+                return Ok(());
+            };
+            fixture.delete_scope(key, DeleteScope::Snapshot(at)).await?;
+            model.snapshots.remove(&at);
+        }
+        10 if step.length < 1000 => {
+            fixture.delete_scope(key, DeleteScope::WithSnapshots).await?;
+            *model = ModelBlob::default();
+        }
+        10 => {
+            fixture.delete_scope(key, DeleteScope::SnapshotsOnly).await?;
+            model.snapshots.clear();
+        }
+        11 => {
+            fixture.advance(READ_GRACE / 2);
+            fixture.sweeper.tick().await?;
         }
         _ => {
             let read = fixture.read(key).await?;
-            assert_eq!(Some(&read), model.content.as_ref(), "a read that succeeds is right");
+            let expected = model.content.as_ref().map(ModelContent::bytes);
+            assert_eq!(Some(read), expected, "a read that succeeds is right");
         }
     }
     Ok(())
 }
 
-/// The objects that the contents and the staged blocks of the model take.
+/// Every state reads as the model has it.
+async fn check(fixture: &BlobFixture, key: &BlobKey, model: &ModelBlob) {
+    match &model.content {
+        Some(content) => assert_eq!(fixture.read(key).await.expect("read"), content.bytes()),
+        None => assert!(fixture.read(key).await.is_err()),
+    }
+    for (at, content) in &model.snapshots {
+        let read = fixture.read_snapshot(key, *at).await.expect("read");
+        assert_eq!(read, content.bytes(), "the snapshot");
+    }
+}
+
+/// The objects that the states and the staged blocks of the model take, those of a shared content once.
 fn objects_of(model: &ModelBlob) -> usize {
-    let extents = |data: &Bytes| data.len().div_ceil(4 * 1024 * 1024);
-    let whole =
-        model.content.as_ref().filter(|data| model.committed.is_empty() && data.len() > 32 * 1024);
-    let blocks = model.committed.values().chain(model.staged.values());
-    whole.into_iter().chain(blocks).map(extents).sum()
+    let states = model.content.iter().chain(model.snapshots.values());
+    let pieces = states.flat_map(ModelContent::pieces).chain(model.staged.values());
+    let pieces: BTreeMap<_, _> = pieces.map(|piece| (piece.number, piece.data.len())).collect();
+    pieces.values().map(|length| length.div_ceil(4 * 1024 * 1024)).sum()
 }
 
 proptest! {
@@ -123,17 +203,14 @@ proptest! {
             let keys = [0, 1].map(|number| BlobKey { container, name: name(number) });
             let mut models = [ModelBlob::default(), ModelBlob::default()];
 
-            for step in &steps {
+            for (number, step) in steps.iter().enumerate() {
                 let (key, model) = (&keys[step.blob], &mut models[step.blob]);
                 store.plan(step.faults.iter().copied());
                 // A failed step leaves the model as it was.
-                let _ = run(&fixture, key, model, step).await;
+                let _ = run(&fixture, key, model, (number, step)).await;
                 store.plan([]);
                 for (key, model) in keys.iter().zip(&models) {
-                    match &model.content {
-                        Some(content) => assert_eq!(&fixture.read(key).await.expect("read"), content),
-                        None => assert!(fixture.read(key).await.is_err()),
-                    }
+                    check(&fixture, key, model).await;
                 }
             }
             fixture.advance(READ_GRACE + Duration::from_secs(1));

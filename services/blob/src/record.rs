@@ -49,6 +49,17 @@ pub(crate) struct BlobRecord {
     pub(crate) lease: ResourceLease,
     /// Where its bytes are.
     pub(crate) content: Content,
+    /// Its snapshots.
+    pub(crate) history: BlobHistory,
+}
+
+/// What a blob has in common with its past states.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BlobHistory {
+    /// How many snapshots it has.
+    pub(crate) snapshots: u64,
+    /// The newest past state that may share a part of the content.
+    pub(crate) newest_shared: Option<Ticks>,
 }
 
 /// HTTP properties of a blob; empty ones are absent.

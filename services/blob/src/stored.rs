@@ -16,8 +16,8 @@ use crate::{
     etag::ETag,
     lease::{LeaseTerm, ResourceLease},
     record::{
-        BlobRecord, ContainerId, ContainerRecord, Content, ContentId, ContentProperties, Metadata,
-        Part, Retired, RetiredStaging, Staging, StoredBlock,
+        BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content, ContentId,
+        ContentProperties, Metadata, Part, Retired, RetiredStaging, Staging, StoredBlock,
     },
 };
 
@@ -102,6 +102,10 @@ pub(crate) struct BlobForm {
     /// Set where the bytes are in a list of blocks.
     #[prost(uint64, optional, tag = "13")]
     list: Option<u64>,
+    #[prost(uint64, tag = "30")]
+    snapshots: u64,
+    #[prost(uint64, optional, tag = "31")]
+    newest_shared: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -221,6 +225,8 @@ impl Stored for BlobRecord {
                 Content::Blocks { list, .. } => Some(list),
                 Content::Inline { .. } | Content::Whole(_) => None,
             },
+            snapshots: self.history.snapshots,
+            newest_shared: self.history.newest_shared.map(Ticks::get),
         }
     }
 
@@ -247,6 +253,13 @@ impl Stored for BlobRecord {
             metadata: metadata_of(form.metadata),
             lease: lease_of(form.lease)?,
             content,
+            history: BlobHistory {
+                snapshots: form.snapshots,
+                newest_shared: match form.newest_shared {
+                    Some(ticks) => Some(Ticks::new(ticks)?),
+                    None => None,
+                },
+            },
         })
     }
 }

@@ -5,6 +5,7 @@ mod containers;
 mod orphans;
 mod reclaim;
 mod retired;
+mod shared;
 mod stagings;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use std::{
 use bytes::Bytes;
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
 
-use crate::{blobs::Blobs, error::BlobError};
+use crate::{blobs::Blobs, error::BlobError, keys::BlobRow};
 
 /// Most rows that one step examines.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
@@ -40,7 +41,15 @@ pub(crate) struct BlobSweeper {
 #[derive(Default)]
 struct Positions {
     retired: Bytes,
+    shared: Bytes,
     stagings: Bytes,
+}
+
+impl Positions {
+    /// That of a kind of retired rows.
+    fn retired(&mut self, row: BlobRow) -> &mut Bytes {
+        if row == BlobRow::SharedRetired { &mut self.shared } else { &mut self.retired }
+    }
 }
 
 /// A part of a scan that continues from tick to tick.
@@ -66,7 +75,8 @@ impl BlobSweeper {
     /// The first error; the other steps were executed too, and the next tick retries.
     pub(crate) async fn tick(&self) -> Result<bool, BlobError> {
         let steps = [
-            self.sweep_retired().await,
+            self.sweep_retired(BlobRow::Retired).await,
+            self.sweep_retired(BlobRow::SharedRetired).await,
             self.sweep_containers().await,
             self.sweep_stagings().await,
             self.sweep_orphans().await,

@@ -27,6 +27,7 @@ async fn a_write_takes_place_for_the_stated_version_only(world: &World) {
         container: logs.name(),
         blob: "a".to_owned(),
         conditions: if_match(etag),
+        ..Default::default()
     };
     let stale = logs.client().delete_blob(delete(&first.etag)).await.unwrap_err();
     assert_eq!(stale.code(), Code::Aborted);

@@ -6,4 +6,5 @@ mod conditions;
 mod containers;
 mod leases;
 mod signatures;
+mod snapshots;
 mod uploads;

@@ -43,6 +43,7 @@ names_a_container!(
     LeaseBlobRequest,
     CommitBlocksRequest,
     GetBlockListRequest,
+    SnapshotBlobRequest,
 );
 names_nothing!(
     ListContainersRequest,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     authorize::BlobAccess,
-    blobs::{BlobChange, BlobKey, ListedItem, PutCommand},
+    blobs::{BlobChange, BlobKey, BlobState, ListedItem, PutCommand},
     conditions::Freshness,
     names::{BlobName, ContainerName},
     record::BlobRecord,
@@ -35,6 +35,15 @@ impl BlobApi {
         render::blob(container.as_str(), name.as_str(), record, self.blobs.now())
     }
 
+    pub(super) fn show_state(
+        &self,
+        names: &(ContainerName, BlobName),
+        state: BlobState,
+        record: BlobRecord,
+    ) -> proto::Blob {
+        render::with_state(self.show(names, record), state)
+    }
+
     pub(super) async fn blob(
         &self,
         access: &BlobAccess,
@@ -42,12 +51,13 @@ impl BlobApi {
     ) -> Result<proto::GetBlobResponse, Fault> {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
+        let state = parser.state(&request.snapshot);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let (record, freshness) = self.blobs.get(&key, (&conditions, lease_id)).await?;
+        let (record, freshness) = self.blobs.get((&key, state), (&conditions, lease_id)).await?;
         Ok(proto::GetBlobResponse {
-            blob: Some(self.show(&names, record)),
+            blob: Some(self.show_state(&names, state, record)),
             not_modified: freshness == Freshness::NotModified,
         })
     }
@@ -91,10 +101,11 @@ impl BlobApi {
         request: proto::DeleteBlobRequest,
     ) -> Result<proto::DeleteBlobResponse, Fault> {
         let mut parser = RequestParser::default();
+        let scope = parser.delete_scope(&request);
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let key = self.key(access, &parser.finish(names)?).await?;
-        self.blobs.delete(key, required).await?;
+        self.blobs.delete(key, scope, required).await?;
         Ok(proto::DeleteBlobResponse {})
     }
 
@@ -158,11 +169,15 @@ impl BlobApi {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
+        let state = parser.state(&request.snapshot);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let blocks = self.blobs.blocks(&key, lease_id).await?;
+        let blocks = match state {
+            BlobState::Current => self.blobs.blocks(&key, lease_id).await?,
+            past => self.blobs.past_blocks(&key, past).await?,
+        };
         let blob = match blocks.record {
-            Some(record) => self.show(&names, record),
+            Some(record) => self.show_state(&names, state, record),
             None => {
                 let named = render::named(names.0.as_str(), names.1.as_str());
                 proto::Blob { is_uncommitted: true, ..named }

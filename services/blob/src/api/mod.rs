@@ -7,6 +7,7 @@ mod containers;
 mod parse;
 mod read;
 mod render;
+mod snapshots;
 mod upload;
 
 use std::{pin::Pin, sync::Arc};
@@ -147,6 +148,7 @@ by_domain! {
     delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: Delete => delete;
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
+    snapshot_blob(SnapshotBlobRequest) -> SnapshotBlobResponse: Snapshot => take_snapshot;
     commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;
     get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
     get_service_properties(GetServicePropertiesRequest) -> GetServicePropertiesResponse: ReadService => properties;

@@ -1,6 +1,6 @@
 //! From domain types to responses.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
@@ -10,8 +10,9 @@ use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
 use crate::{
-    blobs::ListedItem,
+    blobs::{BlobState, ListedItem},
     lease::{LeaseResult, LeaseState, ResourceLease},
+    past,
     record::{BlobRecord, ContainerRecord, ContentProperties, StoredBlock},
 };
 
@@ -44,6 +45,14 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         metadata: record.metadata.into_iter().collect(),
         lease: Some(lease(&record.lease, now)),
         ..named(container, name)
+    }
+}
+
+/// A blob that is a state of one.
+pub(super) fn with_state(blob: proto::Blob, state: BlobState) -> proto::Blob {
+    match state {
+        BlobState::Current => blob,
+        BlobState::Snapshot(at) => proto::Blob { snapshot: past::name(at), lease: None, ..blob },
     }
 }
 
@@ -99,12 +108,18 @@ pub(super) fn listed(
             Item::Blob(proto::Blob { is_uncommitted: true, ..named(container, name.as_str()) })
         }
         ListedItem::Blob(name, Some(record)) => {
-            let mut blob = blob(container, name.as_str(), *record, now);
-            if !with_metadata {
-                blob.metadata.clear();
-            }
-            Item::Blob(blob)
+            Item::Blob(blob(container, name.as_str(), *record, now))
         }
+        ListedItem::Past(name, at, record) => {
+            let blob = blob(container, name.as_str(), *record, now);
+            Item::Blob(with_state(blob, BlobState::Snapshot(at)))
+        }
+    };
+    let item = match item {
+        Item::Blob(blob) if !with_metadata => {
+            Item::Blob(proto::Blob { metadata: HashMap::new(), ..blob })
+        }
+        item => item,
     };
     proto::ListedBlob { item: Some(item) }
 }

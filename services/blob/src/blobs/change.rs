@@ -1,17 +1,17 @@
-//! Changing an existing blob: properties, metadata and lease; and deleting it.
+//! Changing an existing blob: properties, metadata and lease.
 
 use trestle_kv::{ChangeSpec, Version, Writes, transact};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::{BlobKey, Blobs, decode_record, remove_inline};
+use super::{BlobKey, Blobs, decode_record};
 use crate::{
     conditions::{Conditions, WriteKind},
     error::BlobError,
     etag::ETag,
     keys::BlobRow,
-    lease::{LeaseAction, LeaseError, LeaseResult},
-    record::{BlobRecord, ContentProperties, Metadata, Retired, Staging},
+    lease::{LeaseAction, LeaseResult},
+    record::{BlobRecord, ContentProperties, Metadata},
     stored::Stored as _,
 };
 
@@ -70,25 +70,6 @@ fn decide_change(
     }
 }
 
-/// Whether a blob may be deleted; one with staged blocks only has no record.
-///
-/// # Errors
-/// A lease or a condition that does not permit it.
-fn check_delete(
-    current: Option<&BlobRecord>,
-    (conditions, lease_id): (&Conditions, Option<Uuid>),
-    now: Ticks,
-) -> Result<(), BlobError> {
-    let lease = match (current, lease_id) {
-        (Some(current), id) => current.lease.check_write(id, now).map(drop),
-        (None, Some(_)) => Err(LeaseError::NotPresent),
-        (None, None) => Ok(()),
-    };
-    lease.map_err(BlobError::BlobLease)?;
-    let etag = current.map(|current| current.etag);
-    Ok(conditions.check_write(etag, WriteKind::Change)?)
-}
-
 impl Blobs {
     /// Changes a blob.
     ///
@@ -110,42 +91,6 @@ impl Blobs {
             let mut writes = Writes::new();
             writes.put(reads.key(record).clone(), changed.record.encode());
             Ok::<_, BlobError>((writes, changed))
-        })
-        .await?
-    }
-
-    /// Deletes a blob with its staged blocks.
-    ///
-    /// # Errors
-    /// As [`Blobs::change`].
-    pub(crate) async fn delete(
-        &self,
-        blob: BlobKey,
-        (conditions, lease_id): (Conditions, Option<Uuid>),
-    ) -> Result<(), BlobError> {
-        let mut spec = ChangeSpec::new(blob.domain());
-        let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let staging = spec.read(blob.row(BlobRow::Staging, &[]));
-        let now = self.now();
-        transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?;
-            let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
-            if current.is_none() && staged.is_none() {
-                return Err(blob.not_found());
-            }
-            check_delete(current.as_ref(), (&conditions, lease_id), now)?;
-            let (mut writes, mut retired) = (Writes::new(), Retired::default());
-            if let Some(current) = &current {
-                writes.delete(reads.key(record).clone());
-                retired.content(&current.content);
-            }
-            remove_inline(current.as_ref(), blob.row(BlobRow::Inline, &[]), &mut writes);
-            if staged.is_some() {
-                writes.delete(reads.key(staging).clone());
-            }
-            retired.staging(staged.as_ref());
-            blob.retire(&retired, version, &mut writes);
-            Ok((writes, ()))
         })
         .await?
     }

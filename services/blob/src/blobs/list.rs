@@ -1,10 +1,15 @@
-//! Listing blobs by name, with groups of names that share a start up to a delimiter.
+//! Listing blobs by name, with groups of names that share a start up to a delimiter. Past states precede their blob,
+//! oldest first.
 
 mod cursor;
 
-use trestle_service::page;
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason},
+    page,
+};
 
-use self::cursor::NameCursor;
+use self::cursor::{NameCursor, NamedRow};
 use super::Blobs;
 use crate::{
     containers::position,
@@ -15,8 +20,11 @@ use crate::{
     stored::Stored as _,
 };
 
+/// In a position, the blob itself: behind its past states.
+const CURRENT: u64 = u64::MAX;
+
 /// A request for a page of blobs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ListBlobs {
     /// Prefix of the names.
     pub(crate) prefix: String,
@@ -28,6 +36,15 @@ pub(crate) struct ListBlobs {
     pub(crate) page_token: String,
     /// Whether blobs that have staged blocks only are listed.
     pub(crate) with_uncommitted: bool,
+    /// Which past states are listed.
+    pub(crate) past: PastStates,
+}
+
+/// Which past states a listing has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PastStates {
+    /// Snapshots.
+    pub(crate) snapshots: bool,
 }
 
 /// An item of a page.
@@ -35,17 +52,33 @@ pub(crate) struct ListBlobs {
 pub(crate) enum ListedItem {
     /// A blob; without a record it has staged blocks only.
     Blob(BlobName, Option<Box<BlobRecord>>),
+    /// A past state of a blob.
+    Past(BlobName, Ticks, Box<BlobRecord>),
     /// The common start of the names of a group, with the delimiter.
     Group(String),
 }
 
 /// A page of blobs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct BlobPage {
     /// Blobs and groups, by name.
     pub(crate) items: Vec<ListedItem>,
     /// Where the next page starts, if there may be one.
     pub(crate) next_page_token: Option<String>,
+}
+
+/// The rows that a listing is made of.
+struct ListCursors<'a> {
+    past: Option<NameCursor<'a>>,
+    records: NameCursor<'a>,
+    stagings: Option<NameCursor<'a>>,
+}
+
+/// The next rows of the cursors, of any names.
+struct NextRows {
+    past: Option<NamedRow>,
+    record: Option<NamedRow>,
+    staging: Option<NamedRow>,
 }
 
 impl Blobs {
@@ -58,52 +91,115 @@ impl Blobs {
         container: ContainerId,
         request: &ListBlobs,
     ) -> Result<BlobPage, BlobError> {
-        let ListBlobs { prefix, delimiter, .. } = request;
+        let ListBlobs { prefix, delimiter, past, .. } = request;
         let number = container.0.to_be_bytes();
-        let parts: [&[u8]; 4] = [b"blobs", &number, prefix.as_bytes(), delimiter.as_bytes()];
+        let has_past = [u8::from(past.snapshots)];
+        let parts = [&b"blobs"[..], &number, prefix.as_bytes(), delimiter.as_bytes(), &has_past];
         let identity = page::request_identity(&parts);
-        let start = match request.page_token.as_str() {
-            "" => Vec::new(),
-            token => position(token, identity)?,
+        let (name, number) = match request.page_token.as_str() {
+            "" => (String::new(), 0),
+            token => start_of(&position(token, identity)?)?,
         };
         let snapshot = self.engine.snapshot().await?;
-        let cursor = |row| NameCursor::new(&*snapshot, row, container, (prefix, &start));
-        let mut records = cursor(BlobRow::Record);
-        let mut stagings = request.with_uncommitted.then(|| cursor(BlobRow::Staging));
-        let mut page = BlobPage { items: Vec::new(), next_page_token: None };
+        let cursor =
+            |row| NameCursor::new(&*snapshot, row, container, (prefix, name.as_str(), number));
+        let mut cursors = ListCursors {
+            past: past.snapshots.then(|| cursor(BlobRow::Past)),
+            records: cursor(BlobRow::Record),
+            stagings: request.with_uncommitted.then(|| cursor(BlobRow::Staging)),
+        };
+        let mut page = BlobPage::default();
         loop {
-            let record = records.peek().await?;
-            let staged = match &mut stagings {
-                Some(stagings) => stagings.peek().await?,
-                None => None,
-            };
-            let names = [&record, &staged].map(|row| row.as_ref().map(|(name, _)| name.as_str()));
-            let Some(name) = names.into_iter().flatten().min() else { return Ok(page) };
+            let next = cursors.peek().await?;
+            let Some((name, number)) = next.position() else { return Ok(page) };
             if page.items.len() == request.page_size {
-                page.next_page_token = Some(page::encode(identity, name.as_bytes()));
+                let position = [&number.to_be_bytes()[..], name.as_bytes()].concat();
+                page.next_page_token = Some(page::encode(identity, &position));
                 return Ok(page);
             }
             if let Some(group) = group_of(name, prefix, delimiter) {
-                records.skip(&group);
-                if let Some(stagings) = &mut stagings {
-                    stagings.skip(&group);
-                }
+                cursors.skip(&group);
                 page.items.push(ListedItem::Group(group));
                 continue;
             }
-            let is = |other: Option<&str>| other == Some(name);
-            let (is_record, is_staged) = (is(names[0]), is(names[1]));
-            let value = record.as_ref().filter(|_| is_record).map(|(_, value)| value);
-            let found = value.map(|value| BlobRecord::decode(value).map(Box::new)).transpose()?;
-            page.items.push(ListedItem::Blob(BlobName::stored(name.to_owned()), found));
-            if is_record {
-                records.advance();
-            }
-            if let Some(stagings) = stagings.as_mut().filter(|_| is_staged) {
-                stagings.advance();
-            }
+            cursors.advance(&next);
+            page.items.extend(next.item()?);
         }
     }
+}
+
+impl ListCursors<'_> {
+    async fn peek(&mut self) -> Result<NextRows, BlobError> {
+        let past = match &mut self.past {
+            Some(past) => past.peek().await?,
+            None => None,
+        };
+        let staging = match &mut self.stagings {
+            Some(stagings) => stagings.peek().await?,
+            None => None,
+        };
+        Ok(NextRows { past, record: self.records.peek().await?, staging })
+    }
+
+    fn skip(&mut self, group: &str) {
+        self.records.skip(group);
+        for cursor in [&mut self.past, &mut self.stagings].into_iter().flatten() {
+            cursor.skip(group);
+        }
+    }
+
+    /// Goes on behind the item of these rows.
+    fn advance(&mut self, rows: &NextRows) {
+        let Some((name, number)) = rows.position() else { return };
+        let is = |row: &Option<NamedRow>| row.as_ref().is_some_and(|row| row.name == name);
+        if number != CURRENT {
+            self.past.iter_mut().for_each(NameCursor::advance);
+            return;
+        }
+        if is(&rows.record) {
+            self.records.advance();
+        }
+        if is(&rows.staging) {
+            self.stagings.iter_mut().for_each(NameCursor::advance);
+        }
+    }
+}
+
+impl NextRows {
+    /// The name of the next item, and which state of the blob it is.
+    fn position(&self) -> Option<(&str, u64)> {
+        let past = self.past.iter().map(|row| (row, row.past.map_or(CURRENT, Ticks::get)));
+        let current = self.record.iter().chain(&self.staging).map(|row| (row, CURRENT));
+        past.chain(current).map(|(row, number)| (row.name.as_str(), number)).min()
+    }
+
+    /// The next item, if it is to be listed.
+    fn item(&self) -> Result<Option<ListedItem>, BlobError> {
+        let Some((name, number)) = self.position() else { return Ok(None) };
+        let (rows, at) = match Ticks::new(number).filter(|_| number != CURRENT) {
+            Some(at) => (&self.past, Some(at)),
+            None => (&self.record, None),
+        };
+        let row = rows.as_ref().filter(|row| row.name == name);
+        let record = row.map(|row| BlobRecord::decode(&row.value).map(Box::new)).transpose()?;
+        let name = BlobName::stored(name.to_owned());
+        Ok(match (at, record) {
+            (None, record) => Some(ListedItem::Blob(name, record)),
+            (Some(at), Some(record)) => Some(ListedItem::Past(name, at, record)),
+            (Some(_), None) => None,
+        })
+    }
+}
+
+/// The name in a position, and the state of the blob.
+fn start_of(position: &[u8]) -> Result<(String, u64), BlobError> {
+    let invalid = || {
+        let rule = "the token is not one of this listing";
+        BlobError::from(Fault::violation(Reason::InvalidQueryParameterValue, "page_token", rule))
+    };
+    let (number, name) = position.split_first_chunk::<8>().ok_or_else(invalid)?;
+    let name = String::from_utf8(name.to_vec()).map_err(|_| invalid())?;
+    Ok((name, u64::from_be_bytes(*number)))
 }
 
 /// The common start of the group that a name is in, if it has the delimiter after the prefix.

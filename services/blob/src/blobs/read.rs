@@ -13,7 +13,7 @@ use trestle_service::{
 };
 use uuid::Uuid;
 
-use super::{BlobKey, Blobs, decode_record};
+use super::{BlobKey, BlobState, Blobs, decode_record};
 use crate::{
     checksum::Crc64,
     conditions::{ConditionError, Conditions, Freshness},
@@ -45,6 +45,7 @@ pub(crate) struct OpenedBlob {
     /// The bytes that are read.
     pub(crate) range: Range<u64>,
     key: BlobKey,
+    state: BlobState,
     source: ContentSource,
 }
 
@@ -61,10 +62,10 @@ impl Blobs {
     /// [`BlobError::BlobNotFound`], a condition or lease, or a failed read.
     pub(crate) async fn get(
         &self,
-        blob: &BlobKey,
+        (blob, state): (&BlobKey, BlobState),
         (conditions, lease_id): (&Conditions, Option<Uuid>),
     ) -> Result<(BlobRecord, Freshness), BlobError> {
-        let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
+        let value = self.engine.get(&state.row(blob)).await?;
         let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
         Ok((record, freshness))
@@ -86,18 +87,17 @@ impl Blobs {
     /// As [`Blobs::get`], and a range outside of the content.
     pub(crate) async fn open(
         &self,
-        blob: BlobKey,
+        (blob, state): (BlobKey, BlobState),
         range: Option<RequestedRange>,
         (conditions, lease_id): (&Conditions, Option<Uuid>),
     ) -> Result<OpenedBlob, BlobError> {
         let snapshot = self.engine.snapshot().await?;
-        let value = snapshot.get(&blob.row(BlobRow::Record, &[])).await?;
-        let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
+        let record = state.record(&*snapshot, &blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
         let range = bounded(range, record.content.size())?;
         let source = match record.content {
             Content::Inline { size } => {
-                let row = snapshot.get(&blob.row(BlobRow::Inline, &[])).await?;
+                let row = snapshot.get(&blob.row(BlobRow::Inline, &state.numbers())).await?;
                 ContentSource::Row(inline(row.as_ref(), size)?)
             }
             Content::Whole(part) => ContentSource::Objects(vec![part]),
@@ -108,7 +108,7 @@ impl Blobs {
                 ContentSource::Objects(blocks.into_iter().map(|block| block.part).collect())
             }
         };
-        Ok(OpenedBlob { record, freshness, range, key: blob, source })
+        Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
     }
 
     /// The bytes of an opened blob, in pieces of up to a message.
@@ -116,7 +116,7 @@ impl Blobs {
         self,
         opened: OpenedBlob,
     ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send {
-        let OpenedBlob { record, range, key, source, .. } = opened;
+        let OpenedBlob { record, range, key, state, source, .. } = opened;
         let parts = match source {
             ContentSource::Row(row) => {
                 let piece = row.get(to_usize(range.start)..to_usize(range.end));
@@ -130,7 +130,7 @@ impl Blobs {
             async move {
                 match blobs.objects.read(extent, range).await? {
                     Some(bytes) => Ok(bytes),
-                    None => Err(blobs.missing(&key, &content, extent).await),
+                    None => Err(blobs.missing((&key, state), &content, extent).await),
                 }
             }
         };
@@ -138,16 +138,21 @@ impl Blobs {
     }
 
     /// The error of an absent object: the blob was overwritten or deleted long ago, or is damaged.
-    async fn missing(&self, blob: &BlobKey, content: &Content, extent: Extent) -> BlobError {
-        let current = match self.engine.get(&blob.row(BlobRow::Record, &[])).await {
-            Ok(value) => decode_record(value.as_ref()),
+    async fn missing(
+        &self,
+        (blob, state): (&BlobKey, BlobState),
+        content: &Content,
+        extent: Extent,
+    ) -> BlobError {
+        let snapshot = match self.engine.snapshot().await {
+            Ok(snapshot) => snapshot,
             Err(error) => return error.into(),
         };
-        match current {
-            Ok(Some(record)) if record.content == *content => {
+        match state.record(&*snapshot, blob).await {
+            Ok(record) if record.content == *content => {
                 BlobError::corrupt(format!("object {} is missing", extent.id.object()))
             }
-            Ok(_) => ConditionError::NotMet.into(),
+            Ok(_) | Err(BlobError::BlobNotFound(_)) => ConditionError::NotMet.into(),
             Err(error) => error,
         }
     }

@@ -89,7 +89,7 @@ async fn a_read_of_an_overwritten_blob_goes_on_or_fails_but_never_mixes() {
     let data = sample(100_000);
     fixture.put(&key, data.clone()).await;
     let none = Conditions::default();
-    let open = || fixture.blobs.open(key.clone(), None, (&none, None));
+    let open = || fixture.blobs.open((key.clone(), BlobState::Current), None, (&none, None));
     let (first, second) = (open().await.expect("open"), open().await.expect("open"));
     fixture.put(&key, "new").await;
 
@@ -114,7 +114,9 @@ async fn a_blob_is_read_by_conditions() {
     let record = fixture.put(&key, "abc").await;
     let get = |conditions: Conditions| {
         let (blobs, key) = (fixture.blobs.clone(), key.clone());
-        async move { blobs.get(&key, (&conditions, None)).await.map(|found| found.1) }
+        async move {
+            blobs.get((&key, BlobState::Current), (&conditions, None)).await.map(|found| found.1)
+        }
     };
     let etag = record.etag.quoted();
     let known = vec![ETagPattern::parse(&etag)];
@@ -125,7 +127,8 @@ async fn a_blob_is_read_by_conditions() {
     let stale = get(matching("\"0x1\"")).await;
     assert!(matches!(stale, Err(BlobError::Condition(ConditionError::NotMet))));
     let absent = BlobKey { name: BlobName::stored("b".to_owned()), ..key.clone() };
-    let missing = fixture.blobs.get(&absent, (&matching("\"0x1\""), None)).await;
+    let missing =
+        fixture.blobs.get((&absent, BlobState::Current), (&matching("\"0x1\""), None)).await;
     assert!(matches!(missing, Err(BlobError::BlobNotFound(_))), "before its conditions");
 }
 
@@ -213,13 +216,16 @@ async fn list(
     loop {
         let (prefix, delimiter) = (prefix.to_owned(), delimiter.to_owned());
         let with_uncommitted = true;
-        let request = ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted };
+        let past = PastStates::default();
+        let request =
+            ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted, past };
         let page = fixture.blobs.list(key.container, &request).await.expect("listed");
         assert!(page.items.len() <= page_size);
         names.extend(page.items.into_iter().map(|item| match item {
             ListedItem::Group(group) => format!("[{group}]"),
             ListedItem::Blob(name, Some(_)) => name.to_string(),
             ListedItem::Blob(name, None) => format!("({name})"),
+            ListedItem::Past(name, ..) => format!("@{name}"),
         }));
         match page.next_page_token {
             Some(token) => page_token = token,
@@ -267,7 +273,7 @@ async fn a_page_token_belongs_to_its_listing() {
         delimiter: String::new(),
         page_size: 1,
         page_token,
-        with_uncommitted: false,
+        ..ListBlobs::default()
     };
     let first = fixture.blobs.list(key.container, &request("", String::new())).await;
     let token = first.expect("listed").next_page_token.expect("there is more");

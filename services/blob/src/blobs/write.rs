@@ -16,7 +16,9 @@ use crate::{
     etag::ETag,
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
-    record::{BlobRecord, Content, ContentProperties, Metadata, Part, Retired, Staging},
+    record::{
+        BlobHistory, BlobRecord, Content, ContentProperties, Metadata, Part, Retired, Staging,
+    },
     stored::Stored as _,
 };
 
@@ -88,6 +90,14 @@ pub(crate) fn decide_put(
         metadata: command.metadata.clone(),
         lease,
         content,
+        history: BlobHistory {
+            snapshots: current.map_or(0, |current| current.history.snapshots),
+            // A list of blocks may have blocks that the blob had before.
+            newest_shared: match content {
+                Content::Blocks { .. } => current.and_then(|it| it.history.newest_shared),
+                Content::Inline { .. } | Content::Whole(_) => None,
+            },
+        },
     })
 }
 
@@ -147,7 +157,7 @@ impl Blobs {
                 retired.content(&current.content);
             }
             retired.staging(staged.as_ref());
-            blob.retire(&retired, version, &mut writes);
+            blob.retire(&retired, current.as_ref(), version, &mut writes);
             Ok::<_, BlobError>((writes, put))
         })
         .await?

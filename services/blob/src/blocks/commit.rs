@@ -81,7 +81,7 @@ impl Blobs {
             let mut retired = Retired { parts: dropped.clone(), ..Retired::default() };
             match current.as_ref().map(|current| current.content) {
                 // Its blocks are in the new list, or dropped one by one.
-                Some(Content::Blocks { list, .. }) => {
+                Some(Content::Blocks { list, .. }) if put.history.newest_shared.is_none() => {
                     writes.delete(blob.row(BlobRow::BlockList, &[list]));
                 }
                 Some(content) => retired.content(&content),
@@ -91,7 +91,7 @@ impl Blobs {
                 writes.delete(reads.key(staging).clone());
                 retired.staging = Some(RetiredStaging { generation, with_contents: false });
             }
-            blob.retire(&retired, version, &mut writes);
+            blob.retire(&retired, current.as_ref(), version, &mut writes);
             Ok::<_, BlobError>((writes, Some(put)))
         })
         .await?

@@ -2,11 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ROWS: [BlobRow; 6] = [
+const ROWS: [BlobRow; 8] = [
     BlobRow::Record,
     BlobRow::Staging,
     BlobRow::StagedBlock,
     BlobRow::Retired,
+    BlobRow::Past,
+    BlobRow::SharedRetired,
     BlobRow::Inline,
     BlobRow::BlockList,
 ];
@@ -67,7 +69,7 @@ proptest! {
         if let Ok((container, name)) = blob_of(&bytes) {
             prop_assert!(bytes[1..].starts_with(&blob_row(BlobRow::Record, container, &name, &[])[1..]));
         }
-        let _ = (block_of(&bytes), retired_at(&bytes), number_of(&bytes), container_name_of(&bytes));
+        let _ = (block_of(&bytes), time_of(&bytes), number_of(&bytes), container_name_of(&bytes));
     }
 }
 
@@ -82,7 +84,7 @@ fn the_parts_of_other_keys_come_back() {
     assert!(staged_blocks(id, &blob, 8).end <= staged);
 
     let retired = blob_row(BlobRow::Retired, id, &blob, &[42]);
-    assert_eq!(retired_at(&retired).expect("a key").get(), 42);
+    assert_eq!(time_of(&retired).expect("a key").get(), 42);
     assert_eq!(number_of(&deleted_container(id)).expect("a key"), 7);
     assert_eq!(decode_number(&encode_number(5), "x").expect("a number"), 5);
     for damaged in [&b""[..], b"\x02\0\0\0\0\0\0\0\x05", b"\x01\0"] {
@@ -103,6 +105,8 @@ fn kinds_lie_in_the_keyspaces_of_the_service() {
         STAGING,
         STAGED_BLOCK,
         RETIRED,
+        PAST,
+        SHARED_RETIRED,
         INLINE,
         BLOCK_LIST,
     ];

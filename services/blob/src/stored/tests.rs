@@ -34,6 +34,7 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
         metadata: vec![("Name".to_owned(), "value".to_owned())],
         lease,
         content,
+        history: BlobHistory { snapshots: 3, newest_shared: Some(ticks(6)) },
     }
 }
 
@@ -84,6 +85,7 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
     let record = BlobRecord {
         properties: ContentProperties::default(),
         metadata: Vec::new(),
+        history: BlobHistory::default(),
         ..blob(ResourceLease::Absent, Content::Whole(part(1)))
     };
 

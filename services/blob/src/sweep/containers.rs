@@ -7,7 +7,7 @@ use crate::{
     blobs::{BlobKey, decode_record},
     error::BlobError,
     keys::{self, BlobRow},
-    record::{ContainerId, Retired, Staging},
+    record::{BlobRecord, ContainerId, Retired, Staging},
     stored::Stored as _,
 };
 
@@ -51,6 +51,7 @@ impl BlobSweeper {
     async fn reclaim_part(&self, id: ContainerId) -> Result<bool, BlobError> {
         let engine = &self.blobs.engine;
         let records = engine.scan(&keys::named(BlobRow::Record, id, ""), STEP).await?.entries;
+        let past = engine.scan(&keys::named(BlobRow::Past, id, ""), STEP).await?.entries;
         let stagings = engine.scan(&keys::named(BlobRow::Staging, id, ""), STEP).await?.entries;
         for entry in &records {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
@@ -60,12 +61,18 @@ impl BlobSweeper {
             let last = vec![blob.row(BlobRow::Inline, &[]), entry.key.clone()];
             self.reclaim(&blob, &retired, last).await?;
         }
+        for entry in &past {
+            let (blob, mut retired) = (blob_of(entry)?, Retired::default());
+            retired.content(&BlobRecord::decode(&entry.value)?.content);
+            let inline = blob.row(BlobRow::Inline, &[keys::time_of(&entry.key)?.get()]);
+            self.reclaim(&blob, &retired, vec![inline, entry.key.clone()]).await?;
+        }
         for entry in &stagings {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
             retired.staging(Some(&Staging::decode(&entry.value)?));
             self.reclaim(&blob, &retired, vec![entry.key.clone()]).await?;
         }
-        Ok(!records.is_empty() || !stagings.is_empty())
+        Ok(!records.is_empty() || !past.is_empty() || !stagings.is_empty())
     }
 }
 

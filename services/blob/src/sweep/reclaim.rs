@@ -2,7 +2,7 @@
 //! that fails is repeated as a whole.
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Version, Writes, transact};
+use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Snapshot, Version, Writes, transact};
 
 use super::BlobSweeper;
 use crate::{
@@ -17,6 +17,14 @@ use crate::{
 /// Rows that are deleted at once.
 const ROWS: usize = 500;
 
+/// What is to be deleted.
+pub(super) struct Reclaimable {
+    /// Contents.
+    pub(super) parts: Vec<Part>,
+    /// The rows that name them.
+    pub(super) rows: Vec<Bytes>,
+}
+
 impl BlobSweeper {
     /// Deletes the objects of retired contents and the rows that name them, but for those in `last`, which are deleted
     /// at the end.
@@ -26,8 +34,20 @@ impl BlobSweeper {
         retired: &Retired,
         last: Vec<Bytes>,
     ) -> Result<(), BlobError> {
-        let (mut parts, mut rows) = (retired.parts.clone(), Vec::new());
         let snapshot = self.blobs.engine.snapshot().await?;
+        let found = self.reclaimable(&*snapshot, blob, retired).await?;
+        drop(snapshot);
+        self.delete(blob, found, last).await
+    }
+
+    /// The contents that were retired, with the rows that name them.
+    pub(super) async fn reclaimable(
+        &self,
+        snapshot: &dyn Snapshot,
+        blob: &BlobKey,
+        retired: &Retired,
+    ) -> Result<Reclaimable, BlobError> {
+        let (mut parts, mut rows) = (retired.parts.clone(), Vec::new());
         if let Some(list) = retired.list {
             let key = blob.row(BlobRow::BlockList, &[list]);
             if let Some(value) = snapshot.get(&key).await? {
@@ -36,12 +56,21 @@ impl BlobSweeper {
             }
         }
         if let Some(RetiredStaging { generation, with_contents }) = retired.staging {
-            for block in staged(&*snapshot, blob, generation).await? {
+            for block in staged(snapshot, blob, generation).await? {
                 rows.push(keys::staged_block(blob.container, &blob.name, generation, &block.id));
                 parts.extend(with_contents.then_some(block.part));
             }
         }
-        drop(snapshot);
+        Ok(Reclaimable { parts, rows })
+    }
+
+    /// Deletes contents, then the rows that name them, then those in `last`.
+    pub(super) async fn delete(
+        &self,
+        blob: &BlobKey,
+        Reclaimable { parts, rows }: Reclaimable,
+        last: Vec<Bytes>,
+    ) -> Result<(), BlobError> {
         self.delete_contents(&parts).await?;
         for rows in rows.into_iter().chain(last).collect::<Vec<_>>().chunks(ROWS) {
             self.delete_rows(blob.domain(), rows, &[]).await?;

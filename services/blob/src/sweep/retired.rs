@@ -13,34 +13,38 @@ use crate::{
 
 impl BlobSweeper {
     /// Reclaims the contents whose grace period has ended.
-    pub(super) async fn sweep_retired(&self) -> Result<bool, BlobError> {
+    pub(super) async fn sweep_retired(&self, row: BlobRow) -> Result<bool, BlobError> {
         let engine = &self.blobs.engine;
-        let from = self.with(|positions| positions.retired.clone());
-        let part = self.part(keys::every(BlobRow::Retired), from).await?;
+        let from = self.with(|positions| positions.retired(row).clone());
+        let part = self.part(keys::every(row), from).await?;
         if part.entries.is_empty() {
-            self.with(|positions| positions.retired = part.next);
+            self.with(|positions| *positions.retired(row) = part.next);
             return Ok(false);
         }
         let is_short = engine.status().is_space_short;
         let (grace, now) = (if is_short { READ_GRACE_SHORT } else { READ_GRACE }, engine.now());
         let mut failed = None;
         for entry in &part.entries {
-            if now.since(keys::retired_at(&entry.key)?) < grace {
+            if now.since(keys::time_of(&entry.key)?) < grace {
                 continue;
             }
             // Content that cannot be reclaimed must not block the rest.
-            if let Err(error) = self.reclaim_row(entry).await {
+            if let Err(error) = self.reclaim_row(row, entry).await {
                 failed = failed.or(Some(error));
             }
         }
         let more = !part.next.is_empty();
-        self.with(|positions| positions.retired = part.next);
+        self.with(|positions| *positions.retired(row) = part.next);
         failed.map_or(Ok(more), Err)
     }
 
-    async fn reclaim_row(&self, entry: &Entry) -> Result<(), BlobError> {
+    async fn reclaim_row(&self, row: BlobRow, entry: &Entry) -> Result<(), BlobError> {
         let (container, name) = keys::blob_of(&entry.key)?;
         let retired = Retired::decode(&entry.value)?;
-        self.reclaim(&BlobKey { container, name }, &retired, vec![entry.key.clone()]).await
+        let blob = BlobKey { container, name };
+        match row {
+            BlobRow::SharedRetired => self.reclaim_shared(entry, &blob, &retired).await,
+            _ => self.reclaim(&blob, &retired, vec![entry.key.clone()]).await,
+        }
     }
 }

@@ -173,7 +173,7 @@ async fn content_that_cannot_be_reclaimed_does_not_block_the_rest() {
         fixture.put(key, sample(100_000)).await;
         fixture.delete(key).await.expect("deleted");
     }
-    let row = crate::keys::BlobRow::Retired;
+    let row = BlobRow::Retired;
     let span = crate::keys::named(row, bad.container, "");
     let retired = fixture.blobs.engine.scan(&span, STEP).await.expect("read").entries;
     let damaged = retired.first().expect("it is retired").key.clone();

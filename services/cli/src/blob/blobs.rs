@@ -134,7 +134,7 @@ pub(super) async fn remove_below(
 async fn delete(session: &Session, blob: &BlobAddress, lease_id: String) -> Result<(), CliError> {
     let BlobAddress { container, name: blob } = blob.clone();
     let conditions = Some(BlobConditions { lease_id, ..Default::default() });
-    let request = DeleteBlobRequest { container, blob, conditions };
+    let request = DeleteBlobRequest { container, blob, conditions, ..Default::default() };
     session.blobs().delete_blob(request).await?;
     Ok(())
 }

@@ -81,7 +81,7 @@ impl BlobContent {
                 (Some(range), Some(BlobConditions { if_match, ..Default::default() }))
             }
         };
-        ReadBlobRequest { container, blob, range, conditions }
+        ReadBlobRequest { container, blob, range, conditions, ..Default::default() }
     }
 
     /// Counts the bytes of a message.

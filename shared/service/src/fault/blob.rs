@@ -55,6 +55,7 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::LeaseIsBrokenAndCannotBeRenewed => {
             (Code::FailedPrecondition, "LeaseIsBrokenAndCannotBeRenewed", 409)
         }
+        R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),
         _ => return None,
     })
 }

@@ -10,7 +10,11 @@ use trestle_service::{
 };
 
 use super::RequestParser;
-use crate::{blobs::ListBlobs, containers::ListContainers, names::ContainerName};
+use crate::{
+    blobs::{ListBlobs, PastStates},
+    containers::ListContainers,
+    names::ContainerName,
+};
 
 /// A page of containers.
 ///
@@ -61,6 +65,11 @@ pub(in crate::api) fn list_blobs(
     }
     let page_size = size.unwrap_or_default().min(PAGE_BLOBS_MAX);
     let with_uncommitted = request.include_uncommitted;
-    let list = ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted };
+    let past = PastStates { snapshots: request.include_snapshots };
+    if past.snapshots && !delimiter.is_empty() {
+        let rule = "must be empty where snapshots are listed";
+        parser.push(Reason::InvalidQueryParameterValue, "delimiter", rule);
+    }
+    let list = ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted, past };
     parser.finish(container.map(|container| (container, list)))
 }

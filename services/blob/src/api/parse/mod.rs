@@ -4,6 +4,7 @@ mod conditions;
 mod lease;
 mod lists;
 mod properties;
+mod states;
 
 use std::collections::HashMap;
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
+use trestle_service::clock::Ticks;
 
 use crate::{
     error::BlobError,
@@ -19,6 +20,17 @@ const ROWS_MAX: usize = 1024;
 /// Most bytes that are read at once.
 const BYTES_MAX: usize = 1024 * 1024;
 
+/// A row under the name of a blob.
+#[derive(Debug, Clone)]
+pub(super) struct NamedRow {
+    /// The name.
+    pub(super) name: String,
+    /// The time in the key of a past state.
+    pub(super) past: Option<Ticks>,
+    /// The value.
+    pub(super) value: Bytes,
+}
+
 /// See the module.
 pub(super) struct NameCursor<'a> {
     snapshot: &'a dyn Snapshot,
@@ -26,31 +38,32 @@ pub(super) struct NameCursor<'a> {
     container: ContainerId,
     /// What is not read yet.
     rest: Option<Span>,
-    read: VecDeque<(String, Bytes)>,
+    read: VecDeque<NamedRow>,
     rows: usize,
 }
 
 impl<'a> NameCursor<'a> {
-    /// Begins at the first name from `start` on that has the prefix; a start is a name, or empty.
+    /// Begins at the first name from `start` on that has the prefix, and at this number of it.
     pub(super) fn new(
         snapshot: &'a dyn Snapshot,
         row: BlobRow,
         container: ContainerId,
-        (prefix, start): (&str, &[u8]),
+        (prefix, start, number): (&str, &str, u64),
     ) -> Self {
         let mut span = keys::named(row, container, prefix);
-        if let Ok(start) = std::str::from_utf8(start) {
-            let first = keys::blob_row(row, container, &BlobName::stored(start.to_owned()), &[]);
-            span.start = span.start.max(first);
+        if !start.is_empty() {
+            let numbers = if row == BlobRow::Past { &[number][..] } else { &[] };
+            let start = BlobName::stored(start.to_owned());
+            span.start = span.start.max(keys::blob_row(row, container, &start, numbers));
         }
         Self { snapshot, row, container, rest: Some(span), read: VecDeque::new(), rows: ROWS_MIN }
     }
 
-    /// The name and the value of the next row.
+    /// The next row.
     ///
     /// # Errors
     /// A failed read, or a corrupt key.
-    pub(super) async fn peek(&mut self) -> Result<Option<(String, Bytes)>, BlobError> {
+    pub(super) async fn peek(&mut self) -> Result<Option<NamedRow>, BlobError> {
         while self.read.is_empty() {
             let Some(span) = self.rest.take().filter(|span| !span.is_empty()) else {
                 return Ok(None);
@@ -60,7 +73,9 @@ impl<'a> NameCursor<'a> {
             self.rows = (self.rows * 2).min(ROWS_MAX);
             for entry in &scan.entries {
                 let (_, name) = keys::blob_of(&entry.key)?;
-                self.read.push_back((name.as_str().to_owned(), entry.value.clone()));
+                let past = (self.row == BlobRow::Past).then(|| keys::time_of(&entry.key));
+                let (name, value) = (name.as_str().to_owned(), entry.value.clone());
+                self.read.push_back(NamedRow { name, past: past.transpose()?, value });
             }
             let last = scan.entries.last().filter(|_| scan.more);
             self.rest = last.map(|last| Span::new(after_key(&last.key), span.end.clone()));
@@ -75,7 +90,7 @@ impl<'a> NameCursor<'a> {
 
     /// Skips every name that starts with `prefix`.
     pub(super) fn skip(&mut self, prefix: &str) {
-        while self.read.front().is_some_and(|(name, _)| name.starts_with(prefix)) {
+        while self.read.front().is_some_and(|row| row.name.starts_with(prefix)) {
             self.read.pop_front();
         }
         if self.read.is_empty()

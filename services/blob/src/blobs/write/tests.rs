@@ -15,6 +15,7 @@ fn current(lease: ResourceLease) -> BlobRecord {
         metadata: vec![("old".to_owned(), "1".to_owned())],
         lease,
         content: Content::Inline { size: 1 },
+        history: BlobHistory { snapshots: 2, newest_shared: Some(ticks(3)) },
     }
 }
 
@@ -45,6 +46,7 @@ fn a_put_replaces_everything_but_the_lease() {
         metadata: command.metadata.clone(),
         lease,
         content: Content::Whole(Part { content: ContentId(9), size: 8 }),
+        history: BlobHistory { snapshots: 2, newest_shared: None },
     };
     assert_eq!(record, expected);
 }

@@ -1,0 +1,27 @@
+//! The calls on snapshots.
+
+use trestle_proto::blob::v1 as proto;
+use trestle_service::fault::Fault;
+
+use super::{BlobApi, parse::RequestParser};
+use crate::{authorize::BlobAccess, blobs::BlobState};
+
+impl BlobApi {
+    pub(super) async fn take_snapshot(
+        &self,
+        access: &BlobAccess,
+        request: proto::SnapshotBlobRequest,
+    ) -> Result<proto::SnapshotBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let has_metadata = !request.metadata.is_empty();
+        let metadata = parser.metadata(request.metadata, "metadata");
+        let required = parser.blob_conditions(request.conditions);
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let metadata = has_metadata.then_some(metadata);
+        let (at, record) = self.blobs.snapshot(key, metadata, required).await?;
+        let snapshot = Some(self.show_state(&names, BlobState::Snapshot(at), record));
+        Ok(proto::SnapshotBlobResponse { snapshot })
+    }
+}

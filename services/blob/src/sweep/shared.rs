@@ -1,0 +1,149 @@
+//! Retired contents that other states of the blob may share.
+//!
+//! Contents are immutable, and a state has only contents of its own or of the state before it. So the states that share
+//! a content follow each other: what the nearest states before and after a retired one do not have, no state has. What
+//! was retired later, and is still within its grace period, counts as a state.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
+
+use super::{BlobSweeper, STEP, reclaim::Reclaimable};
+use crate::{
+    blobs::{BlobKey, BlobState},
+    error::BlobError,
+    keys::{self, BlobRow},
+    record::{BlobRecord, Content, ContentId, Part, Retired, StoredBlock},
+    stored::Stored as _,
+};
+
+/// The nearest past state.
+const ONE: ScanLimit = ScanLimit { rows: 1, bytes: 1 };
+
+/// Contents of a blob of which some are still in use.
+struct Candidates {
+    parts: HashMap<ContentId, Part>,
+    list: Option<u64>,
+}
+
+impl Candidates {
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.list.is_none()
+    }
+
+    /// Without what a content has.
+    async fn exclude(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        blob: &BlobKey,
+        content: Content,
+    ) -> Result<(), BlobError> {
+        match content {
+            Content::Inline { .. } => {}
+            Content::Whole(part) => {
+                self.parts.remove(&part.content);
+            }
+            Content::Blocks { list, .. } => {
+                let is_found = self.exclude_list(snapshot, blob, list).await?;
+                return if is_found { Ok(()) } else { Err(BlobError::corrupt("block list")) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Without a list and its blocks. Returns false where there is no such list.
+    async fn exclude_list(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        blob: &BlobKey,
+        list: u64,
+    ) -> Result<bool, BlobError> {
+        if self.list == Some(list) {
+            self.list = None;
+        }
+        let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
+        let Some(value) = value else { return Ok(false) };
+        for block in Vec::<StoredBlock>::decode(&value)? {
+            self.parts.remove(&block.part.content);
+        }
+        Ok(true)
+    }
+}
+
+impl BlobSweeper {
+    /// Reclaims what no other state of the blob has.
+    pub(super) async fn reclaim_shared(
+        &self,
+        entry: &Entry,
+        blob: &BlobKey,
+        retired: &Retired,
+    ) -> Result<(), BlobError> {
+        let snapshot = self.blobs.engine.snapshot().await?;
+        let found = self.reclaimable(&*snapshot, blob, retired).await?;
+        let parts = found.parts.iter().map(|part| (part.content, *part)).collect();
+        let mut candidates = Candidates { parts, list: retired.list };
+        exclude_states(&*snapshot, blob, entry, &mut candidates).await?;
+        exclude_retired(&*snapshot, blob, entry, &mut candidates).await?;
+        drop(snapshot);
+        let list = retired.list.filter(|_| candidates.list.is_none());
+        let kept_row = list.map(|list| blob.row(BlobRow::BlockList, &[list]));
+        let parts = candidates.parts.into_values().collect();
+        let rows = found.rows.into_iter().filter(|row| Some(row) != kept_row.as_ref()).collect();
+        self.delete(blob, Reclaimable { parts, rows }, vec![entry.key.clone()]).await
+    }
+}
+
+/// Excludes what the blob and the nearest past states have.
+async fn exclude_states(
+    snapshot: &dyn Snapshot,
+    blob: &BlobKey,
+    retired: &Entry,
+    candidates: &mut Candidates,
+) -> Result<(), BlobError> {
+    let corrupt = || BlobError::corrupt("key of retired content");
+    let at = keys::second_number_of(&retired.key).ok_or_else(corrupt)?;
+    let past = |numbers| keys::numbered_rows(BlobRow::Past, (blob.container, &blob.name), numbers);
+    for span in [past(0..at).backward(), past(at..u64::MAX)] {
+        for entry in snapshot.scan(&span, ONE).await?.entries {
+            let content = BlobRecord::decode(&entry.value)?.content;
+            candidates.exclude(snapshot, blob, content).await?;
+        }
+    }
+    match BlobState::Current.record(snapshot, blob).await {
+        Ok(record) => candidates.exclude(snapshot, blob, record.content).await,
+        Err(BlobError::BlobNotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Excludes what else was retired: whichever is reclaimed last deletes what they share.
+async fn exclude_retired(
+    snapshot: &dyn Snapshot,
+    blob: &BlobKey,
+    retired: &Entry,
+    candidates: &mut Candidates,
+) -> Result<(), BlobError> {
+    let of_blob = (blob.container, &blob.name);
+    let mut span = keys::numbered_rows(BlobRow::SharedRetired, of_blob, 0..u64::MAX);
+    while !candidates.is_empty() {
+        let scan = snapshot.scan(&span, STEP).await?;
+        for entry in scan.entries.iter().filter(|entry| entry.key != retired.key) {
+            let Retired { parts, list, .. } = Retired::decode(&entry.value)?;
+            for part in parts {
+                candidates.parts.remove(&part.content);
+            }
+            if let Some(list) = list {
+                // An absent one was reclaimed together with its blocks, up to this row.
+                candidates.exclude_list(snapshot, blob, list).await?;
+            }
+        }
+        match scan.entries.last().filter(|_| scan.more) {
+            Some(last) => span = Span::new(after_key(&last.key), span.end),
+            None => break,
+        }
+    }
+    Ok(())
+}
