@@ -15,7 +15,7 @@
 //! | 0x5A staged block | container id u64, name, generation u64, block id | `Part` |
 //! | 0x5B retired | container id u64, name, ticks u64 | `Retired` |
 //! | 0x5C past state | container id u64, name, ticks u64 | `BlobRecord` of a snapshot |
-//! | 0x5D retired, may be shared | container id u64, name, ticks u64 of the change, ticks u64 of the state | `Retired` |
+//! | 0x5D retired, may be shared | container id u64, name, ticks u64 of change and state | `Retired` |
 //! | 0x60 inline content | container id u64, name; ticks u64 of a past state | CRC-64 u64, bytes |
 //! | 0x61 block list | container id u64, name, number u64 | list of `StoredBlock` |
 //!

@@ -20,7 +20,7 @@ use crate::{
 
 /// A blob and a snapshot of it, as a change leaves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct TakenSnapshot {
+struct CreatedSnapshot {
     /// The blob.
     base: BlobRecord,
     /// The snapshot.
@@ -39,7 +39,7 @@ fn decide_snapshot(
     (conditions, lease_id): (&Conditions, Option<Uuid>),
     version: Version,
     now: Ticks,
-) -> Result<TakenSnapshot, BlobError> {
+) -> Result<CreatedSnapshot, BlobError> {
     current.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
     conditions.check_write(Some(current.etag), WriteKind::Change)?;
     let at = version.ticks();
@@ -52,7 +52,7 @@ fn decide_snapshot(
     };
     let snapshots = current.history.snapshots + 1;
     let history = BlobHistory { snapshots, newest_shared: Some(at) };
-    Ok(TakenSnapshot { base: BlobRecord { history, ..current }, snapshot, at })
+    Ok(CreatedSnapshot { base: BlobRecord { history, ..current }, snapshot, at })
 }
 
 impl Blobs {
@@ -73,17 +73,17 @@ impl Blobs {
         transact(&*self.engine, spec, move |reads, version| {
             let current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
             let required = (&conditions, lease_id);
-            let taken = decide_snapshot(current, metadata.as_ref(), required, version, now)?;
-            let number = taken.at.get();
+            let created = decide_snapshot(current, metadata.as_ref(), required, version, now)?;
+            let number = created.at.get();
             let mut writes = Writes::new();
-            writes.put(reads.key(record).clone(), taken.base.encode());
-            writes.put(blob.row(BlobRow::Past, &[number]), taken.snapshot.encode());
-            if matches!(taken.base.content, Content::Inline { .. }) {
+            writes.put(reads.key(record).clone(), created.base.encode());
+            writes.put(blob.row(BlobRow::Past, &[number]), created.snapshot.encode());
+            if matches!(created.base.content, Content::Inline { .. }) {
                 let bytes =
                     reads.get(inline).ok_or_else(|| BlobError::corrupt("inline content"))?;
                 writes.put(blob.row(BlobRow::Inline, &[number]), bytes.clone());
             }
-            Ok::<_, BlobError>((writes, (taken.at, taken.snapshot)))
+            Ok::<_, BlobError>((writes, (created.at, created.snapshot)))
         })
         .await?
     }

@@ -55,33 +55,33 @@ fn a_lease_protects_the_blob_and_not_its_snapshots() {
 
 async fn with_snapshots(fixture: &BlobFixture, count: usize) -> (BlobKey, Vec<Ticks>) {
     let key = fixture.key("a").await;
-    let mut taken = Vec::new();
+    let mut created = Vec::new();
     for number in 0..count {
         fixture.put(&key, number.to_string()).await;
-        taken.push(fixture.snapshot(&key).await.expect("taken"));
+        created.push(fixture.snapshot(&key).await.expect("a snapshot"));
     }
     fixture.put(&key, "base").await;
-    (key, taken)
+    (key, created)
 }
 
 #[tokio::test]
 async fn each_scope_deletes_what_it_names() {
     let fixture = BlobFixture::new();
-    let (key, taken) = with_snapshots(&fixture, 3).await;
+    let (key, created) = with_snapshots(&fixture, 3).await;
 
     let rejected = fixture.delete(&key).await;
     assert!(matches!(rejected, Err(BlobError::SnapshotsPresent)));
-    fixture.delete_scope(&key, DeleteScope::Snapshot(taken[1])).await.expect("deleted");
-    let again = fixture.delete_scope(&key, DeleteScope::Snapshot(taken[1])).await;
+    fixture.delete_scope(&key, DeleteScope::Snapshot(created[1])).await.expect("deleted");
+    let again = fixture.delete_scope(&key, DeleteScope::Snapshot(created[1])).await;
     assert!(matches!(again, Err(BlobError::BlobNotFound(_))));
-    assert_eq!(fixture.read_snapshot(&key, taken[0]).await.expect("read"), "0");
-    assert_eq!(fixture.read_snapshot(&key, taken[2]).await.expect("read"), "2");
+    assert_eq!(fixture.read_snapshot(&key, created[0]).await.expect("read"), "0");
+    assert_eq!(fixture.read_snapshot(&key, created[2]).await.expect("read"), "2");
 
     fixture.delete_scope(&key, DeleteScope::SnapshotsOnly).await.expect("deleted");
-    assert!(fixture.read_snapshot(&key, taken[0]).await.is_err());
+    assert!(fixture.read_snapshot(&key, created[0]).await.is_err());
     assert_eq!(fixture.read(&key).await.expect("the blob remains"), "base");
     fixture.delete_scope(&key, DeleteScope::SnapshotsOnly).await.expect("there are none");
-    fixture.snapshot(&key).await.expect("taken");
+    fixture.snapshot(&key).await.expect("a snapshot");
     fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
     assert!(matches!(fixture.read(&key).await, Err(BlobError::BlobNotFound(_))));
     for scope in [DeleteScope::SnapshotsOnly, DeleteScope::WithSnapshots, DeleteScope::Blob] {
@@ -97,7 +97,7 @@ async fn more_snapshots_than_one_change_deletes_are_all_deleted() {
     let key = fixture.key("a").await;
     fixture.put(&key, sample(100_000)).await;
     for _ in 0..2 * SNAPSHOTS_AT_ONCE + 1 {
-        fixture.snapshot(&key).await.expect("taken");
+        fixture.snapshot(&key).await.expect("a snapshot");
     }
 
     fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
@@ -111,7 +111,7 @@ async fn more_snapshots_than_one_change_deletes_are_all_deleted() {
 #[tokio::test]
 async fn a_delete_of_a_snapshot_has_the_conditions_of_the_snapshot() {
     let fixture = BlobFixture::new();
-    let (key, taken) = with_snapshots(&fixture, 1).await;
+    let (key, created) = with_snapshots(&fixture, 1).await;
     let id = Uuid::from_u128(7);
     let acquire =
         LeaseAction::Acquire { duration: None, proposed: Some(id), generated: Uuid::nil() };
@@ -120,9 +120,9 @@ async fn a_delete_of_a_snapshot_has_the_conditions_of_the_snapshot() {
     let delete = |etag: ETag| {
         let if_match = vec![ETagPattern::parse(&etag.quoted())];
         let conditions = Conditions { if_match, ..Conditions::default() };
-        fixture.blobs.delete(key.clone(), DeleteScope::Snapshot(taken[0]), (conditions, None))
+        fixture.blobs.delete(key.clone(), DeleteScope::Snapshot(created[0]), (conditions, None))
     };
-    let state = crate::blobs::BlobState::Snapshot(taken[0]);
+    let state = crate::blobs::BlobState::Snapshot(created[0]);
     let snapshot = fixture.blobs.get((&key, state), (&Conditions::default(), None)).await;
     let snapshot = snapshot.expect("it exists").0.etag;
 

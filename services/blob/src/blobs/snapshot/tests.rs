@@ -17,7 +17,7 @@ async fn a_snapshot_is_read_as_it_was_whatever_happens_to_the_blob() {
     let key = fixture.key("a").await;
     for data in [sample(10), sample(100_000)] {
         fixture.put(&key, data.clone()).await;
-        let at = fixture.snapshot(&key).await.expect("taken");
+        let at = fixture.snapshot(&key).await.expect("a snapshot");
         fixture.put(&key, "newer").await;
 
         assert_eq!(fixture.read_snapshot(&key, at).await.expect("read"), data);
@@ -25,7 +25,7 @@ async fn a_snapshot_is_read_as_it_was_whatever_happens_to_the_blob() {
     }
     fixture.stage(&key, "A", "first").await.expect("staged");
     fixture.commit(&key, &["A"]).await.expect("committed");
-    let at = fixture.snapshot(&key).await.expect("taken");
+    let at = fixture.snapshot(&key).await.expect("a snapshot");
     fixture.stage(&key, "B", "second").await.expect("staged");
     fixture.commit(&key, &["A", "B"]).await.expect("committed");
 
@@ -46,9 +46,9 @@ async fn the_blob_keeps_its_etag_and_the_snapshot_gets_one_with_metadata_of_its_
     let put = fixture.put_with(&key, "x", command).await.expect("put");
     let take = |metadata| fixture.blobs.snapshot(key.clone(), metadata, Default::default());
 
-    let (first, plain) = take(None).await.expect("taken");
+    let (first, plain) = take(None).await.expect("a snapshot");
     let own = vec![("new".to_owned(), "2".to_owned())];
-    let (second, other) = take(Some(own.clone())).await.expect("taken");
+    let (second, other) = take(Some(own.clone())).await.expect("a snapshot");
 
     assert!(first < second);
     assert_eq!((plain.etag, plain.metadata), (put.etag, metadata));

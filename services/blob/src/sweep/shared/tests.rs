@@ -33,7 +33,7 @@ impl Shared {
     }
 
     async fn snapshot(&self) -> Ticks {
-        self.fixture.snapshot(&self.key).await.expect("taken")
+        self.fixture.snapshot(&self.key).await.expect("a snapshot")
     }
 
     async fn delete(&self, scope: DeleteScope) {
@@ -160,11 +160,11 @@ async fn a_deleted_container_leaves_no_snapshots() {
     let key = BlobKey { container, name };
     for length in [10, 100_000] {
         fixture.put(&key, sample(length)).await;
-        fixture.snapshot(&key).await.expect("taken");
+        fixture.snapshot(&key).await.expect("a snapshot");
     }
     fixture.stage(&key, "A", "x").await.expect("staged");
     fixture.commit(&key, &["A"]).await.expect("committed");
-    fixture.snapshot(&key).await.expect("taken");
+    fixture.snapshot(&key).await.expect("a snapshot");
     fixture.stage(&key, "B", "x").await.expect("staged");
     fixture.commit(&key, &["B"]).await.expect("committed");
     fixture.drop_container("logs").await;
