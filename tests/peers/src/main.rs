@@ -4,8 +4,8 @@
 //! `trestle-peers TRESTLE PEERS [rest|blob]` takes the server's binary and the directory that `install.sh` filled. For
 //! each way of working, every installed server that supports it is started on free ports of the loopback with a queue
 //! and a backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
-//! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` and `blob` 2), `BENCH_ROUNDS` their number (default 3),
-//! `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default
+//! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` and `blob` 2), `BENCH_ROUNDS` their number (default
+//! 3), `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default
 //! `pulled,pushed,batched`), and `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`). With `BENCH_ONLY`,
 //! `rest` measures only what has this in its name.
 //!
