@@ -18,6 +18,7 @@ mod depth;
 mod drive;
 mod echo;
 mod http2;
+mod large_blob;
 mod memory;
 mod overload;
 mod paths;

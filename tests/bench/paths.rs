@@ -19,7 +19,7 @@ use trestle_proto::table::v1::{
 use crate::{
     Plan, credentials, depth,
     drive::{Connections, Done, drive},
-    echo, memory, overload, peers, queue,
+    echo, large_blob, memory, overload, peers, queue,
     raw::RawEngine,
     report::{self, Side},
     server::Process,
@@ -65,10 +65,12 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("queue-depth", |plan| Box::pin(depth::depth(plan))),
         ("peers", |plan| Box::pin(peers::queues(plan))),
         ("rest", |plan| Box::pin(peers::rest(plan))),
+        ("blob-peers", |plan| Box::pin(peers::blobs(plan))),
         ("overload", |plan| Box::pin(overload::overload(plan))),
         ("filter-scan", |plan| Box::pin(memory::filter_scan(plan))),
         ("start", |plan| Box::pin(memory::start(plan))),
         ("memory", |plan| Box::pin(write_load::memory(plan))),
+        ("large-blob", |plan| Box::pin(large_blob::memory(plan))),
         ("million", |plan| Box::pin(memory::million(plan))),
     ]
 }

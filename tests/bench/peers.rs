@@ -1,6 +1,5 @@
-//! The queue beside other queues, and the protocol of Azure Storage beside its emulator. They, and the
-//! load over their protocols, are in a workspace of their own, whose dependencies nothing else
-//! uses.
+//! The queue beside other queues, the protocol of Azure Storage beside its emulator, and blobs beside other stores.
+//! They, and the load over their protocols, are in a workspace of their own, whose dependencies nothing else uses.
 
 use std::process::Command;
 
@@ -14,6 +13,11 @@ pub(crate) async fn queues(_: Plan) {
 /// The protocol of Azure Storage.
 pub(crate) async fn rest(_: Plan) {
     run("rest");
+}
+
+/// Blobs.
+pub(crate) async fn blobs(_: Plan) {
+    run("blob");
 }
 
 /// Runs the program that installs the peers, starts them, and prints its own tables.

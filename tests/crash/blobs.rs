@@ -1,6 +1,9 @@
 //! `kill -9` at random instants while blobs are written, committed from blocks, and deleted.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::join_all;
@@ -23,12 +26,13 @@ const KILLS_MAX: usize = 10 * KILLS;
 type State = Option<u64>;
 
 /// Writes one blob, over and over.
-struct BlobWriter {
+pub(crate) struct BlobWriter {
     name: String,
     next: u64,
     acknowledged: State,
     in_flight: State,
-    count: u64,
+    /// Acknowledged writes.
+    pub(crate) count: u64,
 }
 
 /// Content that is recognised by its number: small, of one object, or of several.
@@ -41,13 +45,24 @@ fn content(number: u64) -> Bytes {
 impl BlobWriter {
     /// Writes until a call fails.
     async fn run(&mut self, container: &Container) -> CallError {
+        let never = AtomicBool::new(false);
+        self.run_until(container, &never).await.expect("it goes on until an error")
+    }
+
+    /// Writes until a call fails, or until `is_over`; a write that ends after that counts as in flight.
+    pub(crate) async fn run_until(
+        &mut self,
+        container: &Container,
+        is_over: &AtomicBool,
+    ) -> Option<CallError> {
         loop {
             let number = self.next;
             self.next += 1;
             let is_delete = number % 7 == 6 && self.acknowledged.is_some();
             self.in_flight = (!is_delete).then_some(number);
-            if let Err(error) = self.write(container, number, is_delete).await {
-                return error;
+            let written = self.write(container, number, is_delete).await;
+            if written.is_err() || is_over.load(Ordering::SeqCst) {
+                return written.err();
             }
             self.acknowledged = self.in_flight;
             self.count += 1;
@@ -83,7 +98,7 @@ impl BlobWriter {
     }
 
     /// Verifies that the blob is as the last write left it, or the one that was in flight.
-    async fn verify(&mut self, container: &Container) {
+    pub(crate) async fn verify(&mut self, container: &Container) {
         let found = match container.read(&self.name).await {
             Ok(read) => {
                 let possible = [self.acknowledged, self.in_flight].into_iter().flatten();
@@ -102,8 +117,21 @@ impl BlobWriter {
     }
 }
 
-fn container(server: &Server) -> Container {
+/// The container of the writers.
+pub(crate) fn container(server: &Server) -> Container {
     Container::over(&server.channel(), "crash")
+}
+
+/// The writers, each with a blob of its own that is absent.
+pub(crate) fn writers() -> Vec<BlobWriter> {
+    let writer = |number: u64| BlobWriter {
+        name: format!("w{number}/blob"),
+        next: number,
+        acknowledged: None,
+        in_flight: None,
+        count: 0,
+    };
+    (0..WRITERS).map(writer).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,14 +142,7 @@ async fn acknowledged_blobs_survive_random_kills_and_are_whole() {
     let data = tempfile::tempdir().unwrap();
     let mut server = start(&data, &[]);
     container(&server).create().await.unwrap();
-    let writer = |number: u64| BlobWriter {
-        name: format!("w{number}/blob"),
-        next: number,
-        acknowledged: None,
-        in_flight: None,
-        count: 0,
-    };
-    let mut writers: Vec<_> = (0..WRITERS).map(writer).collect();
+    let mut writers = writers();
 
     let mut kills = 0;
     while kills < KILLS || writers.iter().map(|it| it.count).sum::<u64>() < ACKNOWLEDGED_MIN {

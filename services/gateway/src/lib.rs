@@ -15,8 +15,12 @@ use std::{convert::Infallible, time::Duration};
 use tower::{Service, ServiceBuilder};
 use trestle_identity::credentials::{self, Identity};
 use trestle_service::layer::{
-    CallService, Request, Response, ResponseFuture, admission::AdmissionLayer,
-    body_bytes::BodyBytesLayer, deadline::DeadlineLayer, panic::PanicLayer, trace::TraceLayer,
+    CallService, Request, Response, ResponseFuture,
+    admission::AdmissionLayer,
+    body_bytes::{BodyBounds, BodyBytesLayer},
+    deadline::DeadlineLayer,
+    panic::PanicLayer,
+    trace::TraceLayer,
 };
 
 use crate::cors::PageAccountLayer;
@@ -38,6 +42,18 @@ pub struct CallLimits {
     pub answer_within_max: Duration,
 }
 
+impl CallLimits {
+    /// The bounds of the bodies of calls.
+    #[must_use]
+    pub fn bodies(&self) -> BodyBounds {
+        BodyBounds {
+            bytes_max: self.body_bytes_max,
+            calls_max: self.calls_max,
+            arrives_within: self.request_within_max,
+        }
+    }
+}
+
 /// The layers of every call from outside, in any protocol. Clones, and the
 /// services behind them, share one count of calls, one budget of bytes, and one set of metrics.
 #[derive(Debug, Clone)]
@@ -53,13 +69,11 @@ impl IngressStack {
     #[must_use]
     pub fn new(limits: CallLimits, observe: CallTelemetry) -> Self {
         let methods = observe.methods.clone();
-        let CallLimits { calls_max, body_bytes_max, request_within_max, answer_within_max } =
-            limits;
         Self {
             trace: TraceLayer::new(observe),
-            deadline: DeadlineLayer::new(answer_within_max, methods.clone()),
-            admission: AdmissionLayer::new(calls_max, methods.clone()),
-            bytes: BodyBytesLayer::new(body_bytes_max, request_within_max, methods),
+            deadline: DeadlineLayer::new(limits.answer_within_max, methods.clone()),
+            admission: AdmissionLayer::new(limits.calls_max, methods.clone()),
+            bytes: BodyBytesLayer::new(limits.bodies(), methods),
         }
     }
 

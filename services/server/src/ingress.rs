@@ -66,7 +66,7 @@ pub(crate) fn direct(
         // Several gateways may call: admission of one of them does not bound all.
         .layer(AdmissionLayer::new(limits.calls_max, methods.clone()))
         // The same for their bytes.
-        .layer(BodyBytesLayer::new(limits.body_bytes_max, limits.request_within_max, methods))
+        .layer(BodyBytesLayer::new(limits.bodies(), methods))
         // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trusts_all))
         .service(routes(roles));

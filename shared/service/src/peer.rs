@@ -34,9 +34,29 @@ impl Peer {
         extensions.get().cloned().unwrap_or_else(Self::in_process)
     }
 
+    /// What the peer of a request counts as.
+    #[must_use]
+    pub fn key_of(extensions: &http::Extensions) -> PeerKey {
+        let address = extensions.get::<Self>().map(|peer| peer.address.ip());
+        address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).into()
+    }
+
     /// The address; an IPv4 address that the socket mapped into IPv6 is unmapped.
     #[must_use]
     pub fn ip(&self) -> IpAddr {
         self.address.ip().to_canonical()
+    }
+}
+
+/// What counts as one peer: an IPv4 address, or the network of 64 bits of an IPv6 address, which one client has alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerKey(IpAddr);
+
+impl From<IpAddr> for PeerKey {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
+            address @ IpAddr::V4(_) => address,
+        })
     }
 }

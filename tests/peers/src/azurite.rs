@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Azurite's default account, and its well-known key.
-const ACCOUNT: &str = "devstoreaccount1";
+pub(crate) const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 /// The visibility timeout: with a backlog a cycle may take seconds.
@@ -42,10 +42,7 @@ struct Client {
 
 /// Starts a server with a queue.
 pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, String> {
-    let binary = installed.peers.join("azurite/node_modules/.bin/azurite-queue");
-    if !binary.exists() {
-        return Err("it is not installed".to_owned());
-    }
+    let binary = installed.program("azurite/node_modules/.bin/azurite-queue")?;
     let (mut server, port) = (Server::new(), free_port());
     let mut command = Command::new(binary);
     command.args(["--silent", "--disableTelemetry", "--queueHost", "127.0.0.1", "--queuePort"]);
@@ -55,7 +52,7 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
     let http: Http = legacy::Client::builder(TokioExecutor::new()).build(HttpConnector::new());
     let text = load::payload();
     let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
-    let (signature, body) = (signature(), Bytes::from(body));
+    let (signature, body) = (signature('q'), Bytes::from(body));
     let queue = format!("http://127.0.0.1:{port}/{ACCOUNT}/bench");
     let client = || Client {
         http: http.clone(),
@@ -70,15 +67,15 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
     Ok(Started { server, clients })
 }
 
-/// A signature for everything in every queue of the account.
-fn signature() -> String {
+/// A signature for everything in one service of the account: `b` or `q`.
+pub(crate) fn signature(service: char) -> String {
     let (version, end) = ("2018-03-28", "2099-01-01T00:00:00Z");
-    let signed = format!("{ACCOUNT}\nrwdlacup\nq\nsco\n\n{end}\n\nhttps,http\n{version}\n");
+    let signed = format!("{ACCOUNT}\nrwdlacup\n{service}\nsco\n\n{end}\n\nhttps,http\n{version}\n");
     let key = STANDARD.decode(KEY).expect("base64");
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), signed.as_bytes());
     let tag = STANDARD.encode(tag);
     let tag = utf8_percent_encode(&tag, NON_ALPHANUMERIC);
-    format!("sv={version}&ss=q&srt=sco&sp=rwdlacup&se={end}&spr=https,http&sig={tag}")
+    format!("sv={version}&ss={service}&srt=sco&sp=rwdlacup&se={end}&spr=https,http&sig={tag}")
 }
 
 impl Client {

@@ -1,11 +1,11 @@
-//! Send, receive and delete: Trestle beside Azurite, RabbitMQ and NATS JetStream; and, with a third argument `rest`,
-//! the protocol of Azure Storage beside Azurite and beside gRPC, see `rest`.
+//! Send, receive and delete: Trestle beside Azurite, RabbitMQ and NATS JetStream; with a third argument `rest`,
+//! the protocol of Azure Storage beside Azurite and beside gRPC, see `rest`; and with `blob` blobs, see `blob`.
 //!
-//! `trestle-peers TRESTLE PEERS [rest]` takes the server's binary and the directory that `install.sh` filled. For each
-//! way of working, every installed server that supports it is started on free ports of the loopback with a queue and a
-//! backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
-//! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` 2), `BENCH_ROUNDS` their number (default 3),
-//! `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default
+//! `trestle-peers TRESTLE PEERS [rest|blob]` takes the server's binary and the directory that `install.sh` filled. For
+//! each way of working, every installed server that supports it is started on free ports of the loopback with a queue
+//! and a backlog, and then they take turns under the same load, so that a slow moment of the machine hits all.
+//! `BENCH_SECONDS` is the length of a turn (default 3, of `rest` and `blob` 2), `BENCH_ROUNDS` their number (default
+//! 3), `BENCH_BACKLOG` how many messages wait in every queue (default 10,000), `BENCH_WAYS` which ways (default
 //! `pulled,pushed,batched`), and `BENCH_PEERS` beside which peers (default `azurite,rabbitmq,nats`). With `BENCH_ONLY`,
 //! `rest` measures only what has this in its name.
 //!
@@ -17,12 +17,14 @@
 )]
 
 mod azurite;
+mod blob;
 mod load;
 mod nats;
 mod rabbitmq;
 mod rest;
 mod servers;
 mod trestle;
+mod wire;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -39,16 +41,17 @@ const CONNECTIONS: usize = 4;
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(trestle), Some(peers)) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: trestle-peers TRESTLE PEERS [rest]");
+        eprintln!("usage: trestle-peers TRESTLE PEERS [rest|blob]");
         std::process::exit(2);
     };
-    let is_rest = arguments.next().is_some_and(|word| word.as_os_str() == "rest");
+    let what = arguments.next().unwrap_or_default();
     let installed = Installed { trestle, peers };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        match is_rest {
-            true => rest::run(&installed, plan(2)).await,
-            false => run(&installed, plan(3)).await,
+        match what.to_str() {
+            Some("rest") => rest::run(&installed, plan(2)).await,
+            Some("blob") => blob::run(&installed, plan(2)).await,
+            _ => run(&installed, plan(3)).await,
         }
     });
 }

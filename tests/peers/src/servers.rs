@@ -21,6 +21,17 @@ pub(crate) struct Installed {
     pub(crate) peers: PathBuf,
 }
 
+impl Installed {
+    /// A program of a peer.
+    ///
+    /// # Errors
+    /// It is not installed.
+    pub(crate) fn program(&self, path: &str) -> Result<PathBuf, String> {
+        let program = self.peers.join(path);
+        if program.exists() { Ok(program) } else { Err("it is not installed".to_owned()) }
+    }
+}
+
 /// A server and what belongs to it: its data, and processes that it needs. All of it ends when this is dropped.
 pub(crate) struct Server {
     children: Vec<Child>,

@@ -33,7 +33,7 @@ use trestle_service::{
     layer::{
         CallService, Request, Response,
         admission::AdmissionLayer,
-        body_bytes::BodyBytesLayer,
+        body_bytes::{BodyBounds, BodyBytesLayer},
         deadline::DeadlineLayer,
         methods::Methods,
         trace::{CallTelemetry, TraceLayer},
@@ -134,7 +134,10 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
             .layer(TraceLayer::new(observe))
             .layer(DeadlineLayer::new(STALLED_MAX, methods.clone()))
             .layer(AdmissionLayer::new(4, methods.clone()))
-            .layer(BodyBytesLayer::new(BUFFERED_MAX, STALLED_MAX, methods))
+            .layer(BodyBytesLayer::new(
+                BodyBounds { bytes_max: BUFFERED_MAX, calls_max: 4, arrives_within: STALLED_MAX },
+                methods,
+            ))
             .service(calls);
         CallService::new(stack)
     };

@@ -226,10 +226,13 @@ impl Plain {
         self.deduplication_ids.clear();
     }
 
-    /// Removes expired messages and deduplication ids.
+    /// Removes expired messages, also those that become the first of their groups by it, and deduplication ids.
     pub(super) fn sweep(&mut self, now: Ticks) {
+        let is_removed = |message: &Message| !message.waits && message.has_expired(now);
         for messages in [&mut self.work, &mut self.dead] {
-            remove_all(messages, now, |message| !message.waits && message.has_expired(now));
+            while messages.iter().any(is_removed) {
+                remove_all(messages, now, is_removed);
+            }
         }
         self.deduplication_ids.retain(|(_, until)| *until > now.before(GRACE));
     }

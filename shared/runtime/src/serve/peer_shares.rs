@@ -7,26 +7,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    net::IpAddr,
     time::{Duration, Instant},
 };
+
+use trestle_service::peer::PeerKey;
 
 /// A member is evicted for a newer one of the same peer only from this age on: of connections that are opened
 /// together, none is closed for another.
 const OWN_AGE_MIN: Duration = Duration::from_secs(1);
-
-/// What is one peer: an IPv4 address, or the network of 64 bits of an IPv6 address, which one client has alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct PeerKey(IpAddr);
-
-impl From<IpAddr> for PeerKey {
-    fn from(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            IpAddr::V6(address) => IpAddr::V6((u128::from(address) & !u128::from(u64::MAX)).into()),
-            address @ IpAddr::V4(_) => address,
-        })
-    }
-}
 
 /// A member; later ones have higher numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,9 +6,8 @@ use super::{
     CONNECTIONS, Numbers,
     sides::Side,
     sign::{ACCOUNT, Signer, VERSION},
-    wire::Connection,
 };
-use crate::load;
+use crate::{load, wire::Connection};
 
 /// The table that is read and changed.
 pub(super) const ROWS: &str = "rows";

@@ -7,9 +7,8 @@ use super::{
     calls::{Caller, ROWS},
     sides,
     sign::ACCOUNT,
-    wire::Connection,
 };
-use crate::{load, servers::Installed};
+use crate::{load, servers::Installed, wire::Connection};
 
 /// Entities of the page.
 const ENTITIES: u64 = 1000;

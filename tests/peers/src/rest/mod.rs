@@ -10,7 +10,6 @@ mod held;
 mod report;
 mod sides;
 mod sign;
-mod wire;
 
 use std::{
     sync::{

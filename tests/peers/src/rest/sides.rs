@@ -34,10 +34,7 @@ pub(crate) async fn trestle(installed: &Installed) -> Result<Side, String> {
 
 /// Azurite with its default persistence: in memory, and written to disk at intervals. One process serves both.
 pub(crate) async fn azurite(installed: &Installed) -> Result<Side, String> {
-    let binary = installed.peers.join("azurite/node_modules/.bin/azurite");
-    if !binary.exists() {
-        return Err("it is not installed".to_owned());
-    }
+    let binary = installed.program("azurite/node_modules/.bin/azurite")?;
     let (mut server, [blob, queue, table]) = (Server::new(), [(); 3].map(|()| free_port()));
     let mut command = Command::new(binary);
     command.args(["--silent", "--disableTelemetry"]);

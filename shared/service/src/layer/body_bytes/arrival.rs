@@ -1,23 +1,93 @@
-//! The deadline by which a request of one message must have arrived.
+//! Requests of one message that have not arrived completely: the deadline of each, and the share of each peer.
 
 use std::{
     future::Future as _,
+    hash::{BuildHasher as _, RandomState},
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::{
+    fault::{Fault, Reason},
+    peer::PeerKey,
+};
+
+/// Counters of peers. Peers with the same one share a share, which the hash makes rare and unpredictable.
+const COUNTERS: usize = 4096;
+/// When a rejected client should retry.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Counts requests that are arriving. A peer that sends heads of requests and nothing behind them would otherwise hold
+/// every slot of calls until their deadlines. Shares bind only while half of the bound is used, so that a single peer,
+/// such as a gateway, is not slowed down.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    all: AtomicUsize,
+    by_peer: Box<[AtomicUsize]>,
+    hasher: RandomState,
+    share: usize,
+}
+
+impl Arrivals {
+    /// Of `calls_max` calls, half may be arriving without a check; beyond, a quarter for each peer.
+    pub(super) fn new(calls_max: usize) -> Self {
+        let by_peer = (0..COUNTERS).map(|_| AtomicUsize::new(0)).collect();
+        let share = (calls_max / 4).max(1);
+        Self { all: AtomicUsize::new(0), by_peer, hasher: RandomState::new(), share }
+    }
+
+    /// Counts a request until the result is dropped.
+    ///
+    /// # Errors
+    /// The peer has used up its share.
+    pub(super) fn begin(self: &Arc<Self>, peer: PeerKey) -> Result<Arriving, Fault> {
+        let counters = self.by_peer.len() as u64;
+        let counter = usize::try_from(self.hasher.hash_one(peer) % counters).unwrap_or(0);
+        let of_peer = self.by_peer.get(counter).map_or(0, |it| it.fetch_add(1, Ordering::Relaxed));
+        let all = self.all.fetch_add(1, Ordering::Relaxed);
+        let arriving = Arriving { arrivals: Arc::clone(self), counter };
+        if all >= 2 * self.share && of_peer >= self.share {
+            let limit = self.share;
+            let message = format!("too many requests of a client are incomplete: limit=`{limit}`");
+            return Err(Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER));
+        }
+        Ok(arriving)
+    }
+}
+
+/// A request that has not arrived completely.
+#[derive(Debug)]
+pub(super) struct Arriving {
+    arrivals: Arc<Arrivals>,
+    counter: usize,
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.arrivals.all.fetch_sub(1, Ordering::Relaxed);
+        if let Some(counter) = self.arrivals.by_peer.get(self.counter) {
+            counter.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The time by which a request must have arrived. The timer is armed only to wait.
 pub(super) struct ArrivalDeadline {
     at: Instant,
     clock: Option<Pin<Box<Sleep>>>,
+    _arriving: Arriving,
 }
 
 impl ArrivalDeadline {
-    pub(super) fn new(within: Duration) -> Self {
-        Self { at: Instant::now() + within, clock: None }
+    pub(super) fn new(within: Duration, arriving: Arriving) -> Self {
+        Self { at: Instant::now() + within, clock: None, _arriving: arriving }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {

@@ -7,7 +7,8 @@
 //! of a call that may have written never is. The memory that a service derives from a message is
 //! proportional to it; what it reads to respond is bounded by its own limits.
 //!
-//! A request that is one message must also arrive in time: it holds memory and a slot.
+//! A request that is one message must also arrive in time: it holds memory and a slot. While many are incomplete, each
+//! peer has a share of them.
 
 mod arrival;
 mod bodies;
@@ -20,7 +21,7 @@ use http::header;
 use tower::Service;
 
 use self::{
-    arrival::ArrivalDeadline,
+    arrival::{ArrivalDeadline, Arrivals},
     bodies::{CountedPieces, CountedRequest, CountedResponse},
     budget::Budget,
     held_bytes::HeldBytes,
@@ -36,6 +37,7 @@ use super::{
 use crate::{
     fault::{Fault, Reason},
     limits::MESSAGE_BYTES_MAX,
+    peer::Peer,
 };
 
 /// Most bytes that a request of one message may declare: the largest message as text in base64, with room to spare.
@@ -48,17 +50,30 @@ pub type BodyBytesLayer = MiddlewareLayer<BodyBytes>;
 #[derive(Debug, Clone)]
 pub struct BodyBytes {
     budget: Arc<Budget>,
+    arrivals: Arc<Arrivals>,
     arrives_within: Duration,
     methods: Methods,
 }
 
+/// The bounds of bodies.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyBounds {
+    /// Most bytes at a time.
+    pub bytes_max: usize,
+    /// Most calls at a time. While more than half as many requests are incomplete, a peer may have a quarter.
+    pub calls_max: usize,
+    /// Longest time until a request of one message has arrived.
+    pub arrives_within: Duration,
+}
+
 impl BodyBytesLayer {
-    /// Limits bodies to `bytes_max` at a time, and requires a request that is one message to
-    /// arrive completely within `arrives_within`.
+    /// Keeps bodies within `bounds`.
     #[must_use]
-    pub fn new(bytes_max: usize, arrives_within: Duration, methods: Methods) -> Self {
+    pub fn new(bounds: BodyBounds, methods: Methods) -> Self {
+        let BodyBounds { bytes_max, calls_max, arrives_within } = bounds;
         let budget = Arc::new(Budget::new(bytes_max));
-        Self(BodyBytes { budget, arrives_within, methods })
+        let arrivals = Arc::new(Arrivals::new(calls_max));
+        Self(BodyBytes { budget, arrivals, arrives_within, methods })
     }
 }
 
@@ -118,8 +133,14 @@ impl Middleware for BodyBytes {
             let fault = Fault::violation(Reason::RequestBodyTooLarge, "message", rule);
             return Box::pin(async move { Ok(error_response(fault)) });
         }
+        let deadline = match is_stream {
+            true => None,
+            false => match self.arrivals.begin(Peer::key_of(request.extensions())) {
+                Ok(arriving) => Some(ArrivalDeadline::new(self.arrives_within, arriving)),
+                Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
+            },
+        };
         let held_bytes = Arc::new(HeldBytes::new(Arc::clone(&self.budget)));
-        let deadline = (!is_stream).then(|| ArrivalDeadline::new(self.arrives_within));
         let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&held_bytes));
         let framing = match unframed {
             Some(Unframed { is_compressed, .. }) => Framing::none(is_compressed),

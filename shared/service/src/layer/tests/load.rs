@@ -1,7 +1,10 @@
 //! The layers that bound load: bytes of bodies, and slots of calls and streams.
 
 use super::*;
-use crate::layer::body_bytes::BodyBytesLayer;
+use crate::{
+    layer::body_bytes::{BodyBounds, BodyBytesLayer},
+    peer::Peer,
+};
 
 const READ: &str = "/trestle.table.v1.TableService/QueryEntities";
 const WRITE: &str = "/trestle.table.v1.TableService/InsertEntity";
@@ -26,8 +29,14 @@ fn message(path: &'static str, bytes: u16, ends: bool) -> Request {
 
 /// Bodies may hold 300 KiB; the service reads a request and responds with so many bytes.
 fn counting(answer_bytes: usize) -> CallService {
-    let layer = BodyBytesLayer::new(300 * KIB, Duration::from_secs(20), methods());
-    before(layer, move |request| async move {
+    counting_calls(answer_bytes, 64)
+}
+
+/// The same for at most so many calls.
+fn counting_calls(answer_bytes: usize, calls_max: usize) -> CallService {
+    let arrives_within = Duration::from_secs(20);
+    let bounds = BodyBounds { bytes_max: 300 * KIB, calls_max, arrives_within };
+    before(BodyBytesLayer::new(bounds, methods()), move |request| async move {
         match request.into_body().collect().await {
             Ok(_) => {
                 let bytes = Bytes::from(vec![7; answer_bytes]);
@@ -110,6 +119,60 @@ async fn a_request_of_one_message_must_arrive_in_time_and_a_stream_need_not() {
     assert_eq!(reason(&late), "OPERATION_TIMED_OUT");
     assert_eq!(waited, Duration::from_secs(20));
     assert!(open.is_err(), "a stream was ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn incomplete_requests_of_one_peer_leave_slots_to_others() {
+    let service = counting_calls(10, 8);
+    let of = |host: u8, ends| {
+        let mut request = message(WRITE, 10, ends);
+        let address = std::net::SocketAddr::from(([10, 0, 0, host], 1));
+        request.extensions_mut().insert(Peer { address, tls: None });
+        request
+    };
+    let mut incomplete = Vec::new();
+    for _ in 0..4 {
+        let mut open = Box::pin(call(&service, of(1, false)));
+        assert!(futures::poll!(&mut open).is_pending());
+        incomplete.push(open);
+    }
+
+    let over = status(call(&service, of(1, false)).await).await;
+    let complete = status(call(&service, of(2, true)).await).await;
+    let mut other = Box::pin(call(&service, of(2, false)));
+    let is_admitted = futures::poll!(&mut other).is_pending();
+    incomplete.clear();
+    let again = status(call(&service, of(1, true)).await).await;
+
+    assert_eq!(over.code(), Code::ResourceExhausted);
+    assert_eq!(reason(&over), "SERVER_BUSY");
+    assert!(over.message().contains("limit=`2`"), "{}", over.message());
+    assert_eq!(complete.code(), Code::Ok);
+    assert!(is_admitted);
+    assert_eq!(again.code(), Code::Ok, "a dropped request counts");
+}
+
+#[tokio::test]
+async fn complete_requests_do_not_count_for_their_peer() {
+    let layer = |bounds| BodyBytesLayer::new(bounds, methods());
+    let arrives_within = Duration::from_secs(20);
+    let bounds = BodyBounds { bytes_max: 300 * KIB, calls_max: 2, arrives_within };
+    let service = before(layer(bounds), |request| async move {
+        let read = request.into_body().collect().await.is_ok();
+        assert!(read);
+        pending::<Response>().await
+    });
+    let mut open = Vec::new();
+    for _ in 0..9 {
+        let mut complete = Box::pin(call(&service, message(WRITE, 10, true)));
+        assert!(futures::poll!(&mut complete).is_pending());
+        open.push(complete);
+    }
+
+    let tenth =
+        tokio::time::timeout(Duration::from_millis(1), call(&service, message(WRITE, 10, true)));
+
+    assert!(tenth.await.is_err(), "was rejected");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ const SEGMENT_BYTES: u32 = 1460;
 const READER_BYTES: usize = 16 * 1024;
 
 /// A persistent connection.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
     body: Vec<u8>,
@@ -29,7 +29,7 @@ enum Length {
 }
 
 impl Connection {
-    pub(super) async fn open(port: u16) -> Self {
+    pub(crate) async fn open(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
         Self { stream, read: Vec::with_capacity(64 * 1024), body: Vec::new() }
@@ -37,7 +37,7 @@ impl Connection {
 
     /// One as over a network to a reader with little room: segments as Ethernet has them, for which the system keeps
     /// much less of an answer than for those of the loopback.
-    pub(super) async fn open_narrow(port: u16) -> Self {
+    pub(crate) async fn open_narrow(port: u16) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.set_tcp_mss(SEGMENT_BYTES).expect("a size of segments");
         socket.set_recv_buffer_size(READER_BYTES).expect("a small buffer");
@@ -49,7 +49,7 @@ impl Connection {
     }
 
     /// Sends a request; the status of the answer and its body.
-    pub(super) async fn call(&mut self, request: &[u8]) -> (u16, &[u8]) {
+    pub(crate) async fn call(&mut self, request: &[u8]) -> (u16, &[u8]) {
         self.send(request).await;
         let (status, length) = self.head().await;
         self.body.clear();
@@ -60,12 +60,34 @@ impl Connection {
         (status, &self.body)
     }
 
-    pub(super) async fn send(&mut self, request: &[u8]) {
+    /// Waits for an answer; its status and the length of its body, which is dropped.
+    pub(crate) async fn skip(&mut self) -> (u16, usize) {
+        let (status, length) = self.head().await;
+        match length {
+            Length::Bytes(bytes) => {
+                let mut rest = bytes;
+                while rest > self.read.len() {
+                    rest -= self.read.len();
+                    self.read.clear();
+                    self.more().await;
+                }
+                self.read.drain(..rest);
+                (status, bytes)
+            }
+            Length::Chunked => {
+                self.body.clear();
+                self.chunks().await;
+                (status, self.body.len())
+            }
+        }
+    }
+
+    pub(crate) async fn send(&mut self, request: &[u8]) {
         self.stream.write_all(request).await.expect("a request is sent");
     }
 
     /// Waits until the answer begins, looks at its status, and takes nothing of it.
-    pub(super) async fn begins(&self) {
+    pub(crate) async fn begins(&self) {
         let mut start = [0; 15];
         while self.stream.peek(&mut start).await.expect("an answer begins") < start.len() {}
         assert_eq!(&start, b"HTTP/1.1 200 OK");
