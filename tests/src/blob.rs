@@ -167,6 +167,16 @@ impl Container {
         Ok(response.snapshot.expect("a snapshot"))
     }
 
+    /// Copies a blob.
+    pub async fn copy(&self, request: proto::CopyBlobRequest) -> Result<Blob, CallError> {
+        let mut messages = self.client().copy_blob(request).await?.into_inner();
+        let mut last = None;
+        while let Some(message) = messages.message().await? {
+            last = Some(message);
+        }
+        Ok(last.and_then(|message| message.blob).expect("the last message has the blob"))
+    }
+
     /// Stages a block.
     pub async fn stage(
         &self,

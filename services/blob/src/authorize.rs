@@ -122,6 +122,14 @@ impl BlobAccess {
         Ok(Self { caller, need })
     }
 
+    /// The access of the same caller to what a call needs beside.
+    ///
+    /// # Errors
+    /// As [`BlobAccess::new`].
+    pub(crate) fn also(&self, need: BlobNeed) -> Result<Self, Fault> {
+        Self::new(Arc::clone(&self.caller), need)
+    }
+
     /// The account that the call works in.
     pub(crate) fn account(&self) -> &AccountName {
         &self.caller.account

@@ -1,6 +1,7 @@
 //! The blobs of containers: reading, writing, changing, leasing, listing and deleting them.
 
 mod change;
+mod copy;
 mod delete;
 mod list;
 mod read;
@@ -17,6 +18,7 @@ use trestle_service::clock::Ticks;
 
 pub(crate) use self::{
     change::BlobChange,
+    copy::{CopyCommand, OpenedCopy},
     delete::DeleteScope,
     list::{ListBlobs, ListedItem, PastStates},
     read::RequestedRange,

@@ -39,6 +39,12 @@ pub(crate) enum BlobError {
     /// The blob has snapshots, and the call does not delete them.
     #[error("the blob has snapshots: delete them too, or only them")]
     SnapshotsPresent,
+    /// A condition on the source of a copy is false, or the source was deleted or replaced during the copy.
+    #[error("the condition specified for the source of the copy is not met")]
+    SourceCondition,
+    /// No copy is in progress that could be aborted.
+    #[error("there is currently no pending copy operation")]
+    NoPendingCopy,
     /// A condition does not permit the call.
     #[error(transparent)]
     Condition(#[from] ConditionError),
@@ -108,6 +114,8 @@ impl From<BlobError> for Fault {
                 about(Reason::ContainerNotFound, "container", name.as_str())
             }
             BlobError::BlobNotFound(name) => about(Reason::BlobNotFound, "blob", name.as_str()),
+            BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
+            BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
             BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
             BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),
             BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),

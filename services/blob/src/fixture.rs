@@ -8,7 +8,9 @@ use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
 use trestle_service::{fault::Violations, name::AccountName};
 
 use crate::{
-    blobs::{BlobKey, BlobState, Blobs, DeleteScope, NewContent, PutCommand, RequestedRange},
+    blobs::{
+        BlobKey, BlobState, Blobs, CopyCommand, DeleteScope, NewContent, PutCommand, RequestedRange,
+    },
     blocks::{BlockChoice, BlockSource, NewBlock},
     conditions::Conditions,
     containers::{ContainerChange, Containers, NewContainer},
@@ -17,7 +19,7 @@ use crate::{
     keys::KEYSPACES,
     names::{BlobName, ContainerName},
     objects::Objects,
-    record::{BlobRecord, ContainerRecord},
+    record::{BlobRecord, ContainerRecord, CopyOrigin},
     sweep::BlobSweeper,
     upload::{SmallContent, Upload, UploadMemory, Uploaded},
 };
@@ -146,7 +148,7 @@ impl BlobFixture {
     ) -> Result<Bytes, BlobError> {
         let required = (&Conditions::default(), None);
         let opened = self.blobs.open((key.clone(), state), range, required).await?;
-        let pieces: Vec<Bytes> = self.blobs.clone().bytes(opened).try_collect().await?;
+        let pieces: Vec<Bytes> = self.blobs.clone().bytes(&opened).try_collect().await?;
         Ok(pieces.concat().into())
     }
 
@@ -165,6 +167,24 @@ impl BlobFixture {
     pub(crate) async fn snapshot(&self, key: &BlobKey) -> Result<Ticks, BlobError> {
         let required = (Conditions::default(), None);
         Ok(self.blobs.snapshot(key.clone(), None, required).await?.0)
+    }
+
+    /// Copies a state of a blob.
+    pub(crate) async fn copy(
+        &self,
+        (source, state): (&BlobKey, BlobState),
+        target: &BlobKey,
+    ) -> Result<BlobRecord, BlobError> {
+        let command = CopyCommand {
+            metadata: None,
+            conditions: Conditions::default(),
+            lease_id: None,
+            origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
+        };
+        let required = (&Conditions::default(), None);
+        let source = (source.clone(), state);
+        let opened = self.blobs.open_copy(source, required, target.clone(), command).await?;
+        opened.run(|_| ()).await?.publish().await
     }
 
     /// How many objects are stored.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use trestle_service::clock::Ticks;
 
 use crate::{
-    blobs::{BlobKey, DeleteScope},
+    blobs::{BlobKey, BlobState, DeleteScope},
     error::BlobError,
     faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
@@ -25,6 +25,7 @@ struct Step {
     faults: Vec<ObjectFault>,
 }
 
+const STEPS_MAX: usize = 40;
 const IDS: [&str; 3] = ["A", "B", "C"];
 const LENGTHS: [usize; 5] = [0, 100, 40_000, 100_000, 4_200_000];
 
@@ -36,14 +37,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..12, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..14, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
         length: LENGTHS[length],
         faults,
     });
-    prop::collection::vec(step, 1..40)
+    prop::collection::vec(step, 1..STEPS_MAX)
 }
 
 /// Data that was uploaded, with a number of its own.
@@ -66,6 +67,19 @@ impl ModelContent {
             Self::Whole(piece) => piece.data.clone(),
             Self::Blocks(blocks) => {
                 blocks.values().map(|piece| piece.data.as_ref()).collect::<Vec<_>>().concat().into()
+            }
+        }
+    }
+
+    /// The content with bytes of its own.
+    fn copied(self, number: usize) -> Self {
+        let copied = |number, piece: ModelPiece| ModelPiece { number, ..piece };
+        match self {
+            Self::Whole(piece) => Self::Whole(copied(number, piece)),
+            Self::Blocks(blocks) => {
+                let blocks = blocks.into_iter().zip(1..);
+                let copy = |((id, piece), index)| (id, copied(number + index * STEPS_MAX, piece));
+                Self::Blocks(blocks.map(copy).collect())
             }
         }
     }
@@ -156,6 +170,14 @@ async fn run(
         10 => {
             fixture.delete_scope(key, DeleteScope::SnapshotsOnly).await?;
             model.snapshots.clear();
+        }
+        12 => {
+            let at = model.snapshots.keys().nth(step.length % 2).copied();
+            let state = at.map_or(BlobState::Current, BlobState::Snapshot);
+            fixture.copy((key, state), key).await?;
+            let content = at.map_or(model.content.as_ref(), |at| model.snapshots.get(&at));
+            let content = content.expect("a source has content").clone();
+            model.set(content.copied(number));
         }
         11 => {
             fixture.advance(READ_GRACE / 2);

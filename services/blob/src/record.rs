@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
+use uuid::Uuid;
 
 use crate::{etag::ETag, lease::ResourceLease};
 
@@ -51,6 +52,26 @@ pub(crate) struct BlobRecord {
     pub(crate) content: Content,
     /// Its snapshots.
     pub(crate) history: BlobHistory,
+    /// The copy that wrote it, until properties or metadata are changed.
+    pub(crate) copy: Option<BlobCopy>,
+}
+
+/// Names a copy and its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CopyOrigin {
+    /// The id of the copy.
+    pub(crate) id: Uuid,
+    /// The source, as text for clients.
+    pub(crate) source: String,
+}
+
+/// A copy that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlobCopy {
+    /// Its id and its source.
+    pub(crate) origin: CopyOrigin,
+    /// When it was complete.
+    pub(crate) completed_at: Ticks,
 }
 
 /// What a blob has in common with its past states.

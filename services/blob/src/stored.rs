@@ -16,8 +16,9 @@ use crate::{
     etag::ETag,
     lease::{LeaseTerm, ResourceLease},
     record::{
-        BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content, ContentId,
-        ContentProperties, Metadata, Part, Retired, RetiredStaging, Staging, StoredBlock,
+        BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content, ContentId,
+        ContentProperties, CopyOrigin, Metadata, Part, Retired, RetiredStaging, Staging,
+        StoredBlock,
     },
 };
 
@@ -106,6 +107,18 @@ pub(crate) struct BlobForm {
     snapshots: u64,
     #[prost(uint64, optional, tag = "31")]
     newest_shared: Option<u64>,
+    #[prost(message, optional, tag = "32")]
+    copy: Option<CopyForm>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct CopyForm {
+    #[prost(bytes = "bytes", tag = "1")]
+    id: Bytes,
+    #[prost(string, tag = "2")]
+    source: String,
+    #[prost(uint64, tag = "3")]
+    completed_at: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -227,6 +240,7 @@ impl Stored for BlobRecord {
             },
             snapshots: self.history.snapshots,
             newest_shared: self.history.newest_shared.map(Ticks::get),
+            copy: self.copy.as_ref().map(copy_form),
         }
     }
 
@@ -259,6 +273,10 @@ impl Stored for BlobRecord {
                     Some(ticks) => Some(Ticks::new(ticks)?),
                     None => None,
                 },
+            },
+            copy: match form.copy {
+                Some(form) => Some(copy_of(form)?),
+                None => None,
             },
         })
     }
@@ -330,6 +348,17 @@ impl Stored for Retired {
         let parts = form.parts.into_iter().map(Part::of_form).collect::<Option<_>>()?;
         Some(Self { parts, list: form.list, staging: form.staging.map(staging) })
     }
+}
+
+fn copy_form(copy: &BlobCopy) -> CopyForm {
+    let CopyOrigin { id, source } = copy.origin.clone();
+    let completed_at = copy.completed_at.get();
+    CopyForm { id: Bytes::copy_from_slice(id.as_bytes()), source, completed_at }
+}
+
+fn copy_of(form: CopyForm) -> Option<BlobCopy> {
+    let origin = CopyOrigin { id: Uuid::from_slice(&form.id).ok()?, source: form.source };
+    Some(BlobCopy { origin, completed_at: Ticks::new(form.completed_at)? })
 }
 
 fn metadata_form(metadata: &Metadata) -> Vec<MetadataForm> {

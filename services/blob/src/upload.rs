@@ -80,7 +80,7 @@ pub(crate) struct Uploaded {
 impl Upload {
     /// Begins without data.
     pub(crate) fn new(blobs: &Blobs, small: SmallContent, with_md5: bool) -> Self {
-        let written = WrittenObjects { objects: blobs.objects.clone(), content: None, count: 0 };
+        let written = WrittenObjects::none(blobs);
         let digest = UploadDigest::new(with_md5);
         let (pieces, blobs) = (Vec::new(), blobs.clone());
         Self { blobs, digest, small, pieces, buffered: 0, written, memory: None }
@@ -130,13 +130,15 @@ impl Upload {
         if self.blobs.engine.status().is_space_short {
             return Err(BlobError::Full);
         }
-        let content = match self.written.content {
-            Some(content) => content,
-            None => *self.written.content.insert(self.blobs.ids.content().await?),
+        if self.written.contents.is_empty() {
+            self.written.contents.push((self.blobs.ids.content().await?, 0));
+        }
+        let Some((content, count)) = self.written.contents.last_mut() else {
+            return Err(BlobError::Busy);
         };
-        let index = self.written.count;
+        let (content, index) = (*content, *count);
         // Counted before it exists, so that it is deleted if the write fails half-way.
-        self.written.count += 1;
+        *count += 1;
         let pieces = std::mem::take(&mut self.pieces);
         self.buffered = 0;
         self.blobs.objects.write(ExtentId { content, index }, pieces).await
@@ -148,28 +150,38 @@ impl Upload {
     /// Errors of the object store.
     pub(crate) async fn finish(mut self) -> Result<Uploaded, BlobError> {
         let is_inline = self.small == SmallContent::Inline
-            && self.written.content.is_none()
+            && self.written.contents.is_empty()
             && self.buffered <= INLINE_BYTES_MAX as u64;
         if !is_inline && self.buffered > 0 {
             self.flush().await?;
         }
         let digests = self.digest.finish();
-        let content = match self.written.content {
-            Some(content) => NewContent::Whole(Part { content, size: digests.size }),
+        let content = match self.written.contents.last() {
+            Some((content, _)) => NewContent::Whole(Part { content: *content, size: digests.size }),
             None => NewContent::inline(&self.pieces),
         };
         Ok(Uploaded { digests, content, written: self.written })
     }
 }
 
-/// The objects of an upload that nothing refers to yet: deleted when this is dropped.
+/// Objects that nothing refers to yet: deleted when this is dropped.
 pub(crate) struct WrittenObjects {
     objects: Objects,
-    content: Option<ContentId>,
-    count: u64,
+    /// Each content, with the number of its objects.
+    contents: Vec<(ContentId, u64)>,
 }
 
 impl WrittenObjects {
+    /// None yet.
+    pub(crate) fn none(blobs: &Blobs) -> Self {
+        Self { objects: blobs.objects.clone(), contents: Vec::new() }
+    }
+
+    /// Those of another upload too.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.contents.append(&mut other.contents);
+    }
+
     /// Runs the change that publishes the objects. If it fails and certainly wrote nothing, they are deleted at once.
     /// Otherwise, also where the caller is cancelled meanwhile, only the sweeper may delete them.
     ///
@@ -179,11 +191,11 @@ impl WrittenObjects {
         mut self,
         change: impl Future<Output = Result<T, BlobError>>,
     ) -> Result<T, BlobError> {
-        let content = self.content.take();
+        let contents = std::mem::take(&mut self.contents);
         let published = change.await;
         match &published {
             Ok(_) | Err(BlobError::Commit(CommitError::Unknown { .. })) => {}
-            Err(_) => self.content = content,
+            Err(_) => self.contents = contents,
         }
         published
     }
@@ -191,12 +203,17 @@ impl WrittenObjects {
 
 impl Drop for WrittenObjects {
     fn drop(&mut self) {
-        let (Some(content), count) = (self.content, self.count) else { return };
+        let contents = std::mem::take(&mut self.contents);
+        if contents.is_empty() {
+            return;
+        }
         // Without a runtime the process is shutting down; the sweeper deletes them later.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let objects = self.objects.clone();
         runtime.spawn(async move {
-            let ids = (0..count).map(|index| ExtentId { content, index });
+            let ids = contents.into_iter().flat_map(|(content, count)| {
+                (0..count).map(move |index| ExtentId { content, index })
+            });
             if let Err(error) = objects.delete_each(ids).await {
                 tracing::warn!(%error, "objects of an upload are not deleted yet");
             }

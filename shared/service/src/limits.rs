@@ -148,5 +148,7 @@ pub const LEASE_MAX: Duration = Duration::from_secs(60);
 pub const PAGE_CONTAINERS_MAX: usize = 5000;
 /// Most blobs and groups in a page. Azure.
 pub const PAGE_BLOBS_MAX: usize = 5000;
+/// Longest text that names the source of a copy, in bytes. Azure.
+pub const COPY_SOURCE_BYTES_MAX: usize = 2048;
 /// Longest delimiter of a listing, in bytes.
 pub const DELIMITER_BYTES_MAX: usize = 64;

@@ -4,6 +4,7 @@ mod blobs;
 mod blocks;
 mod conditions;
 mod containers;
+mod copies;
 mod leases;
 mod signatures;
 mod snapshots;

@@ -44,6 +44,8 @@ names_a_container!(
     CommitBlocksRequest,
     GetBlockListRequest,
     SnapshotBlobRequest,
+    CopyBlobRequest,
+    AbortCopyBlobRequest,
 );
 names_nothing!(
     ListContainersRequest,

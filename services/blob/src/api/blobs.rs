@@ -156,7 +156,7 @@ impl BlobApi {
         let metadata = parser.metadata(request.metadata, "metadata");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let command = PutCommand { properties, metadata, conditions, lease_id };
+        let command = PutCommand { properties, metadata, conditions, lease_id, origin: None };
         let record = self.blobs.commit_blocks(key, &blocks, command).await?;
         Ok(proto::CommitBlocksResponse { blob: Some(self.show(&names, record)) })
     }

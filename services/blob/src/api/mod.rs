@@ -4,6 +4,7 @@
 mod access_log;
 mod blobs;
 mod containers;
+mod copy;
 mod parse;
 mod read;
 mod render;
@@ -21,7 +22,7 @@ use trestle_service::{
     call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, service_properties,
 };
 
-use self::access_log::NamesContainer;
+use self::{access_log::NamesContainer, copy::CopyResponses};
 use crate::{
     BLOB_SERVICE, BlobDeps,
     authorize::{BlobAccess, BlobNeed},
@@ -93,6 +94,7 @@ macro_rules! by_domain {
         #[tonic::async_trait]
         impl BlobService for BlobApi {
             type ReadBlobStream = ReadResponses;
+            type CopyBlobStream = CopyResponses;
 
             $(async fn $method(
                 &self,
@@ -118,6 +120,14 @@ macro_rules! by_domain {
                 let recorder = StatisticsRecorder::of(request.extensions());
                 let (access, messages) = self.enter(request, BlobNeed::Write).await?;
                 self.stage(&access, messages, &recorder).await.map(Response::new)
+            }
+
+            async fn copy_blob(
+                &self,
+                request: Request<proto::CopyBlobRequest>,
+            ) -> Result<Response<CopyResponses>, Status> {
+                let (access, message) = self.enter(request, BlobNeed::Write).await?;
+                self.copy(access, message).await.map(Response::new).map_err(failed)
             }
 
             async fn read_blob(
@@ -149,6 +159,7 @@ by_domain! {
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
     snapshot_blob(SnapshotBlobRequest) -> SnapshotBlobResponse: Snapshot => take_snapshot;
+    abort_copy_blob(AbortCopyBlobRequest) -> AbortCopyBlobResponse: Write => abort_copy;
     commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;
     get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
     get_service_properties(GetServicePropertiesRequest) -> GetServicePropertiesResponse: ReadService => properties;

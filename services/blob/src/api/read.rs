@@ -36,7 +36,7 @@ impl BlobApi {
         if not_modified {
             return Ok(Box::pin(stream::iter([Ok(first)])));
         }
-        let mut pieces = Box::pin(self.blobs.clone().bytes(opened));
+        let mut pieces = Box::pin(self.blobs.clone().bytes(&opened));
         // The first piece is part of the first message: a small blob is one message.
         let data = pieces.next().await.transpose()?.unwrap_or_default();
         let count = move |data: &Bytes| {

@@ -13,7 +13,7 @@ use crate::{
     blobs::{BlobState, ListedItem},
     lease::{LeaseResult, LeaseState, ResourceLease},
     past,
-    record::{BlobRecord, ContainerRecord, ContentProperties, StoredBlock},
+    record::{BlobCopy, BlobRecord, ContainerRecord, ContentProperties, StoredBlock},
 };
 
 /// A container.
@@ -44,7 +44,19 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         properties: Some(properties(record.properties)),
         metadata: record.metadata.into_iter().collect(),
         lease: Some(lease(&record.lease, now)),
+        copy: record.copy.map(|it| copy(it, record.content.size())),
         ..named(container, name)
+    }
+}
+
+fn copy(copy: BlobCopy, size: u64) -> proto::BlobCopy {
+    proto::BlobCopy {
+        id: copy.origin.id.hyphenated().to_string(),
+        source: copy.origin.source,
+        status: proto::CopyStatus::Success.into(),
+        copied_bytes: size,
+        total_bytes: size,
+        completion_time: Some(copy.completed_at.into()),
     }
 }
 

@@ -62,7 +62,7 @@ impl BlobApi {
         let names = parser.finish(names).map_err(failed)?;
         let key = self.key(access, &names).await.map_err(failed)?;
         let stated = properties.md5.take();
-        let mut command = PutCommand { properties, metadata, conditions, lease_id };
+        let mut command = PutCommand { properties, metadata, conditions, lease_id, origin: None };
         let is_long = first.finish.is_none();
         if is_long {
             // What would be rejected is rejected before its data is sent.
@@ -119,7 +119,7 @@ impl BlobApi {
 
 impl BlobApi {
     /// Whether the blob is still in the container that the upload began in.
-    async fn check_container(
+    pub(super) async fn check_container(
         &self,
         access: &BlobAccess,
         names: &(ContainerName, BlobName),

@@ -58,6 +58,7 @@ fn decide_change(
             record.properties = properties.clone().unwrap_or(record.properties);
             record.metadata = metadata.clone().unwrap_or(record.metadata);
             record.etag = ETag(version.ticks());
+            record.copy = None;
             Ok(ChangedBlob { record, lease: None })
         }
         BlobChange::Lease(action) => {

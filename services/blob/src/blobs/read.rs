@@ -46,13 +46,14 @@ pub(crate) struct OpenedBlob {
     pub(crate) range: Range<u64>,
     key: BlobKey,
     state: BlobState,
-    source: ContentSource,
+    pub(super) source: ContentSource,
 }
 
 /// Where the bytes come from.
-enum ContentSource {
+pub(super) enum ContentSource {
     Row(Bytes),
-    Objects(Vec<Part>),
+    Whole(Part),
+    Blocks(Vec<StoredBlock>),
 }
 
 impl Blobs {
@@ -100,12 +101,11 @@ impl Blobs {
                 let row = snapshot.get(&blob.row(BlobRow::Inline, &state.numbers())).await?;
                 ContentSource::Row(inline(row.as_ref(), size)?)
             }
-            Content::Whole(part) => ContentSource::Objects(vec![part]),
+            Content::Whole(part) => ContentSource::Whole(part),
             Content::Blocks { list, .. } => {
                 let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
                 let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
-                let blocks = Vec::<StoredBlock>::decode(&value)?;
-                ContentSource::Objects(blocks.into_iter().map(|block| block.part).collect())
+                ContentSource::Blocks(Vec::<StoredBlock>::decode(&value)?)
             }
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
@@ -114,19 +114,31 @@ impl Blobs {
     /// The bytes of an opened blob, in pieces of up to a message.
     pub(crate) fn bytes(
         self,
-        opened: OpenedBlob,
-    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send {
-        let OpenedBlob { record, range, key, state, source, .. } = opened;
-        let parts = match source {
+        opened: &OpenedBlob,
+    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<> {
+        let range = opened.range.clone();
+        let parts = match &opened.source {
             ContentSource::Row(row) => {
                 let piece = row.get(to_usize(range.start)..to_usize(range.end));
                 let piece = piece.map(|piece| row.slice_ref(piece)).unwrap_or_default();
                 return stream::iter((!piece.is_empty()).then_some(Ok(piece))).left_stream();
             }
-            ContentSource::Objects(parts) => parts,
+            ContentSource::Whole(part) => vec![*part],
+            ContentSource::Blocks(blocks) => blocks.iter().map(|block| block.part).collect(),
         };
+        self.pieces(opened, parts, range).right_stream()
+    }
+
+    /// The bytes of a range of some of the contents of an opened blob.
+    pub(super) fn pieces(
+        self,
+        opened: &OpenedBlob,
+        parts: Vec<Part>,
+        range: Range<u64>,
+    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<> {
+        let (key, state, content) = (opened.key.clone(), opened.state, opened.record.content);
         let read = move |(extent, range): (Extent, Range<u64>)| {
-            let (blobs, key, content) = (self.clone(), key.clone(), record.content);
+            let (blobs, key) = (self.clone(), key.clone());
             async move {
                 match blobs.objects.read(extent, range).await? {
                     Some(bytes) => Ok(bytes),
@@ -134,7 +146,7 @@ impl Blobs {
                 }
             }
         };
-        stream::iter(pieces(parts, range)).map(read).buffered(READ_AHEAD).right_stream()
+        stream::iter(pieces(parts, range)).map(read).buffered(READ_AHEAD)
     }
 
     /// The error of an absent object: the blob was overwritten or deleted long ago, or is damaged.

@@ -103,7 +103,7 @@ async fn a_read_of_an_overwritten_blob_goes_on_or_fails_but_never_mixes() {
 
 async fn drain(fixture: &BlobFixture, opened: read::OpenedBlob) -> Result<Bytes, BlobError> {
     use futures::TryStreamExt as _;
-    let pieces: Vec<Bytes> = fixture.blobs.clone().bytes(opened).try_collect().await?;
+    let pieces: Vec<Bytes> = fixture.blobs.clone().bytes(&opened).try_collect().await?;
     Ok(pieces.concat().into())
 }
 

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::{collections::HashSet, time::Duration};
+
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
 use trestle_service::clock::Ticks;
@@ -17,10 +19,14 @@ use crate::{
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
     record::{
-        BlobHistory, BlobRecord, Content, ContentProperties, Metadata, Part, Retired, Staging,
+        BlobCopy, BlobHistory, BlobRecord, Content, ContentProperties, CopyOrigin, Metadata, Part,
+        Retired, Staging, StoredBlock,
     },
     stored::Stored as _,
 };
+
+/// How long contents are used that were reserved before they are published; shorter than any grace period.
+const RESERVED_FOR: Duration = Duration::from_secs(30);
 
 /// What a write of content sets beside the content, and when it takes place.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +39,8 @@ pub(crate) struct PutCommand {
     pub(crate) conditions: Conditions,
     /// The id of the lease of the client.
     pub(crate) lease_id: Option<Uuid>,
+    /// The copy that the content is of.
+    pub(crate) origin: Option<CopyOrigin>,
 }
 
 /// Content that was uploaded.
@@ -42,6 +50,35 @@ pub(crate) enum NewContent {
     Inline(Bytes),
     /// Content in objects.
     Whole(Part),
+    /// A list of blocks that no other blob has.
+    Blocks(NewBlocks),
+}
+
+/// Blocks that were copied.
+#[derive(Debug, Clone)]
+pub(crate) struct NewBlocks {
+    /// The list.
+    list: Vec<StoredBlock>,
+    /// When their contents were marked as live, if they were.
+    pub(super) reserved: Vec<Ticks>,
+}
+
+impl NewBlocks {
+    /// A list of which no content is marked as live.
+    pub(super) fn new(list: Vec<StoredBlock>) -> Self {
+        Self { list, reserved: Vec::new() }
+    }
+
+    /// Their contents, each once.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let mut found = HashSet::new();
+        let parts = self.list.iter().map(|block| block.part);
+        parts.filter(|part| found.insert(part.content)).collect()
+    }
+
+    fn size(&self) -> u64 {
+        self.list.iter().fold(0, |size, block| size.saturating_add(block.part.size))
+    }
 }
 
 impl NewContent {
@@ -56,8 +93,27 @@ impl NewContent {
         Self::Inline(row.into())
     }
 
-    fn content(&self) -> Content {
+    /// The contents to mark as live in the change that publishes them.
+    fn parts(&self) -> Vec<Part> {
         match self {
+            Self::Whole(part) => vec![*part],
+            Self::Blocks(blocks) if blocks.reserved.is_empty() => blocks.parts(),
+            Self::Inline(_) | Self::Blocks(_) => Vec::new(),
+        }
+    }
+
+    fn reserved(&self) -> &[Ticks] {
+        match self {
+            Self::Blocks(blocks) => &blocks.reserved,
+            Self::Inline(_) | Self::Whole(_) => &[],
+        }
+    }
+
+    fn content(&self, version: Version) -> Content {
+        match self {
+            Self::Blocks(blocks) => {
+                Content::Blocks { list: version.ticks().get(), size: blocks.size() }
+            }
             Self::Inline(row) => Content::Inline { size: row.len().saturating_sub(8) as u64 },
             Self::Whole(part) => Content::Whole(*part),
         }
@@ -90,6 +146,10 @@ pub(crate) fn decide_put(
         metadata: command.metadata.clone(),
         lease,
         content,
+        copy: command
+            .origin
+            .clone()
+            .map(|origin| BlobCopy { origin, completed_at: version.ticks() }),
         history: BlobHistory {
             snapshots: current.map_or(0, |current| current.history.snapshots),
             // A list of blocks may have blocks that the blob had before.
@@ -130,14 +190,18 @@ impl Blobs {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
         let staging = spec.read(blob.row(BlobRow::Staging, &[]));
-        if let NewContent::Whole(part) = &new {
+        let parts = new.parts();
+        for part in &parts {
             spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
         }
+        let reserved = new.reserved().iter();
+        let reserved: Vec<_> =
+            reserved.map(|at| (*at, spec.read(blob.row(BlobRow::Retired, &[at.get()])))).collect();
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
             let current = decode_record(reads.get(record))?;
             let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
-            let put = decide_put(current.as_ref(), &command, new.content(), version, now)?;
+            let put = decide_put(current.as_ref(), &command, new.content(version), version, now)?;
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
             writes.put(reads.key(record).clone(), put.encode());
             let inline = blob.row(BlobRow::Inline, &[]);
@@ -145,10 +209,23 @@ impl Blobs {
                 NewContent::Inline(row) => {
                     writes.put(inline, row.clone());
                 }
-                NewContent::Whole(part) => {
-                    writes.put(keys::live(part.content), keys::encode_number(part.size));
+                NewContent::Whole(_) | NewContent::Blocks(_) => {
                     remove_inline(current.as_ref(), inline, &mut writes);
                 }
+            }
+            if let NewContent::Blocks(blocks) = &new {
+                let number = version.ticks().get();
+                writes.put(blob.row(BlobRow::BlockList, &[number]), blocks.list.encode());
+            }
+            for part in &parts {
+                writes.put(keys::live(part.content), keys::encode_number(part.size));
+            }
+            for (at, row) in &reserved {
+                // The sweeper may be reclaiming what was reserved long ago.
+                if reads.get(*row).is_none() || now.since(*at) > RESERVED_FOR {
+                    return Err(BlobError::Busy);
+                }
+                writes.delete(reads.key(*row).clone());
             }
             if staged.is_some() {
                 writes.delete(reads.key(staging).clone());

@@ -35,6 +35,10 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
         lease,
         content,
         history: BlobHistory { snapshots: 3, newest_shared: Some(ticks(6)) },
+        copy: Some(BlobCopy {
+            origin: CopyOrigin { id: Uuid::from_u128(0xB), source: "logs/a".to_owned() },
+            completed_at: ticks(7),
+        }),
     }
 }
 
@@ -86,6 +90,7 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
         properties: ContentProperties::default(),
         metadata: Vec::new(),
         history: BlobHistory::default(),
+        copy: None,
         ..blob(ResourceLease::Absent, Content::Whole(part(1)))
     };
 

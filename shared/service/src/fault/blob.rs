@@ -55,6 +55,8 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::LeaseIsBrokenAndCannotBeRenewed => {
             (Code::FailedPrecondition, "LeaseIsBrokenAndCannotBeRenewed", 409)
         }
+        R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
+        R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
         R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),
         _ => return None,
     })

@@ -24,6 +24,19 @@ impl RequestParser {
         (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
     }
 
+    /// The conditions of the source of a copy.
+    pub(in crate::api) fn source_conditions(
+        &mut self,
+        conditions: Option<proto::BlobConditions>,
+    ) -> (Conditions, Option<Uuid>) {
+        let parsed = self.blob_conditions(conditions);
+        if parsed.0.if_none_match.contains(&ETagPattern::Any) {
+            let rule = "must name etags: a source exists";
+            self.push(Reason::UnsatisfiableCondition, "source_conditions.if_none_match", rule);
+        }
+        parsed
+    }
+
     /// The conditions of a call on a container, and the id of its lease.
     pub(in crate::api) fn container_conditions(
         &mut self,

@@ -1,6 +1,7 @@
 //! From requests to domain types: every violation of a request is collected before it is rejected.
 
 mod conditions;
+mod copy;
 mod lease;
 mod lists;
 mod properties;

@@ -20,6 +20,7 @@ fn blob(snapshots: u64, lease: ResourceLease) -> BlobRecord {
         lease,
         content: Content::Inline { size: 1 },
         history: BlobHistory { snapshots, newest_shared: None },
+        copy: None,
     }
 }
 

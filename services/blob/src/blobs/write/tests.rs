@@ -16,6 +16,7 @@ fn current(lease: ResourceLease) -> BlobRecord {
         lease,
         content: Content::Inline { size: 1 },
         history: BlobHistory { snapshots: 2, newest_shared: Some(ticks(3)) },
+        copy: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn a_put_replaces_everything_but_the_lease() {
         lease,
         content: Content::Whole(Part { content: ContentId(9), size: 8 }),
         history: BlobHistory { snapshots: 2, newest_shared: None },
+        copy: None,
     };
     assert_eq!(record, expected);
 }
@@ -80,7 +82,7 @@ fn the_row_of_small_content_has_its_checksum_whatever_the_pieces() {
         let pieces: Vec<_> = pieces.into_iter().map(Bytes::from).collect();
         match NewContent::inline(&pieces) {
             NewContent::Inline(row) => row,
-            NewContent::Whole(_) => panic!("it is small"),
+            NewContent::Whole(_) | NewContent::Blocks(_) => panic!("it is small"),
         }
     });
 

@@ -120,7 +120,7 @@ async fn the_last_of_several_deleted_states_decides_when_a_read_must_have_ended(
     shared.fixture.sweep().await;
 
     use futures::TryStreamExt as _;
-    let pieces = shared.fixture.blobs.clone().bytes(opened.expect("open"));
+    let pieces = shared.fixture.blobs.clone().bytes(&opened.expect("open"));
     let pieces: Vec<_> = pieces.try_collect().await.expect("within the grace period");
     assert_eq!(pieces.concat(), data);
     shared.sweep().await;

@@ -1,0 +1,129 @@
+//! Copies within the server: the progress as a stream, which ends with the blob.
+
+use std::{
+    pin::Pin,
+    time::{Duration, Instant},
+};
+
+use futures::{Stream, StreamExt as _, stream};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{fault::Fault, limits::UPLOAD_TIME_MAX};
+
+use super::{BlobApi, failed, parse::RequestParser};
+use crate::{
+    authorize::{BlobAccess, BlobNeed},
+    blobs::{BlobState, CopyCommand, OpenedCopy},
+    conditions::Conditions,
+    error::BlobError,
+    names::{BlobName, ContainerName},
+    record::CopyOrigin,
+};
+
+/// How often the progress is reported.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// Responses of a copy.
+pub(super) type CopyResponses =
+    Pin<Box<dyn Stream<Item = Result<proto::CopyBlobResponse, Status>> + Send>>;
+
+impl BlobApi {
+    /// Checks a copy, which takes place with the responses.
+    pub(super) async fn copy(
+        &self,
+        access: BlobAccess,
+        request: proto::CopyBlobRequest,
+    ) -> Result<CopyResponses, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let source = parser.copy_source(request.source);
+        let source_required = parser.source_conditions(request.source_conditions);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let has_metadata = !request.metadata.is_empty();
+        let metadata = parser.metadata(request.metadata, "metadata");
+        let text = parser.copy_source_text(request.source_text);
+        let (names, source) = parser.finish(names.zip(source))?;
+        let readable = access.also(BlobNeed::Read)?;
+        let target = self.key(&access, &names).await?;
+        let source_key = self.key(&readable, &source.names).await?;
+        let id = uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid();
+        let command = CopyCommand {
+            metadata: has_metadata.then_some(metadata),
+            conditions,
+            lease_id,
+            origin: CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) },
+        };
+        let (conditions, lease_id) = &source_required;
+        let required = (conditions, *lease_id);
+        let opened = self.blobs.open_copy((source_key, source.state), required, target, command);
+        Ok(self.clone().responses(access, names, opened.await?))
+    }
+
+    /// The copy takes place while the client reads the responses, and ends when it leaves.
+    fn responses(
+        self,
+        access: BlobAccess,
+        names: (ContainerName, BlobName),
+        opened: OpenedCopy,
+    ) -> CopyResponses {
+        let (sender, receiver) = mpsc::channel(1);
+        let total_bytes = opened.size();
+        let work = async move {
+            let progress = sender.clone();
+            let mut reported = Instant::now();
+            let report = move |copied_bytes| {
+                if reported.elapsed() >= PROGRESS_EVERY {
+                    reported = Instant::now();
+                    let response =
+                        proto::CopyBlobResponse { copied_bytes, total_bytes, blob: None };
+                    // One that waits is enough.
+                    let _ = progress.try_send(Ok(response));
+                }
+            };
+            let copied = self.copied(&access, &names, opened, report);
+            let copied = tokio::time::timeout(UPLOAD_TIME_MAX, copied).await;
+            let copied = copied.unwrap_or(Err(BlobError::Busy.into()));
+            let response = copied.map(|blob| proto::CopyBlobResponse {
+                copied_bytes: total_bytes,
+                total_bytes,
+                blob: Some(blob),
+            });
+            // Without a receiver the client has left.
+            let _ = sender.send(response.map_err(failed)).await;
+        };
+        let work = stream::once(work).filter_map(|()| std::future::ready(None));
+        Box::pin(stream::select(ReceiverStream::new(receiver), work))
+    }
+
+    async fn copied(
+        &self,
+        access: &BlobAccess,
+        names: &(ContainerName, BlobName),
+        opened: OpenedCopy,
+        report: impl FnMut(u64) + Send,
+    ) -> Result<proto::Blob, Fault> {
+        let key = opened.target().clone();
+        let finished = opened.run(report).await?;
+        // The container may have been deleted meanwhile, and even swept.
+        self.check_container(access, names, &key).await?;
+        Ok(self.show(names, finished.publish().await?))
+    }
+
+    /// No copy is ever in progress after its call.
+    pub(super) async fn abort_copy(
+        &self,
+        access: &BlobAccess,
+        request: proto::AbortCopyBlobRequest,
+    ) -> Result<proto::AbortCopyBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let lease_id = parser.lease_id(&request.lease_id, "lease_id");
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let required = (&Conditions::default(), lease_id);
+        self.blobs.get((&key, BlobState::Current), required).await?;
+        Err(BlobError::NoPendingCopy.into())
+    }
+}

@@ -1,0 +1,238 @@
+//! Copying a blob within the server. A copy has bytes of its own, and the block list of its source.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use trestle_kv::{ChangeSpec, Lock, Writes, transact};
+use trestle_service::clock::Ticks;
+use uuid::Uuid;
+
+use super::{
+    BlobKey, BlobState, Blobs, NewContent, PutCommand,
+    read::{ContentSource, OpenedBlob},
+    write::NewBlocks,
+};
+use crate::{
+    conditions::{ConditionError, Conditions, Freshness},
+    error::BlobError,
+    keys::{self, BlobRow},
+    record::{BlobRecord, ContentId, CopyOrigin, Metadata, Part, Retired, StoredBlock},
+    stored::Stored as _,
+    upload::{SmallContent, Upload, Uploaded, WrittenObjects},
+};
+
+/// Contents that one change publishes; more are recorded as retired before, so that a crash leaves none behind.
+const PARTS_AT_ONCE: usize = 900;
+
+/// What a copy sets beside the content of its source, and when it takes place.
+#[derive(Debug, Clone)]
+pub(crate) struct CopyCommand {
+    /// The metadata; absent: that of the source.
+    pub(crate) metadata: Option<Metadata>,
+    /// The conditions of the blob that is written.
+    pub(crate) conditions: Conditions,
+    /// The id of its lease.
+    pub(crate) lease_id: Option<Uuid>,
+    /// Names the copy and its source.
+    pub(crate) origin: CopyOrigin,
+}
+
+/// A copy whose source is open and whose write was permitted when it began.
+pub(crate) struct OpenedCopy {
+    blobs: Blobs,
+    source: OpenedBlob,
+    target: BlobKey,
+    command: PutCommand,
+}
+
+impl Blobs {
+    /// Opens a source by its conditions, and checks whether the copy may be written.
+    ///
+    /// # Errors
+    /// [`BlobError::BlobNotFound`] and [`BlobError::SourceCondition`] of the source; those of a write of the target.
+    pub(crate) async fn open_copy(
+        &self,
+        (source, state): (BlobKey, BlobState),
+        (conditions, lease_id): (&Conditions, Option<Uuid>),
+        target: BlobKey,
+        command: CopyCommand,
+    ) -> Result<OpenedCopy, BlobError> {
+        let opened = self.open((source, state), None, (conditions, lease_id)).await;
+        let source = opened.map_err(of_source)?;
+        if source.freshness == Freshness::NotModified {
+            return Err(BlobError::SourceCondition);
+        }
+        let CopyCommand { metadata, conditions, lease_id, origin } = command;
+        let command = PutCommand {
+            properties: source.record.properties.clone(),
+            metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
+            conditions,
+            lease_id,
+            origin: Some(origin),
+        };
+        self.check_put(&target, &command).await?;
+        Ok(OpenedCopy { blobs: self.clone(), source, target, command })
+    }
+}
+
+impl OpenedCopy {
+    /// Length of the content, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.source.record.content.size()
+    }
+
+    /// The blob that is written.
+    pub(crate) fn target(&self) -> &BlobKey {
+        &self.target
+    }
+
+    /// Copies the content; `progress` gets how many bytes were copied. What was copied is deleted unless it is published.
+    ///
+    /// # Errors
+    /// [`BlobError::SourceCondition`] where the source was deleted too long ago; those of the object store.
+    pub(crate) async fn run(
+        self,
+        progress: impl FnMut(u64) + Send,
+    ) -> Result<FinishedCopy, BlobError> {
+        let Self { blobs, source, target, command } = self;
+        let written = WrittenObjects::none(&blobs);
+        let copied = Copied { blobs: &blobs, written, progress, bytes: 0 };
+        let (content, written) = copied.content(&source).await.map_err(of_source)?;
+        Ok(FinishedCopy { blobs, target, command, content, written })
+    }
+}
+
+/// Content that was copied and is not published.
+pub(crate) struct FinishedCopy {
+    blobs: Blobs,
+    target: BlobKey,
+    command: PutCommand,
+    content: NewContent,
+    written: WrittenObjects,
+}
+
+impl FinishedCopy {
+    /// Publishes the copy.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub(crate) async fn publish(self) -> Result<BlobRecord, BlobError> {
+        let Self { blobs, target, command, content, written } = self;
+        let publish = async {
+            let content = match content {
+                NewContent::Blocks(blocks) => {
+                    NewContent::Blocks(blobs.reserve_parts(&target, blocks).await?)
+                }
+                content => content,
+            };
+            blobs.put(target, command, content).await
+        };
+        written.publish(publish).await
+    }
+}
+
+/// A condition of a read is one of the source.
+fn of_source(error: BlobError) -> BlobError {
+    match error {
+        BlobError::Condition(ConditionError::NotMet) => BlobError::SourceCondition,
+        error => error,
+    }
+}
+
+/// What was copied so far.
+struct Copied<'a, P> {
+    blobs: &'a Blobs,
+    written: WrittenObjects,
+    progress: P,
+    bytes: u64,
+}
+
+impl<P: FnMut(u64) + Send> Copied<'_, P> {
+    async fn content(
+        mut self,
+        source: &OpenedBlob,
+    ) -> Result<(NewContent, WrittenObjects), BlobError> {
+        let content = match &source.source {
+            ContentSource::Row(bytes) => NewContent::inline(std::slice::from_ref(bytes)),
+            ContentSource::Whole(part) => self.part(source, *part, SmallContent::Inline).await?,
+            ContentSource::Blocks(blocks) => {
+                let mut copies: HashMap<ContentId, Part> = HashMap::new();
+                let mut list = Vec::with_capacity(blocks.len());
+                for StoredBlock { id, part } in blocks {
+                    let copy = match copies.get(&part.content) {
+                        Some(copy) => *copy,
+                        None => {
+                            let copy = self.part(source, *part, SmallContent::Object).await?;
+                            let NewContent::Whole(copy) = copy else {
+                                return Err(BlobError::corrupt("block without data"));
+                            };
+                            *copies.entry(part.content).or_insert(copy)
+                        }
+                    };
+                    // A copy: a slice would keep the whole list of the source in memory.
+                    list.push(StoredBlock { id: Bytes::copy_from_slice(id), part: copy });
+                }
+                NewContent::Blocks(NewBlocks::new(list))
+            }
+        };
+        Ok((content, self.written))
+    }
+
+    /// Copies one content.
+    async fn part(
+        &mut self,
+        source: &OpenedBlob,
+        part: Part,
+        small: SmallContent,
+    ) -> Result<NewContent, BlobError> {
+        let mut upload = Upload::new(self.blobs, small, false);
+        let pieces = self.blobs.clone().pieces(source, vec![part], 0..part.size);
+        let mut pieces = Box::pin(pieces);
+        while let Some(piece) = pieces.try_next().await? {
+            self.bytes = self.bytes.saturating_add(piece.len() as u64);
+            upload.push(piece).await?;
+            (self.progress)(self.bytes);
+        }
+        let Uploaded { content, written, .. } = upload.finish().await?;
+        self.written.merge(written);
+        Ok(content)
+    }
+}
+
+impl Blobs {
+    /// Marks the contents of many blocks as live, together with rows that have the sweeper delete them unless the change
+    /// that publishes them comes soon. A few are left to that change.
+    async fn reserve_parts(
+        &self,
+        blob: &BlobKey,
+        mut blocks: NewBlocks,
+    ) -> Result<NewBlocks, BlobError> {
+        let parts = blocks.parts();
+        if parts.len() <= PARTS_AT_ONCE {
+            return Ok(blocks);
+        }
+        for parts in parts.chunks(PARTS_AT_ONCE) {
+            let (blob, parts) = (blob.clone(), parts.to_vec());
+            let mut spec = ChangeSpec::new(blob.domain());
+            for part in &parts {
+                spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
+            }
+            let reserved = transact(&*self.engine, spec, move |_, version| {
+                let mut writes = Writes::with_capacity(parts.len() + 1);
+                for part in &parts {
+                    writes.put(keys::live(part.content), keys::encode_number(part.size));
+                }
+                let retired = Retired { parts: parts.clone(), ..Retired::default() };
+                let at: Ticks = version.ticks();
+                writes.put(blob.row(BlobRow::Retired, &[at.get()]), retired.encode());
+                Ok::<_, BlobError>((writes, at))
+            });
+            blocks.reserved.push(reserved.await??);
+        }
+        Ok(blocks)
+    }
+}
