@@ -5,9 +5,11 @@ mod copy;
 mod delete;
 mod list;
 mod read;
+mod replace;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod undelete;
 mod write;
 
 use std::sync::Arc;
@@ -22,6 +24,7 @@ pub(crate) use self::{
     delete::DeleteScope,
     list::{ListBlobs, ListedItem, PastStates},
     read::RequestedRange,
+    replace::{CURRENT as CURRENT_STATE, ReplacedRows},
     write::{NewContent, PutCommand, decide_put, remove_inline},
 };
 use crate::{
@@ -74,15 +77,15 @@ impl BlobKey {
         keys::numbered_rows(BlobRow::Past, (self.container, &self.name), 0..u64::MAX)
     }
 
-    /// Leaves what a change no longer needs of `current` to the sweeper, if there is anything.
+    /// Leaves what a change no longer needs to the sweeper, if there is anything. Past states may share it.
     pub(crate) fn retire(
         &self,
         retired: &Retired,
-        current: Option<&BlobRecord>,
+        is_shared: bool,
         version: Version,
         writes: &mut Writes,
     ) {
-        if current.is_some_and(|current| current.history.newest_shared.is_some()) {
+        if is_shared {
             self.retire_shared(retired, None, version, writes);
         } else if !retired.is_empty() {
             let key = self.row(BlobRow::Retired, &[version.ticks().get()]);
@@ -147,11 +150,19 @@ impl BlobState {
     }
 }
 
-/// A record, if there is one.
+/// A record, if there is one that is not deleted.
 ///
 /// # Errors
 /// [`BlobError::Corrupt`].
 pub(crate) fn decode_record(value: Option<&Bytes>) -> Result<Option<BlobRecord>, BlobError> {
+    Ok(decode_stored(value)?.filter(|record| record.deletion.is_none()))
+}
+
+/// A record, if there is one, also where it is deleted.
+///
+/// # Errors
+/// [`BlobError::Corrupt`].
+pub(crate) fn decode_stored(value: Option<&Bytes>) -> Result<Option<BlobRecord>, BlobError> {
     value.map(|value| BlobRecord::decode(value)).transpose()
 }
 

@@ -1,6 +1,9 @@
 //! A service on stores in memory, for tests.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
@@ -19,7 +22,7 @@ use crate::{
     keys::KEYSPACES,
     names::{BlobName, ContainerName},
     objects::Objects,
-    record::{BlobRecord, ContainerRecord, CopyOrigin},
+    record::{BlobRecord, ContainerRecord, CopyOrigin, Retention},
     sweep::BlobSweeper,
     upload::{SmallContent, Upload, UploadMemory, Uploaded},
 };
@@ -30,6 +33,7 @@ pub(crate) struct BlobFixture {
     pub(crate) blobs: Blobs,
     pub(crate) sweeper: BlobSweeper,
     clock: Arc<ManualClock>,
+    retention: Mutex<Retention>,
 }
 
 impl BlobFixture {
@@ -47,7 +51,26 @@ impl BlobFixture {
         let ids = Arc::new(Ids::new(Arc::clone(&engine)));
         let containers = Containers::new(Arc::clone(&engine), shared, Arc::clone(&ids));
         let blobs = Blobs { engine, objects, ids, memory: UploadMemory::default() };
-        Self { containers, sweeper: BlobSweeper::new(blobs.clone()), blobs, clock }
+        Self {
+            containers,
+            sweeper: BlobSweeper::new(blobs.clone()),
+            blobs,
+            clock,
+            retention: Mutex::default(),
+        }
+    }
+
+    /// What writes and deletes keep from now on.
+    pub(crate) fn keep(&self, retention: Retention) {
+        *self.retention.lock().expect("no test panics here") = retention;
+    }
+
+    fn retention(&self) -> Retention {
+        *self.retention.lock().expect("no test panics here")
+    }
+
+    pub(crate) async fn undelete(&self, key: &BlobKey) -> Result<(), BlobError> {
+        self.blobs.undelete(key.clone()).await
     }
 
     /// Time passes.
@@ -94,6 +117,7 @@ impl BlobFixture {
         data: impl Into<Bytes>,
         command: PutCommand,
     ) -> Result<BlobRecord, BlobError> {
+        let command = PutCommand { retention: self.retention(), ..command };
         let Uploaded { content, written, .. } =
             self.upload(data.into(), SmallContent::Inline).await?;
         written.publish(self.blobs.put(key.clone(), command, content)).await
@@ -122,7 +146,8 @@ impl BlobFixture {
             source: BlockSource::Latest,
         };
         let choices: Vec<_> = ids.iter().map(choice).collect();
-        self.blobs.commit_blocks(key.clone(), &choices, PutCommand::default()).await
+        let command = PutCommand { retention: self.retention(), ..PutCommand::default() };
+        self.blobs.commit_blocks(key.clone(), &choices, command).await
     }
 
     pub(crate) async fn read(&self, key: &BlobKey) -> Result<Bytes, BlobError> {
@@ -161,7 +186,8 @@ impl BlobFixture {
         key: &BlobKey,
         scope: DeleteScope,
     ) -> Result<(), BlobError> {
-        self.blobs.delete(key.clone(), scope, (Conditions::default(), None)).await
+        let required = (Conditions::default(), None);
+        self.blobs.delete(key.clone(), scope, required, self.retention()).await
     }
 
     pub(crate) async fn snapshot(&self, key: &BlobKey) -> Result<Ticks, BlobError> {
@@ -180,6 +206,7 @@ impl BlobFixture {
             conditions: Conditions::default(),
             lease_id: None,
             origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
+            retention: self.retention(),
         };
         let required = (&Conditions::default(), None);
         let source = (source.clone(), state);

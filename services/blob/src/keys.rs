@@ -10,12 +10,14 @@
 //! | 0x53 block of content ids | first id u64 | version 1, ticks u64 of its allocation |
 //! | 0x54 live content | content id u64 | version 1, length u64 |
 //! | 0x55 service properties | account | see `service_properties` of the shared crate |
+//! | 0x56 data protection | account | `Retention` |
 //! | 0x58 blob | container id u64, name | `BlobRecord` |
 //! | 0x59 staging | container id u64, name | `Staging` |
 //! | 0x5A staged block | container id u64, name, generation u64, block id | `Part` |
 //! | 0x5B retired | container id u64, name, ticks u64 | `Retired` |
 //! | 0x5C past state | container id u64, name, ticks u64 | `BlobRecord` of a snapshot |
 //! | 0x5D retired, may be shared | container id u64, name, ticks u64 of change and state | `Retired` |
+//! | 0x5E soft-deleted | container id u64, name, ticks u64 of the state or 0 | version 1, ticks u64 of its expiry |
 //! | 0x60 inline content | container id u64, name; ticks u64 of a past state | CRC-64 u64, bytes |
 //! | 0x61 block list | container id u64, name, number u64 | list of `StoredBlock` |
 //!
@@ -42,12 +44,14 @@ const NEXT_ID: u8 = 0x52;
 const CONTENT_IDS: u8 = 0x53;
 const LIVE: u8 = 0x54;
 const SERVICE_PROPERTIES: u8 = 0x55;
+const PROTECTION: u8 = 0x56;
 const BLOB: u8 = 0x58;
 const STAGING: u8 = 0x59;
 const STAGED_BLOCK: u8 = 0x5A;
 const RETIRED: u8 = 0x5B;
 const PAST: u8 = 0x5C;
 const SHARED_RETIRED: u8 = 0x5D;
+const SOFT_DELETED: u8 = 0x5E;
 const INLINE: u8 = 0x60;
 const BLOCK_LIST: u8 = 0x61;
 
@@ -79,6 +83,8 @@ pub(crate) enum BlobRow {
     Past = PAST as isize,
     /// What changes left behind of contents that other states of the blob may share.
     SharedRetired = SHARED_RETIRED as isize,
+    /// Deleted states that can be restored.
+    SoftDeleted = SOFT_DELETED as isize,
     /// Contents of small blobs.
     Inline = INLINE as isize,
     /// Lists of blocks.
@@ -94,6 +100,7 @@ impl BlobRow {
             Self::Retired => RETIRED,
             Self::Past => PAST,
             Self::SharedRetired => SHARED_RETIRED,
+            Self::SoftDeleted => SOFT_DELETED,
             Self::Inline => INLINE,
             Self::BlockList => BLOCK_LIST,
         }
@@ -111,6 +118,7 @@ fn domain_of(key: &[u8]) -> DomainRef<'_> {
                 | RETIRED
                 | PAST
                 | SHARED_RETIRED
+                | SOFT_DELETED
                 | INLINE
                 | BLOCK_LIST)
         )
@@ -265,6 +273,11 @@ pub(crate) fn container_name_of(key: &[u8]) -> Result<String, BlobError> {
 /// Key of the settings of the service for an account.
 pub(crate) fn service_properties(account: &AccountName) -> Bytes {
     of_account(SERVICE_PROPERTIES, account).into()
+}
+
+/// Key of the settings of an account on what is kept of blobs.
+pub(crate) fn protection(account: &AccountName) -> Bytes {
+    of_account(PROTECTION, account).into()
 }
 
 fn of_account(kind: u8, account: &AccountName) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! Containers and blobs as the service works with them; `stored` has their form on disk.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
@@ -54,6 +56,40 @@ pub(crate) struct BlobRecord {
     pub(crate) history: BlobHistory,
     /// The copy that wrote it, until properties or metadata are changed.
     pub(crate) copy: Option<BlobCopy>,
+    /// Set where it is deleted and can be restored.
+    pub(crate) deletion: Option<Deletion>,
+    /// Whether it has a version id, which is the time in its etag.
+    pub(crate) is_version: bool,
+}
+
+/// The deletion of a state that can be restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Deletion {
+    /// When it was deleted.
+    pub(crate) at: Ticks,
+    /// How long it can be restored.
+    pub(crate) until: Ticks,
+}
+
+/// What is kept of the states that changes replace, by the settings of the account.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Retention {
+    /// How long deleted states can be restored; absent: not at all.
+    pub(crate) deleted_for: Option<Duration>,
+    /// Whether each change makes a version.
+    pub(crate) versions: bool,
+}
+
+impl Retention {
+    /// Whether a state that is replaced is kept.
+    pub(crate) fn keeps(self) -> bool {
+        self.versions || self.deleted_for.is_some()
+    }
+
+    /// The deletion of a state now, if it can be restored then.
+    pub(crate) fn deletion(self, now: Ticks) -> Option<Deletion> {
+        self.deleted_for.map(|period| Deletion { at: now, until: now.after(period) })
+    }
 }
 
 /// Names a copy and its source.
@@ -81,6 +117,13 @@ pub(crate) struct BlobHistory {
     pub(crate) snapshots: u64,
     /// The newest past state that may share a part of the content.
     pub(crate) newest_shared: Option<Ticks>,
+}
+
+impl BlobRecord {
+    /// Whether a past state may share a part of the content.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.history.newest_shared.is_some()
+    }
 }
 
 /// HTTP properties of a blob; empty ones are absent.

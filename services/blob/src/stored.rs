@@ -17,8 +17,8 @@ use crate::{
     lease::{LeaseTerm, ResourceLease},
     record::{
         BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content, ContentId,
-        ContentProperties, CopyOrigin, Metadata, Part, Retired, RetiredStaging, Staging,
-        StoredBlock,
+        ContentProperties, CopyOrigin, Deletion, Metadata, Part, Retention, Retired,
+        RetiredStaging, Staging, StoredBlock,
     },
 };
 
@@ -109,6 +109,12 @@ pub(crate) struct BlobForm {
     newest_shared: Option<u64>,
     #[prost(message, optional, tag = "32")]
     copy: Option<CopyForm>,
+    #[prost(uint64, optional, tag = "33")]
+    deleted_at: Option<u64>,
+    #[prost(uint64, tag = "34")]
+    deleted_until: u64,
+    #[prost(bool, tag = "35")]
+    is_version: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -241,6 +247,9 @@ impl Stored for BlobRecord {
             snapshots: self.history.snapshots,
             newest_shared: self.history.newest_shared.map(Ticks::get),
             copy: self.copy.as_ref().map(copy_form),
+            deleted_at: self.deletion.map(|deletion| deletion.at.get()),
+            deleted_until: self.deletion.map_or(0, |deletion| deletion.until.get()),
+            is_version: self.is_version,
         }
     }
 
@@ -278,6 +287,13 @@ impl Stored for BlobRecord {
                 Some(form) => Some(copy_of(form)?),
                 None => None,
             },
+            deletion: match form.deleted_at {
+                Some(at) => {
+                    Some(Deletion { at: Ticks::new(at)?, until: Ticks::new(form.deleted_until)? })
+                }
+                None => None,
+            },
+            is_version: form.is_version,
         })
     }
 }
@@ -359,6 +375,30 @@ fn copy_form(copy: &BlobCopy) -> CopyForm {
 fn copy_of(form: CopyForm) -> Option<BlobCopy> {
     let origin = CopyOrigin { id: Uuid::from_slice(&form.id).ok()?, source: form.source };
     Some(BlobCopy { origin, completed_at: Ticks::new(form.completed_at)? })
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct RetentionForm {
+    #[prost(uint64, tag = "1")]
+    deleted_for_seconds: u64,
+    #[prost(bool, tag = "2")]
+    versions: bool,
+}
+
+impl Stored for Retention {
+    type Form = RetentionForm;
+    const WHAT: &'static str = "settings of data protection";
+
+    fn to_form(&self) -> RetentionForm {
+        let deleted_for_seconds = self.deleted_for.map_or(0, |period| period.as_secs());
+        RetentionForm { deleted_for_seconds, versions: self.versions }
+    }
+
+    fn of_form(form: RetentionForm) -> Option<Self> {
+        let RetentionForm { deleted_for_seconds, versions } = form;
+        let deleted_for = Some(deleted_for_seconds).filter(|seconds| *seconds > 0);
+        Some(Self { deleted_for: deleted_for.map(Duration::from_secs), versions })
+    }
 }
 
 fn metadata_form(metadata: &Metadata) -> Vec<MetadataForm> {

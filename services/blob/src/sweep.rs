@@ -2,6 +2,7 @@
 //! that were never committed, and objects that no blob has.
 
 mod containers;
+mod expired;
 mod orphans;
 mod reclaim;
 mod retired;
@@ -43,6 +44,7 @@ struct Positions {
     retired: Bytes,
     shared: Bytes,
     stagings: Bytes,
+    expired: Bytes,
 }
 
 impl Positions {
@@ -75,6 +77,7 @@ impl BlobSweeper {
     /// The first error; the other steps were executed too, and the next tick retries.
     pub(crate) async fn tick(&self) -> Result<bool, BlobError> {
         let steps = [
+            self.sweep_expired().await,
             self.sweep_retired(BlobRow::Retired).await,
             self.sweep_retired(BlobRow::SharedRetired).await,
             self.sweep_containers().await,

@@ -150,5 +150,7 @@ pub const PAGE_CONTAINERS_MAX: usize = 5000;
 pub const PAGE_BLOBS_MAX: usize = 5000;
 /// Longest text that names the source of a copy, in bytes. Azure.
 pub const COPY_SOURCE_BYTES_MAX: usize = 2048;
+/// Longest time that deleted blobs can be restored, in days. Azure.
+pub const DELETE_RETENTION_DAYS_MAX: u32 = 365;
 /// Longest delimiter of a listing, in bytes.
 pub const DELIMITER_BYTES_MAX: usize = 64;

@@ -46,6 +46,7 @@ names_a_container!(
     SnapshotBlobRequest,
     CopyBlobRequest,
     AbortCopyBlobRequest,
+    UndeleteBlobRequest,
 );
 names_nothing!(
     ListContainersRequest,

@@ -105,7 +105,8 @@ impl BlobApi {
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let key = self.key(access, &parser.finish(names)?).await?;
-        self.blobs.delete(key, scope, required).await?;
+        let retention = self.retention(access).await?;
+        self.blobs.delete(key, scope, required, retention).await?;
         Ok(proto::DeleteBlobResponse {})
     }
 
@@ -156,7 +157,9 @@ impl BlobApi {
         let metadata = parser.metadata(request.metadata, "metadata");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let command = PutCommand { properties, metadata, conditions, lease_id, origin: None };
+        let retention = self.retention(access).await?;
+        let command =
+            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
         let record = self.blobs.commit_blocks(key, &blocks, command).await?;
         Ok(proto::CommitBlocksResponse { blob: Some(self.show(&names, record)) })
     }

@@ -49,7 +49,9 @@ impl BlobApi {
         let target = self.key(&access, &names).await?;
         let source_key = self.key(&readable, &source.names).await?;
         let id = uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid();
+        let retention = self.retention(&access).await?;
         let command = CopyCommand {
+            retention,
             metadata: has_metadata.then_some(metadata),
             conditions,
             lease_id,

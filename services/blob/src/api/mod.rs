@@ -6,6 +6,7 @@ mod blobs;
 mod containers;
 mod copy;
 mod parse;
+mod protection;
 mod read;
 mod render;
 mod snapshots;
@@ -156,6 +157,7 @@ by_domain! {
     get_blob(GetBlobRequest) -> GetBlobResponse: Read => blob;
     update_blob(UpdateBlobRequest) -> UpdateBlobResponse: Write => update;
     delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: Delete => delete;
+    undelete_blob(UndeleteBlobRequest) -> UndeleteBlobResponse: Write => undelete;
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
     snapshot_blob(SnapshotBlobRequest) -> SnapshotBlobResponse: Snapshot => take_snapshot;
@@ -177,7 +179,8 @@ impl BlobApi {
     ) -> Result<proto::GetServicePropertiesResponse, Fault> {
         let key = keys::service_properties(access.account());
         let properties = Some(service_properties::read(&*self.engine, &key).await?);
-        Ok(proto::GetServicePropertiesResponse { properties })
+        let data_protection = Some(render::protection(self.retention(access).await?));
+        Ok(proto::GetServicePropertiesResponse { properties, data_protection })
     }
 
     async fn set_properties(
@@ -185,6 +188,12 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SetServicePropertiesRequest,
     ) -> Result<proto::SetServicePropertiesResponse, Fault> {
+        if let Some(protection) = request.data_protection {
+            self.set_protection(access, protection).await?;
+            if request.properties.is_none() {
+                return Ok(proto::SetServicePropertiesResponse {});
+            }
+        }
         let change = service_properties::required(request.properties)?;
         let key = keys::service_properties(access.account());
         let domain = keys::own_domain(&key);

@@ -13,7 +13,7 @@ use crate::{
     blobs::{BlobState, ListedItem},
     lease::{LeaseResult, LeaseState, ResourceLease},
     past,
-    record::{BlobCopy, BlobRecord, ContainerRecord, ContentProperties, StoredBlock},
+    record::{BlobCopy, BlobRecord, ContainerRecord, ContentProperties, Retention, StoredBlock},
 };
 
 /// A container.
@@ -44,6 +44,10 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         properties: Some(properties(record.properties)),
         metadata: record.metadata.into_iter().collect(),
         lease: Some(lease(&record.lease, now)),
+        delete_time: record.deletion.map(|deletion| deletion.at.into()),
+        remaining_retention_days: record
+            .deletion
+            .map_or(0, |deletion| whole_days(deletion.until.since(now))),
         copy: record.copy.map(|it| copy(it, record.content.size())),
         ..named(container, name)
     }
@@ -134,6 +138,19 @@ pub(super) fn listed(
         item => item,
     };
     proto::ListedBlob { item: Some(item) }
+}
+
+/// What is kept of blobs that are overwritten or deleted.
+pub(super) fn protection(retention: Retention) -> proto::DataProtection {
+    let policy = proto::DeleteRetentionPolicy {
+        enabled: retention.deleted_for.is_some(),
+        days: whole_days(retention.deleted_for.unwrap_or_default()),
+    };
+    proto::DataProtection { delete_retention_policy: Some(policy) }
+}
+
+fn whole_days(period: Duration) -> i32 {
+    i32::try_from(period.as_secs() / (24 * 3600)).unwrap_or(i32::MAX)
 }
 
 /// Blocks of a blob.

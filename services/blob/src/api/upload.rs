@@ -62,7 +62,9 @@ impl BlobApi {
         let names = parser.finish(names).map_err(failed)?;
         let key = self.key(access, &names).await.map_err(failed)?;
         let stated = properties.md5.take();
-        let mut command = PutCommand { properties, metadata, conditions, lease_id, origin: None };
+        let retention = self.retention(access).await.map_err(failed)?;
+        let mut command =
+            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
         let is_long = first.finish.is_none();
         if is_long {
             // What would be rejected is rejected before its data is sent.

@@ -20,7 +20,7 @@ use crate::{
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
-    record::{BlobRecord, ContentId, CopyOrigin, Metadata, Part, Retired, StoredBlock},
+    record::{BlobRecord, ContentId, CopyOrigin, Metadata, Part, Retention, Retired, StoredBlock},
     stored::Stored as _,
     upload::{SmallContent, Upload, Uploaded, WrittenObjects},
 };
@@ -39,6 +39,8 @@ pub(crate) struct CopyCommand {
     pub(crate) lease_id: Option<Uuid>,
     /// Names the copy and its source.
     pub(crate) origin: CopyOrigin,
+    /// What is kept of the state before.
+    pub(crate) retention: Retention,
 }
 
 /// A copy whose source is open and whose write was permitted when it began.
@@ -66,13 +68,14 @@ impl Blobs {
         if source.freshness == Freshness::NotModified {
             return Err(BlobError::SourceCondition);
         }
-        let CopyCommand { metadata, conditions, lease_id, origin } = command;
+        let CopyCommand { metadata, conditions, lease_id, origin, retention } = command;
         let command = PutCommand {
             properties: source.record.properties.clone(),
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
             conditions,
             lease_id,
             origin: Some(origin),
+            retention,
         };
         self.check_put(&target, &command).await?;
         Ok(OpenedCopy { blobs: self.clone(), source, target, command })

@@ -9,14 +9,14 @@ use trestle_kv::{
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::{BlobKey, Blobs, decode_record, remove_inline};
+use super::{BlobKey, Blobs, decode_record, remove_inline, replace::ReplacedRows};
 use crate::{
     blocks::ATTEMPTS_MAX,
     conditions::{Conditions, WriteKind},
     error::BlobError,
     keys::{self, BlobRow},
     lease::LeaseError,
-    record::{BlobRecord, Content, Retired, Staging},
+    record::{BlobRecord, Content, Deletion, Retention, Retired},
     stored::Stored as _,
 };
 
@@ -67,6 +67,15 @@ fn check_delete(
     }
 }
 
+/// What a delete requires, and what it keeps.
+#[derive(Debug, Clone)]
+struct DeleteRequirements {
+    scope: DeleteScope,
+    conditions: Conditions,
+    lease_id: Option<Uuid>,
+    retention: Retention,
+}
+
 /// What is left to do after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeleteProgress {
@@ -86,8 +95,10 @@ impl Blobs {
         &self,
         blob: BlobKey,
         scope: DeleteScope,
-        required: (Conditions, Option<Uuid>),
+        (conditions, lease_id): (Conditions, Option<Uuid>),
+        retention: Retention,
     ) -> Result<(), BlobError> {
+        let required = DeleteRequirements { scope, conditions, lease_id, retention };
         if let DeleteScope::Snapshot(at) = scope {
             return self.delete_snapshot(blob, at, required).await;
         }
@@ -97,7 +108,7 @@ impl Blobs {
                 DeleteScope::Blob => Vec::new(),
                 _ => self.oldest_snapshots(&blob).await?,
             };
-            match self.try_delete(&blob, scope, &snapshots, &required).await? {
+            match self.try_delete(&blob, &snapshots, required.clone()).await? {
                 DeleteProgress::Done => return Ok(()),
                 DeleteProgress::More(deleted) => attempts += usize::from(deleted == 0),
             }
@@ -129,48 +140,49 @@ impl Blobs {
     async fn try_delete(
         &self,
         blob: &BlobKey,
-        scope: DeleteScope,
         snapshots: &[Ticks],
-        (conditions, lease_id): &(Conditions, Option<Uuid>),
+        required: DeleteRequirements,
     ) -> Result<DeleteProgress, BlobError> {
-        let (blob, conditions, lease_id) = (blob.clone(), conditions.clone(), *lease_id);
+        let (blob, scope, retention) = (blob.clone(), required.scope, required.retention);
         let mut spec = ChangeSpec::new(blob.domain());
-        let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let staging = spec.read(blob.row(BlobRow::Staging, &[]));
+        let rows = ReplacedRows::new(&blob, &mut spec, retention);
         let past = |at: &Ticks| (*at, spec.read(blob.row(BlobRow::Past, &[at.get()])));
         let past: Vec<_> = snapshots.iter().map(past).collect();
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?;
-            let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
+            let replaced = rows.get(reads)?;
+            let (current, staged) = (replaced.current.as_ref(), replaced.staging);
             if current.is_none() && (staged.is_none() || scope == DeleteScope::SnapshotsOnly) {
                 return Err(blob.not_found());
             }
-            check_delete(current.as_ref(), scope, (&conditions, lease_id), now)?;
+            check_delete(current, scope, (&required.conditions, required.lease_id), now)?;
             let mut writes = Writes::new();
-            let deleted = delete_past(&blob, reads, &past, version, &mut writes)?;
-            let left = current.as_ref().map_or(0, |current| current.history.snapshots);
+            let deletion = retention.deletion(now);
+            let deleted = delete_past(&blob, reads, &past, (version, deletion), &mut writes)?;
+            let left = current.map_or(0, |current| current.history.snapshots);
             let left = left.saturating_sub(deleted as u64);
             if left > 0 || scope == DeleteScope::SnapshotsOnly {
-                if let Some(mut current) = current.filter(|_| deleted > 0) {
+                if let Some(mut current) = current.filter(|_| deleted > 0).cloned() {
                     current.history.snapshots = left;
-                    writes.put(reads.key(record).clone(), current.encode());
+                    writes.put(reads.key(rows.record).clone(), current.encode());
                 }
                 let is_done = left == 0;
                 let more = DeleteProgress::More(deleted);
                 return Ok((writes, if is_done { DeleteProgress::Done } else { more }));
             }
             let mut retired = Retired::default();
-            if let Some(current) = &current {
-                writes.delete(reads.key(record).clone());
+            let is_kept = replaced.keep_deleted(&blob, (retention, now), &mut writes)?;
+            let lost = current.filter(|_| !is_kept);
+            if let Some(current) = lost {
+                writes.delete(reads.key(rows.record).clone());
                 retired.content(&current.content);
             }
-            remove_inline(current.as_ref(), blob.row(BlobRow::Inline, &[]), &mut writes);
+            remove_inline(current, blob.row(BlobRow::Inline, &[]), &mut writes);
             if staged.is_some() {
-                writes.delete(reads.key(staging).clone());
+                writes.delete(reads.key(rows.staging).clone());
             }
             retired.staging(staged.as_ref());
-            blob.retire(&retired, current.as_ref(), version, &mut writes);
+            blob.retire(&retired, lost.is_some_and(BlobRecord::is_shared), version, &mut writes);
             Ok((writes, DeleteProgress::Done))
         })
         .await?
@@ -180,7 +192,7 @@ impl Blobs {
         &self,
         blob: BlobKey,
         at: Ticks,
-        (conditions, lease_id): (Conditions, Option<Uuid>),
+        required: DeleteRequirements,
     ) -> Result<(), BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
@@ -191,10 +203,11 @@ impl Blobs {
             let snapshot = decode_record(reads.get(row))?.ok_or_else(|| blob.not_found())?;
             let base = decode_record(reads.get(record))?;
             let lease = base.as_ref().map(|base| base.lease).unwrap_or_default();
-            lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
-            conditions.check_write(Some(snapshot.etag), WriteKind::Change)?;
+            lease.check_read(required.lease_id, now).map_err(BlobError::BlobLease)?;
+            required.conditions.check_write(Some(snapshot.etag), WriteKind::Change)?;
             let mut writes = Writes::new();
-            delete_past(&blob, reads, &past, version, &mut writes)?;
+            let deletion = required.retention.deletion(now);
+            delete_past(&blob, reads, &past, (version, deletion), &mut writes)?;
             if let Some(mut base) = base {
                 base.history.snapshots = base.history.snapshots.saturating_sub(1);
                 writes.put(reads.key(record).clone(), base.encode());
@@ -205,18 +218,23 @@ impl Blobs {
     }
 }
 
-/// Deletes those of the snapshots that still exist, and returns how many.
+/// Deletes those of the snapshots that still exist, so that they can be restored if there is a deletion, and returns how
+/// many.
 fn delete_past(
     blob: &BlobKey,
     reads: &Reads<'_>,
     past: &[(Ticks, ReadId)],
-    version: Version,
+    (version, deletion): (Version, Option<Deletion>),
     writes: &mut Writes,
 ) -> Result<usize, BlobError> {
     let mut deleted = 0;
     for (at, row) in past {
         let Some(snapshot) = decode_record(reads.get(*row))? else { continue };
         deleted += 1;
+        if deletion.is_some() {
+            blob.put_past(*at, &BlobRecord { deletion, ..snapshot }, writes);
+            continue;
+        }
         writes.delete(reads.key(*row).clone());
         let mut retired = Retired::default();
         retired.content(&snapshot.content);

@@ -45,6 +45,23 @@ pub(crate) struct ListBlobs {
 pub(crate) struct PastStates {
     /// Snapshots.
     pub(crate) snapshots: bool,
+    /// Deleted states that can be restored, of those above and the blob itself.
+    pub(crate) deleted: bool,
+    /// Previous versions.
+    pub(crate) versions: bool,
+}
+
+impl PastStates {
+    /// Whether there are any beside the blob itself.
+    fn any(self) -> bool {
+        self.snapshots || self.versions
+    }
+
+    /// Whether a state with this record is listed; `is_past` where it is not the blob itself.
+    fn has(self, record: &BlobRecord, is_past: bool) -> bool {
+        let kind = if record.is_version { self.versions } else { self.snapshots };
+        (!is_past || kind) && (self.deleted || record.deletion.is_none())
+    }
 }
 
 /// An item of a page.
@@ -93,7 +110,7 @@ impl Blobs {
     ) -> Result<BlobPage, BlobError> {
         let ListBlobs { prefix, delimiter, past, .. } = request;
         let number = container.0.to_be_bytes();
-        let has_past = [u8::from(past.snapshots)];
+        let has_past = [past.snapshots, past.deleted, past.versions].map(u8::from);
         let parts = [&b"blobs"[..], &number, prefix.as_bytes(), delimiter.as_bytes(), &has_past];
         let identity = page::request_identity(&parts);
         let (name, number) = match request.page_token.as_str() {
@@ -104,7 +121,7 @@ impl Blobs {
         let cursor =
             |row| NameCursor::new(&*snapshot, row, container, (prefix, name.as_str(), number));
         let mut cursors = ListCursors {
-            past: past.snapshots.then(|| cursor(BlobRow::Past)),
+            past: past.any().then(|| cursor(BlobRow::Past)),
             records: cursor(BlobRow::Record),
             stagings: request.with_uncommitted.then(|| cursor(BlobRow::Staging)),
         };
@@ -123,7 +140,7 @@ impl Blobs {
                 continue;
             }
             cursors.advance(&next);
-            page.items.extend(next.item()?);
+            page.items.extend(next.item(*past)?);
         }
     }
 }
@@ -174,7 +191,7 @@ impl NextRows {
     }
 
     /// The next item, if it is to be listed.
-    fn item(&self) -> Result<Option<ListedItem>, BlobError> {
+    fn item(&self, listed: PastStates) -> Result<Option<ListedItem>, BlobError> {
         let Some((name, number)) = self.position() else { return Ok(None) };
         let (rows, at) = match Ticks::new(number).filter(|_| number != CURRENT) {
             Some(at) => (&self.past, Some(at)),
@@ -182,8 +199,11 @@ impl NextRows {
         };
         let row = rows.as_ref().filter(|row| row.name == name);
         let record = row.map(|row| BlobRecord::decode(&row.value).map(Box::new)).transpose()?;
+        let record = record.filter(|record| listed.has(record, at.is_some()));
+        let has_staging = self.staging.as_ref().is_some_and(|row| row.name == name);
         let name = BlobName::stored(name.to_owned());
         Ok(match (at, record) {
+            (None, None) if !has_staging => None,
             (None, record) => Some(ListedItem::Blob(name, record)),
             (Some(at), Some(record)) => Some(ListedItem::Past(name, at, record)),
             (Some(_), None) => None,

@@ -10,7 +10,7 @@ use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::{BlobKey, Blobs, decode_record};
+use super::{BlobKey, Blobs, decode_record, replace::ReplacedRows};
 use crate::{
     checksum::Crc64,
     conditions::{Conditions, WriteKind},
@@ -20,7 +20,7 @@ use crate::{
     lease::{LeaseError, ResourceLease},
     record::{
         BlobCopy, BlobHistory, BlobRecord, Content, ContentProperties, CopyOrigin, Metadata, Part,
-        Retired, Staging, StoredBlock,
+        Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
 };
@@ -41,6 +41,8 @@ pub(crate) struct PutCommand {
     pub(crate) lease_id: Option<Uuid>,
     /// The copy that the content is of.
     pub(crate) origin: Option<CopyOrigin>,
+    /// What is kept of the state before.
+    pub(crate) retention: Retention,
 }
 
 /// Content that was uploaded.
@@ -102,6 +104,30 @@ impl NewContent {
         }
     }
 
+    /// Writes the rows of the content, in place of those of the current one.
+    fn write(
+        &self,
+        blob: &BlobKey,
+        current: Option<&BlobRecord>,
+        version: Version,
+        writes: &mut Writes,
+    ) {
+        let inline = blob.row(BlobRow::Inline, &[]);
+        match self {
+            Self::Inline(row) => {
+                writes.put(inline, row.clone());
+            }
+            Self::Whole(_) | Self::Blocks(_) => remove_inline(current, inline, writes),
+        }
+        if let Self::Blocks(blocks) = self {
+            let number = version.ticks().get();
+            writes.put(blob.row(BlobRow::BlockList, &[number]), blocks.list.encode());
+        }
+        for part in self.parts() {
+            writes.put(keys::live(part.content), keys::encode_number(part.size));
+        }
+    }
+
     fn reserved(&self) -> &[Ticks] {
         match self {
             Self::Blocks(blocks) => &blocks.reserved,
@@ -150,6 +176,8 @@ pub(crate) fn decide_put(
             .origin
             .clone()
             .map(|origin| BlobCopy { origin, completed_at: version.ticks() }),
+        deletion: None,
+        is_version: command.retention.versions,
         history: BlobHistory {
             snapshots: current.map_or(0, |current| current.history.snapshots),
             // A list of blocks may have blocks that the blob had before.
@@ -188,10 +216,8 @@ impl Blobs {
         new: NewContent,
     ) -> Result<BlobRecord, BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
-        let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let staging = spec.read(blob.row(BlobRow::Staging, &[]));
-        let parts = new.parts();
-        for part in &parts {
+        let rows = ReplacedRows::new(&blob, &mut spec, command.retention);
+        for part in new.parts() {
             spec.also(keys::own_domain(&keys::live(part.content)), Lock::Exclusive);
         }
         let reserved = new.reserved().iter();
@@ -199,27 +225,13 @@ impl Blobs {
             reserved.map(|at| (*at, spec.read(blob.row(BlobRow::Retired, &[at.get()])))).collect();
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?;
-            let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
-            let put = decide_put(current.as_ref(), &command, new.content(version), version, now)?;
+            let replaced = rows.get(reads)?;
+            let current = replaced.current.as_ref();
+            let put = decide_put(current, &command, new.content(version), version, now)?;
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
-            writes.put(reads.key(record).clone(), put.encode());
-            let inline = blob.row(BlobRow::Inline, &[]);
-            match &new {
-                NewContent::Inline(row) => {
-                    writes.put(inline, row.clone());
-                }
-                NewContent::Whole(_) | NewContent::Blocks(_) => {
-                    remove_inline(current.as_ref(), inline, &mut writes);
-                }
-            }
-            if let NewContent::Blocks(blocks) = &new {
-                let number = version.ticks().get();
-                writes.put(blob.row(BlobRow::BlockList, &[number]), blocks.list.encode());
-            }
-            for part in &parts {
-                writes.put(keys::live(part.content), keys::encode_number(part.size));
-            }
+            let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
+            writes.put(reads.key(rows.record).clone(), put.encode());
+            new.write(&blob, current, version, &mut writes);
             for (at, row) in &reserved {
                 // The sweeper may be reclaiming what was reserved long ago.
                 if reads.get(*row).is_none() || now.since(*at) > RESERVED_FOR {
@@ -227,14 +239,15 @@ impl Blobs {
                 }
                 writes.delete(reads.key(*row).clone());
             }
-            if staged.is_some() {
-                writes.delete(reads.key(staging).clone());
+            if replaced.staging.is_some() {
+                writes.delete(reads.key(rows.staging).clone());
             }
-            if let Some(current) = &current {
+            let left = current.filter(|_| kept.is_none());
+            if let Some(current) = left {
                 retired.content(&current.content);
             }
-            retired.staging(staged.as_ref());
-            blob.retire(&retired, current.as_ref(), version, &mut writes);
+            retired.staging(replaced.staging.as_ref());
+            blob.retire(&retired, left.is_some_and(BlobRecord::is_shared), version, &mut writes);
             Ok::<_, BlobError>((writes, put))
         })
         .await?

@@ -11,7 +11,7 @@ use super::{
     resolve::{Resolved, resolve},
 };
 use crate::{
-    blobs::{BlobKey, Blobs, NewContent, PutCommand, decide_put, decode_record, remove_inline},
+    blobs::{BlobKey, Blobs, NewContent, PutCommand, ReplacedRows, decide_put, remove_inline},
     error::BlobError,
     keys::BlobRow,
     record::{BlobRecord, Content, Retired, RetiredStaging, Staging},
@@ -59,39 +59,38 @@ impl Blobs {
         }
         let (blob, command, list) = (blob.clone(), command.clone(), list.encode());
         let mut spec = ChangeSpec::new(blob.domain());
-        let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let staging = spec.read(blob.row(BlobRow::Staging, &[]));
+        let rows = ReplacedRows::new(&blob, &mut spec, command.retention);
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?;
-            let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
+            let replaced = rows.get(reads)?;
+            let (current, staged) = (replaced.current.as_ref(), replaced.staging);
             let content = |record: Option<&BlobRecord>| record.map(|record| record.content);
-            if content(current.as_ref()) != content(blocks.record.as_ref())
-                || staged != blocks.staging
-            {
+            if content(current) != content(blocks.record.as_ref()) || staged != blocks.staging {
                 return Ok((Writes::new(), None));
             }
             let number = version.ticks().get();
             let content = Content::Blocks { list: number, size };
-            let put = decide_put(current.as_ref(), &command, content, version, now)?;
+            let mut put = decide_put(current, &command, content, version, now)?;
             let mut writes = Writes::new();
-            writes.put(reads.key(record).clone(), put.encode());
+            let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
+            put.history.newest_shared = kept.or(put.history.newest_shared);
+            writes.put(reads.key(rows.record).clone(), put.encode());
             writes.put(blob.row(BlobRow::BlockList, &[number]), list.clone());
-            remove_inline(current.as_ref(), blob.row(BlobRow::Inline, &[]), &mut writes);
+            remove_inline(current, blob.row(BlobRow::Inline, &[]), &mut writes);
             let mut retired = Retired { parts: dropped.clone(), ..Retired::default() };
-            match current.as_ref().map(|current| current.content) {
+            match current.map(|current| current.content).filter(|_| kept.is_none()) {
                 // Its blocks are in the new list, or dropped one by one.
-                Some(Content::Blocks { list, .. }) if put.history.newest_shared.is_none() => {
+                Some(Content::Blocks { list, .. }) if !put.is_shared() => {
                     writes.delete(blob.row(BlobRow::BlockList, &[list]));
                 }
                 Some(content) => retired.content(&content),
                 None => {}
             }
             if let Some(Staging { generation, .. }) = staged {
-                writes.delete(reads.key(staging).clone());
+                writes.delete(reads.key(rows.staging).clone());
                 retired.staging = Some(RetiredStaging { generation, with_contents: false });
             }
-            blob.retire(&retired, current.as_ref(), version, &mut writes);
+            blob.retire(&retired, put.is_shared(), version, &mut writes);
             Ok::<_, BlobError>((writes, Some(put)))
         })
         .await?

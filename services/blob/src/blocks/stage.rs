@@ -86,7 +86,7 @@ impl Blobs {
             writes.put(key, part.encode());
             writes.put(live.clone(), keys::encode_number(part.size));
             let retired = Retired { parts: replaced.into_iter().collect(), ..Retired::default() };
-            blob.retire(&retired, None, version, &mut writes);
+            blob.retire(&retired, false, version, &mut writes);
             Ok::<_, BlobError>((writes, true))
         })
         .await?

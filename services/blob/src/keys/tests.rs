@@ -2,13 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ROWS: [BlobRow; 8] = [
+const ROWS: [BlobRow; 9] = [
     BlobRow::Record,
     BlobRow::Staging,
     BlobRow::StagedBlock,
     BlobRow::Retired,
     BlobRow::Past,
     BlobRow::SharedRetired,
+    BlobRow::SoftDeleted,
     BlobRow::Inline,
     BlobRow::BlockList,
 ];
@@ -101,12 +102,14 @@ fn kinds_lie_in_the_keyspaces_of_the_service() {
         CONTENT_IDS,
         LIVE,
         SERVICE_PROPERTIES,
+        PROTECTION,
         BLOB,
         STAGING,
         STAGED_BLOCK,
         RETIRED,
         PAST,
         SHARED_RETIRED,
+        SOFT_DELETED,
         INLINE,
         BLOCK_LIST,
     ];

@@ -39,6 +39,8 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
             origin: CopyOrigin { id: Uuid::from_u128(0xB), source: "logs/a".to_owned() },
             completed_at: ticks(7),
         }),
+        deletion: Some(Deletion { at: ticks(8), until: ticks(9) }),
+        is_version: true,
     }
 }
 
@@ -91,6 +93,8 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
         metadata: Vec::new(),
         history: BlobHistory::default(),
         copy: None,
+        deletion: None,
+        is_version: false,
         ..blob(ResourceLease::Absent, Content::Whole(part(1)))
     };
 

@@ -4,7 +4,7 @@ use trestle_kv::{Entry, ScanLimit};
 
 use super::{BlobSweeper, CONTAINER_GRACE, STEP};
 use crate::{
-    blobs::{BlobKey, decode_record},
+    blobs::{BlobKey, CURRENT_STATE},
     error::BlobError,
     keys::{self, BlobRow},
     record::{BlobRecord, ContainerId, Retired, Staging},
@@ -55,17 +55,23 @@ impl BlobSweeper {
         let stagings = engine.scan(&keys::named(BlobRow::Staging, id, ""), STEP).await?.entries;
         for entry in &records {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
-            if let Some(record) = decode_record(Some(&entry.value))? {
-                retired.content(&record.content);
+            let stored = BlobRecord::decode(&entry.value)?;
+            retired.content(&stored.content);
+            let at = stored.etag.0.get();
+            let mut last = vec![blob.row(BlobRow::Inline, &[]), entry.key.clone()];
+            if stored.deletion.is_some() {
+                last.push(blob.row(BlobRow::Inline, &[at]));
+                last.push(blob.row(BlobRow::SoftDeleted, &[CURRENT_STATE]));
             }
-            let last = vec![blob.row(BlobRow::Inline, &[]), entry.key.clone()];
             self.reclaim(&blob, &retired, last).await?;
         }
         for entry in &past {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
             retired.content(&BlobRecord::decode(&entry.value)?.content);
-            let inline = blob.row(BlobRow::Inline, &[keys::time_of(&entry.key)?.get()]);
-            self.reclaim(&blob, &retired, vec![inline, entry.key.clone()]).await?;
+            let at = [keys::time_of(&entry.key)?.get()];
+            let rows = [BlobRow::Inline, BlobRow::SoftDeleted].map(|row| blob.row(row, &at));
+            let last = rows.into_iter().chain([entry.key.clone()]).collect();
+            self.reclaim(&blob, &retired, last).await?;
         }
         for entry in &stagings {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());

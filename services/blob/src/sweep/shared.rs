@@ -13,7 +13,7 @@ use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
 
 use super::{BlobSweeper, STEP, reclaim::Reclaimable};
 use crate::{
-    blobs::{BlobKey, BlobState},
+    blobs::{BlobKey, decode_stored},
     error::BlobError,
     keys::{self, BlobRow},
     record::{BlobRecord, Content, ContentId, Part, Retired, StoredBlock},
@@ -112,10 +112,11 @@ async fn exclude_states(
             candidates.exclude(snapshot, blob, content).await?;
         }
     }
-    match BlobState::Current.record(snapshot, blob).await {
-        Ok(record) => candidates.exclude(snapshot, blob, record.content).await,
-        Err(BlobError::BlobNotFound(_)) => Ok(()),
-        Err(error) => Err(error),
+    // Also where it is deleted: it can be restored.
+    let value = snapshot.get(&blob.row(BlobRow::Record, &[])).await?;
+    match decode_stored(value.as_ref())? {
+        Some(record) => candidates.exclude(snapshot, blob, record.content).await,
+        None => Ok(()),
     }
 }
 

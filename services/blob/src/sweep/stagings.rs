@@ -41,7 +41,7 @@ impl BlobSweeper {
             if current == Some(expired) {
                 writes.delete(reads.key(row).clone());
                 retired.staging(Some(&expired));
-                blob.retire(&retired, None, version, &mut writes);
+                blob.retire(&retired, false, version, &mut writes);
             }
             Ok::<_, BlobError>((writes, ()))
         })

@@ -65,7 +65,11 @@ pub(in crate::api) fn list_blobs(
     }
     let page_size = size.unwrap_or_default().min(PAGE_BLOBS_MAX);
     let with_uncommitted = request.include_uncommitted;
-    let past = PastStates { snapshots: request.include_snapshots };
+    let past = PastStates {
+        snapshots: request.include_snapshots,
+        deleted: request.include_deleted,
+        versions: false,
+    };
     if past.snapshots && !delimiter.is_empty() {
         let rule = "must be empty where snapshots are listed";
         parser.push(Reason::InvalidQueryParameterValue, "delimiter", rule);

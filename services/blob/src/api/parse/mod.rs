@@ -5,6 +5,7 @@ mod copy;
 mod lease;
 mod lists;
 mod properties;
+mod protection;
 mod states;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 pub(super) use self::{
     lists::{list_blobs, list_containers},
     properties::check_digests,
+    protection::protection,
 };
 use crate::{
     blobs::RequestedRange,

@@ -20,6 +20,7 @@ fn command() -> CopyCommand {
         conditions: Conditions::default(),
         lease_id: None,
         origin: CopyOrigin { id: Uuid::from_u128(5), source: "logs/a".to_owned() },
+        retention: Retention::default(),
     }
 }
 

@@ -21,6 +21,8 @@ fn blob(snapshots: u64, lease: ResourceLease) -> BlobRecord {
         content: Content::Inline { size: 1 },
         history: BlobHistory { snapshots, newest_shared: None },
         copy: None,
+        deletion: None,
+        is_version: false,
     }
 }
 
@@ -121,7 +123,12 @@ async fn a_delete_of_a_snapshot_has_the_conditions_of_the_snapshot() {
     let delete = |etag: ETag| {
         let if_match = vec![ETagPattern::parse(&etag.quoted())];
         let conditions = Conditions { if_match, ..Conditions::default() };
-        fixture.blobs.delete(key.clone(), DeleteScope::Snapshot(created[0]), (conditions, None))
+        fixture.blobs.delete(
+            key.clone(),
+            DeleteScope::Snapshot(created[0]),
+            (conditions, None),
+            Retention::default(),
+        )
     };
     let state = crate::blobs::BlobState::Snapshot(created[0]);
     let snapshot = fixture.blobs.get((&key, state), (&Conditions::default(), None)).await;

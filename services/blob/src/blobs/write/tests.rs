@@ -17,6 +17,8 @@ fn current(lease: ResourceLease) -> BlobRecord {
         content: Content::Inline { size: 1 },
         history: BlobHistory { snapshots: 2, newest_shared: Some(ticks(3)) },
         copy: None,
+        deletion: None,
+        is_version: false,
     }
 }
 
@@ -49,6 +51,8 @@ fn a_put_replaces_everything_but_the_lease() {
         content: Content::Whole(Part { content: ContentId(9), size: 8 }),
         history: BlobHistory { snapshots: 2, newest_shared: None },
         copy: None,
+        deletion: None,
+        is_version: false,
     };
     assert_eq!(record, expected);
 }

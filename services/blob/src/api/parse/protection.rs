@@ -1,0 +1,63 @@
+//! What is kept of blobs that are overwritten or deleted.
+
+use std::time::Duration;
+
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{
+    fault::{Fault, Reason},
+    limits::DELETE_RETENTION_DAYS_MAX,
+};
+
+use super::RequestParser;
+use crate::record::Retention;
+
+/// A day.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// The parts of the settings to change.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::api) struct RetentionChange {
+    deleted_for: Option<Option<Duration>>,
+}
+
+impl RetentionChange {
+    /// The settings after the change.
+    pub(in crate::api) fn apply(self, current: Retention) -> Retention {
+        let Self { deleted_for } = self;
+        Retention { deleted_for: deleted_for.unwrap_or(current.deleted_for), ..current }
+    }
+}
+
+/// The parts of the settings that a request changes.
+///
+/// # Errors
+/// Every violated rule.
+pub(in crate::api) fn protection(
+    settings: &proto::DataProtection,
+) -> Result<RetentionChange, Fault> {
+    let mut parser = RequestParser::default();
+    let field = "data_protection.delete_retention_policy";
+    let policy = settings.delete_retention_policy.as_ref();
+    let deleted_for = policy.map(|policy| parser.retention(policy, field));
+    parser.finish(Some(RetentionChange { deleted_for }))
+}
+
+impl RequestParser {
+    /// How long something can be restored, if it can.
+    fn retention(
+        &mut self,
+        policy: &proto::DeleteRetentionPolicy,
+        field: &str,
+    ) -> Option<Duration> {
+        if !policy.enabled {
+            return None;
+        }
+        let days = u32::try_from(policy.days).ok();
+        let days = days.filter(|days| (1..=DELETE_RETENTION_DAYS_MAX).contains(days));
+        if days.is_none() {
+            let rule = format!("must be 1 to {DELETE_RETENTION_DAYS_MAX}: value=`{}`", policy.days);
+            self.push(Reason::InvalidXmlNodeValue, &format!("{field}.days"), rule);
+        }
+        days.map(|days| DAY * days)
+    }
+}
