@@ -27,7 +27,7 @@ async fn a_copy_has_what_its_source_has(world: &World) {
     let properties =
         Some(proto::HttpProperties { content_type: "text/plain".to_owned(), ..Default::default() });
     let metadata = [("k".to_owned(), "v".to_owned())].into();
-    for length in [0, 10, 100_000, 5_000_000] {
+    for length in [0, 10, 100_000, 4_000_000] {
         let data = Bytes::from(vec![7; length]);
         let spec = proto::WriteBlobSpec {
             properties: properties.clone(),
