@@ -16,7 +16,7 @@ use trestle_service::clock::Ticks;
 pub(crate) use self::{
     change::BlobChange,
     list::{ListBlobs, ListedItem},
-    read::RequestedRange,
+    read::{RequestedRange, inline, pieces_of_part},
     write::{NewContent, PutCommand, decide_put, remove_inline},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
     keys::{self, BlobRow},
     names::BlobName,
     objects::Objects,
-    record::{BlobRecord, ContainerId, Retired},
+    record::{BlobKind, BlobRecord, ContainerId, Retired},
     stored::Stored as _,
     upload::UploadMemory,
 };
@@ -62,6 +62,24 @@ impl BlobKey {
     /// The error of an absent blob.
     pub(crate) fn not_found(&self) -> BlobError {
         BlobError::BlobNotFound(self.name.clone())
+    }
+
+    /// Whether a write of content of this kind may replace what the blob has. Staged blocks are those of a block blob.
+    ///
+    /// # Errors
+    /// [`BlobError::OtherKind`].
+    pub(crate) fn check_kind(
+        &self,
+        current: Option<&BlobRecord>,
+        kind: BlobKind,
+        is_staged: bool,
+    ) -> Result<(), BlobError> {
+        let current = current.map(|record| record.content.kind());
+        let staged = is_staged.then_some(BlobKind::Block);
+        match current.or(staged).is_none_or(|current| current == kind) {
+            true => Ok(()),
+            false => Err(BlobError::OtherKind(self.name.clone())),
+        }
     }
 
     /// Leaves what a change no longer needs to the sweeper, if there is anything.

@@ -13,6 +13,7 @@ use trestle_service::{
 };
 
 use crate::{
+    append::AppendError,
     conditions::ConditionError,
     lease::LeaseError,
     names::{BlobName, ContainerName},
@@ -39,6 +40,12 @@ pub(crate) enum BlobError {
     /// A condition does not permit the call.
     #[error(transparent)]
     Condition(#[from] ConditionError),
+    /// The blob is of another type than the call needs, or would replace.
+    #[error("the blob type is invalid for this operation: blob=`{0}`")]
+    OtherKind(BlobName),
+    /// A condition on the length of an append blob is false, or it is sealed.
+    #[error(transparent)]
+    Append(#[from] AppendError),
     /// The lease of a blob does not permit the call.
     #[error("{0}")]
     BlobLease(LeaseError),
@@ -105,6 +112,8 @@ impl From<BlobError> for Fault {
                 about(Reason::ContainerNotFound, "container", name.as_str())
             }
             BlobError::BlobNotFound(name) => about(Reason::BlobNotFound, "blob", name.as_str()),
+            BlobError::OtherKind(name) => about(Reason::InvalidBlobType, "blob", name.as_str()),
+            BlobError::Append(error) => Self::new(reason_of_append(*error), message),
             BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),
             BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),
             BlobError::ContainerLease(error) => Self::new(reason_of_lease(*error, false), message),
@@ -119,6 +128,15 @@ impl From<BlobError> for Fault {
             BlobError::Read(failure) => failure.clone().into(),
             BlobError::Commit(failure) => failure.clone().into(),
         }
+    }
+}
+
+fn reason_of_append(error: AppendError) -> Reason {
+    match error {
+        AppendError::Position { .. } => Reason::AppendPositionConditionNotMet,
+        AppendError::TooLarge { .. } => Reason::MaxBlobSizeConditionNotMet,
+        AppendError::Sealed => Reason::BlobIsSealed,
+        AppendError::TooManyBlocks => Reason::BlockCountExceedsLimit,
     }
 }
 

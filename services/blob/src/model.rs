@@ -35,7 +35,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..7, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..10, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
@@ -51,6 +51,8 @@ struct ModelBlob {
     content: Option<Bytes>,
     committed: BTreeMap<&'static str, Bytes>,
     staged: BTreeMap<&'static str, Bytes>,
+    /// The blocks of an append blob.
+    appended: Option<Vec<Bytes>>,
 }
 
 /// Runs a step, and applies it to the model where it succeeds.
@@ -93,6 +95,17 @@ async fn run(
             fixture.delete(key).await?;
             *model = ModelBlob::default();
         }
+        6 => {
+            fixture.create_append(key, crate::blobs::PutCommand::default()).await?;
+            let (content, appended) = (Some(Bytes::new()), Some(Vec::new()));
+            *model = ModelBlob { content, appended, ..ModelBlob::default() };
+        }
+        7 | 8 => {
+            fixture.append(key, data.clone()).await?;
+            let blocks = model.appended.as_mut().expect("it is an append blob");
+            blocks.push(data);
+            model.content = Some(blocks.concat().into());
+        }
         _ => {
             let read = fixture.read(key).await?;
             assert_eq!(Some(&read), model.content.as_ref(), "a read that succeeds is right");
@@ -104,10 +117,12 @@ async fn run(
 /// The objects that the contents and the staged blocks of the model take.
 fn objects_of(model: &ModelBlob) -> usize {
     let extents = |data: &Bytes| data.len().div_ceil(4 * 1024 * 1024);
-    let whole =
-        model.content.as_ref().filter(|data| model.committed.is_empty() && data.len() > 32 * 1024);
+    let is_whole = model.committed.is_empty() && model.appended.is_none();
+    let is_large = |data: &&Bytes| data.len() > 32 * 1024;
+    let whole = model.content.as_ref().filter(is_large).filter(|_| is_whole);
+    let appended = model.appended.iter().flatten().filter(is_large);
     let blocks = model.committed.values().chain(model.staged.values());
-    whole.into_iter().chain(blocks).map(extents).sum()
+    whole.into_iter().chain(appended).chain(blocks).map(extents).sum()
 }
 
 proptest! {

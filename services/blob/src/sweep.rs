@@ -1,6 +1,7 @@
 //! The background work on blobs: reclaiming what changes left behind, the blobs of deleted containers, staged blocks
-//! that were never committed, and objects that no blob has.
+//! that were never committed, and objects that no blob has; and compacting the rows of append blobs.
 
+mod compactions;
 mod containers;
 mod orphans;
 mod reclaim;
@@ -41,6 +42,7 @@ pub(crate) struct BlobSweeper {
 struct Positions {
     retired: Bytes,
     stagings: Bytes,
+    compactions: Bytes,
 }
 
 /// A part of a scan that continues from tick to tick.
@@ -69,6 +71,7 @@ impl BlobSweeper {
             self.sweep_retired().await,
             self.sweep_containers().await,
             self.sweep_stagings().await,
+            self.sweep_compactions().await,
             self.sweep_orphans().await,
         ];
         let mut more = false;

@@ -2,6 +2,7 @@
 //! decisions.
 
 mod access_log;
+mod append;
 mod blobs;
 mod containers;
 mod parse;
@@ -119,6 +120,15 @@ macro_rules! by_domain {
                 self.stage(&access, messages, &recorder).await.map(Response::new)
             }
 
+            async fn append_block(
+                &self,
+                request: Request<Streaming<proto::AppendBlockRequest>>,
+            ) -> Result<Response<proto::AppendBlockResponse>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, messages) = self.enter(request, BlobNeed::Append).await?;
+                self.append(&access, messages, &recorder).await.map(Response::new)
+            }
+
             async fn read_blob(
                 &self,
                 request: Request<proto::ReadBlobRequest>,
@@ -149,6 +159,8 @@ by_domain! {
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
     commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;
     get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
+    create_append_blob(CreateAppendBlobRequest) -> CreateAppendBlobResponse: Write => new_append_blob;
+    seal_blob(SealBlobRequest) -> SealBlobResponse: Append => seal;
     get_service_properties(GetServicePropertiesRequest) -> GetServicePropertiesResponse: ReadService => properties;
     set_service_properties(SetServicePropertiesRequest) -> SetServicePropertiesResponse:
         WriteService => set_properties;

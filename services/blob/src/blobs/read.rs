@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::{BlobKey, Blobs, decode_record};
 use crate::{
+    append::ReadStep,
     checksum::Crc64,
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
@@ -52,6 +53,8 @@ pub(crate) struct OpenedBlob {
 enum ContentSource {
     Row(Bytes),
     Objects(Vec<Part>),
+    /// The pieces of an append blob of this generation.
+    Appended(u64),
 }
 
 impl Blobs {
@@ -107,6 +110,7 @@ impl Blobs {
                 let blocks = Vec::<StoredBlock>::decode(&value)?;
                 ContentSource::Objects(blocks.into_iter().map(|block| block.part).collect())
             }
+            Content::Append(content) => ContentSource::Appended(content.generation),
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, source })
     }
@@ -117,35 +121,48 @@ impl Blobs {
         opened: OpenedBlob,
     ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send {
         let OpenedBlob { record, range, key, source, .. } = opened;
-        let parts = match source {
+        let steps = match source {
             ContentSource::Row(row) => {
                 let piece = row.get(to_usize(range.start)..to_usize(range.end));
                 let piece = piece.map(|piece| row.slice_ref(piece)).unwrap_or_default();
                 return stream::iter((!piece.is_empty()).then_some(Ok(piece))).left_stream();
             }
-            ContentSource::Objects(parts) => parts,
-        };
-        let read = move |(extent, range): (Extent, Range<u64>)| {
-            let (blobs, key, content) = (self.clone(), key.clone(), record.content);
-            async move {
-                match blobs.objects.read(extent, range).await? {
-                    Some(bytes) => Ok(bytes),
-                    None => Err(blobs.missing(&key, &content, extent).await),
-                }
+            ContentSource::Objects(parts) => {
+                let step = |(extent, range)| Ok(ReadStep::Object(extent, range));
+                stream::iter(pieces(parts, range).map(step)).left_stream()
+            }
+            ContentSource::Appended(generation) => {
+                self.appended(&key, generation, range).right_stream()
             }
         };
-        stream::iter(pieces(parts, range)).map(read).buffered(READ_AHEAD).right_stream()
+        let read = move |step: Result<ReadStep, BlobError>| {
+            let (blobs, key, content) = (self.clone(), key.clone(), record.content);
+            async move {
+                let what = match step? {
+                    ReadStep::Bytes(bytes) => return Ok(bytes),
+                    ReadStep::Object(extent, range) => {
+                        match blobs.objects.read(extent, range).await? {
+                            Some(bytes) => return Ok(bytes),
+                            None => format!("object {}", extent.id.object()),
+                        }
+                    }
+                    ReadStep::Missing(offset) => format!("the piece at {offset}"),
+                };
+                Err(blobs.missing(&key, &content, &what).await)
+            }
+        };
+        steps.map(read).buffered(READ_AHEAD).right_stream()
     }
 
-    /// The error of an absent object: the blob was overwritten or deleted long ago, or is damaged.
-    async fn missing(&self, blob: &BlobKey, content: &Content, extent: Extent) -> BlobError {
+    /// The error of absent bytes: the blob was overwritten or deleted long ago, or is damaged.
+    async fn missing(&self, blob: &BlobKey, content: &Content, what: &str) -> BlobError {
         let current = match self.engine.get(&blob.row(BlobRow::Record, &[])).await {
             Ok(value) => decode_record(value.as_ref()),
             Err(error) => return error.into(),
         };
         match current {
-            Ok(Some(record)) if record.content == *content => {
-                BlobError::corrupt(format!("object {} is missing", extent.id.object()))
+            Ok(Some(record)) if record.content.has_bytes_of(content) => {
+                BlobError::corrupt(format!("{what} is missing"))
             }
             Ok(_) => ConditionError::NotMet.into(),
             Err(error) => error,
@@ -153,8 +170,11 @@ impl Blobs {
     }
 }
 
-/// The bytes of small content from its row, verified.
-fn inline(row: Option<&Bytes>, size: u64) -> Result<Bytes, BlobError> {
+/// The bytes of a row with a checksum, verified.
+///
+/// # Errors
+/// [`BlobError::Corrupt`].
+pub(crate) fn inline(row: Option<&Bytes>, size: u64) -> Result<Bytes, BlobError> {
     let row = row.ok_or_else(|| BlobError::corrupt("inline content"))?;
     let fields = row.split_first_chunk::<8>();
     let (checksum, bytes) = fields.ok_or_else(|| BlobError::corrupt("inline content"))?;
@@ -173,6 +193,14 @@ fn bounded(range: Option<RequestedRange>, size: u64) -> Result<Range<u64>, BlobE
     }
     let end = length.map_or(size, |length| size.min(offset.saturating_add(length)));
     Ok(offset..end)
+}
+
+/// The pieces of a range of a content: the extent of each, and the range in it.
+pub(crate) fn pieces_of_part(
+    part: Part,
+    range: Range<u64>,
+) -> impl Iterator<Item = (Extent, Range<u64>)> {
+    pieces(vec![part], range)
 }
 
 /// The pieces of a range of contents that follow each other: the extent of each, and the range in it.

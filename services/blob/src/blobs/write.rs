@@ -16,7 +16,10 @@ use crate::{
     etag::ETag,
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
-    record::{BlobRecord, Content, ContentProperties, Metadata, Part, Retired, Staging},
+    record::{
+        AppendContent, BlobKind, BlobRecord, Content, ContentProperties, Metadata, Part, Retired,
+        Staging,
+    },
     stored::Stored as _,
 };
 
@@ -40,6 +43,8 @@ pub(crate) enum NewContent {
     Inline(Bytes),
     /// Content in objects.
     Whole(Part),
+    /// An append blob, which is empty.
+    Append,
 }
 
 impl NewContent {
@@ -54,10 +59,11 @@ impl NewContent {
         Self::Inline(row.into())
     }
 
-    fn content(&self) -> Content {
+    fn content(&self, version: Version) -> Content {
         match self {
             Self::Inline(row) => Content::Inline { size: row.len().saturating_sub(8) as u64 },
             Self::Whole(part) => Content::Whole(*part),
+            Self::Append => Content::Append(AppendContent::new(version.ticks().get())),
         }
     }
 }
@@ -104,7 +110,8 @@ impl Blobs {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
         let (now, empty) = (self.now(), Content::Inline { size: 0 });
-        decide_put(current.as_ref(), command, empty, Version::new(now), now).map(drop)
+        decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
+        blob.check_kind(current.as_ref(), BlobKind::Block, false)
     }
 
     /// Publishes uploaded content as a blob, in place of what the blob had and of its staged blocks.
@@ -127,7 +134,8 @@ impl Blobs {
         transact(&*self.engine, spec, move |reads, version| {
             let current = decode_record(reads.get(record))?;
             let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
-            let put = decide_put(current.as_ref(), &command, new.content(), version, now)?;
+            let put = decide_put(current.as_ref(), &command, new.content(version), version, now)?;
+            blob.check_kind(current.as_ref(), put.content.kind(), staged.is_some())?;
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
             writes.put(reads.key(record).clone(), put.encode());
             let inline = blob.row(BlobRow::Inline, &[]);
@@ -139,6 +147,7 @@ impl Blobs {
                     writes.put(keys::live(part.content), keys::encode_number(part.size));
                     remove_inline(current.as_ref(), inline, &mut writes);
                 }
+                NewContent::Append => blob.forget_compaction(current.as_ref(), &mut writes),
             }
             if staged.is_some() {
                 writes.delete(reads.key(staging).clone());

@@ -4,12 +4,12 @@
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Version, Writes, transact};
 
-use super::BlobSweeper;
+use super::{BlobSweeper, STEP};
 use crate::{
     blobs::BlobKey,
     blocks::staged,
     error::BlobError,
-    keys::{self, BlobRow},
+    keys::{self, BlobRow, PieceForm},
     record::{Part, Retired, RetiredStaging, StoredBlock},
     stored::Stored as _,
 };
@@ -43,10 +43,33 @@ impl BlobSweeper {
         }
         drop(snapshot);
         self.delete_contents(&parts).await?;
+        if let Some(generation) = retired.generation {
+            self.delete_pieces(blob, generation).await?;
+        }
         for rows in rows.into_iter().chain(last).collect::<Vec<_>>().chunks(ROWS) {
             self.delete_rows(blob.domain(), rows, &[]).await?;
         }
         Ok(())
+    }
+
+    /// Deletes the pieces of an append blob, a part at a time: an object before the row that names it.
+    async fn delete_pieces(&self, blob: &BlobKey, generation: u64) -> Result<(), BlobError> {
+        let pieces = keys::pieces_after(blob.container, &blob.name, (generation, 0));
+        loop {
+            let scan = self.blobs.engine.scan(&pieces, STEP).await?;
+            let mut parts = Vec::new();
+            for entry in &scan.entries {
+                if keys::piece_of(&entry.key)?.1 == PieceForm::Object {
+                    parts.push(Part::decode(&entry.value)?);
+                }
+            }
+            self.delete_contents(&parts).await?;
+            let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
+            self.delete_rows(blob.domain(), &rows, &[]).await?;
+            if !scan.more {
+                return Ok(());
+            }
+        }
     }
 
     /// Deletes contents: their objects, then the rows that mark them as live.
