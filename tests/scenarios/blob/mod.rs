@@ -1,5 +1,6 @@
 //! Blobs, as their clients see them.
 
+mod append;
 mod blobs;
 mod blocks;
 mod conditions;

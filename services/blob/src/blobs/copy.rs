@@ -6,7 +6,7 @@ mod tests;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use futures::TryStreamExt as _;
+use futures::{Stream, TryStreamExt as _};
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use crate::{
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
-    record::{BlobRecord, ContentId, CopyOrigin, Metadata, Part, Retired, StoredBlock},
+    record::{BlobRecord, Content, ContentId, CopyOrigin, Metadata, Part, Retired, StoredBlock},
     stored::Stored as _,
     upload::{SmallContent, Upload, Uploaded, WrittenObjects},
 };
@@ -159,6 +159,14 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
         let content = match &source.source {
             ContentSource::Row(bytes) => NewContent::inline(std::slice::from_ref(bytes)),
             ContentSource::Whole(part) => self.part(source, *part, SmallContent::Inline).await?,
+            ContentSource::Appended(_) => {
+                let Content::Append(appended) = source.record.content else {
+                    return Err(BlobError::corrupt("content of an append blob"));
+                };
+                let pieces = self.blobs.clone().bytes(source);
+                let bytes = self.upload(pieces, SmallContent::Inline).await?;
+                NewContent::Appended(Box::new(bytes), appended.blocks)
+            }
             ContentSource::Blocks(blocks) => {
                 let mut copies: HashMap<ContentId, Part> = HashMap::new();
                 let mut list = Vec::with_capacity(blocks.len());
@@ -189,8 +197,16 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
         part: Part,
         small: SmallContent,
     ) -> Result<NewContent, BlobError> {
-        let mut upload = Upload::new(self.blobs, small, false);
         let pieces = self.blobs.clone().pieces(source, vec![part], 0..part.size);
+        self.upload(pieces, small).await
+    }
+
+    async fn upload(
+        &mut self,
+        pieces: impl Stream<Item = Result<Bytes, BlobError>> + Send,
+        small: SmallContent,
+    ) -> Result<NewContent, BlobError> {
+        let mut upload = Upload::new(self.blobs, small, false);
         let mut pieces = Box::pin(pieces);
         while let Some(piece) = pieces.try_next().await? {
             self.bytes = self.bytes.saturating_add(piece.len() as u64);

@@ -166,6 +166,7 @@ impl Blobs {
                 retired.content(&current.content);
             }
             remove_inline(current.as_ref(), blob.row(BlobRow::Inline, &[]), &mut writes);
+            blob.forget_compaction(current.as_ref(), &mut writes);
             if staged.is_some() {
                 writes.delete(reads.key(staging).clone());
             }

@@ -19,8 +19,8 @@ use crate::{
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
     record::{
-        BlobCopy, BlobHistory, BlobRecord, Content, ContentProperties, CopyOrigin, Metadata, Part,
-        Retired, Staging, StoredBlock,
+        AppendContent, BlobCopy, BlobHistory, BlobKind, BlobRecord, Content, ContentProperties,
+        CopyOrigin, Metadata, Part, Retired, Staging, StoredBlock,
     },
     stored::Stored as _,
 };
@@ -52,6 +52,10 @@ pub(crate) enum NewContent {
     Whole(Part),
     /// A list of blocks that no other blob has.
     Blocks(NewBlocks),
+    /// An append blob, which is empty.
+    Append,
+    /// The bytes of an append blob, and how many blocks it has.
+    Appended(Box<NewContent>, u64),
 }
 
 /// Blocks that were copied.
@@ -98,14 +102,15 @@ impl NewContent {
         match self {
             Self::Whole(part) => vec![*part],
             Self::Blocks(blocks) if blocks.reserved.is_empty() => blocks.parts(),
-            Self::Inline(_) | Self::Blocks(_) => Vec::new(),
+            Self::Appended(bytes, _) => bytes.parts(),
+            Self::Inline(_) | Self::Blocks(_) | Self::Append => Vec::new(),
         }
     }
 
     fn reserved(&self) -> &[Ticks] {
         match self {
             Self::Blocks(blocks) => &blocks.reserved,
-            Self::Inline(_) | Self::Whole(_) => &[],
+            _ => &[],
         }
     }
 
@@ -116,6 +121,18 @@ impl NewContent {
             }
             Self::Inline(row) => Content::Inline { size: row.len().saturating_sub(8) as u64 },
             Self::Whole(part) => Content::Whole(*part),
+            Self::Append => Content::Append(AppendContent::new(version.ticks().get())),
+            Self::Appended(bytes, blocks) => {
+                let empty = AppendContent::new(version.ticks().get());
+                let size = bytes.content(version).size();
+                let (row_bytes, compacted_to) = match **bytes {
+                    Self::Inline(_) => (size, 0),
+                    _ => (0, size),
+                };
+                let content =
+                    AppendContent { size, blocks: *blocks, row_bytes, compacted_to, ..empty };
+                Content::Append(content)
+            }
         }
     }
 }
@@ -155,7 +172,7 @@ pub(crate) fn decide_put(
             // A list of blocks may have blocks that the blob had before.
             newest_shared: match content {
                 Content::Blocks { .. } => current.and_then(|it| it.history.newest_shared),
-                Content::Inline { .. } | Content::Whole(_) => None,
+                Content::Inline { .. } | Content::Whole(_) | Content::Append(_) => None,
             },
         },
     })
@@ -174,7 +191,8 @@ impl Blobs {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
         let (now, empty) = (self.now(), Content::Inline { size: 0 });
-        decide_put(current.as_ref(), command, empty, Version::new(now), now).map(drop)
+        decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
+        blob.check_kind(current.as_ref(), BlobKind::Block, false)
     }
 
     /// Publishes uploaded content as a blob, in place of what the blob had and of its staged blocks.
@@ -202,6 +220,7 @@ impl Blobs {
             let current = decode_record(reads.get(record))?;
             let staged = reads.get(staging).map(|value| Staging::decode(value)).transpose()?;
             let put = decide_put(current.as_ref(), &command, new.content(version), version, now)?;
+            blob.check_kind(current.as_ref(), put.content.kind(), staged.is_some())?;
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
             writes.put(reads.key(record).clone(), put.encode());
             let inline = blob.row(BlobRow::Inline, &[]);
@@ -211,6 +230,11 @@ impl Blobs {
                 }
                 NewContent::Whole(_) | NewContent::Blocks(_) => {
                     remove_inline(current.as_ref(), inline, &mut writes);
+                }
+                NewContent::Append => blob.forget_compaction(current.as_ref(), &mut writes),
+                NewContent::Appended(bytes, _) => {
+                    blob.forget_compaction(current.as_ref(), &mut writes);
+                    blob.put_piece(bytes, &put.content, &mut writes);
                 }
             }
             if let NewContent::Blocks(blocks) = &new {

@@ -74,6 +74,7 @@ impl Blobs {
             let number = version.ticks().get();
             let content = Content::Blocks { list: number, size };
             let put = decide_put(current.as_ref(), &command, content, version, now)?;
+            blob.check_kind(current.as_ref(), put.content.kind(), false)?;
             let mut writes = Writes::new();
             writes.put(reads.key(record).clone(), put.encode());
             writes.put(blob.row(BlobRow::BlockList, &[number]), list.clone());

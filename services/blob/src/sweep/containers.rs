@@ -58,7 +58,8 @@ impl BlobSweeper {
             if let Some(record) = decode_record(Some(&entry.value))? {
                 retired.content(&record.content);
             }
-            let last = vec![blob.row(BlobRow::Inline, &[]), entry.key.clone()];
+            let beside = [BlobRow::Inline, BlobRow::Compaction].map(|row| blob.row(row, &[]));
+            let last = beside.into_iter().chain([entry.key.clone()]).collect();
             self.reclaim(&blob, &retired, last).await?;
         }
         for entry in &past {
