@@ -90,7 +90,7 @@ impl OpenedCopy {
         &self.target
     }
 
-    /// Copies the content; `progress` gets how many bytes were copied. What was copied is deleted unless it is published.
+    /// Copies the content; `progress` gets how many bytes were copied. What is not published is deleted.
     ///
     /// # Errors
     /// [`BlobError::SourceCondition`] where the source was deleted too long ago; those of the object store.
@@ -220,8 +220,8 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
 }
 
 impl Blobs {
-    /// Marks the contents of many blocks as live, together with rows that have the sweeper delete them unless the change
-    /// that publishes them comes soon. A few are left to that change.
+    /// Marks the contents of many blocks as live, together with rows that have the sweeper delete them unless the
+    /// change that publishes them comes soon. A few are left to that change.
     async fn reserve_parts(
         &self,
         blob: &BlobKey,
