@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use trestle_tests::Server;
 
 use crate::{
+    appends::AppendWriter,
     blobs::{BlobWriter, container, writers},
     kills::seed,
 };
@@ -113,17 +114,18 @@ async fn acknowledged_blobs_survive_power_cuts_and_are_whole() {
     let mut random = StdRng::seed_from_u64(seed);
     let mut server = disk.start();
     container(&server).create().await.unwrap();
-    let mut writers = writers();
+    let (mut writers, mut appends) = (writers(), AppendWriter::new("appended"));
 
     let acknowledged = |writers: &[BlobWriter]| writers.iter().map(|it| it.count).sum::<u64>();
     let mut done = 0;
-    while done < cuts || acknowledged(&writers) < ACKNOWLEDGED_MIN {
+    while done < cuts || acknowledged(&writers).min(appends.count) < ACKNOWLEDGED_MIN {
         assert!(done < CUTS_MAX.max(cuts), "too few acknowledged writes");
         let (container, is_cut) = (container(&server), AtomicBool::new(false));
         let after = Duration::from_micros(random.random_range(100_000..1_500_000));
         tokio::join!(
             // What is answered after the cut began may be lost, or not.
             join_all(writers.iter_mut().map(|writer| writer.run_until(&container, &is_cut))),
+            appends.run_until(&container, &is_cut),
             async {
                 tokio::time::sleep(after).await;
                 is_cut.store(true, Ordering::SeqCst);
@@ -135,10 +137,15 @@ async fn acknowledged_blobs_survive_power_cuts_and_are_whole() {
         server = disk.start();
         let container = self::container(&server);
         join_all(writers.iter_mut().map(|writer| writer.verify(&container))).await;
+        appends.verify(&container).await;
         done += 1;
     }
 
     let count = acknowledged(&writers);
-    println!("{done} cuts in {:.1?}, {count} acknowledged writes of blobs", began.elapsed());
+    let appended = appends.count;
+    println!(
+        "{done} cuts in {:.1?}, {count} acknowledged writes and {appended} appends",
+        began.elapsed()
+    );
     assert_eq!(server.terminate(), Some(0));
 }

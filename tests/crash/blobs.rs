@@ -1,4 +1,4 @@
-//! `kill -9` at random instants while blobs are written, committed from blocks, and deleted.
+//! `kill -9` at random instants while blobs are written, committed from blocks, appended to, and deleted.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use trestle_proto::blob::v1::{UploadFinish, WriteBlobRequest};
 use trestle_tests::{CallError, Container, Server};
 
-use crate::{kills::seed, start};
+use crate::{appends::AppendWriter, kills::seed, start};
 
 /// Kills of a run.
 const KILLS: usize = 10;
@@ -142,30 +142,36 @@ async fn acknowledged_blobs_survive_random_kills_and_are_whole() {
     let data = tempfile::tempdir().unwrap();
     let mut server = start(&data, &[]);
     container(&server).create().await.unwrap();
-    let mut writers = writers();
+    let (mut writers, mut appends) = (writers(), AppendWriter::new("appended"));
+    let never = AtomicBool::new(false);
 
     let mut kills = 0;
     while kills < KILLS || writers.iter().map(|it| it.count).sum::<u64>() < ACKNOWLEDGED_MIN {
         assert!(kills < KILLS_MAX, "too few acknowledged writes");
         let container = container(&server);
         let after = Duration::from_micros(random.random_range(20_000..900_000));
-        let (errors, ()) = tokio::join!(
+        let (mut errors, last, ()) = tokio::join!(
             join_all(writers.iter_mut().map(|writer| writer.run(&container))),
+            appends.run_until(&container, &never),
             async {
                 tokio::time::sleep(after).await;
                 server.kill();
             }
         );
+        errors.extend(last);
         for error in errors {
             assert_eq!(error.reason, "", "the server rejected: {error:?}");
         }
         server = start(&data, &[]);
         let container = self::container(&server);
         join_all(writers.iter_mut().map(|writer| writer.verify(&container))).await;
+        appends.verify(&container).await;
         kills += 1;
     }
 
     let acknowledged: u64 = writers.iter().map(|writer| writer.count).sum();
-    println!("{kills} kills, {acknowledged} acknowledged writes of blobs");
+    let appended = appends.count;
+    assert!(appended > 0, "nothing was appended");
+    println!("{kills} kills, {acknowledged} acknowledged writes of blobs and {appended} appends");
     assert_eq!(server.terminate(), Some(0));
 }

@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod appends;
 mod blob_power;
 mod blobs;
 mod certified;

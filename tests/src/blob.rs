@@ -211,6 +211,31 @@ impl Container {
         Ok(response.blob.expect("a blob"))
     }
 
+    /// Creates an append blob.
+    pub async fn create_append(&self, blob: &str) -> Result<Blob, CallError> {
+        let (container, blob) = (self.name(), blob.to_owned());
+        let request = proto::CreateAppendBlobRequest { container, blob, ..Default::default() };
+        let response = self.client().create_append_blob(request).await?.into_inner();
+        Ok(response.blob.expect("a blob"))
+    }
+
+    /// What appends to a blob.
+    pub fn appending(&self, blob: &str) -> proto::AppendBlockSpec {
+        let (container, blob) = (self.name(), blob.to_owned());
+        proto::AppendBlockSpec { container, blob, ..Default::default() }
+    }
+
+    /// Appends with one message.
+    pub async fn append(
+        &self,
+        spec: proto::AppendBlockSpec,
+        data: impl Into<Bytes>,
+    ) -> Result<proto::AppendBlockResponse, CallError> {
+        let finish = Some(UploadFinish::default());
+        let message = proto::AppendBlockRequest { spec: Some(spec), data: data.into(), finish };
+        Ok(self.client().append_block(tokio_stream::iter([message])).await?.into_inner())
+    }
+
     /// The names of blobs, and groups of them in brackets.
     pub async fn list(&self, prefix: &str, delimiter: &str) -> Result<Vec<String>, CallError> {
         let request = proto::ListBlobsRequest {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use trestle_identity::{
     access_policy,
-    authorize::{AccountNeed, check_all_of, check_resource, never, not_authorized, wrong_service},
+    authorize::{AccountNeed, check_one_of, check_resource, never, not_authorized, wrong_service},
     caller::{Authority, Caller},
     spec::BLOB,
 };
@@ -37,6 +37,8 @@ pub(crate) enum BlobNeed {
     Read,
     /// To write a blob.
     Write,
+    /// To append to a blob.
+    Append,
     /// To take a snapshot of a blob.
     Snapshot,
     /// To delete a blob.
@@ -61,6 +63,7 @@ impl BlobNeed {
             Self::ListBlobs => need("c", &["l"]),
             Self::Read => need("o", &["r"]),
             Self::Write => need("o", &["w"]),
+            Self::Append => need("o", &["aw"]),
             Self::Snapshot => need("o", &["cw"]),
             Self::Delete => need("o", &["d"]),
             Self::ReadService => need("s", &["r"]),
@@ -68,11 +71,12 @@ impl BlobNeed {
         }
     }
 
-    /// The permission that a grant on a container or a blob must have; none where no such grant suffices.
+    /// The permissions of which a grant on a container or a blob must have one; none where no such grant suffices.
     fn of_resource_grant(self) -> Option<&'static str> {
         match self {
             Self::Read => Some("r"),
             Self::Write => Some("w"),
+            Self::Append => Some("aw"),
             Self::Snapshot => Some("w"),
             Self::Delete => Some("d"),
             Self::ListBlobs => Some("l"),
@@ -113,8 +117,8 @@ impl BlobAccess {
             // The policy, if the signature names one, is checked where the container is found.
             Authority::Resource(grant) => match (need.of_resource_grant(), &grant.policy) {
                 (None, _) => return Err(never()),
-                (Some(letter), None) => {
-                    check_all_of(grant.permissions.unwrap_or_default(), letter)?;
+                (Some(one_of), None) => {
+                    check_one_of(grant.permissions.unwrap_or_default(), one_of)?;
                 }
                 (Some(_), Some(_)) => {}
             },
@@ -153,7 +157,7 @@ impl BlobAccess {
     ) -> Result<(), Fault> {
         let Authority::Resource(grant) = &self.caller.authority else { return Ok(()) };
         check_resource(grant, &BLOB, resource)?;
-        let letter = self.need.of_resource_grant().ok_or_else(never)?;
-        check_all_of(access_policy::permissions(grant, policies, now)?, letter)
+        let one_of = self.need.of_resource_grant().ok_or_else(never)?;
+        check_one_of(access_policy::permissions(grant, policies, now)?, one_of)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use self::{
     copy::{CopyCommand, OpenedCopy},
     delete::DeleteScope,
     list::{ListBlobs, ListedItem, PastStates},
-    read::RequestedRange,
+    read::{RequestedRange, inline, pieces_of_part},
     replace::{CURRENT as CURRENT_STATE, ReplacedRows},
     write::{NewContent, PutCommand, decide_put, remove_inline},
 };
@@ -33,7 +33,7 @@ use crate::{
     keys::{self, BlobRow},
     names::BlobName,
     objects::Objects,
-    record::{BlobRecord, ContainerId, Retired},
+    record::{BlobKind, BlobRecord, ContainerId, Retired},
     stored::Stored as _,
     upload::UploadMemory,
 };
@@ -70,6 +70,24 @@ impl BlobKey {
     /// The error of an absent blob.
     pub(crate) fn not_found(&self) -> BlobError {
         BlobError::BlobNotFound(self.name.clone())
+    }
+
+    /// Whether a write of content of this kind may replace what the blob has. Staged blocks are those of a block blob.
+    ///
+    /// # Errors
+    /// [`BlobError::OtherKind`].
+    pub(crate) fn check_kind(
+        &self,
+        current: Option<&BlobRecord>,
+        kind: BlobKind,
+        is_staged: bool,
+    ) -> Result<(), BlobError> {
+        let current = current.map(|record| record.content.kind());
+        let staged = is_staged.then_some(BlobKind::Block);
+        match current.or(staged).is_none_or(|current| current == kind) {
+            true => Ok(()),
+            false => Err(BlobError::OtherKind(self.name.clone())),
+        }
     }
 
     /// The rows of its past states, oldest first.

@@ -18,7 +18,7 @@ use crate::{
     blobs::{BlobKey, BlobState, Blobs, decode_record},
     error::BlobError,
     keys::{self, BlobRow},
-    record::{BlobRecord, Content, Part, Staging, StoredBlock},
+    record::{BlobKind, BlobRecord, Content, Part, Staging, StoredBlock},
     stored::Stored as _,
 };
 
@@ -53,6 +53,7 @@ impl Blobs {
         match &blocks.record {
             Some(record) => {
                 record.lease.check_read(lease_id, self.now()).map_err(BlobError::BlobLease)?;
+                blob.check_kind(Some(record), BlobKind::Block, false)?;
             }
             None if blocks.staging.is_none() => return Err(blob.not_found()),
             None => {}

@@ -13,6 +13,7 @@ use trestle_service::{
 };
 
 use crate::{
+    append::AppendError,
     conditions::ConditionError,
     lease::LeaseError,
     names::{BlobName, ContainerName},
@@ -48,6 +49,12 @@ pub(crate) enum BlobError {
     /// A condition does not permit the call.
     #[error(transparent)]
     Condition(#[from] ConditionError),
+    /// The blob is of another type than the call needs, or would replace.
+    #[error("the blob type is invalid for this operation: blob=`{0}`")]
+    OtherKind(BlobName),
+    /// A condition on the length of an append blob is false, or it is sealed.
+    #[error(transparent)]
+    Append(#[from] AppendError),
     /// The lease of a blob does not permit the call.
     #[error("{0}")]
     BlobLease(LeaseError),
@@ -114,6 +121,8 @@ impl From<BlobError> for Fault {
                 about(Reason::ContainerNotFound, "container", name.as_str())
             }
             BlobError::BlobNotFound(name) => about(Reason::BlobNotFound, "blob", name.as_str()),
+            BlobError::OtherKind(name) => about(Reason::InvalidBlobType, "blob", name.as_str()),
+            BlobError::Append(error) => Self::new(reason_of_append(*error), message),
             BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
             BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
             BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
@@ -131,6 +140,15 @@ impl From<BlobError> for Fault {
             BlobError::Read(failure) => failure.clone().into(),
             BlobError::Commit(failure) => failure.clone().into(),
         }
+    }
+}
+
+fn reason_of_append(error: AppendError) -> Reason {
+    match error {
+        AppendError::Position { .. } => Reason::AppendPositionConditionNotMet,
+        AppendError::TooLarge { .. } => Reason::MaxBlobSizeConditionNotMet,
+        AppendError::Sealed => Reason::BlobIsSealed,
+        AppendError::TooManyBlocks => Reason::BlockCountExceedsLimit,
     }
 }
 

@@ -11,6 +11,7 @@ use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
 use trestle_service::{fault::Violations, name::AccountName};
 
 use crate::{
+    append::{AppendCommand, Appended},
     blobs::{
         BlobKey, BlobState, Blobs, CopyCommand, DeleteScope, NewContent, PutCommand, RequestedRange,
     },
@@ -148,6 +149,42 @@ impl BlobFixture {
         let choices: Vec<_> = ids.iter().map(choice).collect();
         let command = PutCommand { retention: self.retention(), ..PutCommand::default() };
         self.blobs.commit_blocks(key.clone(), &choices, command).await
+    }
+
+    pub(crate) async fn create_append(
+        &self,
+        key: &BlobKey,
+        command: PutCommand,
+    ) -> Result<BlobRecord, BlobError> {
+        self.blobs.put(key.clone(), command, NewContent::Append).await
+    }
+
+    /// An append without conditions.
+    pub(crate) fn appending(&self, key: &BlobKey) -> AppendCommand {
+        AppendCommand {
+            blob: key.clone(),
+            conditions: Conditions::default(),
+            lease_id: None,
+            position: None,
+            size_max: None,
+        }
+    }
+
+    pub(crate) async fn append(
+        &self,
+        key: &BlobKey,
+        data: impl Into<Bytes>,
+    ) -> Result<Appended, BlobError> {
+        self.append_with(self.appending(key), data.into()).await
+    }
+
+    pub(crate) async fn append_with(
+        &self,
+        command: AppendCommand,
+        data: Bytes,
+    ) -> Result<Appended, BlobError> {
+        let Uploaded { content, written, .. } = self.upload(data, SmallContent::Inline).await?;
+        written.publish(self.blobs.append(command, content)).await
     }
 
     pub(crate) async fn read(&self, key: &BlobKey) -> Result<Bytes, BlobError> {

@@ -18,8 +18,13 @@
 //! | 0x5C past state | container id u64, name, ticks u64 | `BlobRecord` of a snapshot |
 //! | 0x5D retired, may be shared | container id u64, name, ticks u64 of change and state | `Retired` |
 //! | 0x5E soft-deleted | container id u64, name, ticks u64 of the state or 0 | version 1, ticks u64 of its expiry |
+//! | 0x5F compaction due | container id u64, name | version 1, ticks u64 |
 //! | 0x60 inline content | container id u64, name; ticks u64 of a past state | CRC-64 u64, bytes |
 //! | 0x61 block list | container id u64, name, number u64 | list of `StoredBlock` |
+//! | 0x62 piece | container id u64, name, generation u64, end u64, form u8 | 0: CRC-64 u64, bytes; 1: `Part` |
+//!
+//! A piece of an append blob has the offset behind its last byte in its key, so the piece with a byte is the first one
+//! behind that byte.
 //!
 //! A name of a blob is stored as its UTF-8 bytes, 00 as 00 FF, and ends with 00 01: names sort by their bytes. All keys
 //! with a container id and a name form one domain, the blob; each other key is a domain of its own. No change of a blob
@@ -52,8 +57,10 @@ const RETIRED: u8 = 0x5B;
 const PAST: u8 = 0x5C;
 const SHARED_RETIRED: u8 = 0x5D;
 const SOFT_DELETED: u8 = 0x5E;
+const COMPACTION: u8 = 0x5F;
 const INLINE: u8 = 0x60;
 const BLOCK_LIST: u8 = 0x61;
+const PIECE: u8 = 0x62;
 
 /// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
@@ -89,6 +96,10 @@ pub(crate) enum BlobRow {
     Inline = INLINE as isize,
     /// Lists of blocks.
     BlockList = BLOCK_LIST as isize,
+    /// That pieces of an append blob can be compacted.
+    Compaction = COMPACTION as isize,
+    /// Pieces of append blobs.
+    Piece = PIECE as isize,
 }
 
 impl BlobRow {
@@ -103,6 +114,8 @@ impl BlobRow {
             Self::SoftDeleted => SOFT_DELETED,
             Self::Inline => INLINE,
             Self::BlockList => BLOCK_LIST,
+            Self::Compaction => COMPACTION,
+            Self::Piece => PIECE,
         }
     }
 }
@@ -119,8 +132,10 @@ fn domain_of(key: &[u8]) -> DomainRef<'_> {
                 | PAST
                 | SHARED_RETIRED
                 | SOFT_DELETED
+                | COMPACTION
                 | INLINE
-                | BLOCK_LIST)
+                | BLOCK_LIST
+                | PIECE)
         )
     );
     let part = is_of_blob.then(|| key.get(1..name_end(key)?)).flatten();
@@ -192,6 +207,56 @@ pub(crate) fn block_of(key: &Bytes) -> Result<Bytes, BlobError> {
 /// The staged blocks of one generation.
 pub(crate) fn staged_blocks(container: ContainerId, name: &BlobName, generation: u64) -> Span {
     Span::prefix(&blob_row(BlobRow::StagedBlock, container, name, &[generation]))
+}
+
+/// The form of a piece of an append blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PieceForm {
+    /// A checksum and the bytes.
+    Bytes,
+    /// Where the bytes are.
+    Object,
+}
+
+/// Key of a piece of an append blob that ends at this offset.
+pub(crate) fn piece(
+    container: ContainerId,
+    name: &BlobName,
+    (generation, end): (u64, u64),
+    form: PieceForm,
+) -> Bytes {
+    let mut key = blob_row(BlobRow::Piece, container, name, &[generation, end]).to_vec();
+    key.push(match form {
+        PieceForm::Bytes => 0,
+        PieceForm::Object => 1,
+    });
+    key.into()
+}
+
+/// The pieces of an append blob that end after this offset.
+pub(crate) fn pieces_after(
+    container: ContainerId,
+    name: &BlobName,
+    (generation, offset): (u64, u64),
+) -> Span {
+    let all = Span::prefix(&blob_row(BlobRow::Piece, container, name, &[generation]));
+    let after = offset.saturating_add(1);
+    Span::new(blob_row(BlobRow::Piece, container, name, &[generation, after]), all.end)
+}
+
+/// The end and the form in a key of [`piece`].
+pub(crate) fn piece_of(key: &[u8]) -> Result<(u64, PieceForm), BlobError> {
+    let fields = || {
+        let mut rest = key.get(name_end(key)?..)?;
+        order::take_u64(&mut rest)?;
+        let end = order::take_u64(&mut rest)?;
+        match rest {
+            [0] => Some((end, PieceForm::Bytes)),
+            [1] => Some((end, PieceForm::Object)),
+            _ => None,
+        }
+    };
+    fields().ok_or_else(|| BlobError::corrupt("key of a piece"))
 }
 
 /// The container and the name in a key of a blob.

@@ -37,7 +37,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..14, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..17, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
@@ -59,12 +59,17 @@ struct ModelPiece {
 enum ModelContent {
     Whole(ModelPiece),
     Blocks(BTreeMap<&'static str, ModelPiece>),
+    /// An append blob that was created by the step of this number.
+    Appended(usize, Vec<ModelPiece>),
 }
 
 impl ModelContent {
     fn bytes(&self) -> Bytes {
         match self {
             Self::Whole(piece) => piece.data.clone(),
+            Self::Appended(_, pieces) => {
+                pieces.iter().map(|piece| piece.data.as_ref()).collect::<Vec<_>>().concat().into()
+            }
             Self::Blocks(blocks) => {
                 blocks.values().map(|piece| piece.data.as_ref()).collect::<Vec<_>>().concat().into()
             }
@@ -76,6 +81,9 @@ impl ModelContent {
         let copied = |number, piece: ModelPiece| ModelPiece { number, ..piece };
         match self {
             Self::Whole(piece) => Self::Whole(copied(number, piece)),
+            Self::Appended(..) => {
+                Self::Appended(number, vec![ModelPiece { number, data: self.bytes() }])
+            }
             Self::Blocks(blocks) => {
                 let blocks = blocks.into_iter().zip(1..);
                 let copy = |((id, piece), index)| (id, copied(number + index * STEPS_MAX, piece));
@@ -89,6 +97,9 @@ impl ModelContent {
         match self {
             Self::Whole(piece) if piece.data.len() <= 32 * 1024 => Vec::new(),
             Self::Whole(piece) => vec![piece],
+            Self::Appended(_, pieces) => {
+                pieces.iter().filter(|piece| piece.data.len() > 32 * 1024).collect()
+            }
             Self::Blocks(blocks) => blocks.values().collect(),
         }
     }
@@ -100,6 +111,8 @@ struct ModelBlob {
     content: Option<ModelContent>,
     staged: BTreeMap<&'static str, ModelPiece>,
     snapshots: BTreeMap<Ticks, ModelContent>,
+    /// Everything that was appended, by the step that created the blob: snapshots keep all of it.
+    appended: BTreeMap<usize, Vec<ModelPiece>>,
 }
 
 impl ModelBlob {
@@ -151,6 +164,38 @@ async fn run(
             assert!(model.snapshots.is_empty(), "a blob with snapshots is not deleted alone");
             *model = ModelBlob::default();
         }
+        7..=12 => run_on_history(fixture, key, model, (number, step)).await?,
+        13 | 14 => {
+            fixture.create_append(key, crate::blobs::PutCommand::default()).await?;
+            model.set(ModelContent::Appended(number, Vec::new()));
+        }
+        15 | 16 => {
+            fixture.append(key, data).await?;
+            match &mut model.content {
+                Some(ModelContent::Appended(created, pieces)) => {
+                    pieces.push(piece);
+                    model.appended.insert(*created, pieces.clone());
+                }
+                other => panic!("it is an append blob: {other:?}"),
+            }
+        }
+        _ => {
+            let read = fixture.read(key).await?;
+            let expected = model.content.as_ref().map(ModelContent::bytes);
+            assert_eq!(Some(read), expected, "a read that succeeds is right");
+        }
+    }
+    Ok(())
+}
+
+/// Runs a step that makes, copies or deletes snapshots, or lets time pass.
+async fn run_on_history(
+    fixture: &BlobFixture,
+    key: &BlobKey,
+    model: &mut ModelBlob,
+    (number, step): (usize, &Step),
+) -> Result<(), BlobError> {
+    match step.operation {
         7 | 8 => {
             let at = fixture.snapshot(key).await?;
             let content = model.content.clone().expect("a blob that has a snapshot has content");
@@ -179,14 +224,9 @@ async fn run(
             let content = content.expect("a source has content").clone();
             model.set(content.copied(number));
         }
-        11 => {
+        _ => {
             fixture.advance(READ_GRACE / 2);
             fixture.sweeper.tick().await?;
-        }
-        _ => {
-            let read = fixture.read(key).await?;
-            let expected = model.content.as_ref().map(ModelContent::bytes);
-            assert_eq!(Some(read), expected, "a read that succeeds is right");
         }
     }
     Ok(())
@@ -207,7 +247,12 @@ async fn check(fixture: &BlobFixture, key: &BlobKey, model: &ModelBlob) {
 /// The objects that the states and the staged blocks of the model take, those of a shared content once.
 fn objects_of(model: &ModelBlob) -> usize {
     let states = model.content.iter().chain(model.snapshots.values());
-    let pieces = states.flat_map(ModelContent::pieces).chain(model.staged.values());
+    let whole = states.clone().filter_map(|content| match content {
+        ModelContent::Appended(created, _) => model.appended.get(created),
+        _ => None,
+    });
+    let later: Vec<_> = whole.map(|it| ModelContent::Appended(0, it.clone())).collect();
+    let pieces = states.chain(&later).flat_map(ModelContent::pieces).chain(model.staged.values());
     let pieces: BTreeMap<_, _> = pieces.map(|piece| (piece.number, piece.data.len())).collect();
     pieces.values().map(|length| length.div_ceil(4 * 1024 * 1024)).sum()
 }

@@ -160,6 +160,42 @@ pub(crate) enum Content {
         /// Length, in bytes.
         size: u64,
     },
+    /// In rows and objects that are added at the end.
+    Append(AppendContent),
+}
+
+/// How the content of a blob is written. It cannot change while the blob exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlobKind {
+    /// As a whole, or from blocks.
+    Block,
+    /// At its end.
+    Append,
+}
+
+/// The content of an append blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AppendContent {
+    /// The number in the keys of its pieces: the version of the change that created the blob.
+    pub(crate) generation: u64,
+    /// Length, in bytes.
+    pub(crate) size: u64,
+    /// How many blocks were appended.
+    pub(crate) blocks: u64,
+    /// Whether no more can be appended.
+    pub(crate) is_sealed: bool,
+    /// Where the first piece begins that may still be compacted, in bytes.
+    pub(crate) compacted_to: u64,
+    /// Length of the rows with bytes from there on, in bytes.
+    pub(crate) row_bytes: u64,
+}
+
+impl AppendContent {
+    /// An empty one.
+    pub(crate) fn new(generation: u64) -> Self {
+        let (size, blocks, compacted_to, row_bytes) = (0, 0, 0, 0);
+        Self { generation, size, blocks, is_sealed: false, compacted_to, row_bytes }
+    }
 }
 
 impl Content {
@@ -168,6 +204,25 @@ impl Content {
         match self {
             Self::Inline { size } | Self::Blocks { size, .. } => *size,
             Self::Whole(part) => part.size,
+            Self::Append(content) => content.size,
+        }
+    }
+
+    /// Whether this content has the bytes of an earlier one at the same offsets.
+    pub(crate) fn has_bytes_of(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Append(content), Self::Append(earlier)) => {
+                content.generation == earlier.generation
+            }
+            _ => self == earlier,
+        }
+    }
+
+    /// How it is written.
+    pub(crate) fn kind(&self) -> BlobKind {
+        match self {
+            Self::Inline { .. } | Self::Whole(_) | Self::Blocks { .. } => BlobKind::Block,
+            Self::Append(_) => BlobKind::Append,
         }
     }
 }
@@ -214,6 +269,8 @@ pub(crate) struct Retired {
     pub(crate) list: Option<u64>,
     /// The number of staged blocks.
     pub(crate) staging: Option<RetiredStaging>,
+    /// The number of the pieces of an append blob.
+    pub(crate) generation: Option<u64>,
 }
 
 /// Staged blocks that are no longer staged.
@@ -232,6 +289,7 @@ impl Retired {
             Content::Inline { .. } => {}
             Content::Whole(part) => self.parts.push(*part),
             Content::Blocks { list, .. } => self.list = Some(*list),
+            Content::Append(content) => self.generation = Some(content.generation),
         }
     }
 

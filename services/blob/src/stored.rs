@@ -16,8 +16,8 @@ use crate::{
     etag::ETag,
     lease::{LeaseTerm, ResourceLease},
     record::{
-        BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content, ContentId,
-        ContentProperties, CopyOrigin, Deletion, Metadata, Part, Retention, Retired,
+        AppendContent, BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content,
+        ContentId, ContentProperties, CopyOrigin, Deletion, Metadata, Part, Retention, Retired,
         RetiredStaging, Staging, StoredBlock,
     },
 };
@@ -103,6 +103,9 @@ pub(crate) struct BlobForm {
     /// Set where the bytes are in a list of blocks.
     #[prost(uint64, optional, tag = "13")]
     list: Option<u64>,
+    /// Set where the bytes are added at the end.
+    #[prost(message, optional, tag = "14")]
+    append: Option<AppendForm>,
     #[prost(uint64, tag = "30")]
     snapshots: u64,
     #[prost(uint64, optional, tag = "31")]
@@ -115,6 +118,20 @@ pub(crate) struct BlobForm {
     deleted_until: u64,
     #[prost(bool, tag = "35")]
     is_version: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AppendForm {
+    #[prost(uint64, tag = "1")]
+    generation: u64,
+    #[prost(uint64, tag = "2")]
+    blocks: u64,
+    #[prost(bool, tag = "3")]
+    is_sealed: bool,
+    #[prost(uint64, tag = "4")]
+    compacted_to: u64,
+    #[prost(uint64, tag = "5")]
+    row_bytes: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -189,6 +206,8 @@ pub(crate) struct RetiredForm {
     staging: Option<u64>,
     #[prost(bool, tag = "4")]
     with_contents: bool,
+    #[prost(uint64, optional, tag = "5")]
+    generation: Option<u64>,
 }
 
 impl Stored for ContainerRecord {
@@ -238,11 +257,15 @@ impl Stored for BlobRecord {
             size: self.content.size(),
             content: match self.content {
                 Content::Whole(part) => Some(part.content.0),
-                Content::Inline { .. } | Content::Blocks { .. } => None,
+                _ => None,
             },
             list: match self.content {
                 Content::Blocks { list, .. } => Some(list),
-                Content::Inline { .. } | Content::Whole(_) => None,
+                _ => None,
+            },
+            append: match self.content {
+                Content::Append(content) => Some(append_form(content)),
+                _ => None,
             },
             snapshots: self.history.snapshots,
             newest_shared: self.history.newest_shared.map(Ticks::get),
@@ -255,11 +278,14 @@ impl Stored for BlobRecord {
 
     fn of_form(form: BlobForm) -> Option<Self> {
         let size = form.size;
-        let content = match (form.content, form.list) {
-            (None, None) => Content::Inline { size },
-            (Some(content), None) => Content::Whole(Part { content: ContentId(content), size }),
-            (None, Some(list)) => Content::Blocks { list, size },
-            (Some(_), Some(_)) => return None,
+        let content = match (form.content, form.list, form.append) {
+            (None, None, None) => Content::Inline { size },
+            (Some(content), None, None) => {
+                Content::Whole(Part { content: ContentId(content), size })
+            }
+            (None, Some(list), None) => Content::Blocks { list, size },
+            (None, None, Some(form)) => Content::Append(append_of(&form, size)),
+            _ => return None,
         };
         let md5 = if form.md5.is_empty() { None } else { Some(form.md5.as_ref().try_into().ok()?) };
         Some(Self {
@@ -354,6 +380,7 @@ impl Stored for Retired {
             parts: self.parts.iter().map(Part::to_form).collect(),
             list: self.list,
             staging: self.staging.map(|staging| staging.generation),
+            generation: self.generation,
             with_contents: self.staging.is_some_and(|staging| staging.with_contents),
         }
     }
@@ -362,8 +389,19 @@ impl Stored for Retired {
         let with_contents = form.with_contents;
         let staging = |generation| RetiredStaging { generation, with_contents };
         let parts = form.parts.into_iter().map(Part::of_form).collect::<Option<_>>()?;
-        Some(Self { parts, list: form.list, staging: form.staging.map(staging) })
+        let (list, generation) = (form.list, form.generation);
+        Some(Self { parts, list, staging: form.staging.map(staging), generation })
     }
+}
+
+fn append_form(content: AppendContent) -> AppendForm {
+    let AppendContent { generation, size: _, blocks, is_sealed, compacted_to, row_bytes } = content;
+    AppendForm { generation, blocks, is_sealed, compacted_to, row_bytes }
+}
+
+fn append_of(form: &AppendForm, size: u64) -> AppendContent {
+    let AppendForm { generation, blocks, is_sealed, compacted_to, row_bytes } = *form;
+    AppendContent { generation, size, blocks, is_sealed, compacted_to, row_bytes }
 }
 
 fn copy_form(copy: &BlobCopy) -> CopyForm {

@@ -1,6 +1,7 @@
 //! The background work on blobs: reclaiming what changes left behind, the blobs of deleted containers, staged blocks
-//! that were never committed, and objects that no blob has.
+//! that were never committed, and objects that no blob has; and compacting the rows of append blobs.
 
+mod compactions;
 mod containers;
 mod expired;
 mod orphans;
@@ -45,6 +46,7 @@ struct Positions {
     shared: Bytes,
     stagings: Bytes,
     expired: Bytes,
+    compactions: Bytes,
 }
 
 impl Positions {
@@ -82,6 +84,7 @@ impl BlobSweeper {
             self.sweep_retired(BlobRow::SharedRetired).await,
             self.sweep_containers().await,
             self.sweep_stagings().await,
+            self.sweep_compactions().await,
             self.sweep_orphans().await,
         ];
         let mut more = false;

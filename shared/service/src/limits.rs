@@ -132,6 +132,8 @@ pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(12 * 3600);
 pub const BLOCK_ID_BYTES_MAX: usize = 64;
 /// Largest block, in bytes (4,000 MiB). Azure.
 pub const BLOCK_BYTES_MAX: u64 = 4000 * 1024 * 1024;
+/// Largest block of an append blob, in bytes. Azure.
+pub const APPEND_BYTES_MAX: u64 = 100 * 1024 * 1024;
 /// Most committed blocks of a blob. Azure.
 pub const BLOCKS_MAX: usize = 50_000;
 /// Most staged blocks of a blob. Azure.

@@ -1,11 +1,13 @@
 //! Blobs, as their clients see them.
 
+mod append;
 mod blobs;
 mod blocks;
 mod conditions;
 mod containers;
 mod copies;
 mod leases;
+mod retention;
 mod signatures;
 mod snapshots;
 mod uploads;

@@ -38,6 +38,16 @@ async fn a_container_sas_grants_its_permissions_on_its_blobs(world: &World) {
     assert_eq!(writer.read("a").await.unwrap_err().kind(), NO_PERMISSION);
     assert_eq!(writer.drop_container().await.unwrap_err().kind(), FAILURE);
 
+    writer.create_append("log").await.unwrap();
+    for permissions in ["a", "w"] {
+        let appender = held(world, permissions);
+        appender.append(appender.appending("log"), "line").await.unwrap();
+    }
+    let appender = held(world, "a");
+    assert_eq!(appender.write("b", "2").await.unwrap_err().kind(), NO_PERMISSION);
+    let rejected = reader.append(reader.appending("log"), "line").await;
+    assert_eq!(rejected.unwrap_err().kind(), NO_PERMISSION);
+
     world.container("other").await;
     let other = token(terms(Scope::of_container("logs"), "rwdl"));
     let other = world.signed_for_blob(&other, "logs").existing_container("other");

@@ -43,6 +43,8 @@ names_a_container!(
     LeaseBlobRequest,
     CommitBlocksRequest,
     GetBlockListRequest,
+    CreateAppendBlobRequest,
+    SealBlobRequest,
     SnapshotBlobRequest,
     CopyBlobRequest,
     AbortCopyBlobRequest,

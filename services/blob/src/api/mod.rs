@@ -2,6 +2,7 @@
 //! decisions.
 
 mod access_log;
+mod append;
 mod blobs;
 mod containers;
 mod copy;
@@ -123,6 +124,15 @@ macro_rules! by_domain {
                 self.stage(&access, messages, &recorder).await.map(Response::new)
             }
 
+            async fn append_block(
+                &self,
+                request: Request<Streaming<proto::AppendBlockRequest>>,
+            ) -> Result<Response<proto::AppendBlockResponse>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, messages) = self.enter(request, BlobNeed::Append).await?;
+                self.append(&access, messages, &recorder).await.map(Response::new)
+            }
+
             async fn copy_blob(
                 &self,
                 request: Request<proto::CopyBlobRequest>,
@@ -164,6 +174,8 @@ by_domain! {
     abort_copy_blob(AbortCopyBlobRequest) -> AbortCopyBlobResponse: Write => abort_copy;
     commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;
     get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
+    create_append_blob(CreateAppendBlobRequest) -> CreateAppendBlobResponse: Write => new_append_blob;
+    seal_blob(SealBlobRequest) -> SealBlobResponse: Append => seal;
     get_service_properties(GetServicePropertiesRequest) -> GetServicePropertiesResponse: ReadService => properties;
     set_service_properties(SetServicePropertiesRequest) -> SetServicePropertiesResponse:
         WriteService => set_properties;

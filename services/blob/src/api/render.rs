@@ -13,7 +13,10 @@ use crate::{
     blobs::{BlobState, ListedItem},
     lease::{LeaseResult, LeaseState, ResourceLease},
     past,
-    record::{BlobCopy, BlobRecord, ContainerRecord, ContentProperties, Retention, StoredBlock},
+    record::{
+        BlobCopy, BlobKind, BlobRecord, ContainerRecord, Content, ContentProperties, Retention,
+        StoredBlock,
+    },
 };
 
 /// A container.
@@ -36,6 +39,10 @@ pub(super) fn named(container: &str, name: &str) -> proto::Blob {
 
 /// A blob with content.
 pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) -> proto::Blob {
+    let appended = match record.content {
+        Content::Append(content) => Some(content),
+        _ => None,
+    };
     proto::Blob {
         size: record.content.size(),
         etag: record.etag.quoted(),
@@ -44,6 +51,9 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         properties: Some(properties(record.properties)),
         metadata: record.metadata.into_iter().collect(),
         lease: Some(lease(&record.lease, now)),
+        r#type: blob_type(record.content.kind()).into(),
+        committed_block_count: appended.map_or(0, |content| block_count(content.blocks)),
+        is_sealed: appended.is_some_and(|content| content.is_sealed),
         delete_time: record.deletion.map(|deletion| deletion.at.into()),
         remaining_retention_days: record
             .deletion
@@ -51,6 +61,18 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         copy: record.copy.map(|it| copy(it, record.content.size())),
         ..named(container, name)
     }
+}
+
+fn blob_type(kind: BlobKind) -> proto::BlobType {
+    match kind {
+        BlobKind::Block => proto::BlobType::Block,
+        BlobKind::Append => proto::BlobType::Append,
+    }
+}
+
+/// There are at most 50,000.
+fn block_count(blocks: u64) -> u32 {
+    u32::try_from(blocks).unwrap_or(u32::MAX)
 }
 
 fn copy(copy: BlobCopy, size: u64) -> proto::BlobCopy {

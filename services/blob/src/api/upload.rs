@@ -25,10 +25,11 @@ use crate::{
 };
 
 /// A message of an upload.
-struct UploadMessage<T> {
+pub(super) struct UploadMessage<T> {
     spec: Option<T>,
     data: Bytes,
-    finish: Option<UploadFinish>,
+    /// Set in the last message.
+    pub(super) finish: Option<UploadFinish>,
 }
 
 impl From<proto::WriteBlobRequest> for UploadMessage<proto::WriteBlobSpec> {
@@ -41,6 +42,13 @@ impl From<proto::WriteBlobRequest> for UploadMessage<proto::WriteBlobSpec> {
 impl From<proto::StageBlockRequest> for UploadMessage<proto::StageBlockSpec> {
     fn from(message: proto::StageBlockRequest) -> Self {
         let proto::StageBlockRequest { spec, data, finish } = message;
+        Self { spec, data, finish }
+    }
+}
+
+impl From<proto::AppendBlockRequest> for UploadMessage<proto::AppendBlockSpec> {
+    fn from(message: proto::AppendBlockRequest) -> Self {
+        let proto::AppendBlockRequest { spec, data, finish } = message;
         Self { spec, data, finish }
     }
 }
@@ -134,7 +142,7 @@ impl BlobApi {
 }
 
 /// The spec and the rest of the first message.
-async fn first<M: Into<UploadMessage<T>>, T>(
+pub(super) async fn first<M: Into<UploadMessage<T>>, T>(
     messages: &mut Streaming<M>,
 ) -> Result<(T, UploadMessage<T>), Status> {
     let mut first: UploadMessage<T> = next(messages).await?;
@@ -155,7 +163,7 @@ async fn next<M: Into<UploadMessage<T>>, T>(
 }
 
 /// The data of an upload, up to its `finish`, verified against what the client states of it.
-async fn receive<M: Into<UploadMessage<T>>, T>(
+pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
     mut upload: Upload,
     first: UploadMessage<T>,
     messages: &mut Streaming<M>,
@@ -189,7 +197,7 @@ async fn receive<M: Into<UploadMessage<T>>, T>(
     Ok(uploaded)
 }
 
-async fn in_time(
+pub(super) async fn in_time(
     received: impl Future<Output = Result<Uploaded, Status>>,
 ) -> Result<Uploaded, Status> {
     let late = |_| failed(BlobError::Busy);

@@ -6,7 +6,7 @@ mod tests;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use futures::TryStreamExt as _;
+use futures::{Stream, TryStreamExt as _};
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
@@ -20,7 +20,9 @@ use crate::{
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
-    record::{BlobRecord, ContentId, CopyOrigin, Metadata, Part, Retention, Retired, StoredBlock},
+    record::{
+        BlobRecord, Content, ContentId, CopyOrigin, Metadata, Part, Retention, Retired, StoredBlock,
+    },
     stored::Stored as _,
     upload::{SmallContent, Upload, Uploaded, WrittenObjects},
 };
@@ -93,7 +95,7 @@ impl OpenedCopy {
         &self.target
     }
 
-    /// Copies the content; `progress` gets how many bytes were copied. What was copied is deleted unless it is published.
+    /// Copies the content; `progress` gets how many bytes were copied. What is not published is deleted.
     ///
     /// # Errors
     /// [`BlobError::SourceCondition`] where the source was deleted too long ago; those of the object store.
@@ -162,6 +164,14 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
         let content = match &source.source {
             ContentSource::Row(bytes) => NewContent::inline(std::slice::from_ref(bytes)),
             ContentSource::Whole(part) => self.part(source, *part, SmallContent::Inline).await?,
+            ContentSource::Appended(_) => {
+                let Content::Append(appended) = source.record.content else {
+                    return Err(BlobError::corrupt("content of an append blob"));
+                };
+                let pieces = self.blobs.clone().bytes(source);
+                let bytes = self.upload(pieces, SmallContent::Inline).await?;
+                NewContent::Appended(Box::new(bytes), appended.blocks)
+            }
             ContentSource::Blocks(blocks) => {
                 let mut copies: HashMap<ContentId, Part> = HashMap::new();
                 let mut list = Vec::with_capacity(blocks.len());
@@ -192,8 +202,16 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
         part: Part,
         small: SmallContent,
     ) -> Result<NewContent, BlobError> {
-        let mut upload = Upload::new(self.blobs, small, false);
         let pieces = self.blobs.clone().pieces(source, vec![part], 0..part.size);
+        self.upload(pieces, small).await
+    }
+
+    async fn upload(
+        &mut self,
+        pieces: impl Stream<Item = Result<Bytes, BlobError>> + Send,
+        small: SmallContent,
+    ) -> Result<NewContent, BlobError> {
+        let mut upload = Upload::new(self.blobs, small, false);
         let mut pieces = Box::pin(pieces);
         while let Some(piece) = pieces.try_next().await? {
             self.bytes = self.bytes.saturating_add(piece.len() as u64);
@@ -207,8 +225,8 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
 }
 
 impl Blobs {
-    /// Marks the contents of many blocks as live, together with rows that have the sweeper delete them unless the change
-    /// that publishes them comes soon. A few are left to that change.
+    /// Marks the contents of many blocks as live, together with rows that have the sweeper delete them unless the
+    /// change that publishes them comes soon. A few are left to that change.
     async fn reserve_parts(
         &self,
         blob: &BlobKey,

@@ -178,6 +178,7 @@ impl Blobs {
                 retired.content(&current.content);
             }
             remove_inline(current, blob.row(BlobRow::Inline, &[]), &mut writes);
+            blob.forget_compaction(current, &mut writes);
             if staged.is_some() {
                 writes.delete(reads.key(rows.staging).clone());
             }

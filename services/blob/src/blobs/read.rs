@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::{BlobKey, BlobState, Blobs, decode_record};
 use crate::{
+    append::ReadStep,
     checksum::Crc64,
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
@@ -54,6 +55,8 @@ pub(super) enum ContentSource {
     Row(Bytes),
     Whole(Part),
     Blocks(Vec<StoredBlock>),
+    /// The pieces of an append blob of this generation.
+    Appended(u64),
 }
 
 impl Blobs {
@@ -107,6 +110,7 @@ impl Blobs {
                 let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
                 ContentSource::Blocks(Vec::<StoredBlock>::decode(&value)?)
             }
+            Content::Append(content) => ContentSource::Appended(content.generation),
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
     }
@@ -125,8 +129,12 @@ impl Blobs {
             }
             ContentSource::Whole(part) => vec![*part],
             ContentSource::Blocks(blocks) => blocks.iter().map(|block| block.part).collect(),
+            ContentSource::Appended(generation) => {
+                let steps = self.appended(&opened.key, *generation, range);
+                return self.read_steps(opened, steps).left_stream().right_stream();
+            }
         };
-        self.pieces(opened, parts, range).right_stream()
+        self.pieces(opened, parts, range).right_stream().right_stream()
     }
 
     /// The bytes of a range of some of the contents of an opened blob.
@@ -136,33 +144,52 @@ impl Blobs {
         parts: Vec<Part>,
         range: Range<u64>,
     ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<> {
-        let (key, state, content) = (opened.key.clone(), opened.state, opened.record.content);
-        let read = move |(extent, range): (Extent, Range<u64>)| {
-            let (blobs, key) = (self.clone(), key.clone());
-            async move {
-                match blobs.objects.read(extent, range).await? {
-                    Some(bytes) => Ok(bytes),
-                    None => Err(blobs.missing((&key, state), &content, extent).await),
-                }
-            }
-        };
-        stream::iter(pieces(parts, range)).map(read).buffered(READ_AHEAD)
+        let step = |(extent, range)| Ok(ReadStep::Object(extent, range));
+        self.read_steps(opened, stream::iter(pieces(parts, range).map(step)))
     }
 
-    /// The error of an absent object: the blob was overwritten or deleted long ago, or is damaged.
+    fn read_steps<S>(
+        self,
+        opened: &OpenedBlob,
+        steps: S,
+    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<S>
+    where
+        S: Stream<Item = Result<ReadStep, BlobError>> + Send,
+    {
+        let (key, state, content) = (opened.key.clone(), opened.state, opened.record.content);
+        let read = move |step: Result<ReadStep, BlobError>| {
+            let (blobs, key) = (self.clone(), key.clone());
+            async move {
+                let what = match step? {
+                    ReadStep::Bytes(bytes) => return Ok(bytes),
+                    ReadStep::Object(extent, range) => {
+                        match blobs.objects.read(extent, range).await? {
+                            Some(bytes) => return Ok(bytes),
+                            None => format!("object {}", extent.id.object()),
+                        }
+                    }
+                    ReadStep::Missing(offset) => format!("the piece at {offset}"),
+                };
+                Err(blobs.missing((&key, state), &content, &what).await)
+            }
+        };
+        steps.map(read).buffered(READ_AHEAD)
+    }
+
+    /// The error of absent bytes: the blob was overwritten or deleted long ago, or is damaged.
     async fn missing(
         &self,
         (blob, state): (&BlobKey, BlobState),
         content: &Content,
-        extent: Extent,
+        what: &str,
     ) -> BlobError {
         let snapshot = match self.engine.snapshot().await {
             Ok(snapshot) => snapshot,
             Err(error) => return error.into(),
         };
         match state.record(&*snapshot, blob).await {
-            Ok(record) if record.content == *content => {
-                BlobError::corrupt(format!("object {} is missing", extent.id.object()))
+            Ok(record) if record.content.has_bytes_of(content) => {
+                BlobError::corrupt(format!("{what} is missing"))
             }
             Ok(_) | Err(BlobError::BlobNotFound(_)) => ConditionError::NotMet.into(),
             Err(error) => error,
@@ -170,8 +197,11 @@ impl Blobs {
     }
 }
 
-/// The bytes of small content from its row, verified.
-fn inline(row: Option<&Bytes>, size: u64) -> Result<Bytes, BlobError> {
+/// The bytes of a row with a checksum, verified.
+///
+/// # Errors
+/// [`BlobError::Corrupt`].
+pub(crate) fn inline(row: Option<&Bytes>, size: u64) -> Result<Bytes, BlobError> {
     let row = row.ok_or_else(|| BlobError::corrupt("inline content"))?;
     let fields = row.split_first_chunk::<8>();
     let (checksum, bytes) = fields.ok_or_else(|| BlobError::corrupt("inline content"))?;
@@ -190,6 +220,14 @@ fn bounded(range: Option<RequestedRange>, size: u64) -> Result<Range<u64>, BlobE
     }
     let end = length.map_or(size, |length| size.min(offset.saturating_add(length)));
     Ok(offset..end)
+}
+
+/// The pieces of a range of a content: the extent of each, and the range in it.
+pub(crate) fn pieces_of_part(
+    part: Part,
+    range: Range<u64>,
+) -> impl Iterator<Item = (Extent, Range<u64>)> {
+    pieces(vec![part], range)
 }
 
 /// The pieces of a range of contents that follow each other: the extent of each, and the range in it.

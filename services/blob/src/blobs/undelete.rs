@@ -87,6 +87,7 @@ impl Blobs {
                 }
                 writes.delete(blob.row(BlobRow::SoftDeleted, &[CURRENT]));
                 record.deletion = None;
+                blob.require_compaction(&record, version, &mut writes);
             }
             let mut snapshots = 0;
             for (at, row) in &rows.past {

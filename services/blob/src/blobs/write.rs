@@ -19,8 +19,8 @@ use crate::{
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
     record::{
-        BlobCopy, BlobHistory, BlobRecord, Content, ContentProperties, CopyOrigin, Metadata, Part,
-        Retention, Retired, StoredBlock,
+        AppendContent, BlobCopy, BlobHistory, BlobKind, BlobRecord, Content, ContentProperties,
+        CopyOrigin, Metadata, Part, Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
 };
@@ -54,6 +54,10 @@ pub(crate) enum NewContent {
     Whole(Part),
     /// A list of blocks that no other blob has.
     Blocks(NewBlocks),
+    /// An append blob, which is empty.
+    Append,
+    /// The bytes of an append blob, and how many blocks it has.
+    Appended(Box<NewContent>, u64),
 }
 
 /// Blocks that were copied.
@@ -100,7 +104,8 @@ impl NewContent {
         match self {
             Self::Whole(part) => vec![*part],
             Self::Blocks(blocks) if blocks.reserved.is_empty() => blocks.parts(),
-            Self::Inline(_) | Self::Blocks(_) => Vec::new(),
+            Self::Appended(bytes, _) => bytes.parts(),
+            Self::Inline(_) | Self::Blocks(_) | Self::Append => Vec::new(),
         }
     }
 
@@ -108,7 +113,7 @@ impl NewContent {
     fn write(
         &self,
         blob: &BlobKey,
-        current: Option<&BlobRecord>,
+        (current, put): (Option<&BlobRecord>, &BlobRecord),
         version: Version,
         writes: &mut Writes,
     ) {
@@ -118,6 +123,11 @@ impl NewContent {
                 writes.put(inline, row.clone());
             }
             Self::Whole(_) | Self::Blocks(_) => remove_inline(current, inline, writes),
+            Self::Append => blob.forget_compaction(current, writes),
+            Self::Appended(bytes, _) => {
+                blob.forget_compaction(current, writes);
+                blob.put_piece(bytes, &put.content, writes);
+            }
         }
         if let Self::Blocks(blocks) = self {
             let number = version.ticks().get();
@@ -131,7 +141,7 @@ impl NewContent {
     fn reserved(&self) -> &[Ticks] {
         match self {
             Self::Blocks(blocks) => &blocks.reserved,
-            Self::Inline(_) | Self::Whole(_) => &[],
+            _ => &[],
         }
     }
 
@@ -142,6 +152,18 @@ impl NewContent {
             }
             Self::Inline(row) => Content::Inline { size: row.len().saturating_sub(8) as u64 },
             Self::Whole(part) => Content::Whole(*part),
+            Self::Append => Content::Append(AppendContent::new(version.ticks().get())),
+            Self::Appended(bytes, blocks) => {
+                let empty = AppendContent::new(version.ticks().get());
+                let size = bytes.content(version).size();
+                let (row_bytes, compacted_to) = match **bytes {
+                    Self::Inline(_) => (size, 0),
+                    _ => (0, size),
+                };
+                let content =
+                    AppendContent { size, blocks: *blocks, row_bytes, compacted_to, ..empty };
+                Content::Append(content)
+            }
         }
     }
 }
@@ -183,7 +205,7 @@ pub(crate) fn decide_put(
             // A list of blocks may have blocks that the blob had before.
             newest_shared: match content {
                 Content::Blocks { .. } => current.and_then(|it| it.history.newest_shared),
-                Content::Inline { .. } | Content::Whole(_) => None,
+                Content::Inline { .. } | Content::Whole(_) | Content::Append(_) => None,
             },
         },
     })
@@ -202,7 +224,8 @@ impl Blobs {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
         let (now, empty) = (self.now(), Content::Inline { size: 0 });
-        decide_put(current.as_ref(), command, empty, Version::new(now), now).map(drop)
+        decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
+        blob.check_kind(current.as_ref(), BlobKind::Block, false)
     }
 
     /// Publishes uploaded content as a blob, in place of what the blob had and of its staged blocks.
@@ -228,10 +251,11 @@ impl Blobs {
             let replaced = rows.get(reads)?;
             let current = replaced.current.as_ref();
             let put = decide_put(current, &command, new.content(version), version, now)?;
+            blob.check_kind(current, put.content.kind(), replaced.staging.is_some())?;
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
             let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
             writes.put(reads.key(rows.record).clone(), put.encode());
-            new.write(&blob, current, version, &mut writes);
+            new.write(&blob, (current, &put), version, &mut writes);
             for (at, row) in &reserved {
                 // The sweeper may be reclaiming what was reserved long ago.
                 if reads.get(*row).is_none() || now.since(*at) > RESERVED_FOR {

@@ -71,6 +71,7 @@ impl Blobs {
             let number = version.ticks().get();
             let content = Content::Blocks { list: number, size };
             let mut put = decide_put(current, &command, content, version, now)?;
+            blob.check_kind(current, put.content.kind(), false)?;
             let mut writes = Writes::new();
             let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
             put.history.newest_shared = kept.or(put.history.newest_shared);

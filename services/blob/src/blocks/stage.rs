@@ -14,7 +14,7 @@ use crate::{
     error::BlobError,
     keys::{self, BlobRow},
     lease::LeaseError,
-    record::{BlobRecord, Part, Retired, Staging},
+    record::{BlobKind, BlobRecord, Part, Retired, Staging},
     stored::Stored as _,
 };
 
@@ -39,6 +39,7 @@ impl Blobs {
         let now = self.now();
         let record = decode_record(value.as_ref())?;
         check_lease(record.as_ref(), block.lease_id, now)?;
+        block.blob.check_kind(record.as_ref(), BlobKind::Block, false)?;
         let staging = self.engine.get(&block.blob.row(BlobRow::Staging, &[])).await?;
         let staging = staging.map(|value| Staging::decode(&value)).transpose()?;
         decide_stage(staging, None, &block.id, 0, Version::new(now)).map(drop)
@@ -79,6 +80,7 @@ impl Blobs {
                 return Ok((Writes::new(), false));
             }
             check_lease(record.as_ref(), lease_id, now)?;
+            blob.check_kind(record.as_ref(), BlobKind::Block, false)?;
             let staging = decide_stage(staging, replaced, &id, part.size, version)?;
             let mut writes = Writes::new();
             let key = keys::staged_block(blob.container, &blob.name, staging.generation, &id);

@@ -61,6 +61,14 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
         Content::Inline { size: 3 },
         Content::Whole(part(1)),
         Content::Blocks { list: 8, size: 9 },
+        Content::Append(AppendContent {
+            generation: 1,
+            size: 2,
+            blocks: 3,
+            is_sealed: true,
+            compacted_to: 4,
+            row_bytes: 5,
+        }),
     ];
     for lease in leases() {
         for content in contents {
@@ -82,7 +90,12 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
     ]);
     survives(&Staging { generation: 1, changed_at: ticks(2), id_bytes: 3, count: 4, size: 5 });
     let staging = Some(RetiredStaging { generation: 6, with_contents: true });
-    survives(&Retired { parts: vec![part(1), part(2)], list: Some(5), staging });
+    survives(&Retired {
+        parts: vec![part(1), part(2)],
+        list: Some(5),
+        staging,
+        generation: Some(7),
+    });
     survives(&Retired { parts: vec![part(1)], ..Retired::default() });
 }
 

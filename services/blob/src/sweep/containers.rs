@@ -58,7 +58,8 @@ impl BlobSweeper {
             let stored = BlobRecord::decode(&entry.value)?;
             retired.content(&stored.content);
             let at = stored.etag.0.get();
-            let mut last = vec![blob.row(BlobRow::Inline, &[]), entry.key.clone()];
+            let beside = [BlobRow::Inline, BlobRow::Compaction].map(|row| blob.row(row, &[]));
+            let mut last: Vec<_> = beside.into_iter().chain([entry.key.clone()]).collect();
             if stored.deletion.is_some() {
                 last.push(blob.row(BlobRow::Inline, &[at]));
                 last.push(blob.row(BlobRow::SoftDeleted, &[CURRENT_STATE]));

@@ -4,12 +4,12 @@
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Snapshot, Version, Writes, transact};
 
-use super::BlobSweeper;
+use super::{BlobSweeper, STEP};
 use crate::{
     blobs::BlobKey,
     blocks::staged,
     error::BlobError,
-    keys::{self, BlobRow},
+    keys::{self, BlobRow, PieceForm},
     record::{Part, Retired, RetiredStaging, StoredBlock},
     stored::Stored as _,
 };
@@ -23,6 +23,8 @@ pub(super) struct Reclaimable {
     pub(super) parts: Vec<Part>,
     /// The rows that name them.
     pub(super) rows: Vec<Bytes>,
+    /// The pieces of an append blob.
+    pub(super) generation: Option<u64>,
 }
 
 impl BlobSweeper {
@@ -61,21 +63,44 @@ impl BlobSweeper {
                 parts.extend(with_contents.then_some(block.part));
             }
         }
-        Ok(Reclaimable { parts, rows })
+        Ok(Reclaimable { parts, rows, generation: retired.generation })
     }
 
     /// Deletes contents, then the rows that name them, then those in `last`.
     pub(super) async fn delete(
         &self,
         blob: &BlobKey,
-        Reclaimable { parts, rows }: Reclaimable,
+        Reclaimable { parts, rows, generation }: Reclaimable,
         last: Vec<Bytes>,
     ) -> Result<(), BlobError> {
         self.delete_contents(&parts).await?;
+        if let Some(generation) = generation {
+            self.delete_pieces(blob, generation).await?;
+        }
         for rows in rows.into_iter().chain(last).collect::<Vec<_>>().chunks(ROWS) {
             self.delete_rows(blob.domain(), rows, &[]).await?;
         }
         Ok(())
+    }
+
+    /// Deletes the pieces of an append blob, a part at a time: an object before the row that names it.
+    async fn delete_pieces(&self, blob: &BlobKey, generation: u64) -> Result<(), BlobError> {
+        let pieces = keys::pieces_after(blob.container, &blob.name, (generation, 0));
+        loop {
+            let scan = self.blobs.engine.scan(&pieces, STEP).await?;
+            let mut parts = Vec::new();
+            for entry in &scan.entries {
+                if keys::piece_of(&entry.key)?.1 == PieceForm::Object {
+                    parts.push(Part::decode(&entry.value)?);
+                }
+            }
+            self.delete_contents(&parts).await?;
+            let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
+            self.delete_rows(blob.domain(), &rows, &[]).await?;
+            if !scan.more {
+                return Ok(());
+            }
+        }
     }
 
     /// Deletes contents: their objects, then the rows that mark them as live.

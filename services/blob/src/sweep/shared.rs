@@ -27,11 +27,12 @@ const ONE: ScanLimit = ScanLimit { rows: 1, bytes: 1 };
 struct Candidates {
     parts: HashMap<ContentId, Part>,
     list: Option<u64>,
+    generation: Option<u64>,
 }
 
 impl Candidates {
     fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.list.is_none()
+        self.parts.is_empty() && self.list.is_none() && self.generation.is_none()
     }
 
     /// Without what a content has.
@@ -43,6 +44,7 @@ impl Candidates {
     ) -> Result<(), BlobError> {
         match content {
             Content::Inline { .. } => {}
+            Content::Append(content) => self.exclude_generation(content.generation),
             Content::Whole(part) => {
                 self.parts.remove(&part.content);
             }
@@ -52,6 +54,12 @@ impl Candidates {
             }
         }
         Ok(())
+    }
+
+    fn exclude_generation(&mut self, generation: u64) {
+        if self.generation == Some(generation) {
+            self.generation = None;
+        }
     }
 
     /// Without a list and its blocks. Returns false where there is no such list.
@@ -84,7 +92,8 @@ impl BlobSweeper {
         let snapshot = self.blobs.engine.snapshot().await?;
         let found = self.reclaimable(&*snapshot, blob, retired).await?;
         let parts = found.parts.iter().map(|part| (part.content, *part)).collect();
-        let mut candidates = Candidates { parts, list: retired.list };
+        let (list, generation) = (retired.list, retired.generation);
+        let mut candidates = Candidates { parts, list, generation };
         exclude_states(&*snapshot, blob, entry, &mut candidates).await?;
         exclude_retired(&*snapshot, blob, entry, &mut candidates).await?;
         drop(snapshot);
@@ -92,7 +101,8 @@ impl BlobSweeper {
         let kept_row = list.map(|list| blob.row(BlobRow::BlockList, &[list]));
         let parts = candidates.parts.into_values().collect();
         let rows = found.rows.into_iter().filter(|row| Some(row) != kept_row.as_ref()).collect();
-        self.delete(blob, Reclaimable { parts, rows }, vec![entry.key.clone()]).await
+        let found = Reclaimable { parts, rows, generation: candidates.generation };
+        self.delete(blob, found, vec![entry.key.clone()]).await
     }
 }
 
@@ -132,9 +142,12 @@ async fn exclude_retired(
     while !candidates.is_empty() {
         let scan = snapshot.scan(&span, STEP).await?;
         for entry in scan.entries.iter().filter(|entry| entry.key != retired.key) {
-            let Retired { parts, list, .. } = Retired::decode(&entry.value)?;
+            let Retired { parts, list, generation, .. } = Retired::decode(&entry.value)?;
             for part in parts {
                 candidates.parts.remove(&part.content);
+            }
+            if let Some(generation) = generation {
+                candidates.exclude_generation(generation);
             }
             if let Some(list) = list {
                 // An absent one was reclaimed together with its blocks, up to this row.

@@ -55,6 +55,12 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::LeaseIsBrokenAndCannotBeRenewed => {
             (Code::FailedPrecondition, "LeaseIsBrokenAndCannotBeRenewed", 409)
         }
+        R::InvalidBlobType => (Code::FailedPrecondition, "InvalidBlobType", 409),
+        R::AppendPositionConditionNotMet => (Code::Aborted, "AppendPositionConditionNotMet", 412),
+        R::MaxBlobSizeConditionNotMet => {
+            (Code::FailedPrecondition, "MaxBlobSizeConditionNotMet", 412)
+        }
+        R::BlobIsSealed => (Code::FailedPrecondition, "BlobIsSealed", 409),
         R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
         R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
         R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),

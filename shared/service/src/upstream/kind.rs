@@ -66,6 +66,8 @@ mod tests {
             "Lease",
             "Stage",
             "Commit",
+            "Append",
+            "Seal",
         ];
         assert!(KINDS.len() > 15, "{}", KINDS.len());
         for (path, kind) in KINDS.iter() {
@@ -75,7 +77,14 @@ mod tests {
             assert_eq!(kind.is_read, begins(&reads), "{path}");
             assert_eq!(
                 kind.is_unary,
-                !begins(&["Stream", "Import", "ReadBlob", "WriteBlob", "StageBlock"]),
+                !begins(&[
+                    "Stream",
+                    "Import",
+                    "ReadBlob",
+                    "WriteBlob",
+                    "StageBlock",
+                    "AppendBlock"
+                ]),
                 "{path}"
             );
         }

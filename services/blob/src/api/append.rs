@@ -1,0 +1,95 @@
+//! The calls on append blobs.
+
+use tonic::{Status, Streaming};
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{
+    call_statistics::StatisticsRecorder,
+    fault::{Fault, Reason},
+    limits::APPEND_BYTES_MAX,
+};
+
+use super::{
+    BlobApi, failed,
+    parse::RequestParser,
+    upload::{first, in_time, receive},
+};
+use crate::{
+    append::{AppendCommand, Appended},
+    authorize::BlobAccess,
+    blobs::{NewContent, PutCommand},
+    upload::{SmallContent, Upload, Uploaded},
+};
+
+impl BlobApi {
+    pub(super) async fn new_append_blob(
+        &self,
+        access: &BlobAccess,
+        request: proto::CreateAppendBlobRequest,
+    ) -> Result<proto::CreateAppendBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let properties = parser.properties(request.properties);
+        let metadata = parser.metadata(request.metadata, "metadata");
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let retention = self.retention(access).await?;
+        let command =
+            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
+        let record = self.blobs.put(key, command, NewContent::Append).await?;
+        Ok(proto::CreateAppendBlobResponse { blob: Some(self.show(&names, record)) })
+    }
+
+    pub(super) async fn append(
+        &self,
+        access: &BlobAccess,
+        mut messages: Streaming<proto::AppendBlockRequest>,
+        recorder: &StatisticsRecorder,
+    ) -> Result<proto::AppendBlockResponse, Status> {
+        let (spec, first) = first::<_, proto::AppendBlockSpec>(&mut messages).await?;
+        recorder.record(|statistics| statistics.set_container(&spec.container));
+        let mut parser = RequestParser::default();
+        let names = parser.names(spec.container, spec.blob);
+        let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
+        let names = parser.finish(names).map_err(failed)?;
+        let blob = self.key(access, &names).await.map_err(failed)?;
+        let (position, size_max) = (spec.position, spec.size_max);
+        let command = AppendCommand { blob, conditions, lease_id, position, size_max };
+        let is_long = first.finish.is_none();
+        if is_long {
+            // What would be rejected is rejected before its data is sent.
+            self.blobs.check_append(&command).await.map_err(failed)?;
+        }
+        let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
+        let upload = Upload::new(&self.blobs, SmallContent::Inline, with_md5);
+        let received = receive(upload, first, &mut messages, APPEND_BYTES_MAX, None);
+        let Uploaded { digests, content, written } = in_time(received).await?;
+        if digests.size == 0 {
+            let rule = "must have at least 1 byte";
+            return Err(failed(Fault::violation(Reason::InvalidHeaderValue, "data", rule)));
+        }
+        if is_long {
+            self.check_container(access, &names, &command.blob).await.map_err(failed)?;
+        }
+        let appended = written.publish(self.blobs.append(command, content)).await;
+        let Appended { record, offset } = appended.map_err(failed)?;
+        let blob = Some(self.show(&names, record));
+        Ok(proto::AppendBlockResponse { blob, offset, crc64: digests.crc64 })
+    }
+
+    pub(super) async fn seal(
+        &self,
+        access: &BlobAccess,
+        request: proto::SealBlobRequest,
+    ) -> Result<proto::SealBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let names = parser.finish(names)?;
+        let blob = self.key(access, &names).await?;
+        let (position, size_max) = (request.position, None);
+        let command = AppendCommand { blob, conditions, lease_id, position, size_max };
+        let record = self.blobs.seal(command).await?;
+        Ok(proto::SealBlobResponse { blob: Some(self.show(&names, record)) })
+    }
+}
