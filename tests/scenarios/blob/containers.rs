@@ -141,7 +141,8 @@ async fn container_access_policies_round_trip(world: &World) {
 async fn blob_service_properties_and_stats_are_served(world: &World) {
     let logging = Logging { version: "1.0".to_owned(), read: true, ..Default::default() };
     let change = ServiceProperties { logging: Some(logging.clone()), ..Default::default() };
-    let request = proto::SetServicePropertiesRequest { properties: Some(change) };
+    let request =
+        proto::SetServicePropertiesRequest { properties: Some(change), ..Default::default() };
     world.blobs().set_service_properties(request).await.unwrap();
 
     let request = proto::GetServicePropertiesRequest {};

@@ -219,8 +219,7 @@ impl Blobs {
     }
 }
 
-/// Deletes those of the snapshots that still exist, so that they can be restored if there is a deletion, and returns how
-/// many.
+/// Deletes those of the snapshots that still exist, and returns how many. With a deletion, they can be restored.
 fn delete_past(
     blob: &BlobKey,
     reads: &Reads<'_>,

@@ -58,8 +58,8 @@ impl ReplacedRows {
 }
 
 impl ReplacedState {
-    /// Keeps the blob as a past state, if the settings require it, and a deleted one that has its name. Returns the name
-    /// of the state.
+    /// Keeps the blob as a past state, if the settings require it, and a deleted one that has its name. Returns the
+    /// name of the state.
     ///
     /// # Errors
     /// [`BlobError::Corrupt`].

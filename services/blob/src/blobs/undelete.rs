@@ -27,8 +27,8 @@ struct DeletedRows {
 }
 
 impl Blobs {
-    /// Restores a deleted blob, if there is one, and the deleted states of it; does nothing where none is deleted. Up to
-    /// 256 states are restored with the blob; more follow.
+    /// Restores a deleted blob, if there is one, and the deleted states of it; does nothing where none is deleted. Up
+    /// to 256 states are restored with the blob; more follow.
     ///
     /// # Errors
     /// [`BlobError::BlobNotFound`] where there is neither a blob nor a deleted one; a failed commit.
