@@ -142,7 +142,9 @@ impl NewPiece {
                 let bytes = row.len().saturating_sub(8) as u64;
                 Self { form: PieceForm::Bytes, row: row.clone(), bytes }
             }
-            NewContent::Append => Self { form: PieceForm::Bytes, row: Bytes::new(), bytes: 0 },
+            NewContent::Append | NewContent::Pages { .. } => {
+                Self { form: PieceForm::Bytes, row: Bytes::new(), bytes: 0 }
+            }
         }
     }
 }

@@ -51,6 +51,13 @@ pub(crate) struct BlobRecord {
     pub(crate) content: Content,
 }
 
+impl BlobRecord {
+    /// The time of the newest snapshot that may share chunks of pages.
+    pub(crate) fn newest_snapshot(&self) -> Option<Ticks> {
+        None
+    }
+}
+
 /// HTTP properties of a blob; empty ones are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContentProperties {
@@ -87,6 +94,8 @@ pub(crate) enum Content {
     },
     /// In rows and objects that are added at the end.
     Append(AppendContent),
+    /// In rows of pages.
+    Pages(PageContent),
 }
 
 /// How the content of a blob is written. It cannot change while the blob exists.
@@ -96,6 +105,19 @@ pub(crate) enum BlobKind {
     Block,
     /// At its end.
     Append,
+    /// In pages.
+    Page,
+}
+
+/// The content of a page blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageContent {
+    /// The number in the keys of its chunks: the version of the change that created the blob.
+    pub(crate) generation: u64,
+    /// Length, in bytes: whole pages.
+    pub(crate) size: u64,
+    /// The sequence number that clients maintain.
+    pub(crate) sequence_number: u64,
 }
 
 /// The content of an append blob.
@@ -130,6 +152,7 @@ impl Content {
             Self::Inline { size } | Self::Blocks { size, .. } => *size,
             Self::Whole(part) => part.size,
             Self::Append(content) => content.size,
+            Self::Pages(content) => content.size,
         }
     }
 
@@ -137,6 +160,9 @@ impl Content {
     pub(crate) fn has_bytes_of(&self, earlier: &Self) -> bool {
         match (self, earlier) {
             (Self::Append(content), Self::Append(earlier)) => {
+                content.generation == earlier.generation
+            }
+            (Self::Pages(content), Self::Pages(earlier)) => {
                 content.generation == earlier.generation
             }
             _ => self == earlier,
@@ -148,6 +174,7 @@ impl Content {
         match self {
             Self::Inline { .. } | Self::Whole(_) | Self::Blocks { .. } => BlobKind::Block,
             Self::Append(_) => BlobKind::Append,
+            Self::Pages(_) => BlobKind::Page,
         }
     }
 }
@@ -194,7 +221,7 @@ pub(crate) struct Retired {
     pub(crate) list: Option<u64>,
     /// The number of staged blocks.
     pub(crate) staging: Option<RetiredStaging>,
-    /// The number of the pieces of an append blob.
+    /// The number of the pieces of an append blob, or of the chunks of a page blob.
     pub(crate) generation: Option<u64>,
 }
 
@@ -215,6 +242,7 @@ impl Retired {
             Content::Whole(part) => self.parts.push(*part),
             Content::Blocks { list, .. } => self.list = Some(*list),
             Content::Append(content) => self.generation = Some(content.generation),
+            Content::Pages(content) => self.generation = Some(content.generation),
         }
     }
 

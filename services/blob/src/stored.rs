@@ -17,7 +17,8 @@ use crate::{
     lease::{LeaseTerm, ResourceLease},
     record::{
         AppendContent, BlobRecord, ContainerId, ContainerRecord, Content, ContentId,
-        ContentProperties, Metadata, Part, Retired, RetiredStaging, Staging, StoredBlock,
+        ContentProperties, Metadata, PageContent, Part, Retired, RetiredStaging, Staging,
+        StoredBlock,
     },
 };
 
@@ -105,6 +106,17 @@ pub(crate) struct BlobForm {
     /// Set where the bytes are added at the end.
     #[prost(message, optional, tag = "14")]
     append: Option<AppendForm>,
+    /// Set where the bytes are in pages.
+    #[prost(message, optional, tag = "15")]
+    pages: Option<PagesForm>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PagesForm {
+    #[prost(uint64, tag = "1")]
+    generation: u64,
+    #[prost(uint64, tag = "2")]
+    sequence_number: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -244,18 +256,27 @@ impl Stored for BlobRecord {
                 Content::Append(content) => Some(append_form(content)),
                 _ => None,
             },
+            pages: match self.content {
+                Content::Pages(PageContent { generation, sequence_number, .. }) => {
+                    Some(PagesForm { generation, sequence_number })
+                }
+                _ => None,
+            },
         }
     }
 
     fn of_form(form: BlobForm) -> Option<Self> {
         let size = form.size;
-        let content = match (form.content, form.list, form.append) {
-            (None, None, None) => Content::Inline { size },
-            (Some(content), None, None) => {
+        let content = match (form.content, form.list, form.append, form.pages) {
+            (None, None, None, None) => Content::Inline { size },
+            (Some(content), None, None, None) => {
                 Content::Whole(Part { content: ContentId(content), size })
             }
-            (None, Some(list), None) => Content::Blocks { list, size },
-            (None, None, Some(form)) => Content::Append(append_of(&form, size)),
+            (None, Some(list), None, None) => Content::Blocks { list, size },
+            (None, None, Some(form), None) => Content::Append(append_of(&form, size)),
+            (None, None, None, Some(PagesForm { generation, sequence_number })) => {
+                Content::Pages(PageContent { generation, size, sequence_number })
+            }
             _ => return None,
         };
         let md5 = if form.md5.is_empty() { None } else { Some(form.md5.as_ref().try_into().ok()?) };

@@ -6,5 +6,6 @@ mod blocks;
 mod conditions;
 mod containers;
 mod leases;
+mod pages;
 mod signatures;
 mod uploads;

@@ -45,6 +45,10 @@ names_a_container!(
     GetBlockListRequest,
     CreateAppendBlobRequest,
     SealBlobRequest,
+    CreatePageBlobRequest,
+    ClearPagesRequest,
+    UpdatePageBlobRequest,
+    ListPageRangesRequest,
 );
 names_nothing!(
     ListContainersRequest,

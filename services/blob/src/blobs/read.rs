@@ -21,6 +21,7 @@ use crate::{
     error::BlobError,
     extent::{EXTENT_BYTES, Extent, ExtentId},
     keys::BlobRow,
+    pages::ChunkView,
     record::{BlobRecord, Content, Part, StoredBlock},
     stored::Stored as _,
 };
@@ -55,6 +56,8 @@ enum ContentSource {
     Objects(Vec<Part>),
     /// The pieces of an append blob of this generation.
     Appended(u64),
+    /// The chunks of a page blob.
+    Paged(ChunkView),
 }
 
 impl Blobs {
@@ -111,6 +114,10 @@ impl Blobs {
                 ContentSource::Objects(blocks.into_iter().map(|block| block.part).collect())
             }
             Content::Append(content) => ContentSource::Appended(content.generation),
+            Content::Pages(content) => {
+                let generation = content.generation;
+                ContentSource::Paged(ChunkView { generation, before_epoch: None })
+            }
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, source })
     }
@@ -132,7 +139,10 @@ impl Blobs {
                 stream::iter(pieces(parts, range).map(step)).left_stream()
             }
             ContentSource::Appended(generation) => {
-                self.appended(&key, generation, range).right_stream()
+                self.appended(&key, generation, range).left_stream().right_stream()
+            }
+            ContentSource::Paged(view) => {
+                self.paged(&key, view, range).right_stream().right_stream()
             }
         };
         let read = move |step: Result<ReadStep, BlobError>| {

@@ -17,8 +17,8 @@ use crate::{
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
     record::{
-        AppendContent, BlobKind, BlobRecord, Content, ContentProperties, Metadata, Part, Retired,
-        Staging,
+        AppendContent, BlobKind, BlobRecord, Content, ContentProperties, Metadata, PageContent,
+        Part, Retired, Staging,
     },
     stored::Stored as _,
 };
@@ -45,6 +45,13 @@ pub(crate) enum NewContent {
     Whole(Part),
     /// An append blob, which is empty.
     Append,
+    /// A page blob without data.
+    Pages {
+        /// Length, in bytes: whole pages.
+        size: u64,
+        /// The first sequence number.
+        sequence_number: u64,
+    },
 }
 
 impl NewContent {
@@ -64,6 +71,11 @@ impl NewContent {
             Self::Inline(row) => Content::Inline { size: row.len().saturating_sub(8) as u64 },
             Self::Whole(part) => Content::Whole(*part),
             Self::Append => Content::Append(AppendContent::new(version.ticks().get())),
+            Self::Pages { size, sequence_number } => {
+                let (size, sequence_number) = (*size, *sequence_number);
+                let generation = version.ticks().get();
+                Content::Pages(PageContent { generation, size, sequence_number })
+            }
         }
     }
 }
@@ -148,6 +160,7 @@ impl Blobs {
                     remove_inline(current.as_ref(), inline, &mut writes);
                 }
                 NewContent::Append => blob.forget_compaction(current.as_ref(), &mut writes),
+                NewContent::Pages { .. } => {}
             }
             if staged.is_some() {
                 writes.delete(reads.key(staging).clone());

@@ -3,6 +3,7 @@
 mod conditions;
 mod lease;
 mod lists;
+mod pages;
 mod properties;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use uuid::Uuid;
 
 pub(super) use self::{
     lists::{list_blobs, list_containers},
+    pages::sequence_conditions,
     properties::check_digests,
 };
 use crate::{

@@ -78,7 +78,9 @@ fn the_row_of_small_content_has_its_checksum_whatever_the_pieces() {
         let pieces: Vec<_> = pieces.into_iter().map(Bytes::from).collect();
         match NewContent::inline(&pieces) {
             NewContent::Inline(row) => row,
-            NewContent::Whole(_) | NewContent::Append => panic!("it is small"),
+            NewContent::Whole(_) | NewContent::Append | NewContent::Pages { .. } => {
+                panic!("it is small")
+            }
         }
     });
 
