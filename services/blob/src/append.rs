@@ -142,7 +142,10 @@ impl NewPiece {
                 let bytes = row.len().saturating_sub(8) as u64;
                 Self { form: PieceForm::Bytes, row: row.clone(), bytes }
             }
-            NewContent::Append | NewContent::Appended(..) | NewContent::Blocks(_) => {
+            NewContent::Append
+            | NewContent::Appended(..)
+            | NewContent::Blocks(_)
+            | NewContent::Pages { .. } => {
                 Self { form: PieceForm::Bytes, row: Bytes::new(), bytes: 0 }
             }
         }

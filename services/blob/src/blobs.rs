@@ -138,6 +138,11 @@ pub(crate) enum BlobState {
 }
 
 impl BlobState {
+    /// The time in its name, if it is a past one.
+    pub(crate) fn time(self) -> Option<u64> {
+        self.numbers().first().copied()
+    }
+
     /// The numbers that follow the name in the keys of its rows.
     pub(crate) fn numbers(self) -> Vec<u64> {
         match self {

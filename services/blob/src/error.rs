@@ -17,6 +17,7 @@ use crate::{
     conditions::ConditionError,
     lease::LeaseError,
     names::{BlobName, ContainerName},
+    pages::PageError,
 };
 
 /// When to call again after a failure of the object store, or while too many uploads are in progress.
@@ -52,6 +53,9 @@ pub(crate) enum BlobError {
     /// The blob is of another type than the call needs, or would replace.
     #[error("the blob type is invalid for this operation: blob=`{0}`")]
     OtherKind(BlobName),
+    /// A condition on the sequence number of a page blob is false, or pages are not in it.
+    #[error(transparent)]
+    Pages(#[from] PageError),
     /// A condition on the length of an append blob is false, or it is sealed.
     #[error(transparent)]
     Append(#[from] AppendError),
@@ -122,6 +126,7 @@ impl From<BlobError> for Fault {
             }
             BlobError::BlobNotFound(name) => about(Reason::BlobNotFound, "blob", name.as_str()),
             BlobError::OtherKind(name) => about(Reason::InvalidBlobType, "blob", name.as_str()),
+            BlobError::Pages(error) => Self::new(reason_of_pages(*error), message),
             BlobError::Append(error) => Self::new(reason_of_append(*error), message),
             BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
             BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
@@ -140,6 +145,14 @@ impl From<BlobError> for Fault {
             BlobError::Read(failure) => failure.clone().into(),
             BlobError::Commit(failure) => failure.clone().into(),
         }
+    }
+}
+
+fn reason_of_pages(error: PageError) -> Reason {
+    match error {
+        PageError::Range { .. } => Reason::InvalidPageRange,
+        PageError::Sequence(_) => Reason::SequenceNumberConditionNotMet,
+        PageError::SequenceTooLarge => Reason::SequenceNumberIncrementTooLarge,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::{
     keys::KEYSPACES,
     names::{BlobName, ContainerName},
     objects::Objects,
+    pages::{PageCommand, SequenceConditions},
     record::{BlobRecord, ContainerRecord, CopyOrigin, Retention},
     sweep::BlobSweeper,
     upload::{SmallContent, Upload, UploadMemory, Uploaded},
@@ -185,6 +186,42 @@ impl BlobFixture {
     ) -> Result<Appended, BlobError> {
         let Uploaded { content, written, .. } = self.upload(data, SmallContent::Inline).await?;
         written.publish(self.blobs.append(command, content)).await
+    }
+
+    pub(crate) async fn create_pages(
+        &self,
+        key: &BlobKey,
+        size: u64,
+    ) -> Result<BlobRecord, BlobError> {
+        let new = NewContent::Pages { size, sequence_number: 0 };
+        self.blobs.put(key.clone(), PutCommand::default(), new).await
+    }
+
+    /// A change of pages without conditions.
+    pub(crate) fn paging(&self, key: &BlobKey) -> PageCommand {
+        PageCommand {
+            blob: key.clone(),
+            conditions: Conditions::default(),
+            lease_id: None,
+            sequence: SequenceConditions::default(),
+        }
+    }
+
+    pub(crate) async fn write_pages(
+        &self,
+        key: &BlobKey,
+        offset: u64,
+        data: impl Into<Bytes>,
+    ) -> Result<BlobRecord, BlobError> {
+        self.blobs.write_pages(self.paging(key), offset, data.into()).await
+    }
+
+    pub(crate) async fn clear_pages(
+        &self,
+        key: &BlobKey,
+        range: std::ops::Range<u64>,
+    ) -> Result<BlobRecord, BlobError> {
+        self.blobs.clear_pages(self.paging(key), range).await
     }
 
     pub(crate) async fn read(&self, key: &BlobKey) -> Result<Bytes, BlobError> {

@@ -22,6 +22,7 @@
 //! | 0x60 inline content | container id u64, name; ticks u64 of a past state | CRC-64 u64, bytes |
 //! | 0x61 block list | container id u64, name, number u64 | list of `StoredBlock` |
 //! | 0x62 piece | container id u64, name, generation u64, end u64, form u8 | 0: CRC-64 u64, bytes; 1: `Part` |
+//! | 0x63 chunk of pages | container id u64, name, generation u64, index u64, epoch u64 | see `pages::chunk` |
 //!
 //! A piece of an append blob has the offset behind its last byte in its key, so the piece with a byte is the first one
 //! behind that byte.
@@ -32,6 +33,8 @@
 
 #[cfg(test)]
 mod tests;
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use trestle_kv::{Domain, DomainRef, Keyspace, Span, after_prefix, key_domain, order};
@@ -61,6 +64,7 @@ const COMPACTION: u8 = 0x5F;
 const INLINE: u8 = 0x60;
 const BLOCK_LIST: u8 = 0x61;
 const PIECE: u8 = 0x62;
+const CHUNK: u8 = 0x63;
 
 /// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
@@ -100,6 +104,8 @@ pub(crate) enum BlobRow {
     Compaction = COMPACTION as isize,
     /// Pieces of append blobs.
     Piece = PIECE as isize,
+    /// Chunks of page blobs.
+    Chunk = CHUNK as isize,
 }
 
 impl BlobRow {
@@ -116,6 +122,7 @@ impl BlobRow {
             Self::BlockList => BLOCK_LIST,
             Self::Compaction => COMPACTION,
             Self::Piece => PIECE,
+            Self::Chunk => CHUNK,
         }
     }
 }
@@ -135,7 +142,8 @@ fn domain_of(key: &[u8]) -> DomainRef<'_> {
                 | COMPACTION
                 | INLINE
                 | BLOCK_LIST
-                | PIECE)
+                | PIECE
+                | CHUNK)
         )
     );
     let part = is_of_blob.then(|| key.get(1..name_end(key)?)).flatten();
@@ -259,6 +267,36 @@ pub(crate) fn piece_of(key: &[u8]) -> Result<(u64, PieceForm), BlobError> {
     fields().ok_or_else(|| BlobError::corrupt("key of a piece"))
 }
 
+/// Key of a chunk of a page blob: its generation, its index and its epoch.
+pub(crate) fn chunk(
+    container: ContainerId,
+    name: &BlobName,
+    (generation, index, epoch): (u64, u64, u64),
+) -> Bytes {
+    blob_row(BlobRow::Chunk, container, name, &[generation, index, epoch])
+}
+
+/// The chunks of a page blob with these indices, by index and epoch.
+pub(crate) fn chunks(
+    container: ContainerId,
+    name: &BlobName,
+    generation: u64,
+    indices: &Range<u64>,
+) -> Span {
+    let at = |index| blob_row(BlobRow::Chunk, container, name, &[generation, index]);
+    Span::new(at(indices.start), at(indices.end))
+}
+
+/// The index and the epoch in a key of [`chunk`].
+pub(crate) fn chunk_of(key: &[u8]) -> Result<(u64, u64), BlobError> {
+    let numbers = || {
+        let mut rest = key.get(name_end(key)?..)?;
+        order::take_u64(&mut rest)?;
+        Some((order::take_u64(&mut rest)?, order::take_u64(&mut rest)?))
+    };
+    numbers().ok_or_else(|| BlobError::corrupt("key of a chunk"))
+}
+
 /// The container and the name in a key of a blob.
 pub(crate) fn blob_of(key: &[u8]) -> Result<(ContainerId, BlobName), BlobError> {
     let fields = || {
@@ -282,7 +320,7 @@ pub(crate) fn blob_of(key: &[u8]) -> Result<(ContainerId, BlobName), BlobError> 
 pub(crate) fn numbered_rows(
     row: BlobRow,
     (container, name): (ContainerId, &BlobName),
-    numbers: std::ops::Range<u64>,
+    numbers: Range<u64>,
 ) -> Span {
     let key = |number| blob_row(row, container, name, &[number]);
     Span::new(key(numbers.start), key(numbers.end))

@@ -1,8 +1,8 @@
 //! The blob service: objects of any size in containers, with the semantics of Azure Blob storage.
 //!
-//! Three layers. `api` parses and renders protobuf and decides nothing. `containers`, `blobs`, `blocks`, `append` and
-//! `sweep` work on domain types; their decisions, such as those of `conditions` and `lease`, are pure, around one
-//! snapshot or one commit. `keys` and `stored` are the format of rows, `extent` that of objects.
+//! Three layers. `api` parses and renders protobuf and decides nothing. `containers`, `blobs`, `blocks`, `append`,
+//! `pages` and `sweep` work on domain types; their decisions, such as those of `conditions` and `lease`, are pure,
+//! around one snapshot or one commit. `keys` and `stored` are the format of rows, `extent` that of objects.
 //!
 //! Records and small contents are rows of the store; larger contents are objects (`objects`), written and durable
 //! before a change of rows publishes them. What a change leaves behind is deleted after a grace period, in which reads
@@ -30,6 +30,7 @@ mod lease;
 mod model;
 mod names;
 mod objects;
+mod pages;
 mod past;
 mod record;
 mod stored;

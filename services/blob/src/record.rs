@@ -126,6 +126,13 @@ impl BlobRecord {
     }
 }
 
+impl BlobRecord {
+    /// The time of the newest snapshot that may share chunks of pages.
+    pub(crate) fn newest_snapshot(&self) -> Option<Ticks> {
+        self.history.newest_shared
+    }
+}
+
 /// HTTP properties of a blob; empty ones are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContentProperties {
@@ -162,6 +169,8 @@ pub(crate) enum Content {
     },
     /// In rows and objects that are added at the end.
     Append(AppendContent),
+    /// In rows of pages.
+    Pages(PageContent),
 }
 
 /// How the content of a blob is written. It cannot change while the blob exists.
@@ -171,6 +180,19 @@ pub(crate) enum BlobKind {
     Block,
     /// At its end.
     Append,
+    /// In pages.
+    Page,
+}
+
+/// The content of a page blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageContent {
+    /// The number in the keys of its chunks: the version of the change that created the blob.
+    pub(crate) generation: u64,
+    /// Length, in bytes: whole pages.
+    pub(crate) size: u64,
+    /// The sequence number that clients maintain.
+    pub(crate) sequence_number: u64,
 }
 
 /// The content of an append blob.
@@ -205,6 +227,7 @@ impl Content {
             Self::Inline { size } | Self::Blocks { size, .. } => *size,
             Self::Whole(part) => part.size,
             Self::Append(content) => content.size,
+            Self::Pages(content) => content.size,
         }
     }
 
@@ -212,6 +235,9 @@ impl Content {
     pub(crate) fn has_bytes_of(&self, earlier: &Self) -> bool {
         match (self, earlier) {
             (Self::Append(content), Self::Append(earlier)) => {
+                content.generation == earlier.generation
+            }
+            (Self::Pages(content), Self::Pages(earlier)) => {
                 content.generation == earlier.generation
             }
             _ => self == earlier,
@@ -223,6 +249,7 @@ impl Content {
         match self {
             Self::Inline { .. } | Self::Whole(_) | Self::Blocks { .. } => BlobKind::Block,
             Self::Append(_) => BlobKind::Append,
+            Self::Pages(_) => BlobKind::Page,
         }
     }
 }
@@ -269,7 +296,7 @@ pub(crate) struct Retired {
     pub(crate) list: Option<u64>,
     /// The number of staged blocks.
     pub(crate) staging: Option<RetiredStaging>,
-    /// The number of the pieces of an append blob.
+    /// The number of the pieces of an append blob, or of the chunks of a page blob.
     pub(crate) generation: Option<u64>,
 }
 
@@ -290,6 +317,7 @@ impl Retired {
             Content::Whole(part) => self.parts.push(*part),
             Content::Blocks { list, .. } => self.list = Some(*list),
             Content::Append(content) => self.generation = Some(content.generation),
+            Content::Pages(content) => self.generation = Some(content.generation),
         }
     }
 

@@ -17,8 +17,8 @@ use crate::{
     lease::{LeaseTerm, ResourceLease},
     record::{
         AppendContent, BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content,
-        ContentId, ContentProperties, CopyOrigin, Deletion, Metadata, Part, Retention, Retired,
-        RetiredStaging, Staging, StoredBlock,
+        ContentId, ContentProperties, CopyOrigin, Deletion, Metadata, PageContent, Part, Retention,
+        Retired, RetiredStaging, Staging, StoredBlock,
     },
 };
 
@@ -106,6 +106,9 @@ pub(crate) struct BlobForm {
     /// Set where the bytes are added at the end.
     #[prost(message, optional, tag = "14")]
     append: Option<AppendForm>,
+    /// Set where the bytes are in pages.
+    #[prost(message, optional, tag = "15")]
+    pages: Option<PagesForm>,
     #[prost(uint64, tag = "30")]
     snapshots: u64,
     #[prost(uint64, optional, tag = "31")]
@@ -118,6 +121,14 @@ pub(crate) struct BlobForm {
     deleted_until: u64,
     #[prost(bool, tag = "35")]
     is_version: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PagesForm {
+    #[prost(uint64, tag = "1")]
+    generation: u64,
+    #[prost(uint64, tag = "2")]
+    sequence_number: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -267,6 +278,12 @@ impl Stored for BlobRecord {
                 Content::Append(content) => Some(append_form(content)),
                 _ => None,
             },
+            pages: match self.content {
+                Content::Pages(PageContent { generation, sequence_number, .. }) => {
+                    Some(PagesForm { generation, sequence_number })
+                }
+                _ => None,
+            },
             snapshots: self.history.snapshots,
             newest_shared: self.history.newest_shared.map(Ticks::get),
             copy: self.copy.as_ref().map(copy_form),
@@ -278,13 +295,16 @@ impl Stored for BlobRecord {
 
     fn of_form(form: BlobForm) -> Option<Self> {
         let size = form.size;
-        let content = match (form.content, form.list, form.append) {
-            (None, None, None) => Content::Inline { size },
-            (Some(content), None, None) => {
+        let content = match (form.content, form.list, form.append, form.pages) {
+            (None, None, None, None) => Content::Inline { size },
+            (Some(content), None, None, None) => {
                 Content::Whole(Part { content: ContentId(content), size })
             }
-            (None, Some(list), None) => Content::Blocks { list, size },
-            (None, None, Some(form)) => Content::Append(append_of(&form, size)),
+            (None, Some(list), None, None) => Content::Blocks { list, size },
+            (None, None, Some(form), None) => Content::Append(append_of(&form, size)),
+            (None, None, None, Some(PagesForm { generation, sequence_number })) => {
+                Content::Pages(PageContent { generation, size, sequence_number })
+            }
             _ => return None,
         };
         let md5 = if form.md5.is_empty() { None } else { Some(form.md5.as_ref().try_into().ok()?) };

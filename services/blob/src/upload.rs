@@ -54,6 +54,8 @@ pub(crate) enum SmallContent {
     Inline,
     /// It becomes an object, as all other content.
     Object,
+    /// It stays in memory, whatever its length, of at most an extent.
+    Memory,
 }
 
 /// An upload in progress. Dropped before its end, it deletes what it wrote.
@@ -103,7 +105,7 @@ impl Upload {
             let piece = data.split_to(data.len().min(room));
             self.buffered += piece.len() as u64;
             self.pieces.push(piece);
-            if self.buffered == EXTENT_BYTES {
+            if self.buffered == EXTENT_BYTES && self.small != SmallContent::Memory {
                 self.flush().await?;
             }
         }
@@ -149,9 +151,10 @@ impl Upload {
     /// # Errors
     /// Errors of the object store.
     pub(crate) async fn finish(mut self) -> Result<Uploaded, BlobError> {
-        let is_inline = self.small == SmallContent::Inline
+        let is_small = self.small == SmallContent::Inline
             && self.written.contents.is_empty()
             && self.buffered <= INLINE_BYTES_MAX as u64;
+        let is_inline = is_small || self.small == SmallContent::Memory;
         if !is_inline && self.buffered > 0 {
             self.flush().await?;
         }

@@ -134,6 +134,12 @@ pub const BLOCK_ID_BYTES_MAX: usize = 64;
 pub const BLOCK_BYTES_MAX: u64 = 4000 * 1024 * 1024;
 /// Largest block of an append blob, in bytes. Azure.
 pub const APPEND_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// Largest page blob, in bytes (8 TiB). Azure.
+pub const PAGE_BLOB_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024 * 1024;
+/// Most data of one write of pages, in bytes. Azure.
+pub const PAGES_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most ranges in a page of page ranges. Azure.
+pub const PAGE_RANGES_MAX: usize = 10_000;
 /// Most committed blocks of a blob. Azure.
 pub const BLOCKS_MAX: usize = 50_000;
 /// Most staged blocks of a blob. Azure.

@@ -7,6 +7,7 @@ mod conditions;
 mod containers;
 mod copies;
 mod leases;
+mod pages;
 mod retention;
 mod signatures;
 mod snapshots;

@@ -6,6 +6,7 @@ mod append;
 mod blobs;
 mod containers;
 mod copy;
+mod pages;
 mod parse;
 mod protection;
 mod read;
@@ -133,6 +134,15 @@ macro_rules! by_domain {
                 self.append(&access, messages, &recorder).await.map(Response::new)
             }
 
+            async fn write_pages(
+                &self,
+                request: Request<Streaming<proto::WritePagesRequest>>,
+            ) -> Result<Response<proto::WritePagesResponse>, Status> {
+                let recorder = StatisticsRecorder::of(request.extensions());
+                let (access, messages) = self.enter(request, BlobNeed::Write).await?;
+                self.put_pages(&access, messages, &recorder).await.map(Response::new)
+            }
+
             async fn copy_blob(
                 &self,
                 request: Request<proto::CopyBlobRequest>,
@@ -176,6 +186,10 @@ by_domain! {
     get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
     create_append_blob(CreateAppendBlobRequest) -> CreateAppendBlobResponse: Write => new_append_blob;
     seal_blob(SealBlobRequest) -> SealBlobResponse: Append => seal;
+    create_page_blob(CreatePageBlobRequest) -> CreatePageBlobResponse: Write => new_page_blob;
+    clear_pages(ClearPagesRequest) -> ClearPagesResponse: Write => clear;
+    update_page_blob(UpdatePageBlobRequest) -> UpdatePageBlobResponse: Write => update_pages;
+    list_page_ranges(ListPageRangesRequest) -> ListPageRangesResponse: Read => page_ranges;
     get_service_properties(GetServicePropertiesRequest) -> GetServicePropertiesResponse: ReadService => properties;
     set_service_properties(SetServicePropertiesRequest) -> SetServicePropertiesResponse:
         WriteService => set_properties;

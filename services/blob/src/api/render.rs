@@ -39,9 +39,10 @@ pub(super) fn named(container: &str, name: &str) -> proto::Blob {
 
 /// A blob with content.
 pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) -> proto::Blob {
-    let appended = match record.content {
-        Content::Append(content) => Some(content),
-        _ => None,
+    let (appended, paged) = match record.content {
+        Content::Append(content) => (Some(content), None),
+        Content::Pages(content) => (None, Some(content)),
+        _ => (None, None),
     };
     proto::Blob {
         size: record.content.size(),
@@ -53,6 +54,7 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         lease: Some(lease(&record.lease, now)),
         r#type: blob_type(record.content.kind()).into(),
         committed_block_count: appended.map_or(0, |content| block_count(content.blocks)),
+        sequence_number: paged.map_or(0, |content| content.sequence_number),
         is_sealed: appended.is_some_and(|content| content.is_sealed),
         delete_time: record.deletion.map(|deletion| deletion.at.into()),
         remaining_retention_days: record
@@ -67,6 +69,7 @@ fn blob_type(kind: BlobKind) -> proto::BlobType {
     match kind {
         BlobKind::Block => proto::BlobType::Block,
         BlobKind::Append => proto::BlobType::Append,
+        BlobKind::Page => proto::BlobType::Page,
     }
 }
 

@@ -53,6 +53,13 @@ impl From<proto::AppendBlockRequest> for UploadMessage<proto::AppendBlockSpec> {
     }
 }
 
+impl From<proto::WritePagesRequest> for UploadMessage<proto::WritePagesSpec> {
+    fn from(message: proto::WritePagesRequest) -> Self {
+        let proto::WritePagesRequest { spec, data, finish } = message;
+        Self { spec, data, finish }
+    }
+}
+
 impl BlobApi {
     pub(super) async fn write(
         &self,

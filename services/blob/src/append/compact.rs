@@ -20,7 +20,7 @@ use crate::{
 /// Rows that are read at once.
 const SCAN: ScanLimit = ScanLimit { rows: 1024, bytes: 1024 * 1024 };
 /// Most rows that become one object: they are deleted in one change.
-const ROWS_MAX: usize = 8192;
+const ROWS_MAX: usize = 2048;
 /// Fewer bytes between two objects stay as they are.
 const BYTES_MIN: u64 = 256 * 1024;
 

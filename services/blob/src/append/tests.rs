@@ -218,6 +218,21 @@ async fn many_rows_become_objects_and_read_the_same() {
 }
 
 #[tokio::test]
+async fn small_rows_are_compacted_within_the_limits_of_a_change() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture).await;
+    let piece = sample(1024);
+    for _ in 0..4100 {
+        fixture.append(&key, piece.clone()).await.expect("appended");
+    }
+
+    fixture.sweep().await;
+
+    assert_eq!(fixture.objects().await, 1);
+    assert_eq!(fixture.read(&key).await.expect("read"), piece.repeat(4100));
+}
+
+#[tokio::test]
 async fn a_failed_compaction_changes_nothing_and_is_repeated() {
     let store = std::sync::Arc::new(FaultyObjects::default());
     let fixture = BlobFixture::on(Objects::of(std::sync::Arc::clone(&store) as _));

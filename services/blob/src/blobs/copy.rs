@@ -8,7 +8,10 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason},
+};
 use uuid::Uuid;
 
 use super::{
@@ -171,6 +174,10 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
                 let pieces = self.blobs.clone().bytes(source);
                 let bytes = self.upload(pieces, SmallContent::Inline).await?;
                 NewContent::Appended(Box::new(bytes), appended.blocks)
+            }
+            ContentSource::Paged(_) => {
+                let message = "page blobs cannot be copied yet";
+                return Err(Fault::new(Reason::NotImplemented, message).into());
             }
             ContentSource::Blocks(blocks) => {
                 let mut copies: HashMap<ContentId, Part> = HashMap::new();

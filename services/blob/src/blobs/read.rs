@@ -21,6 +21,7 @@ use crate::{
     error::BlobError,
     extent::{EXTENT_BYTES, Extent, ExtentId},
     keys::BlobRow,
+    pages::ChunkView,
     record::{BlobRecord, Content, Part, StoredBlock},
     stored::Stored as _,
 };
@@ -57,6 +58,8 @@ pub(super) enum ContentSource {
     Blocks(Vec<StoredBlock>),
     /// The pieces of an append blob of this generation.
     Appended(u64),
+    /// The chunks of a page blob.
+    Paged(ChunkView),
 }
 
 impl Blobs {
@@ -111,6 +114,10 @@ impl Blobs {
                 ContentSource::Blocks(Vec::<StoredBlock>::decode(&value)?)
             }
             Content::Append(content) => ContentSource::Appended(content.generation),
+            Content::Pages(content) => {
+                let generation = content.generation;
+                ContentSource::Paged(ChunkView { generation, before_epoch: state.time() })
+            }
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
     }
@@ -131,7 +138,11 @@ impl Blobs {
             ContentSource::Blocks(blocks) => blocks.iter().map(|block| block.part).collect(),
             ContentSource::Appended(generation) => {
                 let steps = self.appended(&opened.key, *generation, range);
-                return self.read_steps(opened, steps).left_stream().right_stream();
+                return self.read_steps(opened, steps).left_stream().left_stream().right_stream();
+            }
+            ContentSource::Paged(view) => {
+                let steps = self.paged(&opened.key, *view, range);
+                return self.read_steps(opened, steps).right_stream().left_stream().right_stream();
             }
         };
         self.pieces(opened, parts, range).right_stream().right_stream()

@@ -20,7 +20,7 @@ use crate::{
     lease::{LeaseError, ResourceLease},
     record::{
         AppendContent, BlobCopy, BlobHistory, BlobKind, BlobRecord, Content, ContentProperties,
-        CopyOrigin, Metadata, Part, Retention, Retired, StoredBlock,
+        CopyOrigin, Metadata, PageContent, Part, Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
 };
@@ -58,6 +58,13 @@ pub(crate) enum NewContent {
     Append,
     /// The bytes of an append blob, and how many blocks it has.
     Appended(Box<NewContent>, u64),
+    /// A page blob without data.
+    Pages {
+        /// Length, in bytes: whole pages.
+        size: u64,
+        /// The first sequence number.
+        sequence_number: u64,
+    },
 }
 
 /// Blocks that were copied.
@@ -105,7 +112,7 @@ impl NewContent {
             Self::Whole(part) => vec![*part],
             Self::Blocks(blocks) if blocks.reserved.is_empty() => blocks.parts(),
             Self::Appended(bytes, _) => bytes.parts(),
-            Self::Inline(_) | Self::Blocks(_) | Self::Append => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -123,6 +130,7 @@ impl NewContent {
                 writes.put(inline, row.clone());
             }
             Self::Whole(_) | Self::Blocks(_) => remove_inline(current, inline, writes),
+            Self::Pages { .. } => {}
             Self::Append => blob.forget_compaction(current, writes),
             Self::Appended(bytes, _) => {
                 blob.forget_compaction(current, writes);
@@ -163,6 +171,11 @@ impl NewContent {
                 let content =
                     AppendContent { size, blocks: *blocks, row_bytes, compacted_to, ..empty };
                 Content::Append(content)
+            }
+            Self::Pages { size, sequence_number } => {
+                let (size, sequence_number) = (*size, *sequence_number);
+                let generation = version.ticks().get();
+                Content::Pages(PageContent { generation, size, sequence_number })
             }
         }
     }
@@ -205,7 +218,7 @@ pub(crate) fn decide_put(
             // A list of blocks may have blocks that the blob had before.
             newest_shared: match content {
                 Content::Blocks { .. } => current.and_then(|it| it.history.newest_shared),
-                Content::Inline { .. } | Content::Whole(_) | Content::Append(_) => None,
+                _ => None,
             },
         },
     })

@@ -69,6 +69,7 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
             compacted_to: 4,
             row_bytes: 5,
         }),
+        Content::Pages(PageContent { generation: 1, size: 512, sequence_number: 3 }),
     ];
     for lease in leases() {
         for content in contents {

@@ -2,7 +2,7 @@
 //! that fails is repeated as a whole.
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Snapshot, Version, Writes, transact};
+use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Snapshot, Span, Version, Writes, transact};
 
 use super::{BlobSweeper, STEP};
 use crate::{
@@ -76,6 +76,7 @@ impl BlobSweeper {
         self.delete_contents(&parts).await?;
         if let Some(generation) = generation {
             self.delete_pieces(blob, generation).await?;
+            self.delete_chunks(blob, generation).await?;
         }
         for rows in rows.into_iter().chain(last).collect::<Vec<_>>().chunks(ROWS) {
             self.delete_rows(blob.domain(), rows, &[]).await?;
@@ -95,6 +96,19 @@ impl BlobSweeper {
                 }
             }
             self.delete_contents(&parts).await?;
+            let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
+            self.delete_rows(blob.domain(), &rows, &[]).await?;
+            if !scan.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Deletes the chunks of a page blob, a part at a time.
+    async fn delete_chunks(&self, blob: &BlobKey, generation: u64) -> Result<(), BlobError> {
+        let chunks = Span::prefix(&blob.row(BlobRow::Chunk, &[generation]));
+        loop {
+            let scan = self.blobs.engine.scan(&chunks, STEP).await?;
             let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
             self.delete_rows(blob.domain(), &rows, &[]).await?;
             if !scan.more {

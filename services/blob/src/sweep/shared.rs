@@ -45,6 +45,7 @@ impl Candidates {
         match content {
             Content::Inline { .. } => {}
             Content::Append(content) => self.exclude_generation(content.generation),
+            Content::Pages(content) => self.exclude_generation(content.generation),
             Content::Whole(part) => {
                 self.parts.remove(&part.content);
             }

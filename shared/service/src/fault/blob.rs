@@ -60,6 +60,11 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::MaxBlobSizeConditionNotMet => {
             (Code::FailedPrecondition, "MaxBlobSizeConditionNotMet", 412)
         }
+        R::InvalidPageRange => (Code::OutOfRange, "InvalidPageRange", 416),
+        R::SequenceNumberConditionNotMet => (Code::Aborted, "SequenceNumberConditionNotMet", 412),
+        R::SequenceNumberIncrementTooLarge => {
+            (Code::OutOfRange, "SequenceNumberIncrementTooLarge", 409)
+        }
         R::BlobIsSealed => (Code::FailedPrecondition, "BlobIsSealed", 409),
         R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
         R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),

@@ -83,7 +83,8 @@ mod tests {
                     "ReadBlob",
                     "WriteBlob",
                     "StageBlock",
-                    "AppendBlock"
+                    "AppendBlock",
+                    "WritePages"
                 ]),
                 "{path}"
             );

@@ -4,6 +4,7 @@ mod conditions;
 mod copy;
 mod lease;
 mod lists;
+mod pages;
 mod properties;
 mod protection;
 mod states;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 pub(super) use self::{
     lists::{list_blobs, list_containers},
+    pages::sequence_conditions,
     properties::check_digests,
     protection::protection,
 };

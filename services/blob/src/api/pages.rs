@@ -1,0 +1,169 @@
+//! The calls on page blobs.
+
+use tonic::{Status, Streaming};
+use trestle_proto::blob::v1 as proto;
+use trestle_service::{
+    call_statistics::StatisticsRecorder,
+    fault::{Fault, Reason},
+    limits::PAGES_BYTES_MAX,
+    page,
+};
+
+use super::{
+    BlobApi, failed,
+    parse::{RequestParser, sequence_conditions},
+    upload::{first, in_time, receive},
+};
+use crate::{
+    authorize::BlobAccess,
+    blobs::{NewContent, PutCommand},
+    containers::position,
+    error::BlobError,
+    pages::{
+        PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, PageUpdate, SequenceConditions,
+    },
+    upload::{SmallContent, Upload, Uploaded},
+};
+
+impl BlobApi {
+    pub(super) async fn new_page_blob(
+        &self,
+        access: &BlobAccess,
+        request: proto::CreatePageBlobRequest,
+    ) -> Result<proto::CreatePageBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let properties = parser.properties(request.properties);
+        let metadata = parser.metadata(request.metadata, "metadata");
+        let size = parser.page_blob_size(request.size);
+        let sequence_number = parser.sequence_number(request.sequence_number, "sequence_number");
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let retention = self.retention(access).await?;
+        let command =
+            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
+        let record = self.blobs.put(key, command, NewContent::Pages { size, sequence_number });
+        let blob = Some(self.show(&names, record.await?));
+        Ok(proto::CreatePageBlobResponse { blob })
+    }
+
+    pub(super) async fn put_pages(
+        &self,
+        access: &BlobAccess,
+        mut messages: Streaming<proto::WritePagesRequest>,
+        recorder: &StatisticsRecorder,
+    ) -> Result<proto::WritePagesResponse, Status> {
+        let (spec, first) = first::<_, proto::WritePagesSpec>(&mut messages).await?;
+        recorder.record(|statistics| statistics.set_container(&spec.container));
+        let mut parser = RequestParser::default();
+        let names = parser.names(spec.container, spec.blob);
+        let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
+        let offset = parser.pages(spec.offset, "offset");
+        let names = parser.finish(names).map_err(failed)?;
+        let blob = self.key(access, &names).await.map_err(failed)?;
+        let sequence = sequence_conditions(spec.sequence_conditions);
+        let command = PageCommand { blob, conditions, lease_id, sequence };
+        if first.finish.is_none() {
+            // What would be rejected is rejected before its data is sent.
+            self.blobs.check_pages(&command).await.map_err(failed)?;
+        }
+        let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
+        let upload = Upload::new(&self.blobs, SmallContent::Memory, with_md5);
+        let received = receive(upload, first, &mut messages, PAGES_BYTES_MAX, None);
+        let Uploaded { digests, content, .. } = in_time(received).await?;
+        if digests.size == 0 || !digests.size.is_multiple_of(PAGE_BYTES) {
+            let rule =
+                format!("must be whole pages of {PAGE_BYTES} bytes: bytes=`{}`", digests.size);
+            return Err(failed(Fault::violation(Reason::InvalidPageRange, "data", rule)));
+        }
+        let NewContent::Inline(row) = content else {
+            return Err(failed(BlobError::corrupt("pages in memory")));
+        };
+        // The row begins with its checksum.
+        let record = self.blobs.write_pages(command, offset, row.slice(8..)).await;
+        let blob = Some(self.show(&names, record.map_err(failed)?));
+        Ok(proto::WritePagesResponse { blob, crc64: digests.crc64 })
+    }
+
+    pub(super) async fn clear(
+        &self,
+        access: &BlobAccess,
+        request: proto::ClearPagesRequest,
+    ) -> Result<proto::ClearPagesResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let offset = parser.pages(request.offset, "offset");
+        let length = parser.pages_length(request.length, "length");
+        let names = parser.finish(names)?;
+        let blob = self.key(access, &names).await?;
+        let sequence = sequence_conditions(request.sequence_conditions);
+        let command = PageCommand { blob, conditions, lease_id, sequence };
+        let range = offset..offset.saturating_add(length);
+        let record = self.blobs.clear_pages(command, range).await?;
+        Ok(proto::ClearPagesResponse { blob: Some(self.show(&names, record)) })
+    }
+
+    pub(super) async fn update_pages(
+        &self,
+        access: &BlobAccess,
+        request: proto::UpdatePageBlobRequest,
+    ) -> Result<proto::UpdatePageBlobResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let size = request.size.map(|size| parser.page_blob_size(size));
+        let update = request.sequence_number.and_then(|update| parser.sequence_update(update));
+        let names = parser.finish(names)?;
+        let blob = self.key(access, &names).await?;
+        let sequence = SequenceConditions::default();
+        let command = PageCommand { blob, conditions, lease_id, sequence };
+        let update = PageUpdate { size, sequence: update };
+        let record = self.blobs.update_pages(command, update).await?;
+        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(&names, record)) })
+    }
+
+    pub(super) async fn page_ranges(
+        &self,
+        access: &BlobAccess,
+        request: proto::ListPageRangesRequest,
+    ) -> Result<proto::ListPageRangesResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let names = parser.names(request.container, request.blob);
+        let range = parser.range(request.range);
+        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let ranges_max = parser.ranges_max(request.page_size);
+        let names = parser.finish(names)?;
+        let key = self.key(access, &names).await?;
+        let opened = self.blobs.open_pages(&key, range, (&conditions, lease_id)).await?;
+        let (record, view, bytes) = opened;
+        let generation = view.generation.to_be_bytes();
+        let identity = page::request_identity(&[b"page ranges", &generation]);
+        let first = match request.page_token.as_str() {
+            "" => bytes.start,
+            token => offset_of(&position(token, identity)?)?,
+        };
+        let bytes = (first.max(bytes.start), bytes.end);
+        let ranges = PageRangesRequest { view, since: None, bytes, ranges_max };
+        let list = self.blobs.page_ranges(&key, ranges).await?;
+        let token = list.next.map(|next| page::encode(identity, &next.to_be_bytes()));
+        Ok(proto::ListPageRangesResponse {
+            blob: Some(self.show(&names, record)),
+            ranges: list.ranges.iter().map(page_range).collect(),
+            next_page_token: token.unwrap_or_default(),
+        })
+    }
+}
+
+fn page_range(range: &PageRange) -> proto::PageRange {
+    let (offset, length) = (range.bytes.start, range.bytes.end - range.bytes.start);
+    proto::PageRange { offset, length }
+}
+
+/// The offset in a token.
+fn offset_of(position: &[u8]) -> Result<u64, Fault> {
+    let offset = position.try_into().map(u64::from_be_bytes);
+    let reason = Reason::InvalidQueryParameterValue;
+    offset.map_err(|_| Fault::violation(reason, "page_token", "is not a token of this call"))
+}

@@ -1,0 +1,162 @@
+//! Which pages of a page blob have data, and which were changed since a snapshot.
+
+use std::ops::Range;
+
+use trestle_service::clock::Ticks;
+use uuid::Uuid;
+
+use super::{
+    PAGE_BYTES,
+    chunk::{CHUNK_BYTES, CHUNK_PAGES, PageChunk},
+    content_of,
+    read::{ChunkView, StoredChunk, chunk_indices},
+};
+use crate::{
+    blobs::{BlobKey, BlobState, Blobs, RequestedRange},
+    conditions::Conditions,
+    error::BlobError,
+    record::BlobRecord,
+};
+
+/// A request for ranges of pages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageRangesRequest {
+    /// Which chunks are examined.
+    pub(crate) view: ChunkView,
+    /// Only pages that were changed since this snapshot; none: all that have data.
+    pub(crate) since: Option<Ticks>,
+    /// The bytes that are examined: first and end.
+    pub(crate) bytes: (u64, u64),
+    /// At most so many ranges.
+    pub(crate) ranges_max: usize,
+}
+
+/// Pages that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PageRange {
+    /// Their bytes.
+    pub(crate) bytes: Range<u64>,
+    /// Whether their data was cleared since the snapshot.
+    pub(crate) is_cleared: bool,
+}
+
+/// Ranges, and where the next ones begin.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct PageRangeList {
+    /// By offset; two that touch differ.
+    pub(crate) ranges: Vec<PageRange>,
+    /// The offset of the next one, if there may be one.
+    pub(crate) next: Option<u64>,
+}
+
+/// What a page is in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListedState {
+    /// It has data, or new data.
+    Data,
+    /// Its data was cleared.
+    Cleared,
+}
+
+/// What a page is in a list of all pages with data, or of changes since an earlier chunk.
+fn state(
+    page: u64,
+    now: Option<&PageChunk>,
+    since: Option<Option<&PageChunk>>,
+) -> Option<ListedState> {
+    let now = now.and_then(|chunk| chunk.page(page));
+    let Some(earlier) = since else {
+        return now.map(|_| ListedState::Data);
+    };
+    match (now, earlier.and_then(|chunk| chunk.page(page))) {
+        (None, None) => None,
+        (None, Some(_)) => Some(ListedState::Cleared),
+        (Some(now), Some(earlier)) if now == earlier => None,
+        (Some(_), _) => Some(ListedState::Data),
+    }
+}
+
+impl PageRangeList {
+    /// Adds a page behind all others; returns false where there are enough.
+    fn add(&mut self, start: u64, state: ListedState, ranges_max: usize) -> bool {
+        let (end, is_cleared) = (start + PAGE_BYTES, state == ListedState::Cleared);
+        let is_full = self.ranges.len() >= ranges_max;
+        match self.ranges.last_mut() {
+            Some(last) if last.bytes.end == start && last.is_cleared == is_cleared => {
+                last.bytes.end = end;
+            }
+            _ if is_full => {
+                self.next = Some(start);
+                return false;
+            }
+            _ => self.ranges.push(PageRange { bytes: start..end, is_cleared }),
+        }
+        true
+    }
+
+    /// Adds the pages of a chunk, which is there in these epochs.
+    fn add_chunk(&mut self, epochs: &[StoredChunk], request: &PageRangesRequest) -> bool {
+        let Some(first) = epochs.first() else { return true };
+        let start = first.index * CHUNK_BYTES;
+        let newest = |view: ChunkView| view.newest(epochs).map(|stored| &stored.chunk);
+        let now = newest(request.view);
+        let since = request.since.map(|snapshot| {
+            newest(ChunkView { before_epoch: Some(snapshot.get()), ..request.view })
+        });
+        let inside = |page: &u64| {
+            let at = start + page * PAGE_BYTES;
+            (request.bytes.0..request.bytes.1).contains(&at)
+        };
+        (0..CHUNK_PAGES).filter(inside).all(|page| match state(page, now, since) {
+            Some(found) => self.add(start + page * PAGE_BYTES, found, request.ranges_max),
+            None => true,
+        })
+    }
+}
+
+impl Blobs {
+    /// The record of a page blob by the conditions, its chunks, and the bytes of a range, cut at its end.
+    ///
+    /// # Errors
+    /// [`BlobError::BlobNotFound`], a blob of another kind, a condition or lease, or a failed read.
+    pub(crate) async fn open_pages(
+        &self,
+        blob: &BlobKey,
+        range: Option<RequestedRange>,
+        required: (&Conditions, Option<Uuid>),
+    ) -> Result<(BlobRecord, ChunkView, Range<u64>), BlobError> {
+        let (record, _) = self.get((blob, BlobState::Current), required).await?;
+        let content = content_of(&record, blob)?;
+        let view = ChunkView { generation: content.generation, before_epoch: None };
+        let bytes = range.map_or(0..content.size, |RequestedRange { offset, length }| {
+            let end = length.map_or(content.size, |length| offset.saturating_add(length));
+            offset.min(content.size)..end.min(content.size)
+        });
+        // Whole pages.
+        let first = bytes.start - bytes.start % PAGE_BYTES;
+        Ok((record, view, first..bytes.end))
+    }
+
+    /// Ranges of pages that have data, or that were changed since a snapshot.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn page_ranges(
+        &self,
+        blob: &BlobKey,
+        request: PageRangesRequest,
+    ) -> Result<PageRangeList, BlobError> {
+        let mut list = PageRangeList::default();
+        let mut indices = chunk_indices(&(request.bytes.0..request.bytes.1));
+        while !indices.is_empty() {
+            let part = self.chunks(blob, request.view.generation, indices.clone()).await?;
+            for epochs in part.chunks.chunk_by(|one, other| one.index == other.index) {
+                if !list.add_chunk(epochs, &request) {
+                    return Ok(list);
+                }
+            }
+            indices.start = part.next.unwrap_or(indices.end);
+        }
+        Ok(list)
+    }
+}

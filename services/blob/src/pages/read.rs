@@ -1,0 +1,149 @@
+//! Reading the chunks of a page blob: as content, and by pages.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, stream};
+use trestle_kv::{ScanLimit, Span, after_key};
+use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
+
+use super::chunk::{CHUNK_BYTES, PageChunk};
+use crate::{
+    append::ReadStep,
+    blobs::{BlobKey, Blobs},
+    error::BlobError,
+    keys,
+};
+
+/// Chunks that are read at once.
+const SCAN: ScanLimit = ScanLimit { rows: 64, bytes: 2 * 1024 * 1024 };
+
+/// Which chunks a reader has: those of one content, of the epochs before an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ChunkView {
+    /// The number in the keys of the chunks.
+    pub(crate) generation: u64,
+    /// The epochs before this one: the time of a snapshot, or none for the blob.
+    pub(crate) before_epoch: Option<u64>,
+}
+
+/// A chunk with its place.
+#[derive(Debug, Clone)]
+pub(super) struct StoredChunk {
+    /// Its index in the blob.
+    pub(super) index: u64,
+    /// The epoch of its last write.
+    pub(super) epoch: u64,
+    /// Its pages.
+    pub(super) chunk: PageChunk,
+}
+
+/// Chunks of a part of a blob.
+pub(super) struct ChunkPart {
+    /// Every epoch of every chunk, by index and epoch.
+    pub(super) chunks: Vec<StoredChunk>,
+    /// The index behind the last chunk of the part, if there is more.
+    pub(super) next: Option<u64>,
+}
+
+impl ChunkView {
+    /// Whether a chunk of this epoch belongs to it.
+    pub(super) fn has(&self, epoch: u64) -> bool {
+        self.before_epoch.is_none_or(|end| epoch < end)
+    }
+
+    /// Of the epochs of one chunk, the one that it reads.
+    pub(super) fn newest<'a>(&self, epochs: &'a [StoredChunk]) -> Option<&'a StoredChunk> {
+        epochs.iter().rev().find(|stored| self.has(stored.epoch))
+    }
+}
+
+impl Blobs {
+    /// Chunks of a content by index, each with all its epochs; a part at a time.
+    pub(super) async fn chunks(
+        &self,
+        blob: &BlobKey,
+        generation: u64,
+        indices: Range<u64>,
+    ) -> Result<ChunkPart, BlobError> {
+        let mut span = keys::chunks(blob.container, &blob.name, generation, &indices);
+        let mut chunks: Vec<StoredChunk> = Vec::new();
+        loop {
+            let scan = self.engine.scan(&span, SCAN).await?;
+            for entry in &scan.entries {
+                let (index, epoch) = keys::chunk_of(&entry.key)?;
+                let chunk = PageChunk::decode(&entry.value)?;
+                chunks.push(StoredChunk { index, epoch, chunk });
+            }
+            let (first, last) = match (chunks.first(), chunks.last()) {
+                (Some(first), Some(last)) if scan.more => (first.index, last.index),
+                _ => return Ok(ChunkPart { chunks, next: None }),
+            };
+            // The epochs of one chunk are never in two parts.
+            if first < last {
+                chunks.retain(|stored| stored.index < last);
+                return Ok(ChunkPart { chunks, next: Some(last) });
+            }
+            let Some(entry) = scan.entries.last() else {
+                return Err(BlobError::corrupt("chunks of a page blob"));
+            };
+            span = Span::new(after_key(&entry.key), span.end);
+        }
+    }
+
+    /// The content of a range of a page blob, in steps of up to a message.
+    pub(crate) fn paged(
+        &self,
+        blob: &BlobKey,
+        view: ChunkView,
+        range: Range<u64>,
+    ) -> impl Stream<Item = Result<ReadStep, BlobError>> + Send + use<> {
+        let (blobs, blob) = (self.clone(), blob.clone());
+        stream::try_unfold(range, move |rest| {
+            let (blobs, blob) = (blobs.clone(), blob.clone());
+            async move {
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                let end = rest.end.min(rest.start.saturating_add(READ_MESSAGE_BYTES_MAX as u64));
+                let bytes = blobs.page_bytes(&blob, view, rest.start..end).await?;
+                Ok(Some((ReadStep::Bytes(bytes), end..rest.end)))
+            }
+        })
+    }
+
+    /// The bytes of a range that fits into a message; pages without data are zeros.
+    async fn page_bytes(
+        &self,
+        blob: &BlobKey,
+        view: ChunkView,
+        range: Range<u64>,
+    ) -> Result<Bytes, BlobError> {
+        let mut bytes = BytesMut::zeroed(to_usize(range.end - range.start));
+        let mut indices = chunk_indices(&range);
+        while !indices.is_empty() {
+            let part = self.chunks(blob, view.generation, indices.clone()).await?;
+            for epochs in part.chunks.chunk_by(|one, other| one.index == other.index) {
+                let Some(stored) = view.newest(epochs) else { continue };
+                let start = stored.index * CHUNK_BYTES;
+                let from = range.start.max(start);
+                let inside = from - start..range.end.min(start + CHUNK_BYTES) - start;
+                if let Some(target) = bytes.get_mut(to_usize(from - range.start)..) {
+                    stored.chunk.copy_to(inside, target);
+                }
+            }
+            indices.start = part.next.unwrap_or(indices.end);
+        }
+        Ok(bytes.freeze())
+    }
+}
+
+/// The chunks that a range of bytes lies in.
+pub(super) fn chunk_indices(range: &Range<u64>) -> Range<u64> {
+    range.start / CHUNK_BYTES..range.end.div_ceil(CHUNK_BYTES)
+}
+
+/// A length within a message, which fits.
+fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

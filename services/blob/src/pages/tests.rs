@@ -1,0 +1,271 @@
+use proptest::prelude::*;
+use trestle_service::fault::{Fault, Reason};
+
+use super::*;
+use crate::{
+    blobs::{BlobState, PutCommand, RequestedRange},
+    etag::ETagPattern,
+    fixture::{BlobFixture, sample},
+    sweep::{ORPHAN_GRACE, READ_GRACE},
+};
+
+fn reason<T: std::fmt::Debug>(result: Result<T, BlobError>) -> Reason {
+    Fault::from(result.expect_err("it is rejected")).reason
+}
+
+fn content(record: &BlobRecord) -> PageContent {
+    let Content::Pages(content) = record.content else { panic!("it is a page blob") };
+    content
+}
+
+/// A page blob of this length without data.
+async fn created(fixture: &BlobFixture, size: u64) -> BlobKey {
+    let key = fixture.key("a").await;
+    fixture.create_pages(&key, size).await.expect("created");
+    key
+}
+
+/// Ranges of pages that have data: first and end.
+async fn ranges(fixture: &BlobFixture, key: &BlobKey, ranges_max: usize) -> Vec<(u64, u64)> {
+    let required = (&Conditions::default(), None);
+    let (_, view, bytes) = fixture.blobs.open_pages(key, None, required).await.expect("opened");
+    let (mut found, mut first) = (Vec::new(), bytes.start);
+    loop {
+        let bytes = (first, bytes.end);
+        let request = PageRangesRequest { view, since: None, bytes, ranges_max };
+        let list = fixture.blobs.page_ranges(key, request).await.expect("listed");
+        assert!(list.ranges.len() <= ranges_max && list.ranges.iter().all(|it| !it.is_cleared));
+        found.extend(list.ranges.into_iter().map(|range| (range.bytes.start, range.bytes.end)));
+        match list.next {
+            Some(next) => first = next,
+            None => return found,
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_are_written_cleared_and_listed() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture, 1 << 20).await;
+    assert_eq!(fixture.read(&key).await.expect("read"), vec![0; 1 << 20]);
+    assert_eq!(ranges(&fixture, &key, 10).await, []);
+    let mut expected = vec![0; 1 << 20];
+
+    for (offset, length) in [(0, 512), (65_024, 1024), (131_072, 65_536), (200_192, 200_192)] {
+        let data = sample(length);
+        let at = usize::try_from(offset).expect("small");
+        expected[at..at + length].copy_from_slice(&data);
+        fixture.write_pages(&key, offset, data).await.expect("written");
+    }
+    assert_eq!(fixture.read(&key).await.expect("read"), expected);
+    let found = [(0, 512), (65_024, 66_048), (131_072, 196_608), (200_192, 400_384)];
+    for ranges_max in [1, 3, 10] {
+        assert_eq!(ranges(&fixture, &key, ranges_max).await, found);
+    }
+
+    let cleared = fixture.clear_pages(&key, 512..262_144).await.expect("cleared");
+    expected[512..262_144].fill(0);
+    assert_eq!(fixture.read(&key).await.expect("read"), expected);
+    assert_eq!(ranges(&fixture, &key, 10).await, [(0, 512), (262_144, 400_384)]);
+    for (offset, length) in [(0, 1), (100, 1000), (262_143, 3), (400_000, 1000)] {
+        let range = RequestedRange { offset, length: Some(length) };
+        let read = fixture.read_range(&key, Some(range)).await.expect("read");
+        let at = |offset| usize::try_from(offset).expect("small");
+        assert_eq!(read, expected[at(offset)..at(offset + length)], "{offset}");
+    }
+    let again = fixture.clear_pages(&key, 512..262_144).await.expect("cleared again");
+    assert_ne!(cleared.etag, again.etag, "each change is a version");
+}
+
+#[tokio::test]
+async fn a_shorter_blob_has_lost_its_pages_when_it_grows() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture, 262_144).await;
+    fixture.write_pages(&key, 0, sample(262_144)).await.expect("written");
+    let resize = async |size| {
+        let update = PageUpdate { size: Some(size), sequence: None };
+        fixture.blobs.update_pages(fixture.paging(&key), update).await.expect("resized")
+    };
+
+    assert_eq!(content(&resize(1024).await).size, 1024);
+    assert_eq!(fixture.read(&key).await.expect("read"), sample(262_144)[..1024]);
+    resize(131_072).await;
+
+    let expected = [&sample(262_144)[..1024], &vec![0; 131_072 - 1024]].concat();
+    assert_eq!(fixture.read(&key).await.expect("read"), expected);
+    assert_eq!(ranges(&fixture, &key, 10).await, [(0, 1024)]);
+    let past = fixture.write_pages(&key, 131_072, sample(512)).await;
+    assert_eq!(reason(past), Reason::InvalidPageRange);
+    let past = fixture.clear_pages(&key, 0..131_584).await;
+    assert_eq!(reason(past), Reason::InvalidPageRange);
+}
+
+#[tokio::test]
+async fn the_largest_blob_costs_as_much_as_its_data() {
+    let fixture = BlobFixture::new();
+    let size = trestle_service::limits::PAGE_BLOB_BYTES_MAX;
+    let key = created(&fixture, size).await;
+    fixture.write_pages(&key, size - 512, sample(512)).await.expect("written");
+    fixture.write_pages(&key, 1 << 40, sample(512)).await.expect("written");
+
+    assert_eq!(ranges(&fixture, &key, 10).await, [(1 << 40, (1 << 40) + 512), (size - 512, size)]);
+    let tail = RequestedRange { offset: size - 1024, length: None };
+    let read = fixture.read_range(&key, Some(tail)).await.expect("read");
+    assert_eq!(read, [vec![0; 512], sample(512).to_vec()].concat());
+    fixture.clear_pages(&key, 0..size).await.expect("cleared");
+    assert_eq!(ranges(&fixture, &key, 10).await, []);
+}
+
+#[tokio::test]
+async fn more_chunks_than_a_change_may_write_are_cleared_in_several() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture, 1 << 30).await;
+    for chunk in 0..5000 {
+        fixture.write_pages(&key, chunk * 65_536, sample(512)).await.expect("written");
+    }
+    let etag = fixture
+        .blobs
+        .get((&key, BlobState::Current), (&Conditions::default(), None))
+        .await
+        .expect("got")
+        .0
+        .etag;
+    let if_match = vec![ETagPattern::parse(&etag.quoted())];
+    let conditions = Conditions { if_match, ..Conditions::default() };
+    let command = PageCommand { conditions, ..fixture.paging(&key) };
+
+    fixture.blobs.clear_pages(command, 0..1 << 30).await.expect("cleared");
+
+    assert_eq!(ranges(&fixture, &key, 10).await, []);
+}
+
+#[tokio::test]
+async fn sequence_numbers_are_compared_and_changed() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture, 512).await;
+    let update = async |update| {
+        let update = PageUpdate { size: None, sequence: Some(update) };
+        fixture.blobs.update_pages(fixture.paging(&key), update).await
+    };
+    for (change, expected) in [
+        (SequenceUpdate::Set(5), 5),
+        (SequenceUpdate::Raise(3), 5),
+        (SequenceUpdate::Raise(7), 7),
+        (SequenceUpdate::Increment, 8),
+    ] {
+        let changed = update(change).await.expect("changed");
+        assert_eq!(content(&changed).sequence_number, expected, "{change:?}");
+    }
+    let write = async |sequence| {
+        let command = PageCommand { sequence, ..fixture.paging(&key) };
+        fixture.blobs.write_pages(command, 0, sample(512)).await
+    };
+    let none = SequenceConditions::default();
+    for (conditions, is_met) in [
+        (SequenceConditions { at_most: Some(8), ..none }, true),
+        (SequenceConditions { at_most: Some(7), ..none }, false),
+        (SequenceConditions { less_than: Some(9), ..none }, true),
+        (SequenceConditions { less_than: Some(8), ..none }, false),
+        (SequenceConditions { equal: Some(8), ..none }, true),
+        (SequenceConditions { equal: Some(9), ..none }, false),
+        (SequenceConditions { equal: Some(8), less_than: Some(8), ..none }, false),
+    ] {
+        let written = write(conditions).await;
+        assert_eq!(written.is_ok(), is_met, "{conditions:?}");
+        if !is_met {
+            assert_eq!(reason(written), Reason::SequenceNumberConditionNotMet);
+        }
+    }
+    update(SequenceUpdate::Set(i64::MAX as u64)).await.expect("changed");
+    let over = update(SequenceUpdate::Increment).await;
+    assert_eq!(reason(over), Reason::SequenceNumberIncrementTooLarge);
+}
+
+#[tokio::test]
+async fn the_kind_is_checked_and_nothing_is_left() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture, 65_536).await;
+    let block = fixture.key("block").await;
+    fixture.put(&block, "text").await;
+    fixture.write_pages(&key, 0, sample(65_536)).await.expect("written");
+
+    assert_eq!(reason(fixture.write_pages(&block, 0, sample(512)).await), Reason::InvalidBlobType);
+    assert_eq!(reason(fixture.clear_pages(&block, 0..512).await), Reason::InvalidBlobType);
+    assert_eq!(reason(fixture.append(&key, "x").await), Reason::InvalidBlobType);
+    let put = fixture.put_with(&key, "x", PutCommand::default()).await;
+    assert_eq!(reason(put), Reason::InvalidBlobType);
+
+    fixture.create_pages(&key, 1024).await.expect("replaced");
+    assert_eq!(fixture.read(&key).await.expect("read"), vec![0; 1024]);
+    for key in [&key, &block] {
+        fixture.delete(key).await.expect("deleted");
+    }
+    fixture.advance(READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.sweep().await;
+    fixture.advance(ORPHAN_GRACE);
+    fixture.sweep().await;
+    assert_eq!((fixture.objects().await, fixture.rows().await), (0, 0));
+}
+
+/// A step on a blob of four chunks: pages from a page on, and what to do with them.
+type Step = (u8, u64, u64);
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #[test]
+    fn any_changes_read_as_a_plain_array(
+        steps in prop::collection::vec((0_u8..5, 0_u64..512, 1_u64..200), 1..20),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        runtime.expect("a runtime").block_on(async {
+            let fixture = BlobFixture::new();
+            let key = created(&fixture, 512 * 512).await;
+            let mut pages: Vec<Option<u8>> = vec![None; 512];
+            for (number, (kind, first, count)) in steps.into_iter().enumerate() {
+                let fill = u8::try_from(number + 1).expect("few");
+                apply(&fixture, &key, &mut pages, (kind, first, count), fill).await;
+                let expected: Vec<u8> =
+                    pages.iter().flat_map(|page| vec![page.unwrap_or(0); 512]).collect();
+                assert_eq!(fixture.read(&key).await.expect("read"), expected);
+                let listed: Vec<_> = ranges(&fixture, &key, 3).await;
+                let mut found = vec![false; pages.len()];
+                for (first, end) in listed {
+                    let at = |offset: u64| usize::try_from(offset / 512).expect("small");
+                    found[at(first)..at(end)].fill(true);
+                }
+                let data: Vec<bool> = pages.iter().map(Option::is_some).collect();
+                assert_eq!(found, data);
+            }
+        });
+    }
+}
+
+/// Applies a step to the blob and to the model.
+async fn apply(
+    fixture: &BlobFixture,
+    key: &BlobKey,
+    pages: &mut Vec<Option<u8>>,
+    (kind, first, count): Step,
+    fill: u8,
+) {
+    let size = pages.len() as u64;
+    let (first, end) = (first.min(size), (first + count).min(size));
+    let at = |page: u64| usize::try_from(page).expect("small");
+    match kind {
+        0 => {
+            let update = PageUpdate { size: Some(count * 512), sequence: None };
+            fixture.blobs.update_pages(fixture.paging(key), update).await.expect("resized");
+            pages.resize(at(count), None);
+        }
+        _ if first == end => {}
+        1 => {
+            fixture.clear_pages(key, first * 512..end * 512).await.expect("cleared");
+            pages[at(first)..at(end)].fill(None);
+        }
+        _ => {
+            let data = vec![fill; at(end - first) * 512];
+            fixture.write_pages(key, first * 512, data).await.expect("written");
+            pages[at(first)..at(end)].fill(Some(fill));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Page blobs.
+
+use bytes::Bytes;
+use tonic::Code;
+use trestle_proto::blob::v1::{self as proto, update_page_blob_request::SequenceNumber};
+use trestle_tests::{CallError, Container, World, blob_scenario};
+
+blob_scenario!(
+    pages_are_written_cleared_and_listed_in_pages,
+    a_page_blob_is_resized_and_numbered,
+    rejects_pages_past_their_bounds,
+);
+
+async fn create(container: &Container, blob: &str, size: u64) -> Result<proto::Blob, CallError> {
+    let request = proto::CreatePageBlobRequest {
+        container: container.name(),
+        blob: blob.to_owned(),
+        size,
+        ..Default::default()
+    };
+    let response = container.client().create_page_blob(request).await?.into_inner();
+    Ok(response.blob.unwrap())
+}
+
+fn writing(container: &Container, blob: &str, offset: u64) -> proto::WritePagesSpec {
+    let (container, blob) = (container.name(), blob.to_owned());
+    proto::WritePagesSpec { container, blob, offset, ..Default::default() }
+}
+
+async fn write(
+    container: &Container,
+    spec: proto::WritePagesSpec,
+    data: Bytes,
+) -> Result<proto::WritePagesResponse, CallError> {
+    let finish = Some(proto::UploadFinish::default());
+    let message = proto::WritePagesRequest { spec: Some(spec), data, finish };
+    Ok(container.client().write_pages(tokio_stream::iter([message])).await?.into_inner())
+}
+
+async fn clear(container: &Container, offset: u64, length: u64) -> Result<(), CallError> {
+    let request = proto::ClearPagesRequest {
+        container: container.name(),
+        blob: "a".to_owned(),
+        offset,
+        length,
+        ..Default::default()
+    };
+    Ok(container.client().clear_pages(request).await.map(drop)?)
+}
+
+/// The ranges of pages with data, read so many at a time.
+async fn ranges(container: &Container, page_size: i32) -> Vec<(u64, u64)> {
+    let mut request = proto::ListPageRangesRequest {
+        container: container.name(),
+        blob: "a".to_owned(),
+        page_size: Some(page_size),
+        ..Default::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = container.client().list_page_ranges(request.clone()).await.unwrap();
+        let page = page.into_inner();
+        found.extend(page.ranges.into_iter().map(|range| (range.offset, range.length)));
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            return found;
+        }
+    }
+}
+
+async fn update(
+    container: &Container,
+    size: Option<u64>,
+    sequence_number: Option<SequenceNumber>,
+) -> Result<proto::Blob, CallError> {
+    let request = proto::UpdatePageBlobRequest {
+        container: container.name(),
+        blob: "a".to_owned(),
+        size,
+        sequence_number,
+        ..Default::default()
+    };
+    let response = container.client().update_page_blob(request).await?.into_inner();
+    Ok(response.blob.unwrap())
+}
+
+async fn pages_are_written_cleared_and_listed_in_pages(world: &World) {
+    let disks = world.container("disks").await;
+    let created = create(&disks, "a", 1 << 30).await.unwrap();
+    assert_eq!((created.r#type(), created.size), (proto::BlobType::Page, 1 << 30));
+    let large = Bytes::from(vec![7; 4 * 1024 * 1024]);
+
+    let first = write(&disks, writing(&disks, "a", 512), vec![1; 512].into()).await.unwrap();
+    let second = write(&disks, writing(&disks, "a", 1 << 20), large.clone()).await.unwrap();
+    let staged = disks.stage("other", "A", large.clone()).await.unwrap();
+    assert_eq!(second.crc64, staged, "the checksum of the same data");
+    assert_ne!(first.blob.unwrap().etag, second.blob.unwrap().etag);
+    clear(&disks, (1 << 20) + 512, 1024).await.unwrap();
+
+    let mib = 1 << 20;
+    let expected = [(512, 512), (mib, 512), (mib + 1536, 4 * mib - 1536)];
+    for page_size in [1, 2, 100] {
+        assert_eq!(ranges(&disks, page_size).await, expected);
+    }
+    let range = proto::ByteRange { offset: mib - 1, length: Some(1026) };
+    let request = proto::ReadBlobRequest { range: Some(range), ..disks.reading("a") };
+    let read = disks.read_with(request).await.unwrap().data;
+    assert_eq!(read, [vec![0; 1], vec![7; 512], vec![0; 513]].concat());
+}
+
+async fn a_page_blob_is_resized_and_numbered(world: &World) {
+    let disks = world.container("disks").await;
+    create(&disks, "a", 1024).await.unwrap();
+    write(&disks, writing(&disks, "a", 0), vec![1; 1024].into()).await.unwrap();
+
+    let changed = update(&disks, Some(512), Some(SequenceNumber::Set(7))).await.unwrap();
+    assert_eq!((changed.size, changed.sequence_number), (512, 7));
+    let changed = update(&disks, Some(1024), Some(SequenceNumber::Increment(true))).await.unwrap();
+    assert_eq!((changed.size, changed.sequence_number), (1024, 8));
+    assert_eq!(disks.read("a").await.unwrap().data, [vec![1; 512], vec![0; 512]].concat());
+
+    let equal = |number| proto::WritePagesSpec {
+        sequence_conditions: Some(proto::SequenceConditions {
+            equal: Some(number),
+            ..Default::default()
+        }),
+        ..writing(&disks, "a", 0)
+    };
+    let error = write(&disks, equal(7), vec![2; 512].into()).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::Aborted, "SEQUENCE_NUMBER_CONDITION_NOT_MET"));
+    write(&disks, equal(8), vec![2; 512].into()).await.unwrap();
+}
+
+async fn rejects_pages_past_their_bounds(world: &World) {
+    let disks = world.container("disks").await;
+    for size in [1, 513, (8 << 40) + 512] {
+        let error = create(&disks, "a", size).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_HEADER_VALUE"), "{size}");
+    }
+    create(&disks, "largest", 8 << 40).await.unwrap();
+    create(&disks, "a", 1024).await.unwrap();
+    for (offset, length) in [(1, 512), (0, 511), (0, 0), (512, 1024), (1024, 512)] {
+        let error =
+            write(&disks, writing(&disks, "a", offset), vec![1; length].into()).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::OutOfRange, "INVALID_PAGE_RANGE"), "{offset} {length}");
+        let error = clear(&disks, offset, length as u64).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::OutOfRange, "INVALID_PAGE_RANGE"), "{offset} {length}");
+    }
+    disks.write("block", "text").await.unwrap();
+    let error = write(&disks, writing(&disks, "block", 0), vec![1; 512].into()).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
+    let error = create(&disks, "block", 512).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
+    assert_eq!(disks.read("a").await.unwrap().data, vec![0; 1024]);
+}
