@@ -13,6 +13,7 @@
     reason = "a benchmark prints its numbers and stops when its plumbing breaks"
 )]
 
+mod blob;
 mod credentials;
 mod depth;
 mod drive;

@@ -17,7 +17,7 @@ use trestle_proto::table::v1::{
 };
 
 use crate::{
-    Plan, credentials, depth,
+    Plan, blob, credentials, depth,
     drive::{Connections, Done, drive},
     echo, large_blob, memory, overload, peers, queue,
     raw::RawEngine,
@@ -65,6 +65,8 @@ pub(crate) fn all() -> Vec<(&'static str, Run)> {
         ("queue-depth", |plan| Box::pin(depth::depth(plan))),
         ("peers", |plan| Box::pin(peers::queues(plan))),
         ("rest", |plan| Box::pin(peers::rest(plan))),
+        ("blob-small", |plan| Box::pin(blob::small(plan))),
+        ("blob-append", |plan| Box::pin(blob::append(plan))),
         ("blob-peers", |plan| Box::pin(peers::blobs(plan))),
         ("overload", |plan| Box::pin(overload::overload(plan))),
         ("filter-scan", |plan| Box::pin(memory::filter_scan(plan))),
