@@ -81,10 +81,7 @@ impl Blobs {
             origin: Some(origin),
             retention,
         };
-        self.check_put(&target, &command).await?;
-        let value = self.engine.get(&target.row(BlobRow::Record, &[])).await?;
-        let current = decode_record(value.as_ref())?;
-        target.check_kind(current.as_ref(), source.record.content.kind(), false)?;
+        self.check_put((&target, source.record.content.kind()), &command).await?;
         Ok(OpenedCopy { blobs: self.clone(), source, target, command })
     }
 }

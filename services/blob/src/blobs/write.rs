@@ -235,14 +235,14 @@ impl Blobs {
     /// As [`decide_put`], or a failed read.
     pub(crate) async fn check_put(
         &self,
-        blob: &BlobKey,
+        (blob, kind): (&BlobKey, BlobKind),
         command: &PutCommand,
     ) -> Result<(), BlobError> {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
         let (now, empty) = (self.now(), Content::Inline { size: 0 });
         decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
-        blob.check_kind(current.as_ref(), BlobKind::Block, false)
+        blob.check_kind(current.as_ref(), kind, false)
     }
 
     /// Publishes uploaded content as a blob, in place of what the blob had and of its staged blocks.
