@@ -1,6 +1,7 @@
 //! The form of records on disk: a format byte, then a message of our own. Field numbers never change. It is independent
 //! of the contract, so that a change of the contract never changes what is on disk.
 
+mod retention;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +18,8 @@ use crate::{
     lease::{LeaseTerm, ResourceLease},
     record::{
         AppendContent, BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content,
-        ContentId, ContentProperties, CopyOrigin, Deletion, Metadata, PageContent, Part, Retention,
-        Retired, RetiredStaging, Staging, StoredBlock,
+        ContentId, ContentProperties, CopyOrigin, Deletion, Metadata, PageContent, Part, Retired,
+        RetiredStaging, Staging, StoredBlock,
     },
 };
 
@@ -433,30 +434,6 @@ fn copy_form(copy: &BlobCopy) -> CopyForm {
 fn copy_of(form: CopyForm) -> Option<BlobCopy> {
     let origin = CopyOrigin { id: Uuid::from_slice(&form.id).ok()?, source: form.source };
     Some(BlobCopy { origin, completed_at: Ticks::new(form.completed_at)? })
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct RetentionForm {
-    #[prost(uint64, tag = "1")]
-    deleted_for_seconds: u64,
-    #[prost(bool, tag = "2")]
-    versions: bool,
-}
-
-impl Stored for Retention {
-    type Form = RetentionForm;
-    const WHAT: &'static str = "settings of data protection";
-
-    fn to_form(&self) -> RetentionForm {
-        let deleted_for_seconds = self.deleted_for.map_or(0, |period| period.as_secs());
-        RetentionForm { deleted_for_seconds, versions: self.versions }
-    }
-
-    fn of_form(form: RetentionForm) -> Option<Self> {
-        let RetentionForm { deleted_for_seconds, versions } = form;
-        let deleted_for = Some(deleted_for_seconds).filter(|seconds| *seconds > 0);
-        Some(Self { deleted_for: deleted_for.map(Duration::from_secs), versions })
-    }
 }
 
 fn metadata_form(metadata: &Metadata) -> Vec<MetadataForm> {
