@@ -159,6 +159,26 @@ impl Container {
         Ok(self.client().delete_blob(request).await.map(drop)?)
     }
 
+    /// What deletes a blob.
+    pub fn deleting(&self, blob: &str) -> proto::DeleteBlobRequest {
+        let (container, blob) = (self.name(), blob.to_owned());
+        proto::DeleteBlobRequest { container, blob, ..Default::default() }
+    }
+
+    /// Deletes blobs; the outcome of each.
+    pub async fn delete_all(
+        &self,
+        requests: Vec<proto::DeleteBlobRequest>,
+    ) -> Result<Vec<Result<(), CallError>>, CallError> {
+        let request = proto::DeleteBlobsRequest { requests };
+        let response = self.client().delete_blobs(request).await?.into_inner();
+        let outcome = |result: proto::DeleteBlobResult| match result.error {
+            None => Ok(()),
+            Some(error) => Err(CallError::of_item(&error)),
+        };
+        Ok(response.results.into_iter().map(outcome).collect())
+    }
+
     /// Takes a snapshot of a blob.
     pub async fn snapshot(&self, blob: &str) -> Result<Blob, CallError> {
         let (container, blob) = (self.name(), blob.to_owned());

@@ -193,7 +193,7 @@ impl BlobFixture {
         key: &BlobKey,
         size: u64,
     ) -> Result<BlobRecord, BlobError> {
-        let new = NewContent::Pages { size, sequence_number: 0 };
+        let new = NewContent::Pages { size, sequence_number: 0, copied: None };
         self.blobs.put(key.clone(), PutCommand::default(), new).await
     }
 

@@ -6,6 +6,7 @@
 
 mod change;
 mod chunk;
+mod copy;
 mod ranges;
 mod read;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 pub(crate) use self::{
     change::{PageUpdate, SequenceUpdate},
+    copy::CopiedPages,
     ranges::{PageRange, PageRangesRequest},
     read::ChunkView,
 };

@@ -156,6 +156,8 @@ pub const LEASE_MAX: Duration = Duration::from_secs(60);
 pub const PAGE_CONTAINERS_MAX: usize = 5000;
 /// Most blobs and groups in a page. Azure.
 pub const PAGE_BLOBS_MAX: usize = 5000;
+/// Most blobs that one call deletes. Azure.
+pub const DELETED_BLOBS_MAX: usize = 256;
 /// Longest text that names the source of a copy, in bytes. Azure.
 pub const COPY_SOURCE_BYTES_MAX: usize = 2048;
 /// Longest time that deleted blobs can be restored, in days. Azure.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tonic::Code;
-use trestle_proto::blob::v1::{self as proto, ByteRange, HttpProperties};
+use trestle_proto::blob::v1::{self as proto, ByteRange, HttpProperties, listed_blob::Item};
 use trestle_tests::{World, blob_scenario};
 
 blob_scenario!(
@@ -12,6 +12,7 @@ blob_scenario!(
     an_overwrite_replaces_everything,
     a_deleted_blob_is_not_found,
     blobs_are_listed_with_prefix_and_delimiter,
+    blobs_are_listed_between_bounds,
     names_are_data,
 );
 
@@ -151,6 +152,40 @@ async fn blobs_are_listed_with_prefix_and_delimiter(world: &World) {
     };
     let error = logs.client().list_blobs(request).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
+}
+
+async fn blobs_are_listed_between_bounds(world: &World) {
+    let logs = world.container("logs").await;
+    for name in ["a", "a/1", "a/2", "b", "c"] {
+        logs.write(name, "x").await.unwrap();
+    }
+    let list = async |start_from: &str, end_before: &str| {
+        let request = proto::ListBlobsRequest {
+            container: logs.name(),
+            start_from: start_from.to_owned(),
+            end_before: end_before.to_owned(),
+            ..Default::default()
+        };
+        let items = logs.client().list_blobs(request).await?.into_inner().items;
+        let name = |item: proto::ListedBlob| match item.item {
+            Some(Item::Blob(blob)) => blob.name,
+            _ => panic!("there are no groups"),
+        };
+        Ok::<Vec<String>, trestle_tests::CallError>(items.into_iter().map(name).collect())
+    };
+
+    assert_eq!(list("a/1", "c").await.unwrap(), ["a/1", "a/2", "b"]);
+    assert_eq!(list("a0", "").await.unwrap(), ["b", "c"]);
+    assert_eq!(list("", "a/2").await.unwrap(), ["a", "a/1"]);
+    assert!(list("b", "b").await.unwrap().is_empty());
+    let long = "x".repeat(1025);
+    for (start_from, end_before, field) in
+        [(&long[..], "", "start_from"), ("", &long[..], "end_before")]
+    {
+        let error = list(start_from, end_before).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_URI"));
+        assert_eq!(error.fields, [field]);
+    }
 }
 
 async fn names_are_data(world: &World) {

@@ -1,6 +1,7 @@
 //! Blobs, as their clients see them.
 
 mod append;
+mod batches;
 mod blobs;
 mod blocks;
 mod conditions;

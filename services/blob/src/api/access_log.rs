@@ -69,6 +69,17 @@ impl NamesContainer for proto::CreateContainerRequest {
     }
 }
 
+/// Only a container that all deletions have.
+impl NamesContainer for proto::DeleteBlobsRequest {
+    fn record_container(&self, statistics: &mut CallStatistics) {
+        let mut containers = self.requests.iter().map(|request| &request.container);
+        let first = containers.next();
+        if let Some(container) = first.filter(|first| containers.all(|other| other == *first)) {
+            statistics.set_container(container);
+        }
+    }
+}
+
 /// The first message of a stream contains the name of its container.
 impl<T> NamesContainer for tonic::Streaming<T> {
     fn record_container(&self, _: &mut CallStatistics) {}

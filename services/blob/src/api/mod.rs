@@ -3,6 +3,7 @@
 
 mod access_log;
 mod append;
+mod batch;
 mod blobs;
 mod containers;
 mod copy;
@@ -177,6 +178,7 @@ by_domain! {
     get_blob(GetBlobRequest) -> GetBlobResponse: Read => blob;
     update_blob(UpdateBlobRequest) -> UpdateBlobResponse: Write => update;
     delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: Delete => delete;
+    delete_blobs(DeleteBlobsRequest) -> DeleteBlobsResponse: Delete => delete_many;
     undelete_blob(UndeleteBlobRequest) -> UndeleteBlobResponse: Write => undelete;
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;

@@ -43,7 +43,8 @@ impl BlobApi {
         let retention = self.retention(access).await?;
         let command =
             PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
-        let record = self.blobs.put(key, command, NewContent::Pages { size, sequence_number });
+        let record =
+            self.blobs.put(key, command, NewContent::Pages { size, sequence_number, copied: None });
         let blob = Some(self.show(&names, record.await?));
         Ok(proto::CreatePageBlobResponse { blob })
     }

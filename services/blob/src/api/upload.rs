@@ -21,6 +21,7 @@ use crate::{
     blocks::NewBlock,
     error::BlobError,
     names::{BlobName, ContainerName},
+    record::BlobKind,
     upload::{SmallContent, Upload, Uploaded},
 };
 
@@ -83,7 +84,7 @@ impl BlobApi {
         let is_long = first.finish.is_none();
         if is_long {
             // What would be rejected is rejected before its data is sent.
-            self.blobs.check_put(&key, &command).await.map_err(failed)?;
+            self.blobs.check_put((&key, BlobKind::Block), &command).await.map_err(failed)?;
         }
         let upload = Upload::new(&self.blobs, SmallContent::Inline, true);
         let received = receive(upload, first, &mut messages, BLOB_BYTES_MAX, stated);

@@ -8,14 +8,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
 use trestle_kv::{ChangeSpec, Lock, Writes, transact};
-use trestle_service::{
-    clock::Ticks,
-    fault::{Fault, Reason},
-};
+use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
 use super::{
-    BlobKey, BlobState, Blobs, NewContent, PutCommand,
+    BlobKey, BlobState, Blobs, NewContent, PutCommand, decode_record,
     read::{ContentSource, OpenedBlob},
     write::NewBlocks,
 };
@@ -23,8 +20,10 @@ use crate::{
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
+    pages::ChunkView,
     record::{
-        BlobRecord, Content, ContentId, CopyOrigin, Metadata, Part, Retention, Retired, StoredBlock,
+        BlobRecord, Content, ContentId, CopyOrigin, Metadata, PageContent, Part, Retention,
+        Retired, StoredBlock,
     },
     stored::Stored as _,
     upload::{SmallContent, Upload, Uploaded, WrittenObjects},
@@ -82,7 +81,7 @@ impl Blobs {
             origin: Some(origin),
             retention,
         };
-        self.check_put(&target, &command).await?;
+        self.check_put((&target, source.record.content.kind()), &command).await?;
         Ok(OpenedCopy { blobs: self.clone(), source, target, command })
     }
 }
@@ -109,7 +108,7 @@ impl OpenedCopy {
         let Self { blobs, source, target, command } = self;
         let written = WrittenObjects::none(&blobs);
         let copied = Copied { blobs: &blobs, written, progress, bytes: 0 };
-        let (content, written) = copied.content(&source).await.map_err(of_source)?;
+        let (content, written) = copied.content(&source, &target).await.map_err(of_source)?;
         Ok(FinishedCopy { blobs, target, command, content, written })
     }
 }
@@ -163,6 +162,7 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
     async fn content(
         mut self,
         source: &OpenedBlob,
+        target: &BlobKey,
     ) -> Result<(NewContent, WrittenObjects), BlobError> {
         let content = match &source.source {
             ContentSource::Row(bytes) => NewContent::inline(std::slice::from_ref(bytes)),
@@ -175,10 +175,7 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
                 let bytes = self.upload(pieces, SmallContent::Inline).await?;
                 NewContent::Appended(Box::new(bytes), appended.blocks)
             }
-            ContentSource::Paged(_) => {
-                let message = "page blobs cannot be copied yet";
-                return Err(Fault::new(Reason::NotImplemented, message).into());
-            }
+            ContentSource::Paged(view) => self.pages(source, *view, target).await?,
             ContentSource::Blocks(blocks) => {
                 let mut copies: HashMap<ContentId, Part> = HashMap::new();
                 let mut list = Vec::with_capacity(blocks.len());
@@ -200,6 +197,27 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
             }
         };
         Ok((content, self.written))
+    }
+
+    /// Copies the pages of a page blob. Its chunks change with each write, so the source must be the same at the end.
+    async fn pages(
+        &mut self,
+        source: &OpenedBlob,
+        view: ChunkView,
+        target: &BlobKey,
+    ) -> Result<NewContent, BlobError> {
+        let Content::Pages(PageContent { size, sequence_number, .. }) = source.record.content
+        else {
+            return Err(BlobError::corrupt("content of a page blob"));
+        };
+        let from = (&source.key, view);
+        let copied = self.blobs.copy_pages(from, size, target, &mut self.progress).await?;
+        let value = self.blobs.engine.get(&source.state.row(&source.key)).await?;
+        let current = decode_record(value.as_ref())?.map(|current| current.etag);
+        match current == Some(source.record.etag) {
+            true => Ok(NewContent::Pages { size, sequence_number, copied }),
+            false => Err(BlobError::SourceCondition),
+        }
     }
 
     /// Copies one content.

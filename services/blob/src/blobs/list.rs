@@ -28,6 +28,10 @@ const CURRENT: u64 = u64::MAX;
 pub(crate) struct ListBlobs {
     /// Prefix of the names.
     pub(crate) prefix: String,
+    /// The least name; empty: there is no bound.
+    pub(crate) start_from: String,
+    /// The names are less; empty: there is no bound.
+    pub(crate) end_before: String,
     /// Ends the common start of a group; empty: there are no groups.
     pub(crate) delimiter: String,
     /// At most this many items.
@@ -108,13 +112,16 @@ impl Blobs {
         container: ContainerId,
         request: &ListBlobs,
     ) -> Result<BlobPage, BlobError> {
-        let ListBlobs { prefix, delimiter, past, .. } = request;
+        let ListBlobs { prefix, start_from, end_before, delimiter, past, .. } = request;
         let number = container.0.to_be_bytes();
         let has_past = [past.snapshots, past.deleted, past.versions].map(u8::from);
-        let parts = [&b"blobs"[..], &number, prefix.as_bytes(), delimiter.as_bytes(), &has_past];
+        let [prefix_bytes, start, end, delimiter_bytes] =
+            [prefix, start_from, end_before, delimiter].map(String::as_bytes);
+        let parts: [&[u8]; 7] =
+            [b"blobs", &number, prefix_bytes, start, end, delimiter_bytes, &has_past];
         let identity = page::request_identity(&parts);
         let (name, number) = match request.page_token.as_str() {
-            "" => (String::new(), 0),
+            "" => (start_from.clone(), 0),
             token => start_of(&position(token, identity)?)?,
         };
         let snapshot = self.engine.snapshot().await?;
@@ -128,7 +135,10 @@ impl Blobs {
         let mut page = BlobPage::default();
         loop {
             let next = cursors.peek().await?;
-            let Some((name, number)) = next.position() else { return Ok(page) };
+            let is_in = |name: &str| end_before.is_empty() || name < end_before.as_str();
+            let Some((name, number)) = next.position().filter(|(name, _)| is_in(name)) else {
+                return Ok(page);
+            };
             if page.items.len() == request.page_size {
                 let position = [&number.to_be_bytes()[..], name.as_bytes()].concat();
                 page.next_page_token = Some(page::encode(identity, &position));

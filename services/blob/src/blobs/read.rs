@@ -46,8 +46,8 @@ pub(crate) struct OpenedBlob {
     pub(crate) freshness: Freshness,
     /// The bytes that are read.
     pub(crate) range: Range<u64>,
-    key: BlobKey,
-    state: BlobState,
+    pub(super) key: BlobKey,
+    pub(super) state: BlobState,
     pub(super) source: ContentSource,
 }
 

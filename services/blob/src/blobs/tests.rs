@@ -212,13 +212,15 @@ async fn list(
     (prefix, delimiter): (&str, &str),
     page_size: usize,
 ) -> Vec<String> {
-    let (mut names, mut page_token) = (Vec::new(), String::new());
+    let (prefix, delimiter) = (prefix.to_owned(), delimiter.to_owned());
+    let request = ListBlobs { prefix, delimiter, page_size, ..ListBlobs::default() };
+    list_all(fixture, key, request).await
+}
+
+async fn list_all(fixture: &BlobFixture, key: &BlobKey, request: ListBlobs) -> Vec<String> {
+    let mut request = ListBlobs { with_uncommitted: true, ..request };
+    let (mut names, page_size) = (Vec::new(), request.page_size);
     loop {
-        let (prefix, delimiter) = (prefix.to_owned(), delimiter.to_owned());
-        let with_uncommitted = true;
-        let past = PastStates::default();
-        let request =
-            ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted, past };
         let page = fixture.blobs.list(key.container, &request).await.expect("listed");
         assert!(page.items.len() <= page_size);
         names.extend(page.items.into_iter().map(|item| match item {
@@ -228,8 +230,61 @@ async fn list(
             ListedItem::Past(name, ..) => format!("@{name}"),
         }));
         match page.next_page_token {
-            Some(token) => page_token = token,
+            Some(token) => request.page_token = token,
             None => return names,
+        }
+    }
+}
+
+#[tokio::test]
+async fn blobs_are_listed_between_bounds_whatever_the_page_size() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("unused").await;
+    let named = |name: &str| BlobKey { name: BlobName::stored(name.to_owned()), ..key.clone() };
+    let names = ["B", "a", "a/1", "a/2", "a/3", "ab", "b", "é"];
+    for name in names {
+        fixture.put(&named(name), "x").await;
+    }
+    fixture.stage(&named("a/1s"), "1", "x").await.expect("staged");
+
+    let bounds = ["", "A", "B", "a", "a/", "a/1s", "a/2", "a0", "b", "é", "\u{10ffff}"];
+    let committed = names.into_iter().map(|name| (name, name.to_owned()));
+    let mut all: Vec<_> = committed.chain([("a/1s", "(a/1s)".to_owned())]).collect();
+    all.sort_unstable();
+    for (start, end) in bounds.iter().flat_map(|start| bounds.map(|end| (*start, end))) {
+        for (prefix, page_size) in [("", 1), ("", 1000), ("a/", 1), ("a/", 1000)] {
+            let request = ListBlobs {
+                prefix: prefix.to_owned(),
+                start_from: start.to_owned(),
+                end_before: end.to_owned(),
+                page_size,
+                ..ListBlobs::default()
+            };
+            let is_in = |name: &str| {
+                name.starts_with(prefix) && name >= start && (end.is_empty() || name < end)
+            };
+            let expected: Vec<_> = all.iter().filter(|(name, _)| is_in(name)).collect();
+            let expected: Vec<_> = expected.into_iter().map(|(_, shown)| shown.clone()).collect();
+            let found = list_all(&fixture, &key, request).await;
+            assert_eq!(found, expected, "{prefix} {start} {end} {page_size}");
+        }
+    }
+    // A group is listed where a name of it is between the bounds.
+    for (start, end, expected) in [
+        ("a/2", "", &["[a/]", "ab", "b", "é"][..]),
+        ("a/4", "b", &["ab"]),
+        ("", "a/2", &["B", "a", "[a/]"]),
+        ("a", "a/", &["a"]),
+    ] {
+        for page_size in [1, 1000] {
+            let request = ListBlobs {
+                start_from: start.to_owned(),
+                end_before: end.to_owned(),
+                delimiter: "/".to_owned(),
+                page_size,
+                ..ListBlobs::default()
+            };
+            assert_eq!(list_all(&fixture, &key, request).await, expected, "{start} {end}");
         }
     }
 }
@@ -270,7 +325,6 @@ async fn a_page_token_belongs_to_its_listing() {
     }
     let request = |prefix: &str, page_token: String| ListBlobs {
         prefix: prefix.to_owned(),
-        delimiter: String::new(),
         page_size: 1,
         page_token,
         ..ListBlobs::default()
@@ -279,6 +333,14 @@ async fn a_page_token_belongs_to_its_listing() {
     let token = first.expect("listed").next_page_token.expect("there is more");
 
     fixture.blobs.list(key.container, &request("", token.clone())).await.expect("its own");
+    for bound in ["a", "b"] {
+        let (start_from, end_before) = (bound.to_owned(), bound.to_owned());
+        let own = || request("", token.clone());
+        for bounded in [ListBlobs { start_from, ..own() }, ListBlobs { end_before, ..own() }] {
+            let foreign = fixture.blobs.list(key.container, &bounded).await;
+            assert!(matches!(foreign, Err(BlobError::Invalid(_))));
+        }
+    }
     let foreign = fixture.blobs.list(key.container, &request("a", token)).await;
     assert!(matches!(foreign, Err(BlobError::Invalid(_))));
 }

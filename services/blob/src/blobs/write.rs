@@ -18,6 +18,7 @@ use crate::{
     etag::ETag,
     keys::{self, BlobRow},
     lease::{LeaseError, ResourceLease},
+    pages::CopiedPages,
     record::{
         AppendContent, BlobCopy, BlobHistory, BlobKind, BlobRecord, Content, ContentProperties,
         CopyOrigin, Metadata, PageContent, Part, Retention, Retired, StoredBlock,
@@ -58,12 +59,14 @@ pub(crate) enum NewContent {
     Append,
     /// The bytes of an append blob, and how many blocks it has.
     Appended(Box<NewContent>, u64),
-    /// A page blob without data.
+    /// A page blob, without data unless it was copied.
     Pages {
         /// Length, in bytes: whole pages.
         size: u64,
         /// The first sequence number.
         sequence_number: u64,
+        /// Its pages.
+        copied: Option<CopiedPages>,
     },
 }
 
@@ -149,6 +152,7 @@ impl NewContent {
     fn reserved(&self) -> &[Ticks] {
         match self {
             Self::Blocks(blocks) => &blocks.reserved,
+            Self::Pages { copied: Some(copied), .. } => std::slice::from_ref(&copied.reserved),
             _ => &[],
         }
     }
@@ -172,9 +176,9 @@ impl NewContent {
                     AppendContent { size, blocks: *blocks, row_bytes, compacted_to, ..empty };
                 Content::Append(content)
             }
-            Self::Pages { size, sequence_number } => {
+            Self::Pages { size, sequence_number, copied } => {
                 let (size, sequence_number) = (*size, *sequence_number);
-                let generation = version.ticks().get();
+                let generation = copied.map_or(version.ticks().get(), |it| it.generation);
                 Content::Pages(PageContent { generation, size, sequence_number })
             }
         }
@@ -231,14 +235,14 @@ impl Blobs {
     /// As [`decide_put`], or a failed read.
     pub(crate) async fn check_put(
         &self,
-        blob: &BlobKey,
+        (blob, kind): (&BlobKey, BlobKind),
         command: &PutCommand,
     ) -> Result<(), BlobError> {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
         let (now, empty) = (self.now(), Content::Inline { size: 0 });
         decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
-        blob.check_kind(current.as_ref(), BlobKind::Block, false)
+        blob.check_kind(current.as_ref(), kind, false)
     }
 
     /// Publishes uploaded content as a blob, in place of what the blob had and of its staged blocks.

@@ -14,7 +14,7 @@ use crate::{
     blobs::{BlobKey, Blobs, NewContent, PutCommand, ReplacedRows, decide_put, remove_inline},
     error::BlobError,
     keys::BlobRow,
-    record::{BlobRecord, Content, Retired, RetiredStaging, Staging},
+    record::{BlobKind, BlobRecord, Content, Retired, RetiredStaging, Staging},
     stored::Stored as _,
 };
 
@@ -35,7 +35,7 @@ impl Blobs {
         for _ in 0..ATTEMPTS_MAX {
             let blocks = self.read_blocks(&blob).await?;
             // The blob as a whole first: a list cannot be resolved where another client committed.
-            self.check_put(&blob, &command).await?;
+            self.check_put((&blob, BlobKind::Block), &command).await?;
             let resolved = resolve(choices, &blocks.committed, &blocks.staged)?;
             if let Some(record) = self.try_commit(&blob, &command, blocks, resolved).await? {
                 return Ok(record);

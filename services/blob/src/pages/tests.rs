@@ -269,3 +269,70 @@ async fn apply(
         }
     }
 }
+
+#[tokio::test]
+async fn a_snapshot_keeps_its_pages_and_a_copy_has_its_own() {
+    let fixture = BlobFixture::new();
+    let before = fixture.rows().await;
+    let key = created(&fixture, 1 << 20).await;
+    fixture.write_pages(&key, 0, sample(200_704)).await.expect("written");
+    let first = fixture.read(&key).await.expect("read");
+    let at = fixture.snapshot(&key).await.expect("a snapshot");
+    fixture.write_pages(&key, 512, sample(1024)).await.expect("written");
+    fixture.clear_pages(&key, 65_536..196_608).await.expect("cleared");
+    let second = fixture.read(&key).await.expect("read");
+    assert_ne!(first, second);
+    assert_eq!(fixture.read_snapshot(&key, at).await.expect("read"), first);
+
+    let target = BlobKey { name: crate::names::BlobName::stored("copy".to_owned()), ..key.clone() };
+    fixture.copy((&key, BlobState::Snapshot(at)), &target).await.expect("copied");
+    assert_eq!(fixture.read(&target).await.expect("read"), first);
+    fixture.copy((&key, BlobState::Current), &target).await.expect("copied");
+    assert_eq!(fixture.read(&target).await.expect("read"), second);
+    fixture.copy((&key, BlobState::Snapshot(at)), &key).await.expect("promoted");
+    assert_eq!(fixture.read(&key).await.expect("read"), first);
+    fixture.delete_scope(&key, crate::blobs::DeleteScope::WithSnapshots).await.expect("deleted");
+    fixture.advance(READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.sweep().await;
+    assert_eq!(fixture.read(&target).await.expect("read"), second);
+    fixture.delete(&target).await.expect("deleted");
+    fixture.advance(ORPHAN_GRACE);
+    fixture.sweep().await;
+    assert_eq!(fixture.rows().await, before);
+}
+
+#[tokio::test]
+async fn a_copy_of_pages_ends_where_its_source_is_written_and_leaves_nothing() {
+    let fixture = BlobFixture::new();
+    let before = fixture.rows().await;
+    let key = created(&fixture, 1 << 20).await;
+    fixture.write_pages(&key, 0, sample(512)).await.expect("written");
+    let target = BlobKey { name: crate::names::BlobName::stored("copy".to_owned()), ..key.clone() };
+    let open = async || {
+        let command = crate::blobs::CopyCommand {
+            metadata: None,
+            conditions: Conditions::default(),
+            lease_id: None,
+            origin: crate::record::CopyOrigin { id: Uuid::nil(), source: String::new() },
+            retention: Default::default(),
+        };
+        let (source, required) = ((key.clone(), BlobState::Current), &Conditions::default());
+        let opened = fixture.blobs.open_copy(source, (required, None), target.clone(), command);
+        opened.await.expect("open")
+    };
+
+    let opened = open().await;
+    fixture.write_pages(&key, 512, sample(512)).await.expect("written");
+    let changed = opened.run(|_| ()).await;
+    assert!(matches!(changed.map(drop), Err(BlobError::SourceCondition)));
+    drop(open().await.run(|_| ()).await.expect("copied"));
+    let late = open().await.run(|_| ()).await.expect("copied");
+    fixture.advance(std::time::Duration::from_secs(31));
+    let late = late.publish().await;
+    assert!(matches!(late, Err(BlobError::Busy)), "the sweeper may be reclaiming them");
+    assert!(fixture.read(&target).await.is_err());
+    fixture.delete(&key).await.expect("deleted");
+    fixture.advance(ORPHAN_GRACE);
+    fixture.sweep().await;
+    assert_eq!(fixture.rows().await, before);
+}

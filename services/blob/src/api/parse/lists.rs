@@ -49,9 +49,14 @@ pub(in crate::api) fn list_blobs(
     let mut parser = RequestParser::default();
     let container = parser.container(request.container, "container");
     let proto::ListBlobsRequest { prefix, delimiter, page_size, page_token, .. } = request;
-    if prefix.chars().count() > BLOB_NAME_CHARS_MAX {
-        let rule = format!("must have at most {BLOB_NAME_CHARS_MAX} characters");
-        parser.push(Reason::InvalidUri, "prefix", rule);
+    let (start_from, end_before) = (request.start_from, request.end_before);
+    for (field, name) in
+        [("prefix", &prefix), ("start_from", &start_from), ("end_before", &end_before)]
+    {
+        if name.chars().count() > BLOB_NAME_CHARS_MAX {
+            let rule = format!("must have at most {BLOB_NAME_CHARS_MAX} characters");
+            parser.push(Reason::InvalidUri, field, rule);
+        }
     }
     if delimiter.len() > DELIMITER_BYTES_MAX {
         let rule = format!("must have at most {DELIMITER_BYTES_MAX} bytes");
@@ -74,6 +79,15 @@ pub(in crate::api) fn list_blobs(
         let rule = "must be empty where snapshots are listed";
         parser.push(Reason::InvalidQueryParameterValue, "delimiter", rule);
     }
-    let list = ListBlobs { prefix, delimiter, page_size, page_token, with_uncommitted, past };
+    let list = ListBlobs {
+        prefix,
+        start_from,
+        end_before,
+        delimiter,
+        page_size,
+        page_token,
+        with_uncommitted,
+        past,
+    };
     parser.finish(container.map(|container| (container, list)))
 }

@@ -257,3 +257,31 @@ async fn progress_is_reported_up_to_the_size() {
     assert!(reported.is_sorted() && reported.len() > 1, "{reported:?}");
     assert_eq!(reported.last(), Some(&3_000_000));
 }
+
+#[tokio::test]
+async fn an_append_blob_is_copied_over_an_append_blob_only() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    let target = other(&key);
+    fixture.create_append(&key, PutCommand::default()).await.expect("created");
+    fixture.append(&key, sample(100_000)).await.expect("appended");
+    fixture.append(&key, "end").await.expect("appended");
+    let at = fixture.snapshot(&key).await.expect("a snapshot");
+    let data = fixture.read(&key).await.expect("read");
+
+    for _ in 0..2 {
+        let copied = copy(&fixture, (&key, BlobState::Current), &target).await.expect("copied");
+        let Content::Append(content) = copied.content else { panic!("it is an append blob") };
+        assert_eq!((content.size, content.blocks), (100_003, 2));
+        fixture.append(&target, "more").await.expect("appended");
+        let expected: Bytes = [data.as_ref(), b"more"].concat().into();
+        assert_eq!(fixture.read(&target).await.expect("read"), expected);
+    }
+    fixture.append(&key, "later").await.expect("appended");
+    copy(&fixture, (&key, BlobState::Snapshot(at)), &key).await.expect("promoted");
+    assert_eq!(fixture.read(&key).await.expect("read"), data);
+    fixture.delete(&target).await.expect("deleted");
+    fixture.put(&target, "a block blob").await;
+    let rejected = copy(&fixture, (&key, BlobState::Current), &target).await;
+    assert!(matches!(rejected, Err(BlobError::OtherKind(_))));
+}

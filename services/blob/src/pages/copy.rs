@@ -1,0 +1,83 @@
+//! Copying the pages of a page blob to another one, which does not exist yet.
+
+use trestle_kv::{ChangeSpec, Writes, transact};
+use trestle_service::clock::Ticks;
+
+use super::{
+    chunk::{CHUNK_BYTES, PageChunk},
+    read::{ChunkView, chunk_indices},
+};
+use crate::{
+    blobs::{BlobKey, Blobs},
+    error::BlobError,
+    keys::{self, BlobRow},
+    record::Retired,
+    stored::Stored as _,
+};
+
+/// Pages that were copied, and are not published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CopiedPages {
+    /// The number in the keys of the chunks.
+    pub(crate) generation: u64,
+    /// When the last of them were written, which has the sweeper delete them unless they are published soon.
+    pub(crate) reserved: Ticks,
+}
+
+impl Blobs {
+    /// Copies the pages that have data; `progress` gets how many bytes of the source were examined. Each part replaces
+    /// the row that has the sweeper delete what was copied, so a crash leaves nothing behind. None: there is no data.
+    ///
+    /// # Errors
+    /// A failed read, or a failed commit.
+    pub(crate) async fn copy_pages(
+        &self,
+        (source, view): (&BlobKey, ChunkView),
+        size: u64,
+        target: &BlobKey,
+        mut progress: impl FnMut(u64) + Send,
+    ) -> Result<Option<CopiedPages>, BlobError> {
+        let mut indices = chunk_indices(&(0..size));
+        let mut copied = None;
+        while !indices.is_empty() {
+            let part = self.chunks(source, view.generation, indices.clone()).await?;
+            let epochs = part.chunks.chunk_by(|one, other| one.index == other.index);
+            let newest = epochs.filter_map(|epochs| view.newest(epochs));
+            let chunks: Vec<_> =
+                newest.map(|stored| (stored.index, stored.chunk.clone())).collect();
+            if !chunks.is_empty() {
+                copied = Some(self.copy_chunks(target, copied, chunks).await?);
+            }
+            indices.start = part.next.unwrap_or(indices.end);
+            progress(size.min(indices.start.saturating_mul(CHUNK_BYTES)));
+        }
+        Ok(copied)
+    }
+
+    /// Writes chunks of a content that no blob has.
+    async fn copy_chunks(
+        &self,
+        target: &BlobKey,
+        before: Option<CopiedPages>,
+        chunks: Vec<(u64, PageChunk)>,
+    ) -> Result<CopiedPages, BlobError> {
+        let blob = target.clone();
+        let spec = ChangeSpec::new(blob.domain());
+        transact(&*self.engine, spec, move |_, version| {
+            let reserved = version.ticks();
+            let generation = before.map_or(reserved.get(), |before| before.generation);
+            let mut writes = Writes::with_capacity(chunks.len() + 2);
+            for (index, chunk) in &chunks {
+                let place = (generation, *index, 0);
+                writes.put(keys::chunk(blob.container, &blob.name, place), chunk.encode());
+            }
+            if let Some(before) = before {
+                writes.delete(blob.row(BlobRow::Retired, &[before.reserved.get()]));
+            }
+            let retired = Retired { generation: Some(generation), ..Retired::default() };
+            writes.put(blob.row(BlobRow::Retired, &[reserved.get()]), retired.encode());
+            Ok::<_, BlobError>((writes, CopiedPages { generation, reserved }))
+        })
+        .await?
+    }
+}
