@@ -66,6 +66,8 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
             (Code::OutOfRange, "SequenceNumberIncrementTooLarge", 409)
         }
         R::BlobIsSealed => (Code::FailedPrecondition, "BlobIsSealed", 409),
+        R::BlobArchived => (Code::FailedPrecondition, "BlobArchived", 409),
+        R::InvalidBlobTier => (Code::InvalidArgument, "InvalidBlobTier", 400),
         R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
         R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
         R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),
