@@ -157,6 +157,9 @@ fn reason_of_pages(error: PageError) -> Reason {
     match error {
         PageError::Range { .. } => Reason::InvalidPageRange,
         PageError::Sequence(_) => Reason::SequenceNumberConditionNotMet,
+        PageError::PreviousAbsent => Reason::PreviousSnapshotNotFound,
+        PageError::PreviousNewer => Reason::PreviousSnapshotCannotBeNewer,
+        PageError::Overwritten => Reason::BlobOverwritten,
         PageError::SequenceTooLarge => Reason::SequenceNumberIncrementTooLarge,
     }
 }

@@ -454,6 +454,12 @@ pub(crate) fn second_number_of(key: &[u8]) -> Option<u64> {
     order::take_u64(&mut rest)
 }
 
+/// The last number in a key of a blob.
+pub(crate) fn last_number_of(key: &[u8]) -> Option<u64> {
+    let numbers = key.get(name_end(key)?..)?;
+    numbers.last_chunk().map(|number| u64::from_be_bytes(*number))
+}
+
 /// The stored form of a number.
 pub(crate) fn encode_number(number: u64) -> Bytes {
     let mut value = vec![VERSION];

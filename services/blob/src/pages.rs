@@ -16,7 +16,7 @@ pub(crate) use self::{
     change::{PageUpdate, SequenceUpdate},
     copy::CopiedPages,
     ranges::{PageRange, PageRangesRequest},
-    read::ChunkView,
+    read::{ChunkView, unread_epochs},
 };
 
 use trestle_service::clock::Ticks;
@@ -70,6 +70,15 @@ pub(crate) enum PageError {
     /// The sequence number does not fulfil the conditions.
     #[error("the sequence number condition is not met: sequence_number=`{0}`")]
     Sequence(u64),
+    /// The snapshot to compare with does not exist.
+    #[error("the previous snapshot is not found")]
+    PreviousAbsent,
+    /// The snapshot to compare with is newer than the one that is read.
+    #[error("the previous snapshot cannot be newer than the snapshot that is read")]
+    PreviousNewer,
+    /// The blob was replaced since the snapshot to compare with.
+    #[error("the blob was overwritten since the previous snapshot")]
+    Overwritten,
     /// The sequence number cannot be incremented.
     #[error("the sequence number increment cannot be performed: it would be too large")]
     SequenceTooLarge,

@@ -3,6 +3,7 @@
 
 mod compactions;
 mod containers;
+mod epochs;
 mod expired;
 mod orphans;
 mod reclaim;

@@ -7,6 +7,7 @@ use trestle_tests::{CallError, Container, World, blob_scenario};
 
 blob_scenario!(
     pages_are_written_cleared_and_listed_in_pages,
+    changes_since_a_snapshot_are_listed,
     a_page_blob_is_resized_and_numbered,
     rejects_pages_past_their_bounds,
 );
@@ -106,6 +107,38 @@ async fn pages_are_written_cleared_and_listed_in_pages(world: &World) {
     let request = proto::ReadBlobRequest { range: Some(range), ..disks.reading("a") };
     let read = disks.read_with(request).await.unwrap().data;
     assert_eq!(read, [vec![0; 1], vec![7; 512], vec![0; 513]].concat());
+}
+
+async fn changes_since_a_snapshot_are_listed(world: &World) {
+    let disks = world.container("disks").await;
+    create(&disks, "a", 1 << 20).await.unwrap();
+    write(&disks, writing(&disks, "a", 0), vec![1; 2048].into()).await.unwrap();
+    let snapshot = disks.snapshot("a").await.unwrap().snapshot;
+    write(&disks, writing(&disks, "a", 512), vec![2; 512].into()).await.unwrap();
+    clear(&disks, 1024, 512).await.unwrap();
+
+    let request = proto::ListPageRangesRequest {
+        container: disks.name(),
+        blob: "a".to_owned(),
+        previous_snapshot: snapshot.clone(),
+        ..Default::default()
+    };
+    let list = disks.client().list_page_ranges(request.clone()).await.unwrap().into_inner();
+    let range = |range: &proto::PageRange| (range.offset, range.length, range.is_cleared);
+    let found: Vec<_> = list.ranges.iter().map(range).collect();
+    assert_eq!(found, [(512, 512, false), (1024, 512, true)]);
+    let of_snapshot = proto::ListPageRangesRequest {
+        snapshot: snapshot.clone(),
+        previous_snapshot: String::new(),
+        ..request.clone()
+    };
+    let list = disks.client().list_page_ranges(of_snapshot).await.unwrap().into_inner();
+    assert_eq!(list.ranges.iter().map(range).collect::<Vec<_>>(), [(0, 2048, false)]);
+    let read = proto::ReadBlobRequest { snapshot, ..disks.reading("a") };
+    assert_eq!(disks.read_with(read).await.unwrap().data[..2048], [1; 2048]);
+    create(&disks, "a", 512).await.unwrap();
+    let status = disks.client().list_page_ranges(request).await.unwrap_err();
+    assert_eq!(CallError::from(status).kind(), (Code::Aborted, "BLOB_OVERWRITTEN"));
 }
 
 async fn a_page_blob_is_resized_and_numbered(world: &World) {

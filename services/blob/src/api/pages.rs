@@ -4,6 +4,7 @@ use tonic::{Status, Streaming};
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     call_statistics::StatisticsRecorder,
+    clock::Ticks,
     fault::{Fault, Reason},
     limits::PAGES_BYTES_MAX,
     page,
@@ -133,25 +134,30 @@ impl BlobApi {
     ) -> Result<proto::ListPageRangesResponse, Fault> {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
+        let state = parser.state(&request.snapshot);
+        let since = parser.past(&request.previous_snapshot, "previous_snapshot");
         let range = parser.range(request.range);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let ranges_max = parser.ranges_max(request.page_size);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let opened = self.blobs.open_pages(&key, range, (&conditions, lease_id)).await?;
+        let opened = self.blobs.open_pages((&key, state), range, (&conditions, lease_id)).await?;
         let (record, view, bytes) = opened;
-        let generation = view.generation.to_be_bytes();
-        let identity = page::request_identity(&[b"page ranges", &generation]);
+        if let Some(previous) = since {
+            self.blobs.check_previous(&key, view, previous).await?;
+        }
+        let numbers = [view.generation, since.map_or(0, Ticks::get)].map(u64::to_be_bytes);
+        let identity = page::request_identity(&[b"page ranges", &numbers.concat()]);
         let first = match request.page_token.as_str() {
             "" => bytes.start,
             token => offset_of(&position(token, identity)?)?,
         };
         let bytes = (first.max(bytes.start), bytes.end);
-        let ranges = PageRangesRequest { view, since: None, bytes, ranges_max };
+        let ranges = PageRangesRequest { view, since, bytes, ranges_max };
         let list = self.blobs.page_ranges(&key, ranges).await?;
         let token = list.next.map(|next| page::encode(identity, &next.to_be_bytes()));
         Ok(proto::ListPageRangesResponse {
-            blob: Some(self.show(&names, record)),
+            blob: Some(self.show_state(&names, state, record)),
             ranges: list.ranges.iter().map(page_range).collect(),
             next_page_token: token.unwrap_or_default(),
         })
@@ -160,7 +166,7 @@ impl BlobApi {
 
 fn page_range(range: &PageRange) -> proto::PageRange {
     let (offset, length) = (range.bytes.start, range.bytes.end - range.bytes.start);
-    proto::PageRange { offset, length }
+    proto::PageRange { offset, length, is_cleared: range.is_cleared }
 }
 
 /// The offset in a token.

@@ -6,16 +6,16 @@ use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
 use super::{
-    PAGE_BYTES,
+    PAGE_BYTES, PageError,
     chunk::{CHUNK_BYTES, CHUNK_PAGES, PageChunk},
     content_of,
     read::{ChunkView, StoredChunk, chunk_indices},
 };
 use crate::{
-    blobs::{BlobKey, BlobState, Blobs, RequestedRange},
+    blobs::{BlobKey, BlobState, Blobs, RequestedRange, decode_record},
     conditions::Conditions,
     error::BlobError,
-    record::BlobRecord,
+    record::{BlobRecord, Content},
 };
 
 /// A request for ranges of pages.
@@ -115,19 +115,19 @@ impl PageRangeList {
 }
 
 impl Blobs {
-    /// The record of a page blob by the conditions, its chunks, and the bytes of a range, cut at its end.
+    /// The record of a page blob or a snapshot by the conditions, its chunks, and the bytes of a range, cut at its end.
     ///
     /// # Errors
     /// [`BlobError::BlobNotFound`], a blob of another kind, a condition or lease, or a failed read.
     pub(crate) async fn open_pages(
         &self,
-        blob: &BlobKey,
+        (blob, state): (&BlobKey, BlobState),
         range: Option<RequestedRange>,
         required: (&Conditions, Option<Uuid>),
     ) -> Result<(BlobRecord, ChunkView, Range<u64>), BlobError> {
-        let (record, _) = self.get((blob, BlobState::Current), required).await?;
+        let (record, _) = self.get((blob, state), required).await?;
         let content = content_of(&record, blob)?;
-        let view = ChunkView { generation: content.generation, before_epoch: None };
+        let view = ChunkView { generation: content.generation, before_epoch: state.time() };
         let bytes = range.map_or(0..content.size, |RequestedRange { offset, length }| {
             let end = length.map_or(content.size, |length| offset.saturating_add(length));
             offset.min(content.size)..end.min(content.size)
@@ -135,6 +135,27 @@ impl Blobs {
         // Whole pages.
         let first = bytes.start - bytes.start % PAGE_BYTES;
         Ok((record, view, first..bytes.end))
+    }
+
+    /// Whether the pages of a view can be compared with those of a snapshot.
+    ///
+    /// # Errors
+    /// An absent snapshot, one that is newer, or one of content that was replaced since.
+    pub(crate) async fn check_previous(
+        &self,
+        blob: &BlobKey,
+        view: ChunkView,
+        previous: Ticks,
+    ) -> Result<(), BlobError> {
+        if view.before_epoch.is_some_and(|at| previous.get() > at) {
+            return Err(PageError::PreviousNewer.into());
+        }
+        let value = self.engine.get(&BlobState::Snapshot(previous).row(blob)).await?;
+        let record = decode_record(value.as_ref())?.ok_or(PageError::PreviousAbsent)?;
+        match record.content {
+            Content::Pages(content) if content.generation == view.generation => Ok(()),
+            _ => Err(PageError::Overwritten.into()),
+        }
     }
 
     /// Ranges of pages that have data, or that were changed since a snapshot.

@@ -29,21 +29,21 @@ pub(crate) struct ChunkView {
 
 /// A chunk with its place.
 #[derive(Debug, Clone)]
-pub(super) struct StoredChunk {
+pub(crate) struct StoredChunk {
     /// Its index in the blob.
-    pub(super) index: u64,
+    pub(crate) index: u64,
     /// The epoch of its last write.
-    pub(super) epoch: u64,
+    pub(crate) epoch: u64,
     /// Its pages.
     pub(super) chunk: PageChunk,
 }
 
 /// Chunks of a part of a blob.
-pub(super) struct ChunkPart {
+pub(crate) struct ChunkPart {
     /// Every epoch of every chunk, by index and epoch.
-    pub(super) chunks: Vec<StoredChunk>,
+    pub(crate) chunks: Vec<StoredChunk>,
     /// The index behind the last chunk of the part, if there is more.
-    pub(super) next: Option<u64>,
+    pub(crate) next: Option<u64>,
 }
 
 impl ChunkView {
@@ -60,7 +60,7 @@ impl ChunkView {
 
 impl Blobs {
     /// Chunks of a content by index, each with all its epochs; a part at a time.
-    pub(super) async fn chunks(
+    pub(crate) async fn chunks(
         &self,
         blob: &BlobKey,
         generation: u64,
@@ -136,6 +136,18 @@ impl Blobs {
         }
         Ok(bytes.freeze())
     }
+}
+
+/// Of the epochs of a chunk, in order, those that no reader has: a snapshot reads the newest one before its time, and
+/// the blob the newest of all. `snapshots` is in order.
+pub(crate) fn unread_epochs(epochs: &[u64], snapshots: &[u64]) -> Vec<u64> {
+    let pairs = epochs.iter().zip(epochs.iter().skip(1));
+    let is_unread = |(epoch, next): &(&u64, &u64)| {
+        // The first snapshot after the write must not be after the next write.
+        let after = snapshots.partition_point(|snapshot| snapshot <= epoch);
+        snapshots.get(after).is_none_or(|snapshot| snapshot > next)
+    };
+    pairs.filter(is_unread).map(|(epoch, _)| *epoch).collect()
 }
 
 /// The chunks that a range of bytes lies in.

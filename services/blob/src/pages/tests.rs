@@ -3,7 +3,7 @@ use trestle_service::fault::{Fault, Reason};
 
 use super::*;
 use crate::{
-    blobs::{BlobState, PutCommand, RequestedRange},
+    blobs::{BlobState, DeleteScope, PutCommand, RequestedRange},
     etag::ETagPattern,
     fixture::{BlobFixture, sample},
     sweep::{ORPHAN_GRACE, READ_GRACE},
@@ -28,7 +28,8 @@ async fn created(fixture: &BlobFixture, size: u64) -> BlobKey {
 /// Ranges of pages that have data: first and end.
 async fn ranges(fixture: &BlobFixture, key: &BlobKey, ranges_max: usize) -> Vec<(u64, u64)> {
     let required = (&Conditions::default(), None);
-    let (_, view, bytes) = fixture.blobs.open_pages(key, None, required).await.expect("opened");
+    let (_, view, bytes) =
+        fixture.blobs.open_pages((key, BlobState::Current), None, required).await.expect("opened");
     let (mut found, mut first) = (Vec::new(), bytes.start);
     loop {
         let bytes = (first, bytes.end);
@@ -207,6 +208,81 @@ async fn the_kind_is_checked_and_nothing_is_left() {
     assert_eq!((fixture.objects().await, fixture.rows().await), (0, 0));
 }
 
+/// Ranges that were changed since a snapshot: first, end, and whether they were cleared.
+async fn changes(
+    fixture: &BlobFixture,
+    (key, state): (&BlobKey, BlobState),
+    since: Ticks,
+) -> Result<Vec<(u64, u64, bool)>, BlobError> {
+    let required = (&Conditions::default(), None);
+    let (_, view, bytes) = fixture.blobs.open_pages((key, state), None, required).await?;
+    fixture.blobs.check_previous(key, view, since).await?;
+    let (since, bytes) = (Some(since), (bytes.start, bytes.end));
+    let request = PageRangesRequest { view, since, bytes, ranges_max: 100 };
+    let list = fixture.blobs.page_ranges(key, request).await?;
+    let range = |range: PageRange| (range.bytes.start, range.bytes.end, range.is_cleared);
+    Ok(list.ranges.into_iter().map(range).collect())
+}
+
+#[tokio::test]
+async fn snapshots_keep_their_pages_and_changes_are_listed() {
+    let fixture = BlobFixture::new();
+    let key = created(&fixture, 262_144).await;
+    let read = async |at| fixture.read_snapshot(&key, at).await.expect("read");
+    fixture.write_pages(&key, 0, vec![1; 131_072]).await.expect("written");
+    let first = fixture.snapshot(&key).await.expect("snapshot");
+    let before = fixture.read(&key).await.expect("read");
+
+    fixture.write_pages(&key, 512, vec![2; 512]).await.expect("written");
+    fixture.clear_pages(&key, 65_536..131_072).await.expect("cleared");
+    fixture.write_pages(&key, 200_192, vec![3; 512]).await.expect("written");
+    let second = fixture.snapshot(&key).await.expect("snapshot");
+    let between = fixture.read(&key).await.expect("read");
+    fixture.write_pages(&key, 0, vec![4; 512]).await.expect("written");
+
+    assert_eq!(read(first).await, before);
+    assert_eq!(read(second).await, between);
+    let after = fixture.read(&key).await.expect("read");
+    assert_eq!(after[..512], [4; 512]);
+    let since_first = [(512, 1024, false), (65_536, 131_072, true), (200_192, 200_704, false)];
+    let at_second = (&key, BlobState::Snapshot(second));
+    assert_eq!(changes(&fixture, at_second, first).await.expect("listed"), since_first);
+    let now = (&key, BlobState::Current);
+    assert_eq!(changes(&fixture, now, second).await.expect("listed"), [(0, 512, false)]);
+    let at_first = (&key, BlobState::Snapshot(first));
+    let newer = changes(&fixture, at_first, second).await;
+    assert_eq!(reason(newer), Reason::PreviousSnapshotCannotBeNewer);
+    let absent = changes(&fixture, now, Ticks::new(first.get() + 1).expect("in range")).await;
+    assert_eq!(reason(absent), Reason::PreviousSnapshotNotFound);
+
+    // The chunks of a deleted snapshot go, and no others.
+    let rows = fixture.rows().await;
+    fixture.delete_scope(&key, DeleteScope::Snapshot(first)).await.expect("deleted");
+    fixture.advance(READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.sweep().await;
+    assert_eq!(fixture.rows().await, rows - 3, "the snapshot, and its two chunks");
+    assert_eq!(read(second).await, between);
+    assert_eq!(fixture.read(&key).await.expect("read"), after);
+    fixture.create_pages(&key, 512).await.expect("replaced");
+    assert_eq!(reason(changes(&fixture, now, second).await), Reason::BlobOverwritten);
+    assert_eq!(read(second).await, between);
+}
+
+#[test]
+fn an_epoch_is_unread_without_a_snapshot_between_it_and_the_next() {
+    let cases: [(&[u64], &[u64], &[u64]); 6] = [
+        (&[], &[], &[]),
+        (&[0], &[], &[]),
+        (&[0, 5], &[5], &[]),
+        (&[0, 5], &[], &[0]),
+        (&[0, 5, 9], &[9], &[0]),
+        (&[0, 5, 9], &[5], &[5]),
+    ];
+    for (epochs, snapshots, unread) in cases {
+        assert_eq!(unread_epochs(epochs, snapshots), unread, "{epochs:?} {snapshots:?}");
+    }
+}
+
 /// A step on a blob of four chunks: pages from a page on, and what to do with them.
 type Step = (u8, u64, u64);
 
@@ -291,7 +367,7 @@ async fn a_snapshot_keeps_its_pages_and_a_copy_has_its_own() {
     assert_eq!(fixture.read(&target).await.expect("read"), second);
     fixture.copy((&key, BlobState::Snapshot(at)), &key).await.expect("promoted");
     assert_eq!(fixture.read(&key).await.expect("read"), first);
-    fixture.delete_scope(&key, crate::blobs::DeleteScope::WithSnapshots).await.expect("deleted");
+    fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
     fixture.advance(READ_GRACE + std::time::Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.read(&target).await.expect("read"), second);

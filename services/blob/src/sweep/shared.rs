@@ -102,6 +102,9 @@ impl BlobSweeper {
         let kept_row = list.map(|list| blob.row(BlobRow::BlockList, &[list]));
         let parts = candidates.parts.into_values().collect();
         let rows = found.rows.into_iter().filter(|row| Some(row) != kept_row.as_ref()).collect();
+        if let Some(generation) = retired.generation.filter(|_| candidates.generation.is_none()) {
+            self.delete_unread_chunks(blob, generation, &entry.key).await?;
+        }
         let found = Reclaimable { parts, rows, generation: candidates.generation };
         self.delete(blob, found, vec![entry.key.clone()]).await
     }

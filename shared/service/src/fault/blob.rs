@@ -65,6 +65,11 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::SequenceNumberIncrementTooLarge => {
             (Code::OutOfRange, "SequenceNumberIncrementTooLarge", 409)
         }
+        R::PreviousSnapshotNotFound => (Code::NotFound, "PreviousSnapshotNotFound", 409),
+        R::PreviousSnapshotCannotBeNewer => {
+            (Code::InvalidArgument, "PreviousSnapshotCannotBeNewer", 400)
+        }
+        R::BlobOverwritten => (Code::Aborted, "BlobOverwritten", 409),
         R::BlobIsSealed => (Code::FailedPrecondition, "BlobIsSealed", 409),
         R::BlobArchived => (Code::FailedPrecondition, "BlobArchived", 409),
         R::InvalidBlobTier => (Code::InvalidArgument, "InvalidBlobTier", 400),

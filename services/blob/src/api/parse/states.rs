@@ -37,7 +37,7 @@ impl RequestParser {
     }
 
     /// The time in the name of a past state; none if it is empty or rejected.
-    fn past(&mut self, name: &str, field: &str) -> Option<Ticks> {
+    pub(in crate::api) fn past(&mut self, name: &str, field: &str) -> Option<Ticks> {
         if name.is_empty() {
             return None;
         }
