@@ -75,6 +75,30 @@ fn blobs_are_listed_by_prefix_and_delimiter() {
 }
 
 #[test]
+fn snapshots_are_made_and_deleted_and_blobs_restored() {
+    let server = with_container();
+    put(&server, "text", b"one");
+    let blob = |args: &[&str]| run(&server, &[&["blob"], args].concat());
+
+    let name = succeeds(&server, &["blob", "snapshot", "photos/text"]).output;
+    assert!(name.len() == 29 && name.ends_with("Z\n"), "{name}");
+    let object = lines(&succeeds(&server, &["blob", "snapshot", "photos/text", "--json"]).output);
+    assert!(object[0]["snapshot"].as_str().unwrap() > name.trim(), "{object:?}");
+    let kept = blob(&["rm", "photos/text"]);
+    assert!(kept.code != Some(0), "{kept:?}");
+    assert_eq!(
+        blob(&["rm", "photos/text", "--snapshots", "only"]).output,
+        "deleted the snapshots of blob photos/text\n"
+    );
+    assert_eq!(blob(&["undelete", "photos/text"]).output, "restored blob photos/text\n");
+    succeeds(&server, &["blob", "snapshot", "photos/text"]);
+    let deleted = blob(&["rm", "photos/text", "--snapshots", "include"]);
+    assert_eq!(deleted.output, "deleted blob photos/text\n");
+    assert_eq!(blob(&["undelete", "photos/text"]).code, Some(3), "the settings keep nothing");
+    assert_eq!(blob(&["snapshot", "photos/text"]).code, Some(3));
+}
+
+#[test]
 fn content_and_ranges_of_it_are_written_to_standard_output() {
     let server = with_container();
     put(&server, "text", b"0123456789");

@@ -157,6 +157,7 @@ impl BlobFixture {
         key: &BlobKey,
         command: PutCommand,
     ) -> Result<BlobRecord, BlobError> {
+        let command = PutCommand { retention: self.retention(), ..command };
         self.blobs.put(key.clone(), command, NewContent::Append).await
     }
 

@@ -13,6 +13,7 @@ use crate::{
     fixture::{BlobFixture, sample},
     names::BlobName,
     objects::Objects,
+    record::{BlobRecord, Retention},
     sweep::{ORPHAN_GRACE, READ_GRACE},
 };
 
@@ -26,6 +27,8 @@ struct Step {
 }
 
 const STEPS_MAX: usize = 40;
+/// Longer than all steps, and shorter than staged blocks are kept.
+const KEPT_FOR: Duration = Duration::from_secs(5 * 24 * 3600);
 const IDS: [&str; 3] = ["A", "B", "C"];
 const LENGTHS: [usize; 5] = [0, 100, 40_000, 100_000, 4_200_000];
 
@@ -37,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..17, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..18, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
@@ -111,6 +114,14 @@ struct ModelBlob {
     content: Option<ModelContent>,
     staged: BTreeMap<&'static str, ModelPiece>,
     snapshots: BTreeMap<Ticks, ModelContent>,
+    /// The version of the content.
+    etag: Option<Ticks>,
+    /// Whether what is deleted or overwritten is kept.
+    is_kept: bool,
+    /// The deleted blob with the version of its content.
+    deleted: Option<(Ticks, ModelContent)>,
+    /// What was overwritten, and deleted snapshots.
+    deleted_past: BTreeMap<Ticks, ModelContent>,
     /// Everything that was appended, by the step that created the blob: snapshots keep all of it.
     appended: BTreeMap<usize, Vec<ModelPiece>>,
 }
@@ -124,9 +135,32 @@ impl ModelBlob {
         self.staged.get(id).or(committed)
     }
 
-    fn set(&mut self, content: ModelContent) {
-        self.content = Some(content);
+    fn set(&mut self, content: ModelContent, record: &BlobRecord) {
+        self.deleted_past.extend(self.deleted.take());
+        let before = self.etag.replace(record.etag.0).zip(self.content.replace(content));
+        self.deleted_past.extend(before.filter(|_| self.is_kept));
         self.staged.clear();
+    }
+
+    fn delete(&mut self) {
+        self.delete_snapshots();
+        let before = self.etag.take().zip(self.content.take());
+        if let Some(before) = before.filter(|_| self.is_kept) {
+            self.deleted = Some(before);
+        }
+        self.staged.clear();
+    }
+
+    fn delete_snapshots(&mut self) {
+        let snapshots = std::mem::take(&mut self.snapshots);
+        self.deleted_past.extend(snapshots.into_iter().filter(|_| self.is_kept));
+    }
+
+    fn undelete(&mut self) {
+        if let Some((etag, content)) = self.deleted.take() {
+            (self.etag, self.content) = (Some(etag), Some(content));
+        }
+        self.snapshots.append(&mut self.deleted_past);
     }
 }
 
@@ -141,8 +175,8 @@ async fn run(
     let piece = ModelPiece { number, data: data.clone() };
     match step.operation {
         0 | 1 => {
-            fixture.put_with(key, data, crate::blobs::PutCommand::default()).await?;
-            model.set(ModelContent::Whole(piece));
+            let put = fixture.put_with(key, data, crate::blobs::PutCommand::default()).await?;
+            model.set(ModelContent::Whole(piece), &put);
         }
         2 | 3 => {
             let id = IDS[step.length % IDS.len()];
@@ -154,23 +188,31 @@ async fn run(
             let listed =
                 |id: &&str| model.block(id).is_some() && (*id != "B" || step.length > 1000);
             let ids: Vec<&'static str> = IDS.into_iter().filter(listed).collect();
-            fixture.commit(key, &ids).await?;
+            let record = fixture.commit(key, &ids).await?;
             let blocks = ids.iter().filter_map(|id| Some((*id, model.block(id)?.clone())));
             let blocks = blocks.collect();
-            model.set(ModelContent::Blocks(blocks));
+            model.set(ModelContent::Blocks(blocks), &record);
         }
         5 => {
             fixture.delete(key).await?;
             assert!(model.snapshots.is_empty(), "a blob with snapshots is not deleted alone");
-            *model = ModelBlob::default();
+            model.delete();
+        }
+        17 => {
+            let restored = fixture.undelete(key).await;
+            let is_found = model.content.is_some() || model.deleted.is_some();
+            assert_eq!(restored.is_ok(), is_found, "{restored:?}");
+            restored?;
+            model.undelete();
         }
         7..=12 => run_on_history(fixture, key, model, (number, step)).await?,
         13 | 14 => {
-            fixture.create_append(key, crate::blobs::PutCommand::default()).await?;
-            model.set(ModelContent::Appended(number, Vec::new()));
+            let command = crate::blobs::PutCommand::default();
+            let record = fixture.create_append(key, command).await?;
+            model.set(ModelContent::Appended(number, Vec::new()), &record);
         }
         15 | 16 => {
-            fixture.append(key, data).await?;
+            model.etag = Some(fixture.append(key, data).await?.record.etag.0);
             match &mut model.content {
                 Some(ModelContent::Appended(created, pieces)) => {
                     pieces.push(piece);
@@ -206,23 +248,24 @@ async fn run_on_history(
                 return Ok(());
             };
             fixture.delete_scope(key, DeleteScope::Snapshot(at)).await?;
-            model.snapshots.remove(&at);
+            let deleted = model.snapshots.remove_entry(&at).filter(|_| model.is_kept);
+            model.deleted_past.extend(deleted);
         }
         10 if step.length < 1000 => {
             fixture.delete_scope(key, DeleteScope::WithSnapshots).await?;
-            *model = ModelBlob::default();
+            model.delete();
         }
         10 => {
             fixture.delete_scope(key, DeleteScope::SnapshotsOnly).await?;
-            model.snapshots.clear();
+            model.delete_snapshots();
         }
         12 => {
             let at = model.snapshots.keys().nth(step.length % 2).copied();
             let state = at.map_or(BlobState::Current, BlobState::Snapshot);
-            fixture.copy((key, state), key).await?;
+            let record = fixture.copy((key, state), key).await?;
             let content = at.map_or(model.content.as_ref(), |at| model.snapshots.get(&at));
             let content = content.expect("a source has content").clone();
-            model.set(content.copied(number));
+            model.set(content.copied(number), &record);
         }
         _ => {
             fixture.advance(READ_GRACE / 2);
@@ -260,7 +303,7 @@ fn objects_of(model: &ModelBlob) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
     #[test]
-    fn faults_of_the_object_store_publish_nothing_wrong_and_leave_nothing(steps in steps()) {
+    fn faults_of_the_object_store_publish_nothing_wrong_and_leave_nothing(steps in steps(), is_kept: bool) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(async {
             let store = Arc::new(FaultyObjects::default());
@@ -268,7 +311,10 @@ proptest! {
             let container = fixture.container("logs").await.id;
             let name = |name: usize| BlobName::stored(format!("b{name}"));
             let keys = [0, 1].map(|number| BlobKey { container, name: name(number) });
-            let mut models = [ModelBlob::default(), ModelBlob::default()];
+            let mut models = [0, 1].map(|_| ModelBlob { is_kept, ..ModelBlob::default() });
+            if is_kept {
+                fixture.keep(Retention { deleted_for: Some(KEPT_FOR), ..Retention::default() });
+            }
 
             for (number, step) in steps.iter().enumerate() {
                 let (key, model) = (&keys[step.blob], &mut models[step.blob]);
@@ -280,6 +326,8 @@ proptest! {
                     check(&fixture, key, model).await;
                 }
             }
+            fixture.advance(KEPT_FOR);
+            fixture.sweep().await;
             fixture.advance(READ_GRACE + Duration::from_secs(1));
             fixture.sweep().await;
             fixture.advance(ORPHAN_GRACE);

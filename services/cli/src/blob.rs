@@ -8,6 +8,7 @@ mod content;
 mod copy;
 mod lease;
 mod listing;
+mod snapshots;
 mod verify;
 
 pub use address::{BlobAddress, CopySide};
@@ -43,7 +44,11 @@ async fn dispatch(
         BlobCommand::Rm { blob, recursive: true, yes, .. } => {
             blobs::remove_below(context, blob, yes).await
         }
-        BlobCommand::Rm { blob, lease_id, .. } => blobs::remove(context, blob, lease_id).await,
+        BlobCommand::Rm { blob, lease_id, snapshots, .. } => {
+            blobs::remove(context, blob, (lease_id, snapshots)).await
+        }
+        BlobCommand::Snapshot { blob } => snapshots::create(context, blob).await,
+        BlobCommand::Undelete { blob } => snapshots::undelete(context, blob).await,
         BlobCommand::Stat { blob } => blobs::stat(context, blob).await,
         BlobCommand::Lease(command) => lease::run(context, command).await,
         BlobCommand::Verify { blobs, parallel } => verify::run(context, blobs, parallel).await,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{BlobAddress, CopySide};
 use crate::{
@@ -70,6 +70,19 @@ pub enum BlobCommand {
         #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
         #[arg(conflicts_with = "recursive")]
         lease_id: String,
+        /// Delete the snapshots of the blob too, or only them [default: the blob must have none]
+        #[arg(long, value_name = "WHICH", conflicts_with = "recursive")]
+        snapshots: Option<SnapshotsToDelete>,
+    },
+    /// Take a snapshot of a blob, and print its name
+    Snapshot {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
+    },
+    /// Restore a deleted blob and its deleted snapshots, as long as the settings of the account keep them
+    Undelete {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
     },
     /// Show one blob
     Stat {
@@ -89,6 +102,15 @@ pub enum BlobCommand {
         #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
         parallel: u8,
     },
+}
+
+/// What `rm` does with the snapshots of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SnapshotsToDelete {
+    /// Delete the blob and its snapshots
+    Include,
+    /// Delete the snapshots, and not the blob
+    Only,
 }
 
 /// Commands on containers.
@@ -212,6 +234,8 @@ impl BlobCommand {
             | Self::Cat { blob: address, .. }
             | Self::Rm { blob: address, .. }
             | Self::Stat { blob: address }
+            | Self::Snapshot { blob: address }
+            | Self::Undelete { blob: address }
             | Self::Lease(
                 LeaseCommand::Acquire { address, .. }
                 | LeaseCommand::Renew { address, .. }

@@ -7,10 +7,12 @@ use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use tonic::Code;
 use trestle_proto::blob::v1::{
-    Blob, BlobConditions, DeleteBlobRequest, GetBlobRequest, listed_blob::Item,
+    Blob, BlobConditions, DeleteBlobRequest, DeleteSnapshots, GetBlobRequest, listed_blob::Item,
 };
 
-use super::{BlobAddress, content::BlobContent, lease, listing::BlobListing};
+use super::{
+    BlobAddress, args::SnapshotsToDelete, content::BlobContent, lease, listing::BlobListing,
+};
 use crate::{
     client::Session,
     confirm::confirm,
@@ -94,11 +96,14 @@ pub(super) async fn cat(
 pub(super) async fn remove(
     context: &mut Context,
     blob: BlobAddress,
-    lease_id: String,
+    (lease_id, snapshots): (String, Option<SnapshotsToDelete>),
 ) -> Result<(), CliError> {
     let blob = blob.of_blob()?;
-    delete(&context.session, &blob, lease_id).await?;
-    let text = format!("deleted blob {blob}");
+    delete(&context.session, &blob, (lease_id, snapshots)).await?;
+    let text = match snapshots {
+        Some(SnapshotsToDelete::Only) => format!("deleted the snapshots of blob {blob}"),
+        _ => format!("deleted blob {blob}"),
+    };
     let object = json!({ "container": blob.container, "blob": blob.name, "deleted": 1 });
     context.output.either(&text, &object)
 }
@@ -116,7 +121,7 @@ pub(super) async fn remove_below(
     let removed = blobs.map_ok(|blob| {
         let blob = folder.with_name(blob.name);
         async move {
-            match repeated(async || delete(session, &blob, String::new()).await).await {
+            match repeated(async || delete(session, &blob, Default::default()).await).await {
                 // Deleted meanwhile, or by a call whose answer was lost.
                 Err(CliError::Call(status)) if status.code() == Code::NotFound => Ok(()),
                 other => other,
@@ -131,10 +136,21 @@ pub(super) async fn remove_below(
     context.output.either(&text, &object)
 }
 
-async fn delete(session: &Session, blob: &BlobAddress, lease_id: String) -> Result<(), CliError> {
+async fn delete(
+    session: &Session,
+    blob: &BlobAddress,
+    (lease_id, snapshots): (String, Option<SnapshotsToDelete>),
+) -> Result<(), CliError> {
     let BlobAddress { container, name: blob } = blob.clone();
     let conditions = Some(BlobConditions { lease_id, ..Default::default() });
-    let request = DeleteBlobRequest { container, blob, conditions, ..Default::default() };
+    let delete_snapshots = match snapshots {
+        None => DeleteSnapshots::Unspecified,
+        Some(SnapshotsToDelete::Include) => DeleteSnapshots::Include,
+        Some(SnapshotsToDelete::Only) => DeleteSnapshots::Only,
+    };
+    let delete_snapshots = delete_snapshots.into();
+    let request =
+        DeleteBlobRequest { container, blob, conditions, delete_snapshots, ..Default::default() };
     session.blobs().delete_blob(request).await?;
     Ok(())
 }
