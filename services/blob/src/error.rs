@@ -18,6 +18,7 @@ use crate::{
     lease::LeaseError,
     names::{BlobName, ContainerName},
     pages::PageError,
+    tier::TierError,
 };
 
 /// When to call again after a failure of the object store, or while too many uploads are in progress.
@@ -59,6 +60,9 @@ pub(crate) enum BlobError {
     /// A condition on the length of an append blob is false, or it is sealed.
     #[error(transparent)]
     Append(#[from] AppendError),
+    /// The access tier of a blob does not permit the call, or is not one of its type.
+    #[error(transparent)]
+    Tier(#[from] TierError),
     /// The lease of a blob does not permit the call.
     #[error("{0}")]
     BlobLease(LeaseError),
@@ -128,6 +132,7 @@ impl From<BlobError> for Fault {
             BlobError::OtherKind(name) => about(Reason::InvalidBlobType, "blob", name.as_str()),
             BlobError::Pages(error) => Self::new(reason_of_pages(*error), message),
             BlobError::Append(error) => Self::new(reason_of_append(*error), message),
+            BlobError::Tier(error) => Self::new(reason_of_tier(*error), message),
             BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
             BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
             BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
@@ -156,6 +161,14 @@ fn reason_of_pages(error: PageError) -> Reason {
         PageError::PreviousNewer => Reason::PreviousSnapshotCannotBeNewer,
         PageError::Overwritten => Reason::BlobOverwritten,
         PageError::SequenceTooLarge => Reason::SequenceNumberIncrementTooLarge,
+    }
+}
+
+fn reason_of_tier(error: TierError) -> Reason {
+    match error {
+        TierError::Archived => Reason::BlobArchived,
+        TierError::OfOtherKind => Reason::InvalidBlobTier,
+        TierError::NoTiers => Reason::InvalidBlobType,
     }
 }
 

@@ -35,6 +35,7 @@ mod past;
 mod record;
 mod stored;
 mod sweep;
+mod tier;
 mod upload;
 
 use std::sync::Arc;

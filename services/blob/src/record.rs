@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use crate::{etag::ETag, lease::ResourceLease};
+use crate::{etag::ETag, lease::ResourceLease, tier::AssignedTier};
 
 /// The number of a container in every key of its blobs. Never used twice, so a deleted container and its successor
 /// have no key in common.
@@ -52,6 +52,8 @@ pub(crate) struct BlobRecord {
     pub(crate) lease: ResourceLease,
     /// Where its bytes are.
     pub(crate) content: Content,
+    /// Its access tier, if one was set.
+    pub(crate) tier: Option<AssignedTier>,
     /// Its snapshots.
     pub(crate) history: BlobHistory,
     /// The copy that wrote it, until properties or metadata are changed.

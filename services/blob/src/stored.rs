@@ -4,6 +4,7 @@
 mod retention;
 #[cfg(test)]
 mod tests;
+mod tier;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use prost::Message;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
+use self::tier::{TierForm, tier_form, tier_of};
 use crate::{
     error::BlobError,
     etag::ETag,
@@ -110,6 +112,8 @@ pub(crate) struct BlobForm {
     /// Set where the bytes are in pages.
     #[prost(message, optional, tag = "15")]
     pages: Option<PagesForm>,
+    #[prost(message, optional, tag = "20")]
+    tier: Option<TierForm>,
     #[prost(uint64, tag = "30")]
     snapshots: u64,
     #[prost(uint64, optional, tag = "31")]
@@ -285,6 +289,7 @@ impl Stored for BlobRecord {
                 }
                 _ => None,
             },
+            tier: self.tier.map(tier_form),
             snapshots: self.history.snapshots,
             newest_shared: self.history.newest_shared.map(Ticks::get),
             copy: self.copy.as_ref().map(copy_form),
@@ -323,6 +328,10 @@ impl Stored for BlobRecord {
             metadata: metadata_of(form.metadata),
             lease: lease_of(form.lease)?,
             content,
+            tier: match form.tier {
+                Some(form) => Some(tier_of(&form)?),
+                None => None,
+            },
             history: BlobHistory {
                 snapshots: form.snapshots,
                 newest_shared: match form.newest_shared {

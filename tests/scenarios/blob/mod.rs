@@ -12,4 +12,5 @@ mod pages;
 mod retention;
 mod signatures;
 mod snapshots;
+mod tiers;
 mod uploads;

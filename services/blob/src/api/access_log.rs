@@ -41,6 +41,7 @@ names_a_container!(
     DeleteBlobRequest,
     ListBlobsRequest,
     LeaseBlobRequest,
+    SetBlobTierRequest,
     CommitBlocksRequest,
     GetBlockListRequest,
     CreateAppendBlobRequest,

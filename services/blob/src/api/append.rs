@@ -34,8 +34,9 @@ impl BlobApi {
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let retention = self.retention(access).await?;
+        let (tier, origin) = (None, None);
         let command =
-            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
+            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
         let record = self.blobs.put(key, command, NewContent::Append).await?;
         Ok(proto::CreateAppendBlobResponse { blob: Some(self.show(&names, record)) })
     }

@@ -152,14 +152,16 @@ impl BlobApi {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let blocks = parser.blocks(request.blocks);
+        let tier = parser.tier(request.access_tier);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let retention = self.retention(access).await?;
+        let origin = None;
         let command =
-            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
+            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
         let record = self.blobs.commit_blocks(key, &blocks, command).await?;
         Ok(proto::CommitBlocksResponse { blob: Some(self.show(&names, record)) })
     }

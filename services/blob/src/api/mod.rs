@@ -13,6 +13,7 @@ mod protection;
 mod read;
 mod render;
 mod snapshots;
+mod tiers;
 mod upload;
 
 use std::{pin::Pin, sync::Arc};
@@ -182,6 +183,7 @@ by_domain! {
     undelete_blob(UndeleteBlobRequest) -> UndeleteBlobResponse: Write => undelete;
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
+    set_blob_tier(SetBlobTierRequest) -> SetBlobTierResponse: Write => set_tier;
     snapshot_blob(SnapshotBlobRequest) -> SnapshotBlobResponse: Snapshot => take_snapshot;
     abort_copy_blob(AbortCopyBlobRequest) -> AbortCopyBlobResponse: Write => abort_copy;
     commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;

@@ -9,6 +9,7 @@ use trestle_proto::service::v1 as service;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
+use super::tiers;
 use crate::{
     blobs::{BlobState, ListedItem},
     lease::{LeaseResult, LeaseState, ResourceLease},
@@ -44,6 +45,7 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         Content::Pages(content) => (None, Some(content)),
         _ => (None, None),
     };
+    let described = tiers::with_tier(named(container, name), &record);
     proto::Blob {
         size: record.content.size(),
         etag: record.etag.quoted(),
@@ -61,7 +63,7 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
             .deletion
             .map_or(0, |deletion| whole_days(deletion.until.since(now))),
         copy: record.copy.map(|it| copy(it, record.content.size())),
-        ..named(container, name)
+        ..described
     }
 }
 

@@ -75,12 +75,14 @@ impl BlobApi {
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let mut properties = parser.properties(spec.properties);
         let metadata = parser.metadata(spec.metadata, "spec.metadata");
+        let tier = parser.tier(spec.access_tier);
         let names = parser.finish(names).map_err(failed)?;
         let key = self.key(access, &names).await.map_err(failed)?;
         let stated = properties.md5.take();
         let retention = self.retention(access).await.map_err(failed)?;
+        let origin = None;
         let mut command =
-            PutCommand { properties, metadata, conditions, lease_id, origin: None, retention };
+            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
         let is_long = first.finish.is_none();
         if is_long {
             // What would be rejected is rejected before its data is sent.

@@ -1,4 +1,4 @@
-//! Changing an existing blob: properties, metadata and lease.
+//! Changing an existing blob: properties, metadata, tier and lease.
 
 use trestle_kv::{ChangeSpec, Version, Writes, transact};
 use trestle_service::clock::Ticks;
@@ -13,6 +13,7 @@ use crate::{
     lease::{LeaseAction, LeaseResult},
     record::{BlobRecord, ContentProperties, Metadata},
     stored::Stored as _,
+    tier::{AssignedTier, Tier},
 };
 
 /// What a call changes of a blob.
@@ -25,6 +26,8 @@ pub(crate) enum BlobChange {
         /// The new metadata.
         metadata: Option<Metadata>,
     },
+    /// Sets the access tier.
+    Tier(Tier),
     /// Applies an action to the lease.
     Lease(LeaseAction),
 }
@@ -41,7 +44,7 @@ pub(crate) struct ChangedBlob {
 /// A blob after a change, from the current record.
 ///
 /// # Errors
-/// A lease or a condition that does not permit it.
+/// A lease, a condition or a tier that does not permit it.
 fn decide_change(
     current: BlobRecord,
     change: &BlobChange,
@@ -55,10 +58,18 @@ fn decide_change(
             let lease = record.lease.check_write(lease_id, now);
             record.lease = lease.map_err(BlobError::BlobLease)?;
             conditions.check_write(Some(record.etag), WriteKind::Change)?;
+            record.check_online()?;
             record.properties = properties.clone().unwrap_or(record.properties);
             record.metadata = metadata.clone().unwrap_or(record.metadata);
             record.etag = ETag(version.ticks());
             record.copy = None;
+            Ok(ChangedBlob { record, lease: None })
+        }
+        BlobChange::Tier(tier) => {
+            record.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
+            conditions.check_write(Some(record.etag), WriteKind::Change)?;
+            tier.check_kind(record.content.kind())?;
+            record.tier = Some(AssignedTier::set(record.tier, *tier, version.ticks()));
             Ok(ChangedBlob { record, lease: None })
         }
         BlobChange::Lease(action) => {
@@ -75,7 +86,7 @@ impl Blobs {
     /// Changes a blob.
     ///
     /// # Errors
-    /// [`BlobError::BlobNotFound`], a lease or a condition that does not permit it, or a failed commit.
+    /// [`BlobError::BlobNotFound`], a lease, a condition or a tier that does not permit it, or a failed commit.
     pub(crate) async fn change(
         &self,
         blob: BlobKey,

@@ -78,6 +78,7 @@ impl Blobs {
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
             conditions,
             lease_id,
+            tier: None,
             origin: Some(origin),
             retention,
         };

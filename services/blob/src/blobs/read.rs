@@ -101,6 +101,7 @@ impl Blobs {
         let snapshot = self.engine.snapshot().await?;
         let record = state.record(&*snapshot, &blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
+        record.check_online()?;
         let range = bounded(range, record.content.size())?;
         let source = match record.content {
             Content::Inline { size } => {

@@ -42,6 +42,7 @@ fn decide_snapshot(
 ) -> Result<CreatedSnapshot, BlobError> {
     current.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
     conditions.check_write(Some(current.etag), WriteKind::Change)?;
+    current.check_online()?;
     let at = version.ticks();
     let snapshot = BlobRecord {
         etag: if metadata.is_some() { ETag(at) } else { current.etag },

@@ -24,6 +24,7 @@ use crate::{
         CopyOrigin, Metadata, PageContent, Part, Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
+    tier::{AssignedTier, Tier},
 };
 
 /// How long contents are used that were reserved before they are published; shorter than any grace period.
@@ -40,6 +41,8 @@ pub(crate) struct PutCommand {
     pub(crate) conditions: Conditions,
     /// The id of the lease of the client.
     pub(crate) lease_id: Option<Uuid>,
+    /// The access tier; none: that of the state before.
+    pub(crate) tier: Option<Tier>,
     /// The copy that the content is of.
     pub(crate) origin: Option<CopyOrigin>,
     /// What is kept of the state before.
@@ -188,7 +191,7 @@ impl NewContent {
 /// The record after a write of content, from the current one.
 ///
 /// # Errors
-/// A lease or a condition that does not permit it.
+/// A lease, a condition or a tier that does not permit it.
 pub(crate) fn decide_put(
     current: Option<&BlobRecord>,
     command: &PutCommand,
@@ -204,6 +207,12 @@ pub(crate) fn decide_put(
     let lease = lease.map_err(BlobError::BlobLease)?;
     let etag = current.map(|current| current.etag);
     command.conditions.check_write(etag, WriteKind::Content)?;
+    current.map_or(Ok(()), BlobRecord::check_online)?;
+    let mut tier = current.and_then(|current| current.tier);
+    if let Some(new) = command.tier {
+        new.check_kind(content.kind())?;
+        tier = Some(AssignedTier::set(tier, new, version.ticks()));
+    }
     Ok(BlobRecord {
         etag: ETag(version.ticks()),
         created_at: version.ticks(),
@@ -211,6 +220,7 @@ pub(crate) fn decide_put(
         metadata: command.metadata.clone(),
         lease,
         content,
+        tier,
         copy: command
             .origin
             .clone()

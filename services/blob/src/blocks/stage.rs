@@ -40,6 +40,7 @@ impl Blobs {
         let record = decode_record(value.as_ref())?;
         check_lease(record.as_ref(), block.lease_id, now)?;
         block.blob.check_kind(record.as_ref(), BlobKind::Block, false)?;
+        record.as_ref().map_or(Ok(()), BlobRecord::check_online)?;
         let staging = self.engine.get(&block.blob.row(BlobRow::Staging, &[])).await?;
         let staging = staging.map(|value| Staging::decode(&value)).transpose()?;
         decide_stage(staging, None, &block.id, 0, Version::new(now)).map(drop)
@@ -81,6 +82,7 @@ impl Blobs {
             }
             check_lease(record.as_ref(), lease_id, now)?;
             blob.check_kind(record.as_ref(), BlobKind::Block, false)?;
+            record.as_ref().map_or(Ok(()), BlobRecord::check_online)?;
             let staging = decide_stage(staging, replaced, &id, part.size, version)?;
             let mut writes = Writes::new();
             let key = keys::staged_block(blob.container, &blob.name, staging.generation, &id);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tier::{AssignedTier, Tier};
 
 fn ticks(ticks: u64) -> Ticks {
     Ticks::new(ticks).expect("in range")
@@ -34,6 +35,7 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
         metadata: vec![("Name".to_owned(), "value".to_owned())],
         lease,
         content,
+        tier: Some(AssignedTier { tier: Tier::Archive, changed_at: ticks(3) }),
         history: BlobHistory { snapshots: 3, newest_shared: Some(ticks(6)) },
         copy: Some(BlobCopy {
             origin: CopyOrigin { id: Uuid::from_u128(0xB), source: "logs/a".to_owned() },
@@ -101,10 +103,24 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
 }
 
 #[test]
+fn every_tier_survives_and_an_unknown_one_is_corrupt() {
+    for (number, tier) in (1..).zip(Tier::ALL) {
+        let tier = Some(AssignedTier { tier, changed_at: ticks(3) });
+        let record = BlobRecord { tier, ..blob(ResourceLease::Absent, Content::Whole(part(1))) };
+        survives(&record);
+        assert_eq!(tier.map(tier_form), Some(TierForm::numbered(number, 3)));
+    }
+    for unknown in [0, 16] {
+        assert_eq!(tier_of(&TierForm::numbered(unknown, 3)), None);
+    }
+}
+
+#[test]
 fn the_form_of_a_blob_on_disk_does_not_change() {
     let record = BlobRecord {
         properties: ContentProperties::default(),
         metadata: Vec::new(),
+        tier: None,
         history: BlobHistory::default(),
         copy: None,
         deletion: None,

@@ -25,6 +25,35 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::InvalidMd5 => (Code::InvalidArgument, "InvalidMd5", 400),
         R::Md5Mismatch => (Code::DataLoss, "Md5Mismatch", 400),
         R::Crc64Mismatch => (Code::DataLoss, "Crc64Mismatch", 400),
+        R::InvalidBlobType => (Code::FailedPrecondition, "InvalidBlobType", 409),
+        R::AppendPositionConditionNotMet => (Code::Aborted, "AppendPositionConditionNotMet", 412),
+        R::MaxBlobSizeConditionNotMet => {
+            (Code::FailedPrecondition, "MaxBlobSizeConditionNotMet", 412)
+        }
+        R::InvalidPageRange => (Code::OutOfRange, "InvalidPageRange", 416),
+        R::SequenceNumberConditionNotMet => (Code::Aborted, "SequenceNumberConditionNotMet", 412),
+        R::SequenceNumberIncrementTooLarge => {
+            (Code::OutOfRange, "SequenceNumberIncrementTooLarge", 409)
+        }
+        R::PreviousSnapshotNotFound => (Code::NotFound, "PreviousSnapshotNotFound", 409),
+        R::PreviousSnapshotCannotBeNewer => {
+            (Code::InvalidArgument, "PreviousSnapshotCannotBeNewer", 400)
+        }
+        R::BlobOverwritten => (Code::Aborted, "BlobOverwritten", 409),
+        R::BlobIsSealed => (Code::FailedPrecondition, "BlobIsSealed", 409),
+        R::BlobArchived => (Code::FailedPrecondition, "BlobArchived", 409),
+        R::InvalidBlobTier => (Code::InvalidArgument, "InvalidBlobTier", 400),
+        R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
+        R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
+        R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),
+        _ => return lease_codes(reason),
+    })
+}
+
+/// As [`codes`], for leases.
+fn lease_codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
+    use Reason as R;
+    Some(match reason {
         R::LeaseAlreadyPresent => (Code::AlreadyExists, "LeaseAlreadyPresent", 409),
         R::LeaseIdMissing => (Code::FailedPrecondition, "LeaseIdMissing", 412),
         R::LeaseIdMismatchWithBlobOperation => {
@@ -55,25 +84,6 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::LeaseIsBrokenAndCannotBeRenewed => {
             (Code::FailedPrecondition, "LeaseIsBrokenAndCannotBeRenewed", 409)
         }
-        R::InvalidBlobType => (Code::FailedPrecondition, "InvalidBlobType", 409),
-        R::AppendPositionConditionNotMet => (Code::Aborted, "AppendPositionConditionNotMet", 412),
-        R::MaxBlobSizeConditionNotMet => {
-            (Code::FailedPrecondition, "MaxBlobSizeConditionNotMet", 412)
-        }
-        R::InvalidPageRange => (Code::OutOfRange, "InvalidPageRange", 416),
-        R::SequenceNumberConditionNotMet => (Code::Aborted, "SequenceNumberConditionNotMet", 412),
-        R::SequenceNumberIncrementTooLarge => {
-            (Code::OutOfRange, "SequenceNumberIncrementTooLarge", 409)
-        }
-        R::PreviousSnapshotNotFound => (Code::NotFound, "PreviousSnapshotNotFound", 409),
-        R::PreviousSnapshotCannotBeNewer => {
-            (Code::InvalidArgument, "PreviousSnapshotCannotBeNewer", 400)
-        }
-        R::BlobOverwritten => (Code::Aborted, "BlobOverwritten", 409),
-        R::BlobIsSealed => (Code::FailedPrecondition, "BlobIsSealed", 409),
-        R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
-        R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
-        R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),
         _ => return None,
     })
 }

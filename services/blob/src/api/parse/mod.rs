@@ -51,7 +51,7 @@ impl RequestParser {
         parsed.ok_or_else(|| Fault::new(Reason::InternalError, message))
     }
 
-    fn push(&mut self, reason: Reason, field: &str, rule: impl Into<String>) {
+    pub(super) fn push(&mut self, reason: Reason, field: &str, rule: impl Into<String>) {
         self.violations.push(reason, field, rule.into());
     }
 

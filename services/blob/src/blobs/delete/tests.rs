@@ -19,6 +19,7 @@ fn blob(snapshots: u64, lease: ResourceLease) -> BlobRecord {
         metadata: Vec::new(),
         lease,
         content: Content::Inline { size: 1 },
+        tier: None,
         history: BlobHistory { snapshots, newest_shared: None },
         copy: None,
         deletion: None,
