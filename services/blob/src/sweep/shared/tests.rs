@@ -175,3 +175,19 @@ async fn a_deleted_container_leaves_no_snapshots() {
     fixture.sweep().await;
     assert_eq!((fixture.objects().await, fixture.rows().await), (0, rows));
 }
+
+#[tokio::test]
+async fn the_pieces_of_an_append_blob_remain_as_long_as_a_snapshot_has_them() {
+    let shared = Shared::new().await;
+    let (fixture, key) = (&shared.fixture, &shared.key);
+    fixture.create_append(key, Default::default()).await.expect("created");
+    fixture.append(key, sample(100_000)).await.expect("appended");
+    let at = shared.snapshot().await;
+    fixture.create_append(key, Default::default()).await.expect("replaced");
+
+    shared.sweep().await;
+    assert_eq!(fixture.read_snapshot(key, at).await.expect("read"), sample(100_000));
+    shared.delete(DeleteScope::WithSnapshots).await;
+    shared.sweep().await;
+    shared.is_empty().await;
+}
