@@ -60,9 +60,9 @@ impl Store for HttpStore {
     }
 
     async fn get(&mut self, target: &Target) -> usize {
-        let range = target.range.map(|(first, length)| {
-            format!("range: bytes={first}-{}\r\n", first + length - 1)
-        });
+        let range = target
+            .range
+            .map(|(first, length)| format!("range: bytes={first}-{}\r\n", first + length - 1));
         let head = self.head("GET", &target.name, &range.unwrap_or_default());
         self.connection.send(head.as_bytes()).await;
         let (status, bytes) = self.connection.skip().await;

@@ -167,9 +167,7 @@ async fn call(store: &mut dyn Store, operation: Operation, data: &Bytes) -> u64 
         Operation::GetSmall => {
             (Target::whole(format!("{}-{}", 4 * KIB, number % SMALL_BLOBS)), 4 * KIB)
         }
-        Operation::GetMiddle => {
-            (Target::whole(format!("{MIB}-{}", number % MIDDLE_BLOBS)), MIB)
-        }
+        Operation::GetMiddle => (Target::whole(format!("{MIB}-{}", number % MIDDLE_BLOBS)), MIB),
         Operation::ReadLarge => (Target::whole(format!("{LARGE}-0")), LARGE),
         Operation::GetRange => {
             // Steps of a prime of ranges: each call reads another part.
