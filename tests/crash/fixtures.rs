@@ -1,5 +1,5 @@
 //! A data directory that the server of an earlier build left behind, one for each version of the format: the services
-//! read their records in it. Blobs are added with their first release.
+//! read their records in it.
 //!
 //! `just fixture` writes `tests/crash/fixtures/<version>` anew; do that once for each version, and before the first
 //! release where a record changes.
@@ -9,13 +9,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use bytes::Bytes;
 use trestle_proto::{
+    blob::v1 as blob,
     queue::v1::{self as queue, CreateQueueRequest},
     table::v1::{Entity, value::Kind},
 };
 use trestle_tests::{
-    Queue, Server, Table, data, delete_op, double, entity, insert_op, int, prop, string, text,
-    text_of, without_expiry,
+    Container, Queue, Server, Table, data, delete_op, double, entity, insert_op, int, prop, string,
+    text, text_of, without_expiry,
 };
 
 use crate::{contents::MAIN, start, writer::create};
@@ -26,6 +28,7 @@ mod files;
 /// The version of the format in the manifest.
 const CURRENT: &str = "1";
 const QUEUE: &str = "fixture";
+const CONTAINER: &str = "fixture";
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("crash/fixtures")
@@ -67,6 +70,71 @@ async fn write(server: &Server) {
     let sent = queue.send_all(messages.map(without_expiry).to_vec()).await.unwrap();
     let deleted = sent.into_iter().nth(1).unwrap().unwrap();
     queue.delete(trestle_tests::receipt_of_sent(&deleted)).await.unwrap();
+    write_blobs(&Container::over(&channel, CONTAINER)).await;
+}
+
+/// The content of the blob of this name, of each of its forms.
+fn content(name: &str) -> Bytes {
+    let length = if name == "inline" || name == "appended" { 20 } else { 70_000 };
+    name.bytes().cycle().take(length).collect()
+}
+
+/// A blob of every form of content, with a snapshot and staged blocks.
+async fn write_blobs(container: &Container) {
+    container.create().await.unwrap();
+    container.write("inline", content("inline")).await.unwrap();
+    container.write("whole", content("whole")).await.unwrap();
+    container.snapshot("whole").await.unwrap();
+    container.write("whole", "newer").await.unwrap();
+    let blocks = content("blocks");
+    container.stage("blocks", "A", blocks.slice(..40_000)).await.unwrap();
+    container.stage("blocks", "B", blocks.slice(40_000..)).await.unwrap();
+    container.commit("blocks", &["A", "B"]).await.unwrap();
+    container.stage("blocks", "C", "staged").await.unwrap();
+    container.create_append("appended").await.unwrap();
+    let appended = content("appended");
+    container.append(container.appending("appended"), appended.slice(..7)).await.unwrap();
+    container.append(container.appending("appended"), appended.slice(7..)).await.unwrap();
+    let request = blob::CreatePageBlobRequest {
+        container: container.name(),
+        blob: "pages".to_owned(),
+        size: 70_144,
+        ..Default::default()
+    };
+    container.client().create_page_blob(request).await.unwrap();
+    let spec = blob::WritePagesSpec {
+        container: container.name(),
+        blob: "pages".to_owned(),
+        offset: 65_024,
+        ..Default::default()
+    };
+    let data = Bytes::from(vec![7; 1024]);
+    let finish = Some(blob::UploadFinish::default());
+    let message = blob::WritePagesRequest { spec: Some(spec), data, finish };
+    container.client().write_pages(tokio_stream::iter([message])).await.unwrap();
+}
+
+/// Checks what [`write_blobs`] wrote.
+async fn check_blobs(container: &Container) {
+    for name in ["inline", "blocks", "appended"] {
+        assert_eq!(container.read(name).await.unwrap().data, content(name), "{name}");
+    }
+    assert_eq!(container.read("whole").await.unwrap().data, "newer");
+    let request = blob::ListBlobsRequest {
+        container: container.name(),
+        prefix: "whole".to_owned(),
+        include_snapshots: true,
+        ..Default::default()
+    };
+    let listed = container.client().list_blobs(request).await.unwrap().into_inner().items;
+    let Some(blob::listed_blob::Item::Blob(oldest)) = listed[0].item.clone() else { panic!() };
+    let request = blob::ReadBlobRequest { snapshot: oldest.snapshot, ..container.reading("whole") };
+    assert_eq!(container.read_with(request).await.unwrap().data, content("whole"));
+    let pages = [vec![0; 65_024], vec![7; 1024], vec![0; 4096]].concat();
+    assert_eq!(container.read("pages").await.unwrap().data, pages);
+    container.commit("blocks", &["C", "A"]).await.unwrap();
+    let data = container.read("blocks").await.unwrap().data;
+    assert_eq!(data, [b"staged", &content("blocks")[..40_000]].concat());
 }
 
 /// Checks what [`write`] wrote, and that the store accepts more.
@@ -88,6 +156,7 @@ async fn check(server: &Server) {
     assert_eq!(text_of(&messages[0]), "first");
     queue.send(text("new")).await.unwrap();
     assert_eq!(queue.count().await, 3);
+    check_blobs(&Container::over(&channel, CONTAINER)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -68,6 +68,10 @@ mod tests {
             "Commit",
             "Append",
             "Seal",
+            "Copy",
+            "Abort",
+            "Undelete",
+            "Snapshot",
         ];
         assert!(KINDS.len() > 15, "{}", KINDS.len());
         for (path, kind) in KINDS.iter() {
@@ -84,7 +88,8 @@ mod tests {
                     "WriteBlob",
                     "StageBlock",
                     "AppendBlock",
-                    "WritePages"
+                    "WritePages",
+                    "CopyBlob"
                 ]),
                 "{path}"
             );
