@@ -7,6 +7,7 @@ mod list;
 mod read;
 mod replace;
 mod snapshot;
+mod state;
 #[cfg(test)]
 mod tests;
 mod undelete;
@@ -15,7 +16,7 @@ mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Snapshot, Span, Version, Writes};
+use trestle_kv::{Engine, Span, Version, Writes};
 use trestle_service::clock::Ticks;
 
 pub(crate) use self::{
@@ -23,8 +24,9 @@ pub(crate) use self::{
     copy::{CopyCommand, OpenedCopy},
     delete::DeleteScope,
     list::{ListBlobs, ListedItem, PastStates},
-    read::{RequestedRange, inline, pieces_of_part},
+    read::{FoundBlob, RequestedRange, inline, pieces_of_part},
     replace::{CURRENT as CURRENT_STATE, ReplacedRows},
+    state::{BlobState, StateName},
     write::{NewContent, PutCommand, decide_put, remove_inline},
 };
 use crate::{
@@ -125,51 +127,6 @@ impl BlobKey {
             let numbers = [at.get(), past.unwrap_or(at).get()];
             writes.put(self.row(BlobRow::SharedRetired, &numbers), retired.encode());
         }
-    }
-}
-
-/// A state of a blob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BlobState {
-    /// The blob itself.
-    Current,
-    /// The snapshot of this time.
-    Snapshot(Ticks),
-}
-
-impl BlobState {
-    /// The time in its name, if it is a past one.
-    pub(crate) fn time(self) -> Option<u64> {
-        self.numbers().first().copied()
-    }
-
-    /// The numbers that follow the name in the keys of its rows.
-    pub(crate) fn numbers(self) -> Vec<u64> {
-        match self {
-            Self::Current => Vec::new(),
-            Self::Snapshot(at) => vec![at.get()],
-        }
-    }
-
-    /// The key of its record.
-    pub(crate) fn row(self, blob: &BlobKey) -> Bytes {
-        match self {
-            Self::Current => blob.row(BlobRow::Record, &[]),
-            Self::Snapshot(at) => blob.row(BlobRow::Past, &[at.get()]),
-        }
-    }
-
-    /// The record of the state of a blob.
-    ///
-    /// # Errors
-    /// [`BlobError::BlobNotFound`], or a failed read.
-    pub(crate) async fn record(
-        self,
-        snapshot: &dyn Snapshot,
-        blob: &BlobKey,
-    ) -> Result<BlobRecord, BlobError> {
-        let value = snapshot.get(&self.row(blob)).await?;
-        decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) use self::{
     stage::NewBlock,
 };
 use crate::{
-    blobs::{BlobKey, BlobState, Blobs, decode_record},
+    blobs::{BlobKey, BlobState, Blobs, StateName, decode_record},
     error::BlobError,
     keys::{self, BlobRow},
     record::{BlobKind, BlobRecord, Content, Part, Staging, StoredBlock},
@@ -61,19 +61,20 @@ impl Blobs {
         Ok(blocks)
     }
 
-    /// The blocks of a past state.
+    /// The blocks of a snapshot or a version, and which state it is.
     ///
     /// # Errors
     /// [`BlobError::BlobNotFound`], or a failed read.
     pub(crate) async fn past_blocks(
         &self,
         blob: &BlobKey,
-        state: BlobState,
-    ) -> Result<BlobBlocks, BlobError> {
+        name: StateName,
+    ) -> Result<(BlobState, BlobBlocks), BlobError> {
         let snapshot = self.engine.snapshot().await?;
-        let record = state.record(&*snapshot, blob).await?;
+        let (state, record) = name.find(&*snapshot, blob).await?;
         let committed = committed(&*snapshot, blob, Some(record.content)).await?;
-        Ok(BlobBlocks { record: Some(record), committed, staging: None, staged: Vec::new() })
+        let record = Some(record);
+        Ok((state, BlobBlocks { record, committed, staging: None, staged: Vec::new() }))
     }
 
     async fn read_blocks(&self, blob: &BlobKey) -> Result<BlobBlocks, BlobError> {

@@ -45,6 +45,9 @@ pub(crate) enum BlobError {
     /// A condition on the source of a copy is false, or the source was deleted or replaced during the copy.
     #[error("the condition specified for the source of the copy is not met")]
     SourceCondition,
+    /// The version that is to be deleted is the blob itself.
+    #[error("this operation is not allowed on the root blob")]
+    CurrentVersion,
     /// No copy is in progress that could be aborted.
     #[error("there is currently no pending copy operation")]
     NoPendingCopy,
@@ -134,6 +137,7 @@ impl From<BlobError> for Fault {
             BlobError::Append(error) => Self::new(reason_of_append(*error), message),
             BlobError::Tier(error) => Self::new(reason_of_tier(*error), message),
             BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
+            BlobError::CurrentVersion => Self::new(Reason::OperationNotAllowedOnRootBlob, message),
             BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
             BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
             BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),

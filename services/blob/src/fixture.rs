@@ -13,7 +13,8 @@ use trestle_service::{fault::Violations, name::AccountName};
 use crate::{
     append::{AppendCommand, Appended},
     blobs::{
-        BlobKey, BlobState, Blobs, CopyCommand, DeleteScope, NewContent, PutCommand, RequestedRange,
+        BlobChange, BlobKey, BlobState, Blobs, CopyCommand, DeleteScope, NewContent, PutCommand,
+        RequestedRange, StateName,
     },
     blocks::{BlockChoice, BlockSource, NewBlock},
     conditions::Conditions,
@@ -195,7 +196,8 @@ impl BlobFixture {
         size: u64,
     ) -> Result<BlobRecord, BlobError> {
         let new = NewContent::Pages { size, sequence_number: 0, copied: None };
-        self.blobs.put(key.clone(), PutCommand::default(), new).await
+        let command = PutCommand { retention: self.retention(), ..PutCommand::default() };
+        self.blobs.put(key.clone(), command, new).await
     }
 
     /// A change of pages without conditions.
@@ -238,12 +240,12 @@ impl BlobFixture {
     }
 
     pub(crate) async fn read_snapshot(&self, key: &BlobKey, at: Ticks) -> Result<Bytes, BlobError> {
-        self.read_state((key, BlobState::Snapshot(at)), None).await
+        self.read_state((key, BlobState::Past(at)), None).await
     }
 
-    async fn read_state(
+    pub(crate) async fn read_state(
         &self,
-        (key, state): (&BlobKey, BlobState),
+        (key, state): (&BlobKey, impl Into<StateName>),
         range: Option<RequestedRange>,
     ) -> Result<Bytes, BlobError> {
         let required = (&Conditions::default(), None);
@@ -265,6 +267,19 @@ impl BlobFixture {
         self.blobs.delete(key.clone(), scope, required, self.retention()).await
     }
 
+    /// Sets the metadata to one pair.
+    pub(crate) async fn set_metadata(
+        &self,
+        key: &BlobKey,
+        value: &str,
+    ) -> Result<BlobRecord, BlobError> {
+        let metadata = Some(vec![("a".to_owned(), value.to_owned())]);
+        let versions = self.retention().versions;
+        let change = BlobChange::Update { properties: None, metadata, versions };
+        let required = (Conditions::default(), None);
+        Ok(self.blobs.change(key.clone(), change, required).await?.record)
+    }
+
     pub(crate) async fn snapshot(&self, key: &BlobKey) -> Result<Ticks, BlobError> {
         let required = (Conditions::default(), None);
         Ok(self.blobs.snapshot(key.clone(), None, required).await?.0)
@@ -273,7 +288,7 @@ impl BlobFixture {
     /// Copies a state of a blob.
     pub(crate) async fn copy(
         &self,
-        (source, state): (&BlobKey, BlobState),
+        (source, state): (&BlobKey, impl Into<StateName>),
         target: &BlobKey,
     ) -> Result<BlobRecord, BlobError> {
         let command = CopyCommand {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use trestle_service::clock::Ticks;
 
 use crate::{
-    blobs::{BlobKey, BlobState, DeleteScope},
+    blobs::{BlobKey, BlobState, DeleteScope, StateName},
     error::BlobError,
     faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
@@ -40,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..18, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..20, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
@@ -118,6 +118,12 @@ struct ModelBlob {
     etag: Option<Ticks>,
     /// Whether what is deleted or overwritten is kept.
     is_kept: bool,
+    /// Whether it is kept as a version.
+    has_versions: bool,
+    /// The id of the version that the content is.
+    version: Option<Ticks>,
+    /// The previous versions.
+    versions: BTreeMap<Ticks, ModelContent>,
     /// The deleted blob with the version of its content.
     deleted: Option<(Ticks, ModelContent)>,
     /// What was overwritten, and deleted snapshots.
@@ -137,13 +143,22 @@ impl ModelBlob {
 
     fn set(&mut self, content: ModelContent, record: &BlobRecord) {
         self.deleted_past.extend(self.deleted.take());
+        self.keep_version();
+        self.version = record.version;
         let before = self.etag.replace(record.etag.0).zip(self.content.replace(content));
         self.deleted_past.extend(before.filter(|_| self.is_kept));
         self.staged.clear();
     }
 
+    /// The content becomes a previous version.
+    fn keep_version(&mut self) {
+        let version = self.version.zip(self.content.clone()).filter(|_| self.has_versions);
+        self.versions.extend(version);
+    }
+
     fn delete(&mut self) {
         self.delete_snapshots();
+        self.keep_version();
         let before = self.etag.take().zip(self.content.take());
         if let Some(before) = before.filter(|_| self.is_kept) {
             self.deleted = Some(before);
@@ -205,7 +220,7 @@ async fn run(
             restored?;
             model.undelete();
         }
-        7..=12 => run_on_history(fixture, key, model, (number, step)).await?,
+        7..=12 | 18 | 19 => run_on_history(fixture, key, model, (number, step)).await?,
         13 | 14 => {
             let command = crate::blobs::PutCommand::default();
             let record = fixture.create_append(key, command).await?;
@@ -259,9 +274,21 @@ async fn run_on_history(
             fixture.delete_scope(key, DeleteScope::SnapshotsOnly).await?;
             model.delete_snapshots();
         }
+        18 => {
+            let record = fixture.set_metadata(key, "b").await?;
+            model.keep_version();
+            (model.etag, model.version) = (Some(record.etag.0), record.version);
+        }
+        19 => {
+            let Some(id) = model.versions.keys().nth(step.length % 3).copied() else {
+                return Ok(());
+            };
+            fixture.delete_scope(key, DeleteScope::Version(id)).await?;
+            model.versions.remove(&id);
+        }
         12 => {
             let at = model.snapshots.keys().nth(step.length % 2).copied();
-            let state = at.map_or(BlobState::Current, BlobState::Snapshot);
+            let state = at.map_or(BlobState::Current, BlobState::Past);
             let record = fixture.copy((key, state), key).await?;
             let content = at.map_or(model.content.as_ref(), |at| model.snapshots.get(&at));
             let content = content.expect("a source has content").clone();
@@ -285,11 +312,16 @@ async fn check(fixture: &BlobFixture, key: &BlobKey, model: &ModelBlob) {
         let read = fixture.read_snapshot(key, *at).await.expect("read");
         assert_eq!(read, content.bytes(), "the snapshot");
     }
+    for (id, content) in &model.versions {
+        let read = fixture.read_state((key, StateName::Version(*id)), None).await.expect("read");
+        assert_eq!(read, content.bytes(), "the version");
+    }
 }
 
 /// The objects that the states and the staged blocks of the model take, those of a shared content once.
 fn objects_of(model: &ModelBlob) -> usize {
-    let states = model.content.iter().chain(model.snapshots.values());
+    let past = model.snapshots.values().chain(model.versions.values());
+    let states = model.content.iter().chain(past);
     let whole = states.clone().filter_map(|content| match content {
         ModelContent::Appended(created, _) => model.appended.get(created),
         _ => None,
@@ -301,9 +333,9 @@ fn objects_of(model: &ModelBlob) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
     #[test]
-    fn faults_of_the_object_store_publish_nothing_wrong_and_leave_nothing(steps in steps(), is_kept: bool) {
+    fn faults_of_the_object_store_publish_nothing_wrong_and_leave_nothing(steps in steps(), keeps in 0_u8..3) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(async {
             let store = Arc::new(FaultyObjects::default());
@@ -311,10 +343,11 @@ proptest! {
             let container = fixture.container("logs").await.id;
             let name = |name: usize| BlobName::stored(format!("b{name}"));
             let keys = [0, 1].map(|number| BlobKey { container, name: name(number) });
-            let mut models = [0, 1].map(|_| ModelBlob { is_kept, ..ModelBlob::default() });
-            if is_kept {
-                fixture.keep(Retention { deleted_for: Some(KEPT_FOR), ..Retention::default() });
-            }
+            let (is_kept, has_versions) = (keeps == 1, keeps == 2);
+            let model = ModelBlob { is_kept, has_versions, ..ModelBlob::default() };
+            let mut models = [model.clone(), model];
+            let deleted_for = Some(KEPT_FOR).filter(|_| is_kept);
+            fixture.keep(Retention { deleted_for, versions: has_versions });
 
             for (number, step) in steps.iter().enumerate() {
                 let (key, model) = (&keys[step.blob], &mut models[step.blob]);

@@ -60,8 +60,8 @@ pub(crate) struct BlobRecord {
     pub(crate) copy: Option<BlobCopy>,
     /// Set where it is deleted and can be restored.
     pub(crate) deletion: Option<Deletion>,
-    /// Whether it has a version id, which is the time in its etag.
-    pub(crate) is_version: bool,
+    /// The id of the version that it is, if it is one: the time of the write that made it.
+    pub(crate) version: Option<Ticks>,
 }
 
 /// The deletion of a state that can be restored.
@@ -78,7 +78,7 @@ pub(crate) struct Deletion {
 pub(crate) struct Retention {
     /// How long deleted states can be restored; absent: not at all.
     pub(crate) deleted_for: Option<Duration>,
-    /// Whether each change makes a version.
+    /// Whether each write of content or metadata makes a version.
     pub(crate) versions: bool,
 }
 

@@ -124,8 +124,8 @@ pub(crate) struct BlobForm {
     deleted_at: Option<u64>,
     #[prost(uint64, tag = "34")]
     deleted_until: u64,
-    #[prost(bool, tag = "35")]
-    is_version: bool,
+    #[prost(uint64, optional, tag = "36")]
+    version: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -295,7 +295,7 @@ impl Stored for BlobRecord {
             copy: self.copy.as_ref().map(copy_form),
             deleted_at: self.deletion.map(|deletion| deletion.at.get()),
             deleted_until: self.deletion.map_or(0, |deletion| deletion.until.get()),
-            is_version: self.is_version,
+            version: self.version.map(Ticks::get),
         }
     }
 
@@ -349,7 +349,10 @@ impl Stored for BlobRecord {
                 }
                 None => None,
             },
-            is_version: form.is_version,
+            version: match form.version {
+                Some(ticks) => Some(Ticks::new(ticks)?),
+                None => None,
+            },
         })
     }
 }

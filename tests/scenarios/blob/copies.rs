@@ -17,7 +17,7 @@ fn copying(source: &Container, blob: &str, target: &Container) -> proto::CopyBlo
     proto::CopyBlobRequest {
         container: target.name(),
         blob: "copy".to_owned(),
-        source: Some(proto::BlobSource { container, blob, snapshot: String::new() }),
+        source: Some(proto::BlobSource { container, blob, ..Default::default() }),
         ..Default::default()
     }
 }

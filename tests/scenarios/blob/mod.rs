@@ -14,3 +14,4 @@ mod signatures;
 mod snapshots;
 mod tiers;
 mod uploads;
+mod versions;

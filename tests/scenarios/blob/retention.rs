@@ -14,7 +14,8 @@ const NOT_FOUND: (Code, &str) = (Code::NotFound, "BLOB_NOT_FOUND");
 
 async fn keep(world: &World, enabled: bool, days: i32) -> Result<(), CallError> {
     let policy = proto::DeleteRetentionPolicy { enabled, days };
-    let data_protection = Some(proto::DataProtection { delete_retention_policy: Some(policy) });
+    let data_protection =
+        Some(proto::DataProtection { delete_retention_policy: Some(policy), ..Default::default() });
     let request = proto::SetServicePropertiesRequest { data_protection, ..Default::default() };
     Ok(world.blobs().set_service_properties(request).await.map(drop)?)
 }

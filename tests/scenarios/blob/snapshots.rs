@@ -52,6 +52,7 @@ async fn a_snapshot_is_read_as_it_was(world: &World) {
         blob: "a".to_owned(),
         snapshot: first.snapshot.clone(),
         conditions: if_match(&base.etag),
+        ..Default::default()
     };
     let found = logs.client().get_blob(request).await.unwrap().into_inner().blob.unwrap();
     assert_eq!(found, first);

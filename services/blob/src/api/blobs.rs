@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     authorize::BlobAccess,
-    blobs::{BlobChange, BlobKey, BlobState, ListedItem, PutCommand},
+    blobs::{BlobChange, BlobKey, BlobState, ListedItem, PutCommand, StateName},
     conditions::Freshness,
     names::{BlobName, ContainerName},
     record::BlobRecord,
@@ -51,14 +51,14 @@ impl BlobApi {
     ) -> Result<proto::GetBlobResponse, Fault> {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
-        let state = parser.state(&request.snapshot);
+        let state = parser.state(&request.snapshot, &request.version_id);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let (record, freshness) = self.blobs.get((&key, state), (&conditions, lease_id)).await?;
+        let found = self.blobs.get((&key, state), (&conditions, lease_id)).await?;
         Ok(proto::GetBlobResponse {
-            blob: Some(self.show_state(&names, state, record)),
-            not_modified: freshness == Freshness::NotModified,
+            blob: Some(self.show_state(&names, found.state, found.record)),
+            not_modified: found.freshness == Freshness::NotModified,
         })
     }
 
@@ -90,7 +90,8 @@ impl BlobApi {
         }
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let change = BlobChange::Update { properties, metadata };
+        let versions = metadata.is_some() && self.retention(access).await?.versions;
+        let change = BlobChange::Update { properties, metadata, versions };
         let changed = self.blobs.change(key, change, required).await?;
         Ok(proto::UpdateBlobResponse { blob: Some(self.show(&names, changed.record)) })
     }
@@ -174,11 +175,11 @@ impl BlobApi {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
-        let state = parser.state(&request.snapshot);
+        let state = parser.state(&request.snapshot, &request.version_id);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let blocks = match state {
-            BlobState::Current => self.blobs.blocks(&key, lease_id).await?,
+        let (state, blocks) = match state {
+            StateName::Current => (BlobState::Current, self.blobs.blocks(&key, lease_id).await?),
             past => self.blobs.past_blocks(&key, past).await?,
         };
         let blob = match blocks.record {

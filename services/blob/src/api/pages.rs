@@ -134,7 +134,7 @@ impl BlobApi {
     ) -> Result<proto::ListPageRangesResponse, Fault> {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
-        let state = parser.state(&request.snapshot);
+        let state = parser.state(&request.snapshot, &request.version_id);
         let since = parser.past(&request.previous_snapshot, "previous_snapshot");
         let range = parser.range(request.range);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
@@ -142,7 +142,7 @@ impl BlobApi {
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let opened = self.blobs.open_pages((&key, state), range, (&conditions, lease_id)).await?;
-        let (record, view, bytes) = opened;
+        let (found, view, bytes) = opened;
         if let Some(previous) = since {
             self.blobs.check_previous(&key, view, previous).await?;
         }
@@ -157,7 +157,7 @@ impl BlobApi {
         let list = self.blobs.page_ranges(&key, ranges).await?;
         let token = list.next.map(|next| page::encode(identity, &next.to_be_bytes()));
         Ok(proto::ListPageRangesResponse {
-            blob: Some(self.show_state(&names, state, record)),
+            blob: Some(self.show_state(&names, found.state, found.record)),
             ranges: list.ranges.iter().map(page_range).collect(),
             next_page_token: token.unwrap_or_default(),
         })

@@ -19,7 +19,7 @@ impl BlobApi {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
         let range = parser.range(request.range);
-        let state = parser.state(&request.snapshot);
+        let state = parser.state(&request.snapshot, &request.version_id);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
@@ -28,7 +28,7 @@ impl BlobApi {
         let read = &opened.range;
         let read = proto::ByteRange { offset: read.start, length: Some(read.end - read.start) };
         let first = proto::ReadBlobResponse {
-            blob: Some(self.show_state(&names, state, opened.record.clone())),
+            blob: Some(self.show_state(&names, opened.state, opened.record.clone())),
             data: Bytes::new(),
             range: range.filter(|_| !not_modified).map(|_| read),
             not_modified,

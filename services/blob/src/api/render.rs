@@ -58,6 +58,8 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         committed_block_count: appended.map_or(0, |content| block_count(content.blocks)),
         sequence_number: paged.map_or(0, |content| content.sequence_number),
         is_sealed: appended.is_some_and(|content| content.is_sealed),
+        version_id: record.version.map(past::name).unwrap_or_default(),
+        is_current_version: record.version.is_some(),
         delete_time: record.deletion.map(|deletion| deletion.at.into()),
         remaining_retention_days: record
             .deletion
@@ -95,7 +97,11 @@ fn copy(copy: BlobCopy, size: u64) -> proto::BlobCopy {
 pub(super) fn with_state(blob: proto::Blob, state: BlobState) -> proto::Blob {
     match state {
         BlobState::Current => blob,
-        BlobState::Snapshot(at) => proto::Blob { snapshot: past::name(at), lease: None, ..blob },
+        BlobState::Past(at) => {
+            let is_version = !blob.version_id.is_empty();
+            let snapshot = if is_version { String::new() } else { past::name(at) };
+            proto::Blob { snapshot, lease: None, is_current_version: false, ..blob }
+        }
     }
 }
 
@@ -155,7 +161,7 @@ pub(super) fn listed(
         }
         ListedItem::Past(name, at, record) => {
             let blob = blob(container, name.as_str(), *record, now);
-            Item::Blob(with_state(blob, BlobState::Snapshot(at)))
+            Item::Blob(with_state(blob, BlobState::Past(at)))
         }
     };
     let item = match item {
@@ -173,7 +179,10 @@ pub(super) fn protection(retention: Retention) -> proto::DataProtection {
         enabled: retention.deleted_for.is_some(),
         days: whole_days(retention.deleted_for.unwrap_or_default()),
     };
-    proto::DataProtection { delete_retention_policy: Some(policy) }
+    proto::DataProtection {
+        delete_retention_policy: Some(policy),
+        is_versioning_enabled: Some(retention.versions),
+    }
 }
 
 fn whole_days(period: Duration) -> i32 {

@@ -77,11 +77,12 @@ async fn concurrent_appends_are_whole_and_in_some_order() {
     offsets.sort_unstable();
     let whole: Vec<u8> = offsets.iter().flat_map(|(_, number)| piece(*number)).collect();
     assert_eq!(fixture.read(&key).await.expect("read"), whole);
-    let (record, _) = fixture
+    let record = fixture
         .blobs
         .get((&key, BlobState::Current), (&Conditions::default(), None))
         .await
-        .expect("got");
+        .expect("got")
+        .record;
     assert_eq!(content(&record).blocks, 32);
 }
 
@@ -261,11 +262,12 @@ async fn a_changed_or_missing_row_is_data_loss() {
     for piece in ["first", "second", "third"] {
         fixture.append(&key, piece).await.expect("appended");
     }
-    let (record, _) = fixture
+    let record = fixture
         .blobs
         .get((&key, BlobState::Current), (&Conditions::default(), None))
         .await
-        .expect("got");
+        .expect("got")
+        .record;
     let place = (content(&record).generation, 11);
     let row = keys::piece(key.container, &key.name, place, PieceForm::Bytes);
     let change = async |value: Option<Bytes>| {

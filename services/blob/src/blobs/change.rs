@@ -4,14 +4,13 @@ use trestle_kv::{ChangeSpec, Version, Writes, transact};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::{BlobKey, Blobs, decode_record};
+use super::{BlobKey, Blobs, replace::ReplacedRows};
 use crate::{
     conditions::{Conditions, WriteKind},
     error::BlobError,
     etag::ETag,
-    keys::BlobRow,
     lease::{LeaseAction, LeaseResult},
-    record::{BlobRecord, ContentProperties, Metadata},
+    record::{BlobHistory, BlobRecord, ContentProperties, Metadata, Retention},
     stored::Stored as _,
     tier::{AssignedTier, Tier},
 };
@@ -25,11 +24,21 @@ pub(crate) enum BlobChange {
         properties: Option<ContentProperties>,
         /// The new metadata.
         metadata: Option<Metadata>,
+        /// Whether the state before remains as a version.
+        versions: bool,
     },
     /// Sets the access tier.
     Tier(Tier),
     /// Applies an action to the lease.
     Lease(LeaseAction),
+}
+
+impl BlobChange {
+    /// What the change keeps of the state before: properties alone make no version, as with Azure.
+    fn retention(&self) -> Retention {
+        let versions = matches!(self, Self::Update { metadata: Some(_), versions: true, .. });
+        Retention { versions, deleted_for: None }
+    }
 }
 
 /// A blob after a change.
@@ -54,7 +63,7 @@ fn decide_change(
 ) -> Result<ChangedBlob, BlobError> {
     let mut record = current;
     match change {
-        BlobChange::Update { properties, metadata } => {
+        BlobChange::Update { properties, metadata, .. } => {
             let lease = record.lease.check_write(lease_id, now);
             record.lease = lease.map_err(BlobError::BlobLease)?;
             conditions.check_write(Some(record.etag), WriteKind::Change)?;
@@ -94,14 +103,22 @@ impl Blobs {
         (conditions, lease_id): (Conditions, Option<Uuid>),
     ) -> Result<ChangedBlob, BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
-        let record = spec.read(blob.row(BlobRow::Record, &[]));
+        let retention = change.retention();
+        let rows = ReplacedRows::new(&blob, &mut spec, retention);
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
+            let replaced = rows.get(reads)?;
+            let current = replaced.current.clone().ok_or_else(|| blob.not_found())?;
             let required = (&conditions, lease_id);
-            let changed = decide_change(current, &change, required, version, now)?;
+            let mut changed = decide_change(current, &change, required, version, now)?;
             let mut writes = Writes::new();
-            writes.put(reads.key(record).clone(), changed.record.encode());
+            if replaced.keep(&blob, (retention, now), &mut writes)?.is_some() {
+                changed.record.version = Some(version.ticks());
+                // The version before has the same content.
+                let newest_shared = Some(version.ticks());
+                changed.record.history = BlobHistory { newest_shared, ..changed.record.history };
+            }
+            writes.put(reads.key(rows.record).clone(), changed.record.encode());
             Ok::<_, BlobError>((writes, changed))
         })
         .await?

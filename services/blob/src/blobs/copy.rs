@@ -12,7 +12,7 @@ use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
 use super::{
-    BlobKey, BlobState, Blobs, NewContent, PutCommand, decode_record,
+    BlobKey, Blobs, NewContent, PutCommand, StateName, decode_record,
     read::{ContentSource, OpenedBlob},
     write::NewBlocks,
 };
@@ -62,12 +62,12 @@ impl Blobs {
     /// [`BlobError::BlobNotFound`] and [`BlobError::SourceCondition`] of the source; those of a write of the target.
     pub(crate) async fn open_copy(
         &self,
-        (source, state): (BlobKey, BlobState),
+        (source, name): (BlobKey, impl Into<StateName>),
         (conditions, lease_id): (&Conditions, Option<Uuid>),
         target: BlobKey,
         command: CopyCommand,
     ) -> Result<OpenedCopy, BlobError> {
-        let opened = self.open((source, state), None, (conditions, lease_id)).await;
+        let opened = self.open((source, name), None, (conditions, lease_id)).await;
         let source = opened.map_err(of_source)?;
         if source.freshness == Freshness::NotModified {
             return Err(BlobError::SourceCondition);

@@ -9,7 +9,9 @@ use trestle_kv::{
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::{BlobKey, Blobs, decode_record, remove_inline, replace::ReplacedRows};
+use super::{
+    BlobKey, BlobState, Blobs, StateName, decode_record, remove_inline, replace::ReplacedRows,
+};
 use crate::{
     blocks::ATTEMPTS_MAX,
     conditions::{Conditions, WriteKind},
@@ -36,6 +38,8 @@ pub(crate) enum DeleteScope {
     SnapshotsOnly,
     /// One snapshot.
     Snapshot(Ticks),
+    /// One version that is not the blob itself.
+    Version(Ticks),
 }
 
 /// Whether a blob may be deleted; one with staged blocks only has no record.
@@ -99,8 +103,16 @@ impl Blobs {
         retention: Retention,
     ) -> Result<(), BlobError> {
         let required = DeleteRequirements { scope, conditions, lease_id, retention };
-        if let DeleteScope::Snapshot(at) = scope {
-            return self.delete_snapshot(blob, at, required).await;
+        match scope {
+            DeleteScope::Snapshot(at) => return self.delete_one(blob, at, required).await,
+            DeleteScope::Version(id) => {
+                let snapshot = self.engine.snapshot().await?;
+                let (state, _) = StateName::Version(id).find(&*snapshot, &blob).await?;
+                drop(snapshot);
+                let BlobState::Past(at) = state else { return Err(BlobError::CurrentVersion) };
+                return self.delete_one(blob, at, required).await;
+            }
+            _ => {}
         }
         let mut attempts = 0;
         while attempts < ATTEMPTS_MAX {
@@ -124,7 +136,7 @@ impl Blobs {
         loop {
             let scan = snapshot.scan(&span, SCAN).await?;
             for entry in &scan.entries {
-                if decode_record(Some(&entry.value))?.is_some() {
+                if decode_record(Some(&entry.value))?.is_some_and(|past| past.version.is_none()) {
                     found.push(keys::time_of(&entry.key)?);
                 }
             }
@@ -189,7 +201,8 @@ impl Blobs {
         .await?
     }
 
-    async fn delete_snapshot(
+    /// Deletes a snapshot or a version.
+    async fn delete_one(
         &self,
         blob: BlobKey,
         at: Ticks,
@@ -197,19 +210,23 @@ impl Blobs {
     ) -> Result<(), BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));
-        let past = [(at, spec.read(blob.row(BlobRow::Past, &[at.get()])))];
+        let rows = [(at, spec.read(blob.row(BlobRow::Past, &[at.get()])))];
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let [(_, row)] = past;
-            let snapshot = decode_record(reads.get(row))?.ok_or_else(|| blob.not_found())?;
+            let [(_, row)] = rows;
+            let past = decode_record(reads.get(row))?.ok_or_else(|| blob.not_found())?;
+            let is_version = matches!(required.scope, DeleteScope::Version(_));
+            if past.version.is_some() != is_version {
+                return Err(blob.not_found());
+            }
             let base = decode_record(reads.get(record))?;
             let lease = base.as_ref().map(|base| base.lease).unwrap_or_default();
             lease.check_read(required.lease_id, now).map_err(BlobError::BlobLease)?;
-            required.conditions.check_write(Some(snapshot.etag), WriteKind::Change)?;
+            required.conditions.check_write(Some(past.etag), WriteKind::Change)?;
             let mut writes = Writes::new();
             let deletion = required.retention.deletion(now);
-            delete_past(&blob, reads, &past, (version, deletion), &mut writes)?;
-            if let Some(mut base) = base {
+            delete_past(&blob, reads, &rows, (version, deletion), &mut writes)?;
+            if let Some(mut base) = base.filter(|_| !is_version) {
                 base.history.snapshots = base.history.snapshots.saturating_sub(1);
                 writes.put(reads.key(record).clone(), base.encode());
             }

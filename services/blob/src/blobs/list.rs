@@ -51,7 +51,7 @@ pub(crate) struct PastStates {
     pub(crate) snapshots: bool,
     /// Deleted states that can be restored, of those above and the blob itself.
     pub(crate) deleted: bool,
-    /// Previous versions.
+    /// Versions.
     pub(crate) versions: bool,
 }
 
@@ -63,7 +63,7 @@ impl PastStates {
 
     /// Whether a state with this record is listed; `is_past` where it is not the blob itself.
     fn has(self, record: &BlobRecord, is_past: bool) -> bool {
-        let kind = if record.is_version { self.versions } else { self.snapshots };
+        let kind = if record.version.is_some() { self.versions } else { self.snapshots };
         (!is_past || kind) && (self.deleted || record.deletion.is_none())
     }
 }

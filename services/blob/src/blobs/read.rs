@@ -13,7 +13,7 @@ use trestle_service::{
 };
 use uuid::Uuid;
 
-use super::{BlobKey, BlobState, Blobs, decode_record};
+use super::{BlobKey, BlobState, Blobs, StateName, decode_record};
 use crate::{
     append::ReadStep,
     checksum::Crc64,
@@ -47,7 +47,7 @@ pub(crate) struct OpenedBlob {
     /// The bytes that are read.
     pub(crate) range: Range<u64>,
     pub(super) key: BlobKey,
-    pub(super) state: BlobState,
+    pub(crate) state: BlobState,
     pub(super) source: ContentSource,
 }
 
@@ -62,6 +62,17 @@ pub(super) enum ContentSource {
     Paged(ChunkView),
 }
 
+/// A state of a blob that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundBlob {
+    /// Which state it is.
+    pub(crate) state: BlobState,
+    /// Its record.
+    pub(crate) record: BlobRecord,
+    /// The result of the conditions.
+    pub(crate) freshness: Freshness,
+}
+
 impl Blobs {
     /// The record of a blob, by the conditions.
     ///
@@ -69,13 +80,19 @@ impl Blobs {
     /// [`BlobError::BlobNotFound`], a condition or lease, or a failed read.
     pub(crate) async fn get(
         &self,
-        (blob, state): (&BlobKey, BlobState),
+        (blob, name): (&BlobKey, impl Into<StateName>),
         (conditions, lease_id): (&Conditions, Option<Uuid>),
-    ) -> Result<(BlobRecord, Freshness), BlobError> {
-        let value = self.engine.get(&state.row(blob)).await?;
-        let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
+    ) -> Result<FoundBlob, BlobError> {
+        let (state, record) = match name.into() {
+            StateName::Current => {
+                let value = self.engine.get(&BlobState::Current.row(blob)).await?;
+                let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
+                (BlobState::Current, record)
+            }
+            name => name.find(&*self.engine.snapshot().await?, blob).await?,
+        };
         let freshness = self.check_read(&record, conditions, lease_id)?;
-        Ok((record, freshness))
+        Ok(FoundBlob { state, record, freshness })
     }
 
     fn check_read(
@@ -94,12 +111,12 @@ impl Blobs {
     /// As [`Blobs::get`], and a range outside of the content.
     pub(crate) async fn open(
         &self,
-        (blob, state): (BlobKey, BlobState),
+        (blob, name): (BlobKey, impl Into<StateName>),
         range: Option<RequestedRange>,
         (conditions, lease_id): (&Conditions, Option<Uuid>),
     ) -> Result<OpenedBlob, BlobError> {
         let snapshot = self.engine.snapshot().await?;
-        let record = state.record(&*snapshot, &blob).await?;
+        let (state, record) = name.into().find(&*snapshot, &blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
         record.check_online()?;
         let range = bounded(range, record.content.size())?;

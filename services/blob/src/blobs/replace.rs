@@ -82,7 +82,8 @@ impl ReplacedState {
             lease: ResourceLease::Absent,
             history: BlobHistory::default(),
             deletion,
-            is_version: retention.versions,
+            // One that was written before versions were kept becomes one now.
+            version: retention.versions.then(|| current.version.unwrap_or(current.etag.0)),
             ..current.clone()
         };
         let at = past.etag.0;

@@ -49,6 +49,7 @@ fn decide_snapshot(
         metadata: metadata.unwrap_or(&current.metadata).clone(),
         lease: ResourceLease::Absent,
         history: BlobHistory::default(),
+        version: None,
         ..current.clone()
     };
     let snapshots = current.history.snapshots + 1;

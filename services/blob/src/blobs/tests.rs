@@ -115,7 +115,10 @@ async fn a_blob_is_read_by_conditions() {
     let get = |conditions: Conditions| {
         let (blobs, key) = (fixture.blobs.clone(), key.clone());
         async move {
-            blobs.get((&key, BlobState::Current), (&conditions, None)).await.map(|found| found.1)
+            blobs
+                .get((&key, BlobState::Current), (&conditions, None))
+                .await
+                .map(|found| found.freshness)
         }
     };
     let etag = record.etag.quoted();
@@ -157,9 +160,11 @@ async fn properties_and_metadata_are_replaced_separately_and_content_remains() {
         Some(ContentProperties { language: "en".to_owned(), ..ContentProperties::default() });
     let update = |change| fixture.blobs.change(key.clone(), change, (Conditions::default(), None));
 
-    let first = BlobChange::Update { properties: None, metadata: Some(metadata.clone()) };
+    let first =
+        BlobChange::Update { properties: None, metadata: Some(metadata.clone()), versions: false };
     let first = update(first).await.expect("changed").record;
-    let second = BlobChange::Update { properties: properties.clone(), metadata: None };
+    let second =
+        BlobChange::Update { properties: properties.clone(), metadata: None, versions: false };
     let second = update(second).await.expect("changed").record;
 
     assert_eq!((first.metadata.clone(), first.properties), (metadata, put.properties));

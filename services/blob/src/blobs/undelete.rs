@@ -92,7 +92,7 @@ impl Blobs {
             let mut snapshots = 0;
             for (at, row) in &rows.past {
                 let Some(past) = decode_stored(reads.get(*row))? else { continue };
-                snapshots += u64::from(past.deletion.is_some() && !past.is_version);
+                snapshots += u64::from(past.deletion.is_some() && past.version.is_none());
                 let past = BlobRecord { deletion: None, ..past };
                 writes.put(reads.key(*row).clone(), past.encode());
                 writes.delete(blob.row(BlobRow::SoftDeleted, &[*at]));

@@ -226,7 +226,7 @@ pub(crate) fn decide_put(
             .clone()
             .map(|origin| BlobCopy { origin, completed_at: version.ticks() }),
         deletion: None,
-        is_version: command.retention.versions,
+        version: command.retention.versions.then_some(version.ticks()),
         history: BlobHistory {
             snapshots: current.map_or(0, |current| current.history.snapshots),
             // A list of blocks may have blocks that the blob had before.

@@ -12,10 +12,10 @@ use super::{
     read::{ChunkView, StoredChunk, chunk_indices},
 };
 use crate::{
-    blobs::{BlobKey, BlobState, Blobs, RequestedRange, decode_record},
+    blobs::{BlobKey, BlobState, Blobs, FoundBlob, RequestedRange, StateName, decode_record},
     conditions::Conditions,
     error::BlobError,
-    record::{BlobRecord, Content},
+    record::Content,
 };
 
 /// A request for ranges of pages.
@@ -121,20 +121,20 @@ impl Blobs {
     /// [`BlobError::BlobNotFound`], a blob of another kind, a condition or lease, or a failed read.
     pub(crate) async fn open_pages(
         &self,
-        (blob, state): (&BlobKey, BlobState),
+        (blob, name): (&BlobKey, impl Into<StateName>),
         range: Option<RequestedRange>,
         required: (&Conditions, Option<Uuid>),
-    ) -> Result<(BlobRecord, ChunkView, Range<u64>), BlobError> {
-        let (record, _) = self.get((blob, state), required).await?;
-        let content = content_of(&record, blob)?;
-        let view = ChunkView { generation: content.generation, before_epoch: state.time() };
+    ) -> Result<(FoundBlob, ChunkView, Range<u64>), BlobError> {
+        let found = self.get((blob, name), required).await?;
+        let content = content_of(&found.record, blob)?;
+        let view = ChunkView { generation: content.generation, before_epoch: found.state.time() };
         let bytes = range.map_or(0..content.size, |RequestedRange { offset, length }| {
             let end = length.map_or(content.size, |length| offset.saturating_add(length));
             offset.min(content.size)..end.min(content.size)
         });
         // Whole pages.
         let first = bytes.start - bytes.start % PAGE_BYTES;
-        Ok((record, view, first..bytes.end))
+        Ok((found, view, first..bytes.end))
     }
 
     /// Whether the pages of a view can be compared with those of a snapshot.
@@ -150,7 +150,7 @@ impl Blobs {
         if view.before_epoch.is_some_and(|at| previous.get() > at) {
             return Err(PageError::PreviousNewer.into());
         }
-        let value = self.engine.get(&BlobState::Snapshot(previous).row(blob)).await?;
+        let value = self.engine.get(&BlobState::Past(previous).row(blob)).await?;
         let record = decode_record(value.as_ref())?.ok_or(PageError::PreviousAbsent)?;
         match record.content {
             Content::Pages(content) if content.generation == view.generation => Ok(()),

@@ -129,7 +129,7 @@ async fn more_chunks_than_a_change_may_write_are_cleared_in_several() {
         .get((&key, BlobState::Current), (&Conditions::default(), None))
         .await
         .expect("got")
-        .0
+        .record
         .etag;
     let if_match = vec![ETagPattern::parse(&etag.quoted())];
     let conditions = Conditions { if_match, ..Conditions::default() };
@@ -245,11 +245,11 @@ async fn snapshots_keep_their_pages_and_changes_are_listed() {
     let after = fixture.read(&key).await.expect("read");
     assert_eq!(after[..512], [4; 512]);
     let since_first = [(512, 1024, false), (65_536, 131_072, true), (200_192, 200_704, false)];
-    let at_second = (&key, BlobState::Snapshot(second));
+    let at_second = (&key, BlobState::Past(second));
     assert_eq!(changes(&fixture, at_second, first).await.expect("listed"), since_first);
     let now = (&key, BlobState::Current);
     assert_eq!(changes(&fixture, now, second).await.expect("listed"), [(0, 512, false)]);
-    let at_first = (&key, BlobState::Snapshot(first));
+    let at_first = (&key, BlobState::Past(first));
     let newer = changes(&fixture, at_first, second).await;
     assert_eq!(reason(newer), Reason::PreviousSnapshotCannotBeNewer);
     let absent = changes(&fixture, now, Ticks::new(first.get() + 1).expect("in range")).await;
@@ -361,11 +361,11 @@ async fn a_snapshot_keeps_its_pages_and_a_copy_has_its_own() {
     assert_eq!(fixture.read_snapshot(&key, at).await.expect("read"), first);
 
     let target = BlobKey { name: crate::names::BlobName::stored("copy".to_owned()), ..key.clone() };
-    fixture.copy((&key, BlobState::Snapshot(at)), &target).await.expect("copied");
+    fixture.copy((&key, BlobState::Past(at)), &target).await.expect("copied");
     assert_eq!(fixture.read(&target).await.expect("read"), first);
     fixture.copy((&key, BlobState::Current), &target).await.expect("copied");
     assert_eq!(fixture.read(&target).await.expect("read"), second);
-    fixture.copy((&key, BlobState::Snapshot(at)), &key).await.expect("promoted");
+    fixture.copy((&key, BlobState::Past(at)), &key).await.expect("promoted");
     assert_eq!(fixture.read(&key).await.expect("read"), first);
     fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
     fixture.advance(READ_GRACE + std::time::Duration::from_secs(1));

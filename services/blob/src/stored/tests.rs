@@ -42,7 +42,7 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
             completed_at: ticks(7),
         }),
         deletion: Some(Deletion { at: ticks(8), until: ticks(9) }),
-        is_version: true,
+        version: Some(ticks(10)),
     }
 }
 
@@ -124,7 +124,7 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
         history: BlobHistory::default(),
         copy: None,
         deletion: None,
-        is_version: false,
+        version: None,
         ..blob(ResourceLease::Absent, Content::Whole(part(1)))
     };
 

@@ -17,7 +17,7 @@ async fn set(fixture: &BlobFixture, key: &BlobKey, tier: Tier) -> Result<BlobRec
 
 async fn stored(fixture: &BlobFixture, key: &BlobKey) -> BlobRecord {
     let required = (&Conditions::default(), None);
-    fixture.blobs.get((key, BlobState::Current), required).await.expect("it exists").0
+    fixture.blobs.get((key, BlobState::Current), required).await.expect("it exists").record
 }
 
 fn is_archived<T>(outcome: &Result<T, BlobError>) -> bool {
@@ -97,7 +97,8 @@ async fn an_archived_blob_is_described_deleted_and_restored_only() {
         assert!(is_archived(&fixture.copy((&key, BlobState::Current), &copy).await));
         fixture.put(&copy, "x").await;
         assert!(is_archived(&fixture.copy((&copy, BlobState::Current), &key).await));
-        let update = BlobChange::Update { properties: None, metadata: Some(Vec::new()) };
+        let update =
+            BlobChange::Update { properties: None, metadata: Some(Vec::new()), versions: false };
         let required = (Conditions::default(), None);
         assert!(is_archived(&fixture.blobs.change(key.clone(), update, required).await));
         assert_eq!(stored(&fixture, &key).await, archived);

@@ -45,6 +45,9 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::InvalidBlobTier => (Code::InvalidArgument, "InvalidBlobTier", 400),
         R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
         R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
+        R::OperationNotAllowedOnRootBlob => {
+            (Code::FailedPrecondition, "OperationNotAllowedOnRootBlob", 403)
+        }
         R::SnapshotsPresent => (Code::FailedPrecondition, "SnapshotsPresent", 409),
         _ => return lease_codes(reason),
     })

@@ -7,7 +7,7 @@ use trestle_service::{fault::Reason, limits::COPY_SOURCE_BYTES_MAX};
 
 use super::RequestParser;
 use crate::{
-    blobs::BlobState,
+    blobs::StateName,
     names::{BlobName, ContainerName},
     past,
 };
@@ -15,15 +15,16 @@ use crate::{
 /// A blob to copy, or a state of it.
 pub(in crate::api) struct CopySource {
     pub(in crate::api) names: (ContainerName, BlobName),
-    pub(in crate::api) state: BlobState,
+    pub(in crate::api) state: StateName,
 }
 
 impl fmt::Display for CopySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (container, blob) = &self.names;
         match self.state {
-            BlobState::Current => write!(f, "{container}/{blob}"),
-            BlobState::Snapshot(at) => write!(f, "{container}/{blob}?snapshot={}", past::name(at)),
+            StateName::Current => write!(f, "{container}/{blob}"),
+            StateName::Version(id) => write!(f, "{container}/{blob}?versionid={}", past::name(id)),
+            StateName::Snapshot(at) => write!(f, "{container}/{blob}?snapshot={}", past::name(at)),
         }
     }
 }
@@ -38,7 +39,7 @@ impl RequestParser {
             self.push(Reason::MissingRequiredHeader, "source", "required: the blob to copy");
             return None;
         };
-        let state = self.state(&source.snapshot);
+        let state = self.state(&source.snapshot, &source.version_id);
         let names = self.names(source.container, source.blob)?;
         Some(CopySource { names, state })
     }

@@ -73,7 +73,7 @@ pub(in crate::api) fn list_blobs(
     let past = PastStates {
         snapshots: request.include_snapshots,
         deleted: request.include_deleted,
-        versions: false,
+        versions: request.include_versions,
     };
     if past.snapshots && !delimiter.is_empty() {
         let rule = "must be empty where snapshots are listed";

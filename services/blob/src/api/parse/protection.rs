@@ -18,13 +18,17 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Clone, Copy)]
 pub(in crate::api) struct RetentionChange {
     deleted_for: Option<Option<Duration>>,
+    versions: Option<bool>,
 }
 
 impl RetentionChange {
     /// The settings after the change.
     pub(in crate::api) fn apply(self, current: Retention) -> Retention {
-        let Self { deleted_for } = self;
-        Retention { deleted_for: deleted_for.unwrap_or(current.deleted_for), ..current }
+        let Self { deleted_for, versions } = self;
+        Retention {
+            deleted_for: deleted_for.unwrap_or(current.deleted_for),
+            versions: versions.unwrap_or(current.versions),
+        }
     }
 }
 
@@ -39,7 +43,7 @@ pub(in crate::api) fn protection(
     let field = "data_protection.delete_retention_policy";
     let policy = settings.delete_retention_policy.as_ref();
     let deleted_for = policy.map(|policy| parser.retention(policy, field));
-    parser.finish(Some(RetentionChange { deleted_for }))
+    parser.finish(Some(RetentionChange { deleted_for, versions: settings.is_versioning_enabled }))
 }
 
 impl RequestParser {

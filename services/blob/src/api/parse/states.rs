@@ -8,14 +8,21 @@ use trestle_service::{
 
 use super::RequestParser;
 use crate::{
-    blobs::{BlobState, DeleteScope},
+    blobs::{DeleteScope, StateName},
     past,
 };
 
 impl RequestParser {
-    /// The state that a call reads: the blob itself if no snapshot is named.
-    pub(in crate::api) fn state(&mut self, snapshot: &str) -> BlobState {
-        self.past(snapshot, "snapshot").map_or(BlobState::Current, BlobState::Snapshot)
+    /// The state that a call reads: the blob itself if neither a snapshot nor a version is named.
+    pub(in crate::api) fn state(&mut self, snapshot: &str, version_id: &str) -> StateName {
+        let version = self.past(version_id, "version_id");
+        let snapshot = self.past(snapshot, "snapshot");
+        if version.is_some() && snapshot.is_some() {
+            let rule = "must be absent where a snapshot is named";
+            self.push(Reason::InvalidQueryParameterValue, "version_id", rule);
+        }
+        let snapshot = snapshot.map(StateName::Snapshot);
+        version.map(StateName::Version).or(snapshot).unwrap_or(StateName::Current)
     }
 
     /// What a call deletes.
@@ -28,12 +35,16 @@ impl RequestParser {
             proto::DeleteSnapshots::Include => DeleteScope::WithSnapshots,
             proto::DeleteSnapshots::Only => DeleteScope::SnapshotsOnly,
         };
-        let Some(at) = self.past(&request.snapshot, "snapshot") else { return scope };
+        let one = match self.state(&request.snapshot, &request.version_id) {
+            StateName::Current => return scope,
+            StateName::Snapshot(at) => DeleteScope::Snapshot(at),
+            StateName::Version(id) => DeleteScope::Version(id),
+        };
         if scope != DeleteScope::Blob {
-            let rule = "must be absent where a snapshot is named";
+            let rule = "must be absent where a snapshot or a version is named";
             self.push(Reason::InvalidQueryParameterValue, "delete_snapshots", rule);
         }
-        DeleteScope::Snapshot(at)
+        one
     }
 
     /// The time in the name of a past state; none if it is empty or rejected.

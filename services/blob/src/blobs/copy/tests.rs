@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
-    blobs::{BlobChange, DeleteScope},
+    blobs::{BlobChange, BlobState, DeleteScope},
     etag::ETagPattern,
     faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
@@ -78,7 +78,8 @@ async fn a_copy_has_content_properties_and_metadata_of_its_source_and_bytes_of_i
         fixture.sweep().await;
         assert_eq!(fixture.read(&target).await.expect("read"), data, "{length}");
     }
-    let change = BlobChange::Update { properties: None, metadata: Some(Vec::new()) };
+    let change =
+        BlobChange::Update { properties: None, metadata: Some(Vec::new()), versions: false };
     let changed = fixture.blobs.change(target, change, Default::default()).await.expect("changed");
     assert_eq!(changed.record.copy, None);
 }
@@ -121,7 +122,7 @@ async fn a_snapshot_is_promoted_and_the_blob_keeps_its_snapshots() {
     let at = fixture.snapshot(&key).await.expect("a snapshot");
     fixture.put(&key, "newer").await;
 
-    let record = copy(&fixture, (&key, BlobState::Snapshot(at)), &key).await.expect("copied");
+    let record = copy(&fixture, (&key, BlobState::Past(at)), &key).await.expect("copied");
 
     assert_eq!(record.history.snapshots, 1);
     assert_eq!(fixture.read(&key).await.expect("read"), data);
@@ -278,7 +279,7 @@ async fn an_append_blob_is_copied_over_an_append_blob_only() {
         assert_eq!(fixture.read(&target).await.expect("read"), expected);
     }
     fixture.append(&key, "later").await.expect("appended");
-    copy(&fixture, (&key, BlobState::Snapshot(at)), &key).await.expect("promoted");
+    copy(&fixture, (&key, BlobState::Past(at)), &key).await.expect("promoted");
     assert_eq!(fixture.read(&key).await.expect("read"), data);
     fixture.delete(&target).await.expect("deleted");
     fixture.put(&target, "a block blob").await;

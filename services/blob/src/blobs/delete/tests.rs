@@ -23,7 +23,7 @@ fn blob(snapshots: u64, lease: ResourceLease) -> BlobRecord {
         history: BlobHistory { snapshots, newest_shared: None },
         copy: None,
         deletion: None,
-        is_version: false,
+        version: None,
     }
 }
 
@@ -131,9 +131,9 @@ async fn a_delete_of_a_snapshot_has_the_conditions_of_the_snapshot() {
             Retention::default(),
         )
     };
-    let state = crate::blobs::BlobState::Snapshot(created[0]);
+    let state = BlobState::Past(created[0]);
     let snapshot = fixture.blobs.get((&key, state), (&Conditions::default(), None)).await;
-    let snapshot = snapshot.expect("it exists").0.etag;
+    let snapshot = snapshot.expect("it exists").record.etag;
 
     assert!(matches!(delete(base.record.etag).await, Err(BlobError::Condition(_))));
     delete(snapshot).await.expect("the lease of the blob does not matter");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    blobs::{BlobChange, BlobState, PutCommand},
+    blobs::{BlobChange, BlobState, PutCommand, StateName},
     etag::ETagPattern,
     fixture::{BlobFixture, sample},
     lease::{LeaseAction, LeaseError},
@@ -8,7 +8,7 @@ use crate::{
 
 async fn get(fixture: &BlobFixture, key: &BlobKey, state: BlobState) -> BlobRecord {
     let required = (&Conditions::default(), None);
-    fixture.blobs.get((key, state), required).await.expect("it exists").0
+    fixture.blobs.get((key, state), required).await.expect("it exists").record
 }
 
 #[tokio::test]
@@ -30,7 +30,8 @@ async fn a_snapshot_is_read_as_it_was_whatever_happens_to_the_blob() {
     fixture.commit(&key, &["A", "B"]).await.expect("committed");
 
     assert_eq!(fixture.read_snapshot(&key, at).await.expect("read"), "first");
-    let blocks = fixture.blobs.past_blocks(&key, BlobState::Snapshot(at)).await.expect("read");
+    let blocks = fixture.blobs.past_blocks(&key, StateName::Snapshot(at)).await;
+    let (_, blocks) = blocks.expect("read");
     assert_eq!((blocks.committed.len(), blocks.staged.len()), (1, 0));
     let never = at.next();
     let missing = fixture.read_snapshot(&key, never).await;
@@ -55,7 +56,7 @@ async fn the_blob_keeps_its_etag_and_the_snapshot_gets_one_with_metadata_of_its_
     assert_eq!((other.etag, other.metadata), (ETag(second), own));
     let base = get(&fixture, &key, BlobState::Current).await;
     assert_eq!((base.etag, base.history.snapshots), (put.etag, 2));
-    assert_eq!(get(&fixture, &key, BlobState::Snapshot(first)).await.history.snapshots, 0);
+    assert_eq!(get(&fixture, &key, BlobState::Past(first)).await.history.snapshots, 0);
 }
 
 #[tokio::test]
@@ -77,7 +78,7 @@ async fn a_snapshot_needs_no_lease_but_a_stated_one_must_match() {
     take(Some(id)).await.expect("its id");
     let other = take(Some(Uuid::nil())).await;
     assert!(matches!(other, Err(BlobError::BlobLease(LeaseError::Mismatch))));
-    let snapshot = get(&fixture, &key, BlobState::Snapshot(at)).await;
+    let snapshot = get(&fixture, &key, BlobState::Past(at)).await;
     assert_eq!(snapshot.lease, ResourceLease::Absent);
 }
 

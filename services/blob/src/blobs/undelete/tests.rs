@@ -57,7 +57,7 @@ async fn a_deleted_blob_comes_back_as_it_was() {
         assert_eq!(fixture.read(&key).await.expect("read"), data);
         let required = (&Conditions::default(), None);
         let found = fixture.blobs.get((&key, BlobState::Current), required).await;
-        let record = found.expect("it exists").0;
+        let record = found.expect("it exists").record;
         assert_eq!((record.etag, record.properties), (put.etag, put.properties));
         fixture.undelete(&key).await.expect("there is nothing to restore");
         fixture.advance(WEEK + SECOND);

@@ -19,7 +19,7 @@ fn current(lease: ResourceLease) -> BlobRecord {
         history: BlobHistory { snapshots: 2, newest_shared: Some(ticks(3)) },
         copy: None,
         deletion: None,
-        is_version: false,
+        version: None,
     }
 }
 
@@ -54,7 +54,7 @@ fn a_put_replaces_everything_but_the_lease() {
         history: BlobHistory { snapshots: 2, newest_shared: None },
         copy: None,
         deletion: None,
-        is_version: false,
+        version: None,
     };
     assert_eq!(record, expected);
 }

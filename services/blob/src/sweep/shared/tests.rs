@@ -112,7 +112,7 @@ async fn the_last_of_several_deleted_states_decides_when_a_read_must_have_ended(
     shared.delete(DeleteScope::Snapshot(first)).await;
     shared.fixture.advance(READ_GRACE - 10 * SECOND);
     let required = (&crate::conditions::Conditions::default(), None);
-    let state = BlobState::Snapshot(second);
+    let state = BlobState::Past(second);
     let opened = shared.fixture.blobs.open((shared.key.clone(), state), None, required).await;
     shared.delete(DeleteScope::WithSnapshots).await;
 
