@@ -48,6 +48,9 @@ pub(crate) enum BlobError {
     /// The version that is to be deleted is the blob itself.
     #[error("this operation is not allowed on the root blob")]
     CurrentVersion,
+    /// The source of a copy from a URL cannot be read.
+    #[error("could not verify the copy source: {0}")]
+    CopySource(String),
     /// No copy is in progress that could be aborted.
     #[error("there is currently no pending copy operation")]
     NoPendingCopy,
@@ -138,6 +141,7 @@ impl From<BlobError> for Fault {
             BlobError::Tier(error) => Self::new(reason_of_tier(*error), message),
             BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
             BlobError::CurrentVersion => Self::new(Reason::OperationNotAllowedOnRootBlob, message),
+            BlobError::CopySource(_) => Self::new(Reason::CannotVerifyCopySource, message),
             BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
             BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
             BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),

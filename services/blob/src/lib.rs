@@ -16,6 +16,7 @@ mod blocks;
 mod checksum;
 mod conditions;
 mod containers;
+mod copy_url;
 mod error;
 mod etag;
 mod extent;
@@ -23,6 +24,7 @@ mod extent;
 mod faulty;
 #[cfg(test)]
 mod fixture;
+mod https;
 mod ids;
 mod keys;
 mod lease;
@@ -33,6 +35,7 @@ mod objects;
 mod pages;
 mod past;
 mod record;
+mod remote;
 mod stored;
 mod sweep;
 mod tier;
@@ -46,6 +49,7 @@ use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
 pub use crate::{
     api::BlobApi,
+    copy_url::{CopyHosts, HostList, OriginList},
     keys::KEYSPACES,
     objects::{Objects, ObjectsUrl, OpenObjectsError},
 };
@@ -64,6 +68,8 @@ pub struct BlobDeps {
     pub objects: Objects,
     /// The wall clock: stored access policies are valid by it, as tokens are.
     pub clock: Arc<dyn Clock>,
+    /// The hosts that copies may read from by URL.
+    pub copy_hosts: CopyHosts,
     /// Generates ids of leases.
     pub random: fn() -> u128,
 }

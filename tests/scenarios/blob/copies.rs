@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use tonic::Code;
 use trestle_proto::blob::v1 as proto;
-use trestle_tests::{Container, World, blob_scenario, if_match, if_none_match};
+use trestle_tests::{CallError, Container, World, blob_scenario, if_match, if_none_match};
 
 blob_scenario!(
     a_copy_has_what_its_source_has,
     a_snapshot_becomes_the_content_again,
     conditions_of_source_and_target_decide,
     no_copy_is_pending,
+    a_url_of_the_service_names_a_source,
 );
 
 fn copying(source: &Container, blob: &str, target: &Container) -> proto::CopyBlobRequest {
@@ -110,8 +111,45 @@ async fn no_copy_is_pending(world: &World) {
     };
 
     let error = logs.client().abort_copy_blob(request("a")).await.unwrap_err();
-    let error = trestle_tests::CallError::from(error);
+    let error = CallError::from(error);
     assert_eq!(error.kind(), (Code::FailedPrecondition, "NO_PENDING_COPY_OPERATION"));
     let error = logs.client().abort_copy_blob(request("b")).await.unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
+}
+
+async fn a_url_of_the_service_names_a_source(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("a b", "one").await.unwrap();
+    let copy = async |url: String| {
+        let request = proto::CopyBlobRequest {
+            container: logs.name(),
+            blob: "copy".to_owned(),
+            source_url: url,
+            ..Default::default()
+        };
+        let mut responses = logs.client().copy_blob(request).await?.into_inner();
+        let mut last = None;
+        while let Some(response) = responses.message().await? {
+            last = response.blob;
+        }
+        Ok::<_, CallError>(last.expect("the last response has the blob"))
+    };
+    let host = "http://127.0.0.1:10000";
+    let url = |account: &str| format!("{host}/{account}/{}/a%20b?sig=x", logs.name());
+    let blob = copy(url("devstoreaccount1")).await.unwrap();
+    assert_eq!(blob.copy.unwrap().source, format!("{}/a b", logs.name()));
+    assert_eq!(logs.read("copy").await.unwrap().data, "one");
+
+    for (source, expected) in [
+        (url("other"), (Code::InvalidArgument, "COPY_ACROSS_ACCOUNTS_NOT_SUPPORTED")),
+        (
+            "http://127.0.0.1:9/a".to_owned(),
+            (Code::FailedPrecondition, "CANNOT_VERIFY_COPY_SOURCE"),
+        ),
+        ("file:///etc/passwd".to_owned(), (Code::InvalidArgument, "INVALID_HEADER_VALUE")),
+        (url("devstoreaccount1").replace("a%20b", "absent"), (Code::NotFound, "BLOB_NOT_FOUND")),
+    ] {
+        let error = copy(source.clone()).await.unwrap_err();
+        assert_eq!(error.kind(), expected, "{source}");
+    }
 }

@@ -12,10 +12,13 @@ use tonic::Status;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{fault::Fault, limits::UPLOAD_TIME_MAX};
 
-use super::{BlobApi, failed, parse::RequestParser};
+use super::{
+    BlobApi, failed,
+    parse::{CopySource, RequestParser},
+};
 use crate::{
     authorize::{BlobAccess, BlobNeed},
-    blobs::{BlobState, CopyCommand, OpenedCopy},
+    blobs::{BlobKey, BlobState, CopyCommand, FinishedCopy, OpenedCopy, OpenedUrlCopy},
     conditions::Conditions,
     error::BlobError,
     names::{BlobName, ContainerName},
@@ -29,6 +32,36 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 pub(super) type CopyResponses =
     Pin<Box<dyn Stream<Item = Result<proto::CopyBlobResponse, Status>> + Send>>;
 
+/// A copy that is permitted, of either kind of source.
+enum CopyInProgress {
+    Within(Box<OpenedCopy>),
+    FromUrl(Box<OpenedUrlCopy>),
+}
+
+impl CopyInProgress {
+    fn target(&self) -> &BlobKey {
+        match self {
+            Self::Within(copy) => copy.target(),
+            Self::FromUrl(copy) => copy.target(),
+        }
+    }
+
+    /// Length of the source, in bytes; 0 where it is not stated.
+    fn size(&self) -> u64 {
+        match self {
+            Self::Within(copy) => copy.size(),
+            Self::FromUrl(copy) => copy.size().unwrap_or_default(),
+        }
+    }
+
+    async fn run(self, report: impl FnMut(u64) + Send) -> Result<FinishedCopy, BlobError> {
+        match self {
+            Self::Within(copy) => copy.run(report).await,
+            Self::FromUrl(copy) => copy.run(report).await,
+        }
+    }
+}
+
 impl BlobApi {
     /// Checks a copy, which takes place with the responses.
     pub(super) async fn copy(
@@ -38,29 +71,41 @@ impl BlobApi {
     ) -> Result<CopyResponses, Fault> {
         let mut parser = RequestParser::default();
         let names = parser.names(request.container, request.blob);
-        let source = parser.copy_source(request.source);
+        let from = (request.source, request.source_url.as_str());
+        let source = parser.copy_source(from, (&self.copy_hosts, access.account()));
+        let source_headers = parser.condition_headers(request.source_conditions.as_ref());
         let source_required = parser.source_conditions(request.source_conditions);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");
         let text = parser.copy_source_text(request.source_text);
         let (names, source) = parser.finish(names.zip(source))?;
-        let readable = access.also(BlobNeed::Read)?;
         let target = self.key(&access, &names).await?;
-        let source_key = self.key(&readable, &source.names).await?;
         let id = uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid();
-        let retention = self.retention(&access).await?;
         let command = CopyCommand {
-            retention,
+            retention: self.retention(&access).await?,
             metadata: has_metadata.then_some(metadata),
             conditions,
             lease_id,
             origin: CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) },
         };
-        let (conditions, lease_id) = &source_required;
-        let required = (conditions, *lease_id);
-        let opened = self.blobs.open_copy((source_key, source.state), required, target, command);
-        Ok(self.clone().responses(access, names, opened.await?))
+        let copy = match source {
+            CopySource::Blob(source) => {
+                let readable = access.also(BlobNeed::Read)?;
+                let source_key = self.key(&readable, &source.names).await?;
+                let (conditions, lease_id) = &source_required;
+                let source = (source_key, source.state);
+                let copy = self.blobs.open_copy(source, (conditions, *lease_id), target, command);
+                CopyInProgress::Within(Box::new(copy.await?))
+            }
+            CopySource::Url(uri) => {
+                let open = self.servers.open(uri, source_headers);
+                let copy = self.blobs.open_url_copy(open, target, command).await?;
+                let copy = if has_metadata { copy } else { with_stated_metadata(copy)? };
+                CopyInProgress::FromUrl(Box::new(copy))
+            }
+        };
+        Ok(self.clone().responses(access, names, copy))
     }
 
     /// The copy takes place while the client reads the responses, and ends when it leaves.
@@ -68,7 +113,7 @@ impl BlobApi {
         self,
         access: BlobAccess,
         names: (ContainerName, BlobName),
-        opened: OpenedCopy,
+        opened: CopyInProgress,
     ) -> CopyResponses {
         let (sender, receiver) = mpsc::channel(1);
         let total_bytes = opened.size();
@@ -88,8 +133,8 @@ impl BlobApi {
             let copied = tokio::time::timeout(UPLOAD_TIME_MAX, copied).await;
             let copied = copied.unwrap_or(Err(BlobError::Busy.into()));
             let response = copied.map(|blob| proto::CopyBlobResponse {
-                copied_bytes: total_bytes,
-                total_bytes,
+                copied_bytes: blob.size,
+                total_bytes: blob.size,
                 blob: Some(blob),
             });
             // Without a receiver the client has left.
@@ -103,7 +148,7 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         names: &(ContainerName, BlobName),
-        opened: OpenedCopy,
+        opened: CopyInProgress,
         report: impl FnMut(u64) + Send,
     ) -> Result<proto::Blob, Fault> {
         let key = opened.target().clone();
@@ -128,4 +173,12 @@ impl BlobApi {
         self.blobs.get((&key, BlobState::Current), required).await?;
         Err(BlobError::NoPendingCopy.into())
     }
+}
+
+/// With the metadata that the server of the source states.
+fn with_stated_metadata(copy: OpenedUrlCopy) -> Result<OpenedUrlCopy, Fault> {
+    let mut parser = RequestParser::default();
+    let pairs = copy.stated_metadata().iter().cloned().collect();
+    let metadata = parser.metadata(pairs, "metadata of the source");
+    Ok(copy.with_metadata(parser.finish(Some(metadata))?))
 }

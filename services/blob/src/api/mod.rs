@@ -33,8 +33,10 @@ use crate::{
     authorize::{BlobAccess, BlobNeed},
     blobs::Blobs,
     containers::Containers,
+    copy_url::CopyHosts,
     ids::Ids,
     keys,
+    remote::RemoteServers,
     sweep::BlobSweeper,
     upload::UploadMemory,
 };
@@ -46,6 +48,8 @@ pub struct BlobApi {
     containers: Containers,
     blobs: Blobs,
     sweeper: Arc<BlobSweeper>,
+    copy_hosts: Arc<CopyHosts>,
+    servers: RemoteServers,
     random: fn() -> u128,
     started_at: Ticks,
 }
@@ -56,13 +60,14 @@ type ReadResponses = Pin<Box<dyn Stream<Item = Result<proto::ReadBlobResponse, S
 impl BlobApi {
     /// Serves the blobs in the engine and the object store.
     pub(crate) fn new(deps: BlobDeps) -> Self {
-        let BlobDeps { engine, objects, clock, random } = deps;
+        let BlobDeps { engine, objects, clock, copy_hosts, random } = deps;
         let (started_at, ids) = (clock.now(), Arc::new(Ids::new(Arc::clone(&engine))));
         let containers = Containers::new(Arc::clone(&engine), clock, Arc::clone(&ids));
         let memory = UploadMemory::default();
         let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
-        Self { engine, containers, blobs, sweeper, random, started_at }
+        let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());
+        Self { engine, containers, blobs, sweeper, copy_hosts, servers, random, started_at }
     }
 
     /// The background work.

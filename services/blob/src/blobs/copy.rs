@@ -1,5 +1,6 @@
 //! Copying a blob within the server. A copy has bytes of its own, and the block list of its source.
 
+mod from_url;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use trestle_kv::{ChangeSpec, Lock, Writes, transact};
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
+pub(crate) use self::from_url::OpenedUrlCopy;
 use super::{
     BlobKey, Blobs, NewContent, PutCommand, StateName, decode_record,
     read::{ContentSource, OpenedBlob},
@@ -35,7 +37,7 @@ const PARTS_AT_ONCE: usize = 900;
 /// What a copy sets beside the content of its source, and when it takes place.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyCommand {
-    /// The metadata; absent: that of the source.
+    /// The metadata; absent: that of the source, within the account.
     pub(crate) metadata: Option<Metadata>,
     /// The conditions of the blob that is written.
     pub(crate) conditions: Conditions,

@@ -1,11 +1,11 @@
 //! Requests to an object store, over the HTTP and TLS that the rest of the process has.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::{
     client::legacy::{self, Client, connect::HttpConnector as TcpConnector},
     rt::TokioExecutor,
@@ -17,10 +17,9 @@ use object_store::{
         HttpResponse, HttpService,
     },
 };
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-/// Longest wait for a connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+use crate::https::{Schemes, connector};
+
 /// Longest wait for a whole response.
 const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 /// Largest response: objects are little more than 4 MiB, pages of a listing are smaller.
@@ -44,21 +43,11 @@ impl fmt::Debug for ObjectsHttp {
 impl HttpConnector for ObjectsConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let failed = |source| object_store::Error::Generic { store: "http", source };
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let config = config.with_safe_default_protocol_versions().map_err(|e| failed(e.into()))?;
-        let config = config.with_root_certificates(roots).with_no_client_auth();
-        let mut tcp = TcpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT_WITHIN));
-        let builder = HttpsConnectorBuilder::new().with_tls_config(config);
-        let builder = match allows_http(options) {
-            true => builder.https_or_http(),
-            false => builder.https_only(),
+        let schemes = match allows_http(options) {
+            true => Schemes::HttpsOrHttp,
+            false => Schemes::Https,
         };
-        let connector = builder.enable_http1().wrap_connector(tcp);
+        let connector = connector(schemes).map_err(|error| failed(error.into()))?;
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Ok(HttpClient::new(ObjectsHttp { client }))
     }

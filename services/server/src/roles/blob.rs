@@ -25,7 +25,9 @@ pub const BLOB: RoleSpec = RoleSpec {
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
     let (engine, objects) = (context.engine()?, context.objects()?);
-    let blob = BlobRole::new(trestle_blob::BlobDeps { engine, objects, clock, random });
+    let copy_hosts = context.settings.storage.copy_hosts();
+    let deps = trestle_blob::BlobDeps { engine, objects, clock, copy_hosts, random };
+    let blob = BlobRole::new(deps);
     let sweeper = blob.clone();
     let sweep = Task::new("blob-sweep", SWEEP_EVERY, move || {
         let blob = sweeper.clone();

@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use trestle_blob::ObjectsUrl;
+use trestle_blob::{CopyHosts, HostList, ObjectsUrl, OriginList};
 use trestle_kv::MIN_FREE_BYTES_MIN;
 use trestle_runtime::config::choice;
 
@@ -26,6 +26,12 @@ pub struct StorageSettings {
     /// Endpoint and credentials are in the environment. Default: in files of the data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob_url: Option<String>,
+    /// Hosts in URLs of blobs of this service, separated by commas: a copy from such a URL is one within the service.
+    /// Default: `127.0.0.1:10000,localhost:10000`.
+    pub blob_hosts: String,
+    /// Other servers that copies of blobs may read from by URL, separated by commas: `https://HOST`,
+    /// `http://HOST:PORT`. Default: none.
+    pub copy_source_hosts: String,
     /// When a write is acknowledged. Default: `always`.
     #[serde(deserialize_with = "choice")]
     pub durability: DurabilitySetting,
@@ -59,6 +65,8 @@ impl Default for StorageSettings {
             data_dir: "./data".into(),
             ephemeral: false,
             blob_url: None,
+            blob_hosts: "127.0.0.1:10000,localhost:10000".to_owned(),
+            copy_source_hosts: String::new(),
             durability: DurabilitySetting::Always,
             sync_every_ms: 1000,
             cache_bytes: 128 * 1024 * 1024,
@@ -84,6 +92,12 @@ impl StorageSettings {
                 "storage.min_free_bytes: must be at least {MIN_FREE_BYTES_MIN}, so that a flush fits: value=`{found}`"
             ));
         }
+        if let Err(rule) = self.blob_hosts.parse::<HostList>() {
+            problems.push(format!("storage.blob_hosts: {rule}"));
+        }
+        if let Err(rule) = self.copy_source_hosts.parse::<OriginList>() {
+            problems.push(format!("storage.copy_source_hosts: {rule}"));
+        }
         match self.blob_url() {
             Some(Err(rule)) => problems.push(format!("storage.blob_url: {rule}")),
             Some(Ok(_)) if self.ephemeral => {
@@ -92,6 +106,15 @@ impl StorageSettings {
             _ => {}
         }
         problems
+    }
+
+    /// The hosts that copies of blobs may read from by URL; [`Self::problems`] checks them.
+    #[must_use]
+    pub fn copy_hosts(&self) -> CopyHosts {
+        CopyHosts {
+            own: self.blob_hosts.parse().unwrap_or_default(),
+            others: self.copy_source_hosts.parse().unwrap_or_default(),
+        }
     }
 
     /// Where blobs are stored, if not in the data directory; or the rule that it violates.

@@ -44,6 +44,10 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::BlobArchived => (Code::FailedPrecondition, "BlobArchived", 409),
         R::InvalidBlobTier => (Code::InvalidArgument, "InvalidBlobTier", 400),
         R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
+        R::CannotVerifyCopySource => (Code::FailedPrecondition, "CannotVerifyCopySource", 404),
+        R::CopyAcrossAccountsNotSupported => {
+            (Code::InvalidArgument, "CopyAcrossAccountsNotSupported", 400)
+        }
         R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
         R::OperationNotAllowedOnRootBlob => {
             (Code::FailedPrecondition, "OperationNotAllowedOnRootBlob", 403)

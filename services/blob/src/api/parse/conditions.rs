@@ -1,5 +1,8 @@
 //! Conditions of requests.
 
+use std::time::SystemTime;
+
+use http::{HeaderMap, HeaderValue, header};
 use prost_types::Timestamp;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{clock::Ticks, fault::Reason, limits::CONDITION_ETAGS_MAX};
@@ -35,6 +38,35 @@ impl RequestParser {
             self.push(Reason::UnsatisfiableCondition, "source_conditions.if_none_match", rule);
         }
         parsed
+    }
+
+    /// The conditions of a source on another server, as headers of HTTP.
+    pub(in crate::api) fn condition_headers(
+        &mut self,
+        conditions: Option<&proto::BlobConditions>,
+    ) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let Some(conditions) = conditions else { return headers };
+        let time = |time: &Option<Timestamp>| {
+            let time = time.and_then(|time| SystemTime::try_from(time).ok());
+            time.map(httpdate::fmt_http_date).unwrap_or_default()
+        };
+        for (name, value) in [
+            (header::IF_MATCH, conditions.if_match.join(", ")),
+            (header::IF_NONE_MATCH, conditions.if_none_match.join(", ")),
+            (header::IF_MODIFIED_SINCE, time(&conditions.if_modified_since)),
+            (header::IF_UNMODIFIED_SINCE, time(&conditions.if_unmodified_since)),
+        ] {
+            match HeaderValue::from_str(&value) {
+                Ok(value) if !value.is_empty() => drop(headers.insert(name, value)),
+                Ok(_) => {}
+                Err(_) => {
+                    let rule = "must be printable ASCII";
+                    self.push(Reason::InvalidHeaderValue, "source_conditions", rule);
+                }
+            }
+        }
+        headers
     }
 
     /// The conditions of a call on a container, and the id of its lease.

@@ -2,23 +2,50 @@
 
 use std::fmt;
 
+use http::Uri;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{fault::Reason, limits::COPY_SOURCE_BYTES_MAX};
+use trestle_service::{
+    fault::{Reason, quoted},
+    limits::COPY_SOURCE_BYTES_MAX,
+    name::AccountName,
+};
 
 use super::RequestParser;
 use crate::{
     blobs::StateName,
+    copy_url::{CopyHosts, CopyUrl, CopyUrlError, OwnUrl},
     names::{BlobName, ContainerName},
     past,
 };
 
+/// What to copy.
+pub(in crate::api) enum CopySource {
+    /// A blob of the account, or a state of it.
+    Blob(BlobSource),
+    /// Content of another server.
+    Url(Uri),
+}
+
 /// A blob to copy, or a state of it.
-pub(in crate::api) struct CopySource {
+pub(in crate::api) struct BlobSource {
     pub(in crate::api) names: (ContainerName, BlobName),
     pub(in crate::api) state: StateName,
 }
 
 impl fmt::Display for CopySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blob(source) => source.fmt(f),
+            // Without the query, which may have a signature.
+            Self::Url(uri) => {
+                let host = uri.authority().map_or("", |authority| authority.as_str());
+                write!(f, "{}://{host}{}", uri.scheme_str().unwrap_or_default(), uri.path())
+            }
+        }
+    }
+}
+
+impl fmt::Display for BlobSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (container, blob) = &self.names;
         match self.state {
@@ -30,18 +57,63 @@ impl fmt::Display for CopySource {
 }
 
 impl RequestParser {
-    /// The source of a copy.
+    /// The source of a copy, for the account.
     pub(in crate::api) fn copy_source(
         &mut self,
-        source: Option<proto::BlobSource>,
+        (source, url): (Option<proto::BlobSource>, &str),
+        (hosts, account): (&CopyHosts, &AccountName),
     ) -> Option<CopySource> {
-        let Some(source) = source else {
-            self.push(Reason::MissingRequiredHeader, "source", "required: the blob to copy");
-            return None;
-        };
+        match (source, url.is_empty()) {
+            (Some(source), true) => self.blob_source(source),
+            (None, false) => self.url_source(url, (hosts, account)),
+            (None, true) => {
+                self.push(Reason::MissingRequiredHeader, "source", "required: the blob to copy");
+                None
+            }
+            (Some(_), false) => {
+                let rule = "must be absent where there is a source";
+                self.push(Reason::InvalidHeaderValue, "source_url", rule);
+                None
+            }
+        }
+    }
+
+    fn blob_source(&mut self, source: proto::BlobSource) -> Option<CopySource> {
         let state = self.state(&source.snapshot, &source.version_id);
         let names = self.names(source.container, source.blob)?;
-        Some(CopySource { names, state })
+        Some(CopySource::Blob(BlobSource { names, state }))
+    }
+
+    fn url_source(
+        &mut self,
+        url: &str,
+        (hosts, account): (&CopyHosts, &AccountName),
+    ) -> Option<CopySource> {
+        if url.len() > COPY_SOURCE_BYTES_MAX {
+            let rule = format!("must have at most {COPY_SOURCE_BYTES_MAX} bytes");
+            self.push(Reason::InvalidHeaderValue, "source_url", rule);
+            return None;
+        }
+        let own = match hosts.resolve(url) {
+            Ok(CopyUrl::Own(own)) => own,
+            Ok(CopyUrl::Other(uri)) => return Some(CopySource::Url(uri)),
+            Err(error) => {
+                let reason = match error {
+                    CopyUrlError::Malformed => Reason::InvalidHeaderValue,
+                    CopyUrlError::NotListed => Reason::CannotVerifyCopySource,
+                };
+                self.push(reason, "source_url", error.to_string());
+                return None;
+            }
+        };
+        if own.account != account.as_str() {
+            let rule =
+                format!("must be of the account of the call: account=`{}`", quoted(&own.account));
+            self.push(Reason::CopyAcrossAccountsNotSupported, "source_url", rule);
+            return None;
+        }
+        let OwnUrl { container, blob, snapshot, version_id, .. } = own;
+        self.blob_source(proto::BlobSource { container, blob, snapshot, version_id })
     }
 
     /// How the client names the source, if it does.

@@ -21,6 +21,7 @@ use trestle_service::{
 use uuid::Uuid;
 
 pub(super) use self::{
+    copy::CopySource,
     lists::{list_blobs, list_containers},
     pages::sequence_conditions,
     properties::check_digests,

@@ -1,0 +1,99 @@
+//! Copying content of another server.
+
+use futures::TryStreamExt as _;
+use trestle_service::limits::BLOB_BYTES_MAX;
+
+use super::{CopyCommand, FinishedCopy};
+use crate::{
+    blobs::{BlobKey, Blobs, PutCommand},
+    error::BlobError,
+    record::{BlobKind, Metadata},
+    remote::RemoteContent,
+    upload::{SmallContent, Upload, Uploaded},
+};
+
+/// A copy whose source responds and whose write was permitted when it began.
+pub(crate) struct OpenedUrlCopy {
+    blobs: Blobs,
+    source: RemoteContent,
+    target: BlobKey,
+    command: PutCommand,
+}
+
+impl Blobs {
+    /// Opens a source, once it is checked whether the copy may be written.
+    ///
+    /// # Errors
+    /// Those of a write of the target, and of the source.
+    pub(crate) async fn open_url_copy(
+        &self,
+        source: impl Future<Output = Result<RemoteContent, BlobError>>,
+        target: BlobKey,
+        command: CopyCommand,
+    ) -> Result<OpenedUrlCopy, BlobError> {
+        let CopyCommand { metadata, conditions, lease_id, origin, retention } = command;
+        let mut command = PutCommand {
+            metadata: metadata.unwrap_or_default(),
+            conditions,
+            lease_id,
+            origin: Some(origin),
+            retention,
+            ..PutCommand::default()
+        };
+        self.check_put((&target, BlobKind::Block), &command).await?;
+        let source = source.await?;
+        command.properties = source.properties.clone();
+        Ok(OpenedUrlCopy { blobs: self.clone(), source, target, command })
+    }
+}
+
+impl OpenedUrlCopy {
+    /// Length of the content, in bytes, where its server states it.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.source.size
+    }
+
+    /// The metadata that the server states, unchecked.
+    pub(crate) fn stated_metadata(&self) -> &[(String, String)] {
+        &self.source.metadata
+    }
+
+    /// With this metadata.
+    pub(crate) fn with_metadata(mut self, metadata: Metadata) -> Self {
+        self.command.metadata = metadata;
+        self
+    }
+
+    /// The blob that is written.
+    pub(crate) fn target(&self) -> &BlobKey {
+        &self.target
+    }
+
+    /// Copies the content; `progress` gets how many bytes were copied. What is not published is deleted.
+    ///
+    /// # Errors
+    /// [`BlobError::CopySource`] of content that breaks off, is too large or differs from the MD5 that its server
+    /// states; those of the object store.
+    pub(crate) async fn run(
+        self,
+        mut progress: impl FnMut(u64) + Send,
+    ) -> Result<FinishedCopy, BlobError> {
+        let Self { blobs, source, target, mut command } = self;
+        let mut upload = Upload::new(&blobs, SmallContent::Inline, true);
+        let mut pieces = Box::pin(source.bytes());
+        while let Some(piece) = pieces.try_next().await? {
+            if upload.size().saturating_add(piece.len() as u64) > BLOB_BYTES_MAX {
+                return Err(BlobError::CopySource("it is too large".to_owned()));
+            }
+            upload.push(piece).await?;
+            progress(upload.size());
+        }
+        let Uploaded { digests, content, written } = upload.finish().await?;
+        if command.properties.md5.is_some_and(|stated| digests.md5 != Some(stated)) {
+            let differs = "it differs from the MD5 that its server states";
+            return Err(BlobError::CopySource(differs.to_owned()));
+        }
+        command.properties.md5 = digests.md5;
+        Ok(FinishedCopy { blobs, target, command, content, written })
+    }
+}
