@@ -17,7 +17,7 @@ pub struct CopyHosts {
     /// The hosts of this service.
     pub own: HostList,
     /// The others.
-    pub others: OriginList,
+    pub others: ServerList,
 }
 
 /// Hosts in URLs of this service, separated by commas: `HOST` or `HOST:PORT`.
@@ -26,11 +26,11 @@ pub struct HostList(Vec<(String, Option<u16>)>);
 
 /// Other servers, separated by commas: `https://HOST`, `http://HOST:PORT`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OriginList(Vec<Origin>);
+pub struct ServerList(Vec<SourceServer>);
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
+struct SourceServer {
     is_https: bool,
     host: String,
     port: u16,
@@ -82,14 +82,14 @@ impl FromStr for HostList {
     }
 }
 
-impl FromStr for OriginList {
+impl FromStr for ServerList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let origin = |entry: &str| {
             let uri: Uri = entry.parse().ok()?;
             let is_plain = uri.path_and_query()?.as_str() == "/" && !entry.ends_with('/');
-            Origin::of(&uri).filter(|_| is_plain)
+            SourceServer::of(&uri).filter(|_| is_plain)
         };
         let origins = entries(text).map(|entry| {
             origin(entry).ok_or_else(|| {
@@ -116,7 +116,7 @@ fn host_of(uri: &Uri) -> Option<(String, Option<u16>)> {
     Some((host.to_ascii_lowercase(), port))
 }
 
-impl Origin {
+impl SourceServer {
     fn of(uri: &Uri) -> Option<Self> {
         let is_https = match uri.scheme()? {
             scheme if *scheme == Scheme::HTTPS => true,
@@ -135,7 +135,7 @@ impl CopyHosts {
     /// [`CopyUrlError`].
     pub(crate) fn resolve(&self, url: &str) -> Result<CopyUrl, CopyUrlError> {
         let uri: Uri = url.parse().map_err(|_| CopyUrlError::Malformed)?;
-        let origin = Origin::of(&uri).ok_or(CopyUrlError::Malformed)?;
+        let origin = SourceServer::of(&uri).ok_or(CopyUrlError::Malformed)?;
         if let Some(path) = self.own.path(&origin, uri.path()) {
             let own = own_url(&path, uri.query().unwrap_or_default());
             return own.map(CopyUrl::Own).ok_or(CopyUrlError::Malformed);
@@ -149,7 +149,7 @@ impl CopyHosts {
 
 impl HostList {
     /// The path with the account, which may be the first part of the host; none for a host of another server.
-    fn path(&self, origin: &Origin, path: &str) -> Option<String> {
+    fn path(&self, origin: &SourceServer, path: &str) -> Option<String> {
         self.0.iter().find_map(|(host, port)| {
             let default_port = if origin.is_https { 443 } else { 80 };
             if origin.port != port.unwrap_or(default_port) {

@@ -49,7 +49,7 @@ use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
 pub use crate::{
     api::BlobApi,
-    copy_url::{CopyHosts, HostList, OriginList},
+    copy_url::{CopyHosts, HostList, ServerList},
     keys::KEYSPACES,
     objects::{Objects, ObjectsUrl, OpenObjectsError},
 };

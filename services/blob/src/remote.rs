@@ -107,7 +107,7 @@ impl RemoteContent {
     }
 }
 
-/// Without the address: the caller may not know the network of the server.
+/// Without the address: the network of the server is not the caller's.
 fn unreachable(error: &legacy::Error) -> BlobError {
     tracing::info!(%error, cause = ?error.source(), "the source of a copy failed");
     let what = if error.is_connect() { "cannot be reached" } else { "gave no valid response" };

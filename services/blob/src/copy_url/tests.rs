@@ -86,9 +86,9 @@ fn settings_name_the_entry_that_violates_the_rule() {
         assert!(error.ends_with(&format!("value=`{text}`")), "{error}");
     }
     for text in ["archive", "https://a/", "https://a/b", "ftp://a", "https://", "https://u@a"] {
-        let error = format!("https://ok,{text}").parse::<OriginList>().expect_err(text);
+        let error = format!("https://ok,{text}").parse::<ServerList>().expect_err(text);
         assert!(error.ends_with(&format!("value=`{text}`")), "{error}");
     }
     assert_eq!("".parse(), Ok(HostList::default()));
-    assert_eq!(" , ".parse(), Ok(OriginList::default()));
+    assert_eq!(" , ".parse(), Ok(ServerList::default()));
 }

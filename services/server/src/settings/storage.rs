@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use trestle_blob::{CopyHosts, HostList, ObjectsUrl, OriginList};
+use trestle_blob::{CopyHosts, HostList, ObjectsUrl, ServerList};
 use trestle_kv::MIN_FREE_BYTES_MIN;
 use trestle_runtime::config::choice;
 
@@ -95,7 +95,7 @@ impl StorageSettings {
         if let Err(rule) = self.blob_hosts.parse::<HostList>() {
             problems.push(format!("storage.blob_hosts: {rule}"));
         }
-        if let Err(rule) = self.copy_source_hosts.parse::<OriginList>() {
+        if let Err(rule) = self.copy_source_hosts.parse::<ServerList>() {
             problems.push(format!("storage.copy_source_hosts: {rule}"));
         }
         match self.blob_url() {
