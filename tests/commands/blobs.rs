@@ -2,6 +2,7 @@
 
 mod copies;
 mod readme;
+mod states;
 
 use std::fs;
 
@@ -146,7 +147,7 @@ fn malformed_commands_have_exit_code_2() {
     let server = with_container();
     for args in [
         &["cp", "a", "b"][..],
-        &["cp", "blob://photos/a", "blob://photos/b"],
+        &["cp", "blob://photos/a", "https://example.com/b"],
         &["cp", "/no/such/file", "blob://photos/a"],
         &["cp", "blob://photos/a", "-"],
         &["cat", "photos"],

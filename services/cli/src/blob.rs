@@ -8,11 +8,13 @@ mod content;
 mod copy;
 mod lease;
 mod listing;
+mod protection;
 mod snapshots;
 mod verify;
 
 pub use address::{BlobAddress, CopySide};
 pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
+use args::{BlobStateArgs, ListedStatesArgs};
 
 use crate::{
     args::ClientArgs,
@@ -37,19 +39,24 @@ async fn dispatch(
     match command {
         BlobCommand::Container(command) => containers::run(context, command).await,
         BlobCommand::Cp(args) => Box::pin(copy::run(context, args, client)).await,
-        BlobCommand::Ls { blobs, delimiter } => blobs::list(context, blobs, delimiter).await,
-        BlobCommand::Cat { blob, offset, length } => {
-            blobs::cat(context, blob, offset, length).await
+        BlobCommand::Ls { blobs, delimiter, states } => {
+            blobs::list(context, (blobs, delimiter), states).await
+        }
+        BlobCommand::Cat { blob, offset, length, state } => {
+            blobs::cat(context, (blob, state), offset, length).await
         }
         BlobCommand::Rm { blob, recursive: true, yes, .. } => {
             blobs::remove_below(context, blob, yes).await
         }
-        BlobCommand::Rm { blob, lease_id, snapshots, .. } => {
-            blobs::remove(context, blob, (lease_id, snapshots)).await
+        BlobCommand::Rm { blob, lease_id, snapshots, state, .. } => {
+            blobs::remove(context, (blob, state), (lease_id, snapshots)).await
         }
         BlobCommand::Snapshot { blob } => snapshots::create(context, blob).await,
         BlobCommand::Undelete { blob } => snapshots::undelete(context, blob).await,
-        BlobCommand::Stat { blob } => blobs::stat(context, blob).await,
+        BlobCommand::Stat { blob, state } => blobs::stat(context, blob, state).await,
+        BlobCommand::Protection { keep_deleted, versions } => {
+            protection::run(context, keep_deleted, versions).await
+        }
         BlobCommand::Lease(command) => lease::run(context, command).await,
         BlobCommand::Verify { blobs, parallel } => verify::run(context, blobs, parallel).await,
     }

@@ -26,6 +26,8 @@ pub enum CopySide {
     Local(PathBuf),
     /// A blob, or blobs with a common prefix, after `blob://`.
     Remote(BlobAddress),
+    /// A URL, after `http://` or `https://`.
+    Url(String),
 }
 
 impl FromStr for BlobAddress {
@@ -47,9 +49,14 @@ impl FromStr for CopySide {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.starts_with(SCHEME) {
             true => text.parse().map(Self::Remote),
+            false if is_url(text) => Ok(Self::Url(text.to_owned())),
             false => Ok(Self::Local(text.into())),
         }
     }
+}
+
+fn is_url(text: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
 }
 
 impl fmt::Display for BlobAddress {

@@ -11,10 +11,16 @@ use crate::{
 };
 
 const COPY_HELP: &str = "\
-One side is a file or a folder, the other begins with blob://:
+A blob begins with blob://, and one side at least is a blob:
   trestle blob cp cat.png blob://photos/2026/cat.png
   trestle blob cp -r photos/ blob://photos/2026
   trestle blob cp -r blob://photos/2026 photos/
+
+Between two blobs the server copies, and no bytes pass through this command; from a URL too, where the settings of the
+server list its host:
+  trestle blob cp -r blob://photos/2026 blob://archive/2026
+  trestle blob cp --version-id 2026-08-28T17:07:35.2821851Z blob://photos/cat.png blob://photos/cat.png
+  trestle blob cp https://example.com/cat.png blob://photos/cat.png
 
 With --recursive, every file in the folder becomes a blob whose name is the path below the folder, after the given name
 and a slash; and back. A blob with a name that no file below the folder can have, such as ../a, fails the command before
@@ -41,6 +47,9 @@ pub enum BlobCommand {
         /// Show blobs whose names are equal up to this text after the prefix as one line
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
         delimiter: String,
+        /// Which states are listed beside the blobs
+        #[command(flatten)]
+        states: ListedStatesArgs,
     },
     /// Write the content of a blob to standard output
     Cat {
@@ -52,6 +61,9 @@ pub enum BlobCommand {
         /// At most this many bytes
         #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
         length: Option<u64>,
+        /// Which state of the blob
+        #[command(flatten)]
+        state: BlobStateArgs,
     },
     /// Delete a blob, or all blobs in a folder
     ///
@@ -73,6 +85,9 @@ pub enum BlobCommand {
         /// Delete the snapshots of the blob too, or only them [default: the blob must have none]
         #[arg(long, value_name = "WHICH", conflicts_with = "recursive")]
         snapshots: Option<SnapshotsToDelete>,
+        /// Which state of the blob
+        #[command(flatten)]
+        state: BlobStateArgs,
     },
     /// Take a snapshot of a blob, and print its name
     Snapshot {
@@ -88,6 +103,18 @@ pub enum BlobCommand {
     Stat {
         /// CONTAINER/NAME
         blob: BlobAddress,
+        /// Which state of the blob
+        #[command(flatten)]
+        state: BlobStateArgs,
+    },
+    /// Show or change what is kept of blobs that are overwritten or deleted, for the account
+    Protection {
+        /// Keep deleted and overwritten blobs for so many days, 1 to 365, or `off`
+        #[arg(long, value_name = "DAYS", value_parser = days_or_off)]
+        keep_deleted: Option<u16>,
+        /// Keep every overwritten or deleted blob as a version: `on` or `off`
+        #[arg(long, value_name = "STATE", value_parser = on_or_off)]
+        versions: Option<bool>,
     },
     /// Acquire, renew, release or break the lease of a blob or a container
     #[command(subcommand)]
@@ -102,6 +129,53 @@ pub enum BlobCommand {
         #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
         parallel: u8,
     },
+}
+
+/// Names a state of a blob. Default: the blob itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct BlobStateArgs {
+    /// The snapshot of this name, as `snapshot` prints it
+    #[arg(long, value_name = "TIME", default_value = "", hide_default_value = true)]
+    #[arg(conflicts_with = "version_id")]
+    pub(super) snapshot: String,
+    /// The version with this id, as `ls --versions` prints it
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    pub(super) version_id: String,
+}
+
+impl BlobStateArgs {
+    /// Whether it names a snapshot or a version.
+    pub(super) fn is_past(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Which states `ls` prints beside the blobs.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct ListedStatesArgs {
+    /// Snapshots, before their blob
+    #[arg(long, conflicts_with = "delimiter")]
+    pub(super) snapshots: bool,
+    /// Previous versions, before their blob
+    #[arg(long)]
+    pub(super) versions: bool,
+    /// Deleted blobs that can be restored; with --snapshots, deleted snapshots too
+    #[arg(long)]
+    pub(super) deleted: bool,
+}
+
+/// Days, and none for `off`, as 0.
+fn days_or_off(text: &str) -> Result<u16, String> {
+    let days = if text == "off" { Some(0) } else { text.parse().ok().filter(|days| *days > 0) };
+    days.ok_or_else(|| "must be a number of days or `off`".to_owned())
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("must be `on` or `off`".to_owned()),
+    }
 }
 
 /// What `rm` does with the snapshots of a blob.
@@ -194,9 +268,9 @@ pub enum LeaseCommand {
 /// Arguments of `cp`.
 #[derive(Debug, Args)]
 pub struct CopyBlobArgs {
-    /// A file, a folder, or blob://CONTAINER/NAME
+    /// A file, a folder, blob://CONTAINER/NAME, or a URL
     pub(super) from: CopySide,
-    /// The same; a file or blob in it has the last part of the name of the source
+    /// A file, a folder or blob://CONTAINER/NAME; what is in a folder has the last part of the name of the source
     pub(super) to: CopySide,
     /// Copy a folder
     #[arg(long, short)]
@@ -211,6 +285,9 @@ pub struct CopyBlobArgs {
     #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
     #[arg(conflicts_with = "recursive")]
     pub(super) lease_id: String,
+    /// Which state of the source
+    #[command(flatten)]
+    pub(super) state: BlobStateArgs,
 }
 
 impl BlobCommand {
@@ -223,8 +300,9 @@ impl BlobCommand {
                 | ContainerCommand::Stat { container }
                 | ContainerCommand::Delete { container, .. } => Some(container.clone()),
             },
+            Self::Protection { .. } => None,
             Self::Cp(CopyBlobArgs { from, to, .. }) => match (from, to) {
-                (CopySide::Remote(address), _) | (_, CopySide::Remote(address)) => {
+                (_, CopySide::Remote(address)) | (CopySide::Remote(address), _) => {
                     Some(address.header())
                 }
                 _ => None,
@@ -233,7 +311,7 @@ impl BlobCommand {
             | Self::Verify { blobs: address, .. }
             | Self::Cat { blob: address, .. }
             | Self::Rm { blob: address, .. }
-            | Self::Stat { blob: address }
+            | Self::Stat { blob: address, .. }
             | Self::Snapshot { blob: address }
             | Self::Undelete { blob: address }
             | Self::Lease(

@@ -11,7 +11,8 @@ use trestle_proto::blob::v1::{
 };
 
 use super::{
-    BlobAddress, args::SnapshotsToDelete, content::BlobContent, lease, listing::BlobListing,
+    BlobAddress, BlobStateArgs, ListedStatesArgs, args::SnapshotsToDelete, content::BlobContent,
+    lease, listing::BlobListing,
 };
 use crate::{
     client::Session,
@@ -28,10 +29,16 @@ const DELETES_MAX: usize = 16;
 /// Prints blobs and groups of them.
 pub(super) async fn list(
     context: &mut Context,
-    blobs: BlobAddress,
-    delimiter: String,
+    (blobs, delimiter): (BlobAddress, String),
+    states: ListedStatesArgs,
 ) -> Result<(), CliError> {
-    let mut listing = BlobListing::new(&context.session, blobs, delimiter);
+    let listing = BlobListing::new(&context.session, blobs, delimiter);
+    let mut listing = listing.with_states(states);
+    let mut columns = vec!["prefix", "blob"];
+    columns.extend(states.snapshots.then_some("snapshot"));
+    columns.extend(states.versions.then_some("version_id"));
+    columns.extend(states.deleted.then_some("delete_time"));
+    columns.extend(["size_bytes", "last_modified", "content_type"]);
     let mut printed = false;
     while let Some(items) = listing.next().await? {
         let record = |item: &Item| match item {
@@ -39,7 +46,6 @@ pub(super) async fn list(
             Item::Prefix(prefix) => json!({ "prefix": prefix }),
         };
         let records: Vec<_> = items.iter().map(record).collect();
-        let columns = ["prefix", "blob", "size_bytes", "last_modified", "content_type"];
         context.output.records(&records, &columns)?;
         printed |= !records.is_empty();
     }
@@ -47,9 +53,13 @@ pub(super) async fn list(
 }
 
 /// Prints a blob without its content.
-pub(super) async fn stat(context: &mut Context, blob: BlobAddress) -> Result<(), CliError> {
+pub(super) async fn stat(
+    context: &mut Context,
+    blob: BlobAddress,
+    BlobStateArgs { snapshot, version_id }: BlobStateArgs,
+) -> Result<(), CliError> {
     let BlobAddress { container, name: blob } = blob.of_blob()?;
-    let request = GetBlobRequest { container, blob, ..Default::default() };
+    let request = GetBlobRequest { container, blob, snapshot, version_id, ..Default::default() };
     let found = context.session.blobs().get_blob(request).await?.into_inner().blob;
     let found = found.ok_or_else(|| CliError::Protocol("no blob".to_owned()))?;
     context.output.record(["Property", "Value"], &record(&found))
@@ -60,6 +70,10 @@ fn record(blob: &Blob) -> Value {
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
     json!({
         "blob": blob.name,
+        "snapshot": text(blob.snapshot.clone()),
+        "version_id": text(blob.version_id.clone()),
+        "is_current_version": (!blob.version_id.is_empty()).then_some(blob.is_current_version),
+        "delete_time": blob.delete_time.as_ref().and_then(datetime::format),
         "size_bytes": blob.size,
         "etag": blob.etag,
         "last_modified": blob.last_modified.as_ref().and_then(datetime::format),
@@ -78,11 +92,11 @@ fn record(blob: &Blob) -> Value {
 /// Writes the content of a blob to standard output.
 pub(super) async fn cat(
     context: &mut Context,
-    blob: BlobAddress,
+    (blob, state): (BlobAddress, BlobStateArgs),
     offset: u64,
     length: Option<u64>,
 ) -> Result<(), CliError> {
-    let content = BlobContent::new(&context.session, blob.of_blob()?);
+    let content = BlobContent::new(&context.session, blob.of_blob()?).of_state(state);
     let mut content = content.with_range(offset, length);
     let mut out = io::stdout();
     let failed = || CliError::file("cannot write to standard output");
@@ -95,13 +109,15 @@ pub(super) async fn cat(
 /// Deletes a blob.
 pub(super) async fn remove(
     context: &mut Context,
-    blob: BlobAddress,
+    (blob, state): (BlobAddress, BlobStateArgs),
     (lease_id, snapshots): (String, Option<SnapshotsToDelete>),
 ) -> Result<(), CliError> {
     let blob = blob.of_blob()?;
-    delete(&context.session, &blob, (lease_id, snapshots)).await?;
+    delete(&context.session, (&blob, &state), (lease_id, snapshots)).await?;
     let text = match snapshots {
         Some(SnapshotsToDelete::Only) => format!("deleted the snapshots of blob {blob}"),
+        _ if !state.snapshot.is_empty() => format!("deleted a snapshot of blob {blob}"),
+        _ if !state.version_id.is_empty() => format!("deleted a version of blob {blob}"),
         _ => format!("deleted blob {blob}"),
     };
     let object = json!({ "container": blob.container, "blob": blob.name, "deleted": 1 });
@@ -121,7 +137,9 @@ pub(super) async fn remove_below(
     let removed = blobs.map_ok(|blob| {
         let blob = folder.with_name(blob.name);
         async move {
-            match repeated(async || delete(session, &blob, Default::default()).await).await {
+            let state = BlobStateArgs::default();
+            let delete = async || delete(session, (&blob, &state), Default::default()).await;
+            match repeated(delete).await {
                 // Deleted meanwhile, or by a call whose answer was lost.
                 Err(CliError::Call(status)) if status.code() == Code::NotFound => Ok(()),
                 other => other,
@@ -138,10 +156,11 @@ pub(super) async fn remove_below(
 
 async fn delete(
     session: &Session,
-    blob: &BlobAddress,
+    (blob, state): (&BlobAddress, &BlobStateArgs),
     (lease_id, snapshots): (String, Option<SnapshotsToDelete>),
 ) -> Result<(), CliError> {
     let BlobAddress { container, name: blob } = blob.clone();
+    let BlobStateArgs { snapshot, version_id } = state.clone();
     let conditions = Some(BlobConditions { lease_id, ..Default::default() });
     let delete_snapshots = match snapshots {
         None => DeleteSnapshots::Unspecified,
@@ -150,7 +169,7 @@ async fn delete(
     };
     let delete_snapshots = delete_snapshots.into();
     let request =
-        DeleteBlobRequest { container, blob, conditions, delete_snapshots, ..Default::default() };
+        DeleteBlobRequest { container, blob, conditions, snapshot, delete_snapshots, version_id };
     session.blobs().delete_blob(request).await?;
     Ok(())
 }

@@ -4,13 +4,14 @@ use bytes::Bytes;
 use tonic::Streaming;
 use trestle_proto::blob::v1::{BlobConditions, ByteRange, ReadBlobRequest, ReadBlobResponse};
 
-use super::BlobAddress;
+use super::{BlobAddress, BlobStateArgs};
 use crate::{client::Session, errors::CliError, retry::Retries};
 
 /// A read of one version of a blob. A temporary error continues it at the byte after the last one.
 pub(super) struct BlobContent {
     session: Session,
     address: BlobAddress,
+    state: BlobStateArgs,
     /// The requested range.
     range: Option<ByteRange>,
     /// What is left of the content; none before the first message.
@@ -30,7 +31,13 @@ impl BlobContent {
     /// The whole content.
     pub(super) fn new(session: &Session, address: BlobAddress) -> Self {
         let (session, retries) = (session.clone(), Retries::new());
-        Self { session, address, range: None, rest: None, messages: None, retries }
+        let state = BlobStateArgs::default();
+        Self { session, address, state, range: None, rest: None, messages: None, retries }
+    }
+
+    /// Of this state of the blob.
+    pub(super) fn of_state(self, state: BlobStateArgs) -> Self {
+        Self { state, ..self }
     }
 
     /// A part of the content.
@@ -81,7 +88,8 @@ impl BlobContent {
                 (Some(range), Some(BlobConditions { if_match, ..Default::default() }))
             }
         };
-        ReadBlobRequest { container, blob, range, conditions, ..Default::default() }
+        let BlobStateArgs { snapshot, version_id } = self.state.clone();
+        ReadBlobRequest { container, blob, range, conditions, snapshot, version_id }
     }
 
     /// Counts the bytes of a message.

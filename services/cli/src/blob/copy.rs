@@ -1,6 +1,7 @@
 //! `cp`: files to blobs and blobs to files, several at a time.
 
 mod download;
+mod server;
 mod upload;
 
 use std::sync::{
@@ -52,15 +53,18 @@ pub(super) async fn run(
         parallel: args.parallel.into(),
         copied: Arc::default(),
     };
-    let is_upload = matches!(args.to, CopySide::Remote(_));
+    let is_upload = matches!((&args.from, &args.to), (CopySide::Local(_), CopySide::Remote(_)));
+    let is_on_server = !is_upload && matches!(args.to, CopySide::Remote(_));
     let mut interrupts = Interrupts::listen()?;
     let copied = interrupts.unless_pressed(transfer.copy(args)).await;
     transfer.progress.finish_and_clear();
     let files = transfer.copied.files.load(Ordering::Relaxed);
     let length = transfer.copied.bytes.load(Ordering::Relaxed);
-    let text = format!("copied {} ({})", counted(files, "file"), bytes(length));
+    let what = if is_on_server { "blob" } else { "file" };
+    let text = format!("copied {} ({})", counted(files, what), bytes(length));
     copied.map_err(|error| {
         let next = match is_upload {
+            _ if is_on_server => "repeat it: what was copied is complete",
             true => "repeat it: blocks of large files that were sent are kept for 7 days",
             false => "repeat it: files of the copied blobs are complete, no other was made",
         };
@@ -76,6 +80,13 @@ pub(super) async fn run(
 impl BlobTransfer {
     async fn copy(&self, args: CopyBlobArgs) -> Result<(), CliError> {
         let usage = |rule: &str| Err(CliError::Usage(rule.to_owned()));
+        let is_blob = matches!(args.from, CopySide::Remote(_)) && !args.recursive;
+        if args.state.is_past() && !is_blob {
+            return usage("--snapshot and --version-id are for one blob as the source");
+        }
+        if !args.content_type.is_empty() && !matches!(args.from, CopySide::Local(_)) {
+            return usage("--content-type is for files that become blobs");
+        }
         match (args.from, args.to) {
             (CopySide::Local(from), CopySide::Remote(to)) => {
                 let files = upload::find(from, &to, args.recursive).await?;
@@ -85,20 +96,29 @@ impl BlobTransfer {
                 };
                 self.upload_all(files, &options).await
             }
-            (CopySide::Remote(_), CopySide::Local(_))
-                if !args.content_type.is_empty() || !args.lease_id.is_empty() =>
-            {
-                usage("--content-type and --lease-id are for blobs that are written")
+            (CopySide::Remote(_), CopySide::Local(_)) if !args.lease_id.is_empty() => {
+                usage("--lease-id is for blobs that are written")
             }
             (CopySide::Remote(from), CopySide::Local(to)) => {
                 let blobs = download::find(&self.session, &from, &to, args.recursive).await?;
-                self.download_all(blobs).await
+                self.download_all(blobs, &args.state).await
             }
             (CopySide::Local(_), CopySide::Local(_)) => {
                 usage("one side must be a blob: blob://CONTAINER/NAME")
             }
-            (CopySide::Remote(_), CopySide::Remote(_)) => {
-                usage("one side must be a file or a folder, without blob://")
+            (CopySide::Remote(from), CopySide::Remote(to)) => {
+                let copies = server::find(&self.session, &from, &to, args.recursive).await?;
+                self.copy_all(copies, &args.state, &args.lease_id).await
+            }
+            (CopySide::Url(_), CopySide::Remote(_)) if args.recursive => {
+                usage("a URL is not a folder: leave out --recursive")
+            }
+            (CopySide::Url(url), CopySide::Remote(to)) => {
+                let copies = vec![server::from_url(url, &to)?];
+                self.copy_all(copies, &args.state, &args.lease_id).await
+            }
+            (CopySide::Url(_), _) | (_, CopySide::Url(_)) => {
+                usage("a URL is copied to a blob: blob://CONTAINER/NAME")
             }
         }
     }

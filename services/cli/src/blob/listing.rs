@@ -3,7 +3,7 @@
 use futures::{Stream, TryStreamExt as _, stream};
 use trestle_proto::blob::v1::{Blob, ListBlobsRequest, listed_blob::Item};
 
-use super::BlobAddress;
+use super::{BlobAddress, ListedStatesArgs};
 use crate::{client::Session, errors::CliError, retry::repeated};
 
 /// A listing from its first page on.
@@ -19,6 +19,14 @@ impl BlobListing {
         let BlobAddress { container, name: prefix } = prefix;
         let request = ListBlobsRequest { container, prefix, delimiter, ..Default::default() };
         Self { session: session.clone(), request, is_complete: false }
+    }
+
+    /// With these states beside the blobs.
+    pub(super) fn with_states(mut self, states: ListedStatesArgs) -> Self {
+        self.request.include_snapshots = states.snapshots;
+        self.request.include_versions = states.versions;
+        self.request.include_deleted = states.deleted;
+        self
     }
 
     /// The next page; none after the last. It may be empty.

@@ -10,7 +10,10 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::{BlobTransfer, blocking};
 use crate::{
-    blob::{BlobAddress, address::relative_path, content::BlobContent, listing::BlobListing},
+    blob::{
+        BlobAddress, BlobStateArgs, address::relative_path, content::BlobContent,
+        listing::BlobListing,
+    },
     client::Session,
     errors::CliError,
     files::{self, OutputTarget},
@@ -68,20 +71,24 @@ fn target(from: &BlobAddress, to: PathBuf) -> Result<SourceBlob, CliError> {
 
 impl BlobTransfer {
     /// Copies the blobs.
-    pub(super) async fn download_all(&self, blobs: Vec<SourceBlob>) -> Result<(), CliError> {
+    pub(super) async fn download_all(
+        &self,
+        blobs: Vec<SourceBlob>,
+        state: &BlobStateArgs,
+    ) -> Result<(), CliError> {
         self.progress.set_length(blobs.iter().filter_map(|blob| blob.size).sum());
         let downloads = stream::iter(blobs.into_iter().map(Ok));
         let download = |blob| async move {
-            self.download(blob).await?;
+            self.download(blob, state.clone()).await?;
             self.complete();
             Ok(())
         };
         downloads.try_for_each_concurrent(self.parallel, download).await
     }
 
-    async fn download(&self, blob: SourceBlob) -> Result<(), CliError> {
+    async fn download(&self, blob: SourceBlob, state: BlobStateArgs) -> Result<(), CliError> {
         let _slot = self.slot().await?;
-        let mut content = BlobContent::new(&self.session, blob.from);
+        let mut content = BlobContent::new(&self.session, blob.from).of_state(state);
         // The first bytes come before the file: an absent blob makes none.
         let mut data = content.next().await?;
         let (part, file) = blocking(move || PartFile::create(blob.to)).await?;

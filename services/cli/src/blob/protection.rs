@@ -1,0 +1,34 @@
+//! `protection`: what is kept of blobs that are overwritten or deleted.
+
+use serde_json::json;
+use trestle_proto::blob::v1::{
+    DataProtection, DeleteRetentionPolicy, GetServicePropertiesRequest, SetServicePropertiesRequest,
+};
+
+use crate::{errors::CliError, output::Context};
+
+/// Changes the settings that are given, and prints all of them. 0 days keep nothing.
+pub(super) async fn run(
+    context: &mut Context,
+    keep_deleted: Option<u16>,
+    versions: Option<bool>,
+) -> Result<(), CliError> {
+    if keep_deleted.is_some() || versions.is_some() {
+        let policy = |days: u16| DeleteRetentionPolicy { enabled: days > 0, days: days.into() };
+        let data_protection = Some(DataProtection {
+            delete_retention_policy: keep_deleted.map(policy),
+            is_versioning_enabled: versions,
+        });
+        let request = SetServicePropertiesRequest { data_protection, ..Default::default() };
+        context.session.blobs().set_service_properties(request).await?;
+    }
+    let request = GetServicePropertiesRequest {};
+    let found = context.session.blobs().get_service_properties(request).await?.into_inner();
+    let found = found.data_protection.unwrap_or_default();
+    let policy = found.delete_retention_policy.filter(|policy| policy.enabled);
+    let object = json!({
+        "keep_deleted_days": policy.map(|policy| policy.days),
+        "versions": found.is_versioning_enabled.unwrap_or_default(),
+    });
+    context.output.record(["Property", "Value"], &object)
+}
