@@ -3,6 +3,8 @@
 mod change;
 mod list;
 #[cfg(test)]
+mod restore_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

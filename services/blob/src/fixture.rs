@@ -89,7 +89,8 @@ impl BlobFixture {
     pub(crate) async fn drop_container(&self, name: &str) {
         let required = (Conditions::default(), None);
         let name = container_name(name);
-        let (account, delete) = (account(), ContainerChange::Delete);
+        let (account, delete) =
+            (account(), ContainerChange::Delete(self.retention().containers_deleted_for));
         self.containers.change(&account, name, delete, required).await.expect("deleted");
     }
 

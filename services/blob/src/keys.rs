@@ -23,6 +23,8 @@
 //! | 0x61 block list | container id u64, name, number u64 | list of `StoredBlock` |
 //! | 0x62 piece | container id u64, name, generation u64, end u64, form u8 | 0: CRC-64 u64, bytes; 1: `Part` |
 //! | 0x63 chunk of pages | container id u64, name, generation u64, index u64, epoch u64 | see `pages::chunk` |
+//! | 0x64 deleted container that can be restored | account, name, container id u64 | `ContainerRecord` |
+//! | 0x65 settings of REST | account | `RestSettings` |
 //!
 //! A piece of an append blob has the offset behind its last byte in its key, so the piece with a byte is the first one
 //! behind that byte.
@@ -65,6 +67,8 @@ const INLINE: u8 = 0x60;
 const BLOCK_LIST: u8 = 0x61;
 const PIECE: u8 = 0x62;
 const CHUNK: u8 = 0x63;
+const SOFT_DELETED_CONTAINER: u8 = 0x64;
+const REST_SETTINGS: u8 = 0x65;
 
 /// Version byte of the numbers in this file.
 const VERSION: u8 = 1;
@@ -363,7 +367,31 @@ pub(crate) fn containers(account: &AccountName, prefix: &str) -> Span {
     Span::prefix(&key)
 }
 
-/// The name in a key of [`container`].
+/// Key of a deleted container that can be restored.
+pub(crate) fn soft_deleted_container(
+    account: &AccountName,
+    name: &ContainerName,
+    id: ContainerId,
+) -> Bytes {
+    let mut key = of_account(SOFT_DELETED_CONTAINER, account);
+    order::push_text(&mut key, name.as_str());
+    order::push_u64(&mut key, id.0);
+    key.into()
+}
+
+/// The deleted containers of an account that can be restored and whose names start with `prefix`, by name.
+pub(crate) fn soft_deleted_containers(account: &AccountName, prefix: &str) -> Span {
+    let mut key = of_account(SOFT_DELETED_CONTAINER, account);
+    key.extend_from_slice(prefix.as_bytes());
+    Span::prefix(&key)
+}
+
+/// Every deleted container that can be restored.
+pub(crate) fn every_soft_deleted_container() -> Span {
+    Span::prefix(&[SOFT_DELETED_CONTAINER])
+}
+
+/// The name in a key of [`container`] or of [`soft_deleted_container`].
 pub(crate) fn container_name_of(key: &[u8]) -> Result<String, BlobError> {
     let name = || {
         let mut rest = key.get(1..)?;
@@ -376,6 +404,11 @@ pub(crate) fn container_name_of(key: &[u8]) -> Result<String, BlobError> {
 /// Key of the settings of the service for an account.
 pub(crate) fn service_properties(account: &AccountName) -> Bytes {
     of_account(SERVICE_PROPERTIES, account).into()
+}
+
+/// Key of the settings of an account that only REST uses.
+pub(crate) fn rest_settings(account: &AccountName) -> Bytes {
+    of_account(REST_SETTINGS, account).into()
 }
 
 /// Key of the settings of an account on what is kept of blobs.

@@ -347,7 +347,7 @@ proptest! {
             let model = ModelBlob { is_kept, has_versions, ..ModelBlob::default() };
             let mut models = [model.clone(), model];
             let deleted_for = Some(KEPT_FOR).filter(|_| is_kept);
-            fixture.keep(Retention { deleted_for, versions: has_versions });
+            fixture.keep(Retention { deleted_for, versions: has_versions, ..Retention::default() });
 
             for (number, step) in steps.iter().enumerate() {
                 let (key, model) = (&keys[step.blob], &mut models[step.blob]);

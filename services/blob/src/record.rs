@@ -35,6 +35,8 @@ pub(crate) struct ContainerRecord {
     pub(crate) policies: Bytes,
     /// Its lease.
     pub(crate) lease: ResourceLease,
+    /// Set where it is deleted and can be restored.
+    pub(crate) deletion: Option<Deletion>,
 }
 
 /// A blob with committed content.
@@ -64,13 +66,20 @@ pub(crate) struct BlobRecord {
     pub(crate) version: Option<Ticks>,
 }
 
-/// The deletion of a state that can be restored.
+/// The deletion of a container or of a state of a blob that can be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Deletion {
     /// When it was deleted.
     pub(crate) at: Ticks,
     /// How long it can be restored.
     pub(crate) until: Ticks,
+}
+
+impl Deletion {
+    /// One that can be undone for this long.
+    pub(crate) fn at(now: Ticks, period: Duration) -> Self {
+        Self { at: now, until: now.after(period) }
+    }
 }
 
 /// What is kept of the states that changes replace, by the settings of the account.
@@ -80,6 +89,8 @@ pub(crate) struct Retention {
     pub(crate) deleted_for: Option<Duration>,
     /// Whether each write of content or metadata makes a version.
     pub(crate) versions: bool,
+    /// How long deleted containers can be restored; absent: not at all.
+    pub(crate) containers_deleted_for: Option<Duration>,
 }
 
 impl Retention {
@@ -90,8 +101,30 @@ impl Retention {
 
     /// The deletion of a state now, if it can be restored then.
     pub(crate) fn deletion(self, now: Ticks) -> Option<Deletion> {
-        self.deleted_for.map(|period| Deletion { at: now, until: now.after(period) })
+        self.deleted_for.map(|period| Deletion::at(now, period))
     }
+}
+
+/// The settings of an account that only REST uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RestSettings {
+    /// The version of calls that state none; empty: none is set.
+    pub(crate) default_version: String,
+    /// The website of the container `$web`.
+    pub(crate) website: Website,
+}
+
+/// A website; empty texts are absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Website {
+    /// Whether it is served.
+    pub(crate) is_enabled: bool,
+    /// The name of the blob in each folder that is served for the folder.
+    pub(crate) index_document: String,
+    /// The blob that is served where there is none.
+    pub(crate) error_document: String,
+    /// The blob that is served for every folder.
+    pub(crate) default_index_document: String,
 }
 
 /// Names a copy and its source.

@@ -1,6 +1,7 @@
 //! The form of records on disk: a format byte, then a message of our own. Field numbers never change. It is independent
 //! of the contract, so that a change of the contract never changes what is on disk.
 
+mod rest_settings;
 mod retention;
 #[cfg(test)]
 mod tests;
@@ -74,6 +75,10 @@ pub(crate) struct ContainerForm {
     policies: Bytes,
     #[prost(message, optional, tag = "6")]
     lease: Option<LeaseForm>,
+    #[prost(uint64, optional, tag = "20")]
+    deleted_at: Option<u64>,
+    #[prost(uint64, tag = "21")]
+    deleted_until: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -238,6 +243,8 @@ impl Stored for ContainerRecord {
             metadata: metadata_form(&self.metadata),
             policies: self.policies.clone(),
             lease: lease_form(&self.lease),
+            deleted_at: self.deletion.map(|it| it.at.get()),
+            deleted_until: self.deletion.map_or(0, |it| it.until.get()),
         }
     }
 
@@ -249,8 +256,15 @@ impl Stored for ContainerRecord {
             metadata: metadata_of(form.metadata),
             policies: form.policies,
             lease: lease_of(form.lease)?,
+            deletion: deletion_of(form.deleted_at, form.deleted_until)?,
         })
     }
+}
+
+/// None for numbers that are no times.
+fn deletion_of(at: Option<u64>, until: u64) -> Option<Option<Deletion>> {
+    let Some(at) = at else { return Some(None) };
+    Some(Some(Deletion { at: Ticks::new(at)?, until: Ticks::new(until)? }))
 }
 
 impl Stored for BlobRecord {
@@ -343,12 +357,7 @@ impl Stored for BlobRecord {
                 Some(form) => Some(copy_of(form)?),
                 None => None,
             },
-            deletion: match form.deleted_at {
-                Some(at) => {
-                    Some(Deletion { at: Ticks::new(at)?, until: Ticks::new(form.deleted_until)? })
-                }
-                None => None,
-            },
+            deletion: deletion_of(form.deleted_at, form.deleted_until)?,
             version: match form.version {
                 Some(ticks) => Some(Ticks::new(ticks)?),
                 None => None,

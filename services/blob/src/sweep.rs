@@ -47,6 +47,7 @@ struct Positions {
     shared: Bytes,
     stagings: Bytes,
     expired: Bytes,
+    expired_containers: Bytes,
     compactions: Bytes,
 }
 
@@ -81,6 +82,7 @@ impl BlobSweeper {
     pub(crate) async fn tick(&self) -> Result<bool, BlobError> {
         let steps = [
             self.sweep_expired().await,
+            self.sweep_expired_containers().await,
             self.sweep_retired(BlobRow::Retired).await,
             self.sweep_retired(BlobRow::SharedRetired).await,
             self.sweep_containers().await,

@@ -54,8 +54,8 @@ async fn dispatch(
         BlobCommand::Snapshot { blob } => snapshots::create(context, blob).await,
         BlobCommand::Undelete { blob } => snapshots::undelete(context, blob).await,
         BlobCommand::Stat { blob, state } => blobs::stat(context, blob, state).await,
-        BlobCommand::Protection { keep_deleted, versions } => {
-            protection::run(context, keep_deleted, versions).await
+        BlobCommand::Protection { keep_deleted, keep_containers, versions } => {
+            protection::run(context, (keep_deleted, keep_containers), versions).await
         }
         BlobCommand::Lease(command) => lease::run(context, command).await,
         BlobCommand::Verify { blobs, parallel } => verify::run(context, blobs, parallel).await,

@@ -18,7 +18,12 @@ fn listed(server: &Server, args: &[&str]) -> Vec<Value> {
 fn versions_are_listed_read_restored_and_deleted() {
     let server = with_container();
     let shown = succeeds(&server, &["blob", "protection", "--versions", "on", "--json"]).output;
-    assert_eq!(lines(&shown), [serde_json::json!({ "keep_deleted_days": null, "versions": true })]);
+    let expected = serde_json::json!({
+        "keep_deleted_days": null,
+        "keep_containers_days": null,
+        "versions": true,
+    });
+    assert_eq!(lines(&shown), [expected]);
     put(&server, "a", b"one");
     put(&server, "a", b"two");
 
@@ -96,4 +101,18 @@ fn the_server_copies_blobs_and_folders() {
         let rejected = run(&server, &[&["blob"], &args[..]].concat());
         assert!(matches!(rejected.code, Some(2 | 4)), "{args:?} {rejected:?}");
     }
+}
+
+#[test]
+fn a_deleted_container_is_restored() {
+    let server = with_container();
+    succeeds(&server, &["blob", "protection", "--keep-containers", "1"]);
+    put(&server, "a", b"one");
+    succeeds(&server, &["blob", "container", "delete", "photos", "--yes"]);
+    let container = |args: &[&str]| succeeds(&server, &[&["blob", "container"], args].concat());
+    assert_eq!(container(&["list"]).output, "no containers\n");
+    let deleted = lines(&container(&["list", "--deleted", "--json"]).output).remove(0);
+    let version = deleted["version"].as_str().unwrap();
+    assert_eq!(container(&["undelete", "photos", version]).output, "restored container photos\n");
+    assert_eq!(cat(&server, &["photos/a"]), "one");
 }

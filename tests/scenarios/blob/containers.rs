@@ -11,6 +11,8 @@ blob_scenario!(
     rejects_names_and_metadata_that_azure_rejects,
     container_access_policies_round_trip,
     blob_service_properties_and_stats_are_served,
+    a_deleted_container_is_restored,
+    settings_of_rest_round_trip,
 );
 
 const NOT_FOUND: (Code, &str) = (Code::NotFound, "CONTAINER_NOT_FOUND");
@@ -155,4 +157,103 @@ async fn blob_service_properties_and_stats_are_served(world: &World) {
     let stats = world.blobs().get_service_stats(request).await.unwrap().into_inner();
     assert_eq!((stats.durability(), stats.engine.as_str()), (Durability::Always, "fjall"));
     assert!(["file", "memory"].contains(&stats.object_store.as_str()));
+}
+
+async fn a_deleted_container_is_restored(world: &World) {
+    let keep = async |enabled, days| {
+        let policy = proto::DeleteRetentionPolicy { enabled, days };
+        let data_protection = Some(proto::DataProtection {
+            container_delete_retention_policy: Some(policy),
+            ..Default::default()
+        });
+        let request = proto::SetServicePropertiesRequest { data_protection, ..Default::default() };
+        world.blobs().set_service_properties(request).await
+    };
+    let list = async |include_deleted| {
+        let request = proto::ListContainersRequest {
+            prefix: "restored".to_owned(),
+            include_deleted,
+            include_metadata: true,
+            ..Default::default()
+        };
+        world.blobs().list_containers(request).await.unwrap().into_inner().containers
+    };
+    let undelete = async |version: &str| {
+        let (container, version) = ("restored".to_owned(), version.to_owned());
+        let request = proto::UndeleteContainerRequest { container, version };
+        let restored = world.blobs().undelete_container(request).await;
+        restored.map(tonic::Response::into_inner).map_err(trestle_tests::CallError::from)
+    };
+    keep(true, 7).await.unwrap();
+    let container = world.container("restored").await;
+    container.write("a", "kept").await.unwrap();
+    let created = get(world, "restored").await;
+    container.drop_container().await.unwrap();
+
+    assert_eq!(container.read("a").await.unwrap_err().kind(), NOT_FOUND);
+    assert_eq!(list(false).await.len(), 0);
+    let deleted = list(true).await.remove(0);
+    assert!(deleted.delete_time.is_some() && deleted.lease.is_none(), "{deleted:?}");
+    assert!(deleted.remaining_retention_days >= 6);
+    assert_eq!(undelete("x").await.unwrap_err().code, Code::InvalidArgument);
+    assert_eq!(undelete("0000000000000000").await.unwrap_err().kind(), NOT_FOUND);
+    world.container("restored").await;
+    let exists = undelete(&deleted.version).await.unwrap_err();
+    assert_eq!(exists.kind(), (Code::AlreadyExists, "CONTAINER_ALREADY_EXISTS"));
+    container.drop_container().await.unwrap();
+
+    let restored = undelete(&deleted.version).await.unwrap().container.unwrap();
+    assert_eq!(restored, created);
+    assert_eq!(container.read("a").await.unwrap().data, "kept");
+    let error = keep(true, 366).await.unwrap_err();
+    assert_eq!(trestle_tests::CallError::from(error).reason, "INVALID_XML_NODE_VALUE");
+    keep(false, 0).await.unwrap();
+}
+
+async fn settings_of_rest_round_trip(world: &World) {
+    let get = async || {
+        let request = proto::GetServicePropertiesRequest {};
+        let found = world.blobs().get_service_properties(request).await.unwrap().into_inner();
+        (found.default_service_version, found.static_website.unwrap())
+    };
+    let set = async |version: Option<&str>, static_website: Option<proto::StaticWebsite>| {
+        let request = proto::SetServicePropertiesRequest {
+            default_service_version: version.map(str::to_owned),
+            static_website,
+            ..Default::default()
+        };
+        let set = world.blobs().set_service_properties(request).await;
+        set.map(drop).map_err(trestle_tests::CallError::from)
+    };
+    assert_eq!(get().await, (String::new(), proto::StaticWebsite::default()));
+    let website = proto::StaticWebsite {
+        enabled: true,
+        index_document: "index.html".to_owned(),
+        error_document_404_path: "errors/404.html".to_owned(),
+        default_index_document_path: String::new(),
+    };
+    set(None, Some(website.clone())).await.unwrap();
+    set(Some("2021-12-02"), None).await.unwrap();
+    assert_eq!(get().await, ("2021-12-02".to_owned(), website.clone()), "absent parts remain");
+    set(Some(""), Some(proto::StaticWebsite::default())).await.unwrap();
+    assert_eq!(get().await, (String::new(), proto::StaticWebsite::default()));
+
+    for version in ["now", "2021-12-2", "2021/12/02"] {
+        assert_eq!(set(Some(version), None).await.unwrap_err().reason, "INVALID_XML_NODE_VALUE");
+    }
+    let changed = |change: fn(&mut proto::StaticWebsite)| {
+        let mut website = website.clone();
+        change(&mut website);
+        Some(website)
+    };
+    for invalid in [
+        changed(|it| it.index_document = "a/b".to_owned()),
+        changed(|it| it.index_document = "a".repeat(256)),
+        changed(|it| it.error_document_404_path = "/404".to_owned()),
+        changed(|it| it.default_index_document_path = "app.html".to_owned()),
+    ] {
+        let error = set(None, invalid.clone()).await.unwrap_err();
+        assert_eq!(error.reason, "INVALID_XML_NODE_VALUE", "{invalid:?}");
+    }
+    assert_eq!(set(None, None).await.unwrap_err().code, Code::InvalidArgument);
 }

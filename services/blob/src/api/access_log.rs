@@ -32,6 +32,7 @@ names_a_container!(
     GetContainerRequest,
     UpdateContainerRequest,
     DeleteContainerRequest,
+    UndeleteContainerRequest,
     GetContainerAccessPoliciesRequest,
     SetContainerAccessPoliciesRequest,
     LeaseContainerRequest,

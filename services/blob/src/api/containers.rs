@@ -69,8 +69,23 @@ impl BlobApi {
         let mut parser = RequestParser::default();
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
-        self.change(access, parser.finish(name)?, ContainerChange::Delete, required).await?;
+        let name = parser.finish(name)?;
+        let kept_for = self.retention(access).await?.containers_deleted_for;
+        self.change(access, name, ContainerChange::Delete(kept_for), required).await?;
         Ok(proto::DeleteContainerResponse {})
+    }
+
+    pub(super) async fn undelete_container(
+        &self,
+        access: &BlobAccess,
+        request: proto::UndeleteContainerRequest,
+    ) -> Result<proto::UndeleteContainerResponse, Fault> {
+        let mut parser = RequestParser::default();
+        let name = parser.container(request.container, "container");
+        let id = parser.container_version(&request.version);
+        let (name, id) = parser.finish(name.zip(id))?;
+        let record = self.containers.undelete(access.account(), name.clone(), id).await?;
+        Ok(proto::UndeleteContainerResponse { container: Some(self.shown(&name, record)) })
     }
 
     pub(super) async fn containers(
@@ -78,9 +93,15 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ListContainersRequest,
     ) -> Result<proto::ListContainersResponse, Fault> {
+        let with_metadata = request.include_metadata;
         let page = self.containers.list(access.account(), parse::list_containers(request)?).await?;
         let now = self.engine.now();
-        let containers = page.containers.into_iter();
+        let containers = page.containers.into_iter().map(|(name, mut record)| {
+            if !with_metadata {
+                record.metadata.clear();
+            }
+            (name, record)
+        });
         Ok(proto::ListContainersResponse {
             containers: containers.map(|(name, it)| render::container(&name, it, now)).collect(),
             next_page_token: page.next_page_token.unwrap_or_default(),

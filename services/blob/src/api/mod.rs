@@ -12,6 +12,7 @@ mod parse;
 mod protection;
 mod read;
 mod render;
+mod rest_settings;
 mod snapshots;
 mod tiers;
 mod upload;
@@ -175,6 +176,8 @@ by_domain! {
     get_container(GetContainerRequest) -> GetContainerResponse: ReadContainer => container;
     update_container(UpdateContainerRequest) -> UpdateContainerResponse: WriteContainer => set_metadata;
     delete_container(DeleteContainerRequest) -> DeleteContainerResponse: DeleteContainer => drop_container;
+    undelete_container(UndeleteContainerRequest) -> UndeleteContainerResponse:
+        WriteContainer => undelete_container;
     list_containers(ListContainersRequest) -> ListContainersResponse: ListContainers => containers;
     get_container_access_policies(GetContainerAccessPoliciesRequest) -> GetContainerAccessPoliciesResponse:
         AccessPolicies => policies;
@@ -215,7 +218,13 @@ impl BlobApi {
         let key = keys::service_properties(access.account());
         let properties = Some(service_properties::read(&*self.engine, &key).await?);
         let data_protection = Some(render::protection(self.retention(access).await?));
-        Ok(proto::GetServicePropertiesResponse { properties, data_protection })
+        let rest = self.rest_settings(access).await?;
+        Ok(proto::GetServicePropertiesResponse {
+            properties,
+            data_protection,
+            static_website: Some(rest_settings::website(rest.website)),
+            default_service_version: rest.default_version,
+        })
     }
 
     async fn set_properties(
@@ -223,16 +232,20 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SetServicePropertiesRequest,
     ) -> Result<proto::SetServicePropertiesResponse, Fault> {
+        let rest = parse::rest_settings(request.default_service_version, request.static_website)?;
+        let is_required = request.data_protection.is_none() && rest.is_empty();
+        if is_required || request.properties.is_some() {
+            let change = service_properties::required(request.properties)?;
+            let key = keys::service_properties(access.account());
+            let domain = keys::own_domain(&key);
+            service_properties::change(&*self.engine, domain, key, change).await?;
+        }
         if let Some(protection) = request.data_protection {
             self.set_protection(access, protection).await?;
-            if request.properties.is_none() {
-                return Ok(proto::SetServicePropertiesResponse {});
-            }
         }
-        let change = service_properties::required(request.properties)?;
-        let key = keys::service_properties(access.account());
-        let domain = keys::own_domain(&key);
-        service_properties::change(&*self.engine, domain, key, change).await?;
+        if !rest.is_empty() {
+            self.set_rest_settings(access, rest).await?;
+        }
         Ok(proto::SetServicePropertiesResponse {})
     }
 

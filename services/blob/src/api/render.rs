@@ -15,8 +15,8 @@ use crate::{
     lease::{LeaseResult, LeaseState, ResourceLease},
     past,
     record::{
-        BlobCopy, BlobKind, BlobRecord, ContainerRecord, Content, ContentProperties, Retention,
-        StoredBlock,
+        BlobCopy, BlobKind, BlobRecord, ContainerId, ContainerRecord, Content, ContentProperties,
+        Deletion, Retention, StoredBlock,
     },
 };
 
@@ -28,8 +28,20 @@ pub(super) fn container(name: &str, record: ContainerRecord, now: Ticks) -> prot
         etag: record.etag.quoted(),
         last_modified: Some(record.etag.0.into()),
         create_time: Some(record.created_at.into()),
-        lease: Some(lease(&record.lease, now)),
+        lease: record.deletion.is_none().then(|| lease(&record.lease, now)),
+        delete_time: record.deletion.map(|deletion| deletion.at.into()),
+        version: record.deletion.map(|_| container_version(record.id)).unwrap_or_default(),
+        remaining_retention_days: remaining_days(record.deletion, now),
     }
+}
+
+/// How a deleted container is named.
+fn container_version(id: ContainerId) -> String {
+    format!("{:016X}", id.0)
+}
+
+fn remaining_days(deletion: Option<Deletion>, now: Ticks) -> i32 {
+    deletion.map_or(0, |deletion| whole_days(deletion.until.since(now)))
 }
 
 /// The names of a blob.
@@ -61,9 +73,7 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         version_id: record.version.map(past::name).unwrap_or_default(),
         is_current_version: record.version.is_some(),
         delete_time: record.deletion.map(|deletion| deletion.at.into()),
-        remaining_retention_days: record
-            .deletion
-            .map_or(0, |deletion| whole_days(deletion.until.since(now))),
+        remaining_retention_days: remaining_days(record.deletion, now),
         copy: record.copy.map(|it| copy(it, record.content.size())),
         ..described
     }
@@ -175,13 +185,14 @@ pub(super) fn listed(
 
 /// What is kept of blobs that are overwritten or deleted.
 pub(super) fn protection(retention: Retention) -> proto::DataProtection {
-    let policy = proto::DeleteRetentionPolicy {
-        enabled: retention.deleted_for.is_some(),
-        days: whole_days(retention.deleted_for.unwrap_or_default()),
+    let policy = |period: Option<Duration>| {
+        let days = whole_days(period.unwrap_or_default());
+        Some(proto::DeleteRetentionPolicy { enabled: period.is_some(), days })
     };
     proto::DataProtection {
-        delete_retention_policy: Some(policy),
+        delete_retention_policy: policy(retention.deleted_for),
         is_versioning_enabled: Some(retention.versions),
+        container_delete_retention_policy: policy(retention.containers_deleted_for),
     }
 }
 

@@ -37,7 +37,7 @@ impl BlobChange {
     /// What the change keeps of the state before: properties alone make no version, as with Azure.
     fn retention(&self) -> Retention {
         let versions = matches!(self, Self::Update { metadata: Some(_), versions: true, .. });
-        Retention { versions, deleted_for: None }
+        Retention { versions, ..Retention::default() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Creating, changing, leasing and deleting containers.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Lock, Version, Writes, transact};
 use trestle_service::{clock::Ticks, name::AccountName};
@@ -13,7 +15,7 @@ use crate::{
     keys,
     lease::{LeaseAction, LeaseResult, ResourceLease},
     names::ContainerName,
-    record::{ContainerRecord, Metadata},
+    record::{ContainerId, ContainerRecord, Deletion, Metadata},
     stored::Stored as _,
 };
 
@@ -35,8 +37,8 @@ pub(crate) enum ContainerChange {
     Policies(Bytes),
     /// Applies an action to the lease.
     Lease(LeaseAction),
-    /// Deletes it.
-    Delete,
+    /// Deletes it. It can be restored for as long, if at all.
+    Delete(Option<Duration>),
 }
 
 impl Containers {
@@ -64,6 +66,7 @@ impl Containers {
                 metadata: new.metadata.clone(),
                 policies: Bytes::new(),
                 lease: ResourceLease::Absent,
+                deletion: None,
             };
             let mut writes = Writes::new();
             writes.put(key.clone(), record.encode());
@@ -85,7 +88,11 @@ impl Containers {
     ) -> Result<(ContainerRecord, Option<LeaseResult>), BlobError> {
         let found = self.find(account, &name).await?;
         let id = found.ok_or_else(|| BlobError::ContainerNotFound(name.clone()))?.id;
-        let (key, deleted) = (keys::container(account, &name), keys::deleted_container(id));
+        let key = keys::container(account, &name);
+        let deleted = match change {
+            ContainerChange::Delete(Some(_)) => keys::soft_deleted_container(account, &name, id),
+            _ => keys::deleted_container(id),
+        };
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         spec.also(keys::own_domain(&deleted), Lock::Exclusive);
         let (stored, now) = (spec.read(key.clone()), self.engine.now());
@@ -96,20 +103,61 @@ impl Containers {
             if record.id != id {
                 return Err(not_found());
             }
-            let is_delete = matches!(change, ContainerChange::Delete);
+            let is_delete = matches!(change, ContainerChange::Delete(_));
             check(&record, is_delete, (&conditions, lease_id), now)?;
             let result = apply(&mut record, &change, version, now)?;
             let mut writes = Writes::new();
-            match is_delete {
-                true => {
-                    writes.delete(key.clone()).put(deleted.clone(), keys::encode_number(now.get()))
+            match change {
+                ContainerChange::Delete(kept_for) => {
+                    let value = match kept_for.map(|period| Deletion::at(now, period)) {
+                        Some(deletion) => deleted_record(&record, deletion).encode(),
+                        None => keys::encode_number(now.get()),
+                    };
+                    writes.delete(key.clone()).put(deleted.clone(), value)
                 }
-                false => writes.put(key.clone(), record.encode()),
+                _ => writes.put(key.clone(), record.encode()),
             };
             Ok((writes, (record, result)))
         })
         .await?
     }
+}
+
+impl Containers {
+    /// Restores a deleted container with its blobs. It has no lease.
+    ///
+    /// # Errors
+    /// [`BlobError::ContainerNotFound`] where there is no such deleted one, [`BlobError::ContainerExists`] where its
+    /// name was used again, or a failed commit.
+    pub(crate) async fn undelete(
+        &self,
+        account: &AccountName,
+        name: ContainerName,
+        id: ContainerId,
+    ) -> Result<ContainerRecord, BlobError> {
+        let key = keys::container(account, &name);
+        let deleted = keys::soft_deleted_container(account, &name, id);
+        let mut spec = ChangeSpec::new(keys::own_domain(&key));
+        spec.also(keys::own_domain(&deleted), Lock::Exclusive);
+        let (existing, stored) = (spec.read(key.clone()), spec.read(deleted.clone()));
+        transact(&*self.engine, spec, move |reads, _| {
+            let not_found = || BlobError::ContainerNotFound(name.clone());
+            let record = ContainerRecord::decode(reads.get(stored).ok_or_else(not_found)?)?;
+            if reads.get(existing).is_some() {
+                return Err(BlobError::ContainerExists(name.clone()));
+            }
+            let record = ContainerRecord { deletion: None, ..record };
+            let mut writes = Writes::new();
+            writes.delete(deleted.clone()).put(key.clone(), record.encode());
+            Ok((writes, record))
+        })
+        .await?
+    }
+}
+
+fn deleted_record(record: &ContainerRecord, deletion: Deletion) -> ContainerRecord {
+    let lease = ResourceLease::Absent;
+    ContainerRecord { lease, deletion: Some(deletion), ..record.clone() }
 }
 
 /// Whether lease and conditions permit a change. Only a delete requires the id of an active lease.
@@ -142,7 +190,7 @@ fn apply(
             record.lease = applied.0;
             return Ok(Some(applied.1));
         }
-        ContainerChange::Delete => return Ok(None),
+        ContainerChange::Delete(_) => return Ok(None),
     }
     record.etag = ETag(version.ticks());
     Ok(None)

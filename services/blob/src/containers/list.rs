@@ -1,7 +1,7 @@
-//! Listing containers.
+//! Listing containers, and deleted ones that can be restored.
 
 use bytes::Bytes;
-use trestle_kv::{ScanLimit, after_key};
+use trestle_kv::{Entry, ScanLimit, Span, after_key};
 use trestle_service::{
     fault::{Fault, Reason},
     name::AccountName,
@@ -13,9 +13,11 @@ use crate::{error::BlobError, keys, record::ContainerRecord, stored::Stored as _
 
 /// Most bytes of records read at once.
 const LIST_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Containers that only the service writes to.
+const SYSTEM: &[&str] = &["$logs"];
 
 /// A request for a page of containers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ListContainers {
     /// Prefix of the names.
     pub(crate) prefix: String,
@@ -23,12 +25,16 @@ pub(crate) struct ListContainers {
     pub(crate) page_size: usize,
     /// Where to continue; empty at the start.
     pub(crate) page_token: String,
+    /// Whether deleted ones that can be restored are listed.
+    pub(crate) with_deleted: bool,
+    /// Whether those that only the service writes to are listed.
+    pub(crate) with_system: bool,
 }
 
 /// A page of containers.
 #[derive(Debug)]
 pub(crate) struct ContainerPage {
-    /// Their names and records, by name.
+    /// Their names and records, by name; deleted ones follow the container with their name.
     pub(crate) containers: Vec<(String, ContainerRecord)>,
     /// Where the next page starts, if there may be one.
     pub(crate) next_page_token: Option<String>,
@@ -44,27 +50,58 @@ impl Containers {
         account: &AccountName,
         request: ListContainers,
     ) -> Result<ContainerPage, BlobError> {
-        let owner = account.as_str().as_bytes();
-        let identity = page::request_identity(&[b"containers", owner, request.prefix.as_bytes()]);
-        let mut span = keys::containers(account, &request.prefix);
-        if !request.page_token.is_empty() {
-            let start = position(&request.page_token, identity)?;
-            span.start = Bytes::from(start).max(span.start);
-        }
+        let ListContainers { prefix, page_size, page_token, with_deleted, with_system } = request;
+        let parts = [&[u8::from(with_deleted)][..], account.as_str().as_bytes(), prefix.as_bytes()];
+        let identity = page::request_identity(&[&[&b"containers"[..]], &parts[..]].concat());
+        let start = match page_token.as_str() {
+            "" => Vec::new(),
+            token => position(token, identity)?,
+        };
         let mut page = ContainerPage { containers: Vec::new(), next_page_token: None };
-        if request.page_size == 0 || span.is_empty() {
+        if page_size == 0 {
             return Ok(page);
         }
-        let limit = ScanLimit { rows: request.page_size, bytes: LIST_BYTES_MAX };
-        let scan = self.engine.scan(&span, limit).await?;
-        for entry in &scan.entries {
-            let record = ContainerRecord::decode(&entry.value)?;
-            page.containers.push((keys::container_name_of(&entry.key)?, record));
+        let deleted = with_deleted.then(|| keys::soft_deleted_containers(account, &prefix));
+        let spans = [keys::containers(account, &prefix)].into_iter().chain(deleted);
+        let (mut entries, mut end): (Vec<Entry>, Option<Bytes>) = (Vec::new(), None);
+        let snapshot = self.engine.snapshot().await?;
+        for span in spans {
+            let Some(span) = from_position(span, &start) else { continue };
+            let limit = ScanLimit { rows: page_size + 1, bytes: LIST_BYTES_MAX };
+            let scan = snapshot.scan(&span, limit).await?;
+            // What follows the last row of a scan that has more belongs to a later page.
+            if let Some(last) = scan.entries.last().filter(|_| scan.more) {
+                let last = Bytes::copy_from_slice(suffix(&last.key));
+                end = Some(end.map_or(last.clone(), |end| end.min(last)));
+            }
+            entries.extend(scan.entries);
         }
-        let last = scan.entries.last().filter(|_| scan.more);
-        page.next_page_token = last.map(|last| page::encode(identity, &after_key(&last.key)));
+        entries.sort_unstable_by(|one, other| suffix(&one.key).cmp(suffix(&other.key)));
+        entries.retain(|entry| end.as_ref().is_none_or(|end| suffix(&entry.key) <= &end[..]));
+        let rest = (entries.len() > page_size).then(|| entries.split_off(page_size));
+        if let Some(last) = entries.last().filter(|_| rest.is_some() || end.is_some()) {
+            page.next_page_token = Some(page::encode(identity, &after_key(suffix(&last.key))));
+        }
+        for entry in &entries {
+            let name = keys::container_name_of(&entry.key)?;
+            if with_system || !SYSTEM.contains(&name.as_str()) {
+                page.containers.push((name, ContainerRecord::decode(&entry.value)?));
+            }
+        }
         Ok(page)
     }
+}
+
+/// A key without its kind: by it, a deleted container follows the one with its name.
+fn suffix(key: &[u8]) -> &[u8] {
+    key.get(1..).unwrap_or_default()
+}
+
+/// The rest of a span from a position on, which is a key without its kind; none where nothing is left.
+fn from_position(span: Span, position: &[u8]) -> Option<Span> {
+    let kind = span.start.get(..1)?;
+    let start = Bytes::from([kind, position].concat()).max(span.start.clone());
+    Some(Span::new(start, span.end)).filter(|span| !span.is_empty())
 }
 
 /// The position in a page token.

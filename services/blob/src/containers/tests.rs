@@ -72,7 +72,7 @@ async fn a_leased_container_is_deleted_with_its_lease_only() {
     change(&fixture, acquire(1), anyhow()).await.expect("leased");
     let delete = |lease: Option<u128>| {
         let required = (Conditions::default(), lease.map(Uuid::from_u128));
-        change(&fixture, ContainerChange::Delete, required)
+        change(&fixture, ContainerChange::Delete(None), required)
     };
 
     let without = delete(None).await;
@@ -108,7 +108,7 @@ async fn containers_are_listed_by_name_in_pages_of_a_prefix() {
     }
     let list = |prefix: &str, page_size, page_token: &str| {
         let (prefix, page_token) = (prefix.to_owned(), page_token.to_owned());
-        let request = ListContainers { prefix, page_size, page_token };
+        let request = ListContainers { prefix, page_size, page_token, ..Default::default() };
         let containers = fixture.containers.clone();
         async move {
             let page = containers.list(&account(), request).await.expect("listed");

@@ -13,6 +13,8 @@ pub(crate) struct RetentionForm {
     deleted_for_seconds: u64,
     #[prost(bool, tag = "2")]
     versions: bool,
+    #[prost(uint64, tag = "3")]
+    containers_deleted_for_seconds: u64,
 }
 
 impl Stored for Retention {
@@ -20,13 +22,20 @@ impl Stored for Retention {
     const WHAT: &'static str = "settings of data protection";
 
     fn to_form(&self) -> RetentionForm {
-        let deleted_for_seconds = self.deleted_for.map_or(0, |period| period.as_secs());
-        RetentionForm { deleted_for_seconds, versions: self.versions }
+        let seconds = |period: Option<Duration>| period.map_or(0, |period| period.as_secs());
+        RetentionForm {
+            deleted_for_seconds: seconds(self.deleted_for),
+            versions: self.versions,
+            containers_deleted_for_seconds: seconds(self.containers_deleted_for),
+        }
     }
 
     fn of_form(form: RetentionForm) -> Option<Self> {
-        let RetentionForm { deleted_for_seconds, versions } = form;
-        let deleted_for = Some(deleted_for_seconds).filter(|seconds| *seconds > 0);
-        Some(Self { deleted_for: deleted_for.map(Duration::from_secs), versions })
+        let period = |seconds| Some(Duration::from_secs(seconds)).filter(|it| !it.is_zero());
+        Some(Self {
+            deleted_for: period(form.deleted_for_seconds),
+            versions: form.versions,
+            containers_deleted_for: period(form.containers_deleted_for_seconds),
+        })
     }
 }

@@ -84,6 +84,7 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
             metadata: vec![("a".to_owned(), String::new())],
             policies: Bytes::from_static(b"policies"),
             lease,
+            deletion: Some(Deletion { at: ticks(8), until: ticks(9) }),
         });
     }
     survives(&part(3));

@@ -1,13 +1,13 @@
 //! The blobs of deleted containers.
 
-use trestle_kv::{Entry, ScanLimit};
+use trestle_kv::{ChangeSpec, Entry, Lock, ScanLimit, Writes, transact};
 
 use super::{BlobSweeper, CONTAINER_GRACE, STEP};
 use crate::{
     blobs::{BlobKey, CURRENT_STATE},
     error::BlobError,
     keys::{self, BlobRow},
-    record::{BlobRecord, ContainerId, Retired, Staging},
+    record::{BlobRecord, ContainerId, ContainerRecord, Retired, Staging},
     stored::Stored as _,
 };
 
@@ -25,6 +25,40 @@ impl BlobSweeper {
 
     async fn deleted(&self) -> Result<Vec<Entry>, BlobError> {
         Ok(self.blobs.engine.scan(&keys::deleted_containers(), DELETED).await?.entries)
+    }
+
+    /// Deletes the containers whose retention has ended.
+    pub(super) async fn sweep_expired_containers(&self) -> Result<bool, BlobError> {
+        let from = self.with(|positions| positions.expired_containers.clone());
+        let part = self.part(keys::every_soft_deleted_container(), from).await?;
+        let now = self.blobs.engine.now();
+        for entry in &part.entries {
+            let record = ContainerRecord::decode(&entry.value)?;
+            if record.deletion.is_none_or(|deletion| now >= deletion.until) {
+                self.expire_container(entry, record.id).await?;
+            }
+        }
+        let more = !part.next.is_empty();
+        self.with(|positions| positions.expired_containers = part.next);
+        Ok(more)
+    }
+
+    /// Only as it was read: it may have been restored meanwhile, and deleted again.
+    async fn expire_container(&self, entry: &Entry, id: ContainerId) -> Result<(), BlobError> {
+        let (key, deleted) = (entry.key.clone(), keys::deleted_container(id));
+        let mut spec = ChangeSpec::new(keys::own_domain(&key));
+        spec.also(keys::own_domain(&deleted), Lock::Exclusive);
+        let (stored, expired) = (spec.read(key), entry.value.clone());
+        let now = self.blobs.engine.now();
+        transact(&*self.blobs.engine, spec, move |reads, _| {
+            let mut writes = Writes::new();
+            if reads.get(stored) == Some(&expired) {
+                writes.delete(reads.key(stored).clone());
+                writes.put(deleted.clone(), keys::encode_number(now.get()));
+            }
+            Ok::<_, BlobError>((writes, ()))
+        })
+        .await?
     }
 
     /// Reclaims a part of each container whose grace period has ended.

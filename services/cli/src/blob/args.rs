@@ -112,6 +112,9 @@ pub enum BlobCommand {
         /// Keep deleted and overwritten blobs for so many days, 1 to 365, or `off`
         #[arg(long, value_name = "DAYS", value_parser = days_or_off)]
         keep_deleted: Option<u16>,
+        /// Keep deleted containers for so many days, 1 to 365, or `off`
+        #[arg(long, value_name = "DAYS", value_parser = days_or_off)]
+        keep_containers: Option<u16>,
         /// Keep every overwritten or deleted blob as a version: `on` or `off`
         #[arg(long, value_name = "STATE", value_parser = on_or_off)]
         versions: Option<bool>,
@@ -204,6 +207,17 @@ pub enum ContainerCommand {
         /// Only containers whose name begins so
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
         prefix: String,
+        /// Deleted containers that can be restored too
+        #[arg(long)]
+        deleted: bool,
+    },
+    /// Restore a deleted container with its blobs, as long as the settings of the account keep it
+    Undelete {
+        /// Name of the container
+        container: String,
+        /// The version of the deleted container, as `list --deleted` prints it
+        #[arg(value_name = "VERSION")]
+        deleted_version: String,
     },
     /// Show one container
     Stat {
@@ -298,6 +312,7 @@ impl BlobCommand {
                 ContainerCommand::List { .. } => None,
                 ContainerCommand::Create { container, .. }
                 | ContainerCommand::Stat { container }
+                | ContainerCommand::Undelete { container, .. }
                 | ContainerCommand::Delete { container, .. } => Some(container.clone()),
             },
             Self::Protection { .. } => None,

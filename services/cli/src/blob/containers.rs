@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tonic::Code;
 use trestle_proto::blob::v1::{
     Container, ContainerConditions, CreateContainerRequest, DeleteContainerRequest,
-    GetContainerRequest, ListContainersRequest,
+    GetContainerRequest, ListContainersRequest, UndeleteContainerRequest,
 };
 
 use super::{ContainerCommand, lease};
@@ -16,7 +16,10 @@ pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Res
         ContainerCommand::Create { container, if_not_exists } => {
             create(context, container, if_not_exists).await
         }
-        ContainerCommand::List { prefix } => list(context, prefix).await,
+        ContainerCommand::List { prefix, deleted } => list(context, prefix, deleted).await,
+        ContainerCommand::Undelete { container, deleted_version } => {
+            undelete(context, container, deleted_version).await
+        }
         ContainerCommand::Stat { container } => stat(context, container).await,
         ContainerCommand::Delete { container, yes, lease_id } => {
             confirm(yes, "deleting a container", "container", &container)?;
@@ -40,13 +43,21 @@ async fn create(context: &mut Context, name: String, if_not_exists: bool) -> Res
     context.output.either(&text, &json!({ "container": name, "created": created }))
 }
 
-async fn list(context: &mut Context, prefix: String) -> Result<(), CliError> {
+async fn list(context: &mut Context, prefix: String, deleted: bool) -> Result<(), CliError> {
+    let mut columns = vec!["container", "last_modified", "lease"];
+    columns.extend(deleted.then_some(["version", "delete_time"]).into_iter().flatten());
     let (mut page_token, mut printed) = (String::new(), false);
     loop {
-        let request = ListContainersRequest { prefix: prefix.clone(), page_size: None, page_token };
+        let request = ListContainersRequest {
+            prefix: prefix.clone(),
+            page_token,
+            include_metadata: true,
+            include_deleted: deleted,
+            ..Default::default()
+        };
         let page = context.session.blobs().list_containers(request).await?.into_inner();
         let records: Vec<_> = page.containers.iter().map(record).collect();
-        context.output.records(&records, &["container", "last_modified", "lease"])?;
+        context.output.records(&records, &columns)?;
         printed |= !records.is_empty();
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -81,6 +92,17 @@ fn record(container: &Container) -> Value {
         "last_modified": container.last_modified.as_ref().and_then(datetime::format),
         "create_time": container.create_time.as_ref().and_then(datetime::format),
         "lease": lease::state(container.lease.as_ref()),
+        "version": Some(&container.version).filter(|version| !version.is_empty()),
+        "delete_time": container.delete_time.as_ref().and_then(datetime::format),
         "metadata": container.metadata,
     })
+}
+
+/// Restores a deleted container with its blobs.
+async fn undelete(context: &mut Context, name: String, version: String) -> Result<(), CliError> {
+    let object = json!({ "container": name, "restored": true });
+    let text = format!("restored container {name}");
+    let request = UndeleteContainerRequest { container: name, version };
+    context.session.blobs().undelete_container(request).await?;
+    context.output.either(&text, &object)
 }

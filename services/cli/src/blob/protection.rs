@@ -10,14 +10,15 @@ use crate::{errors::CliError, output::Context};
 /// Changes the settings that are given, and prints all of them. 0 days keep nothing.
 pub(super) async fn run(
     context: &mut Context,
-    keep_deleted: Option<u16>,
+    (keep_deleted, keep_containers): (Option<u16>, Option<u16>),
     versions: Option<bool>,
 ) -> Result<(), CliError> {
-    if keep_deleted.is_some() || versions.is_some() {
+    if keep_deleted.is_some() || keep_containers.is_some() || versions.is_some() {
         let policy = |days: u16| DeleteRetentionPolicy { enabled: days > 0, days: days.into() };
         let data_protection = Some(DataProtection {
             delete_retention_policy: keep_deleted.map(policy),
             is_versioning_enabled: versions,
+            container_delete_retention_policy: keep_containers.map(policy),
         });
         let request = SetServicePropertiesRequest { data_protection, ..Default::default() };
         context.session.blobs().set_service_properties(request).await?;
@@ -25,9 +26,12 @@ pub(super) async fn run(
     let request = GetServicePropertiesRequest {};
     let found = context.session.blobs().get_service_properties(request).await?.into_inner();
     let found = found.data_protection.unwrap_or_default();
-    let policy = found.delete_retention_policy.filter(|policy| policy.enabled);
+    let days = |policy: Option<DeleteRetentionPolicy>| {
+        policy.filter(|policy| policy.enabled).map(|policy| policy.days)
+    };
     let object = json!({
-        "keep_deleted_days": policy.map(|policy| policy.days),
+        "keep_deleted_days": days(found.delete_retention_policy),
+        "keep_containers_days": days(found.container_delete_retention_policy),
         "versions": found.is_versioning_enabled.unwrap_or_default(),
     });
     context.output.record(["Property", "Value"], &object)

@@ -24,7 +24,8 @@ pub(in crate::api) fn list_containers(
     request: proto::ListContainersRequest,
 ) -> Result<ListContainers, Fault> {
     let mut parser = RequestParser::default();
-    let proto::ListContainersRequest { prefix, page_size, page_token } = request;
+    let proto::ListContainersRequest { prefix, page_size, page_token, .. } = request;
+    let (with_deleted, with_system) = (request.include_deleted, request.include_system);
     if prefix.len() > CONTAINER_NAME_CHARS_MAX {
         let rule = format!("must have at most {CONTAINER_NAME_CHARS_MAX} bytes");
         let rule = format!("{rule}: value=`{}`", quoted(&prefix));
@@ -36,7 +37,8 @@ pub(in crate::api) fn list_containers(
         parser.push(Reason::InvalidInput, "page_size", rule);
     }
     let page_size = size.unwrap_or_default().min(PAGE_CONTAINERS_MAX);
-    parser.finish(Some(ListContainers { prefix, page_size, page_token }))
+    let list = ListContainers { prefix, page_size, page_token, with_deleted, with_system };
+    parser.finish(Some(list))
 }
 
 /// A page of the blobs of a container, and whether they have their metadata.

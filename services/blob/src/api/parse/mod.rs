@@ -7,6 +7,7 @@ mod lists;
 mod pages;
 mod properties;
 mod protection;
+mod rest_settings;
 mod states;
 
 use std::collections::HashMap;
@@ -26,6 +27,7 @@ pub(super) use self::{
     pages::sequence_conditions,
     properties::check_digests,
     protection::protection,
+    rest_settings::{RestSettingsChange, rest_settings},
 };
 use crate::{
     blobs::RequestedRange,

@@ -19,15 +19,18 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(in crate::api) struct RetentionChange {
     deleted_for: Option<Option<Duration>>,
     versions: Option<bool>,
+    containers_deleted_for: Option<Option<Duration>>,
 }
 
 impl RetentionChange {
     /// The settings after the change.
     pub(in crate::api) fn apply(self, current: Retention) -> Retention {
-        let Self { deleted_for, versions } = self;
+        let Self { deleted_for, versions, containers_deleted_for } = self;
         Retention {
             deleted_for: deleted_for.unwrap_or(current.deleted_for),
             versions: versions.unwrap_or(current.versions),
+            containers_deleted_for: containers_deleted_for
+                .unwrap_or(current.containers_deleted_for),
         }
     }
 }
@@ -40,10 +43,15 @@ pub(in crate::api) fn protection(
     settings: &proto::DataProtection,
 ) -> Result<RetentionChange, Fault> {
     let mut parser = RequestParser::default();
-    let field = "data_protection.delete_retention_policy";
-    let policy = settings.delete_retention_policy.as_ref();
-    let deleted_for = policy.map(|policy| parser.retention(policy, field));
-    parser.finish(Some(RetentionChange { deleted_for, versions: settings.is_versioning_enabled }))
+    let mut period = |policy: &Option<proto::DeleteRetentionPolicy>, name: &str| {
+        let field = format!("data_protection.{name}");
+        policy.as_ref().map(|policy| parser.retention(policy, &field))
+    };
+    let deleted_for = period(&settings.delete_retention_policy, "delete_retention_policy");
+    let containers = &settings.container_delete_retention_policy;
+    let containers_deleted_for = period(containers, "container_delete_retention_policy");
+    let versions = settings.is_versioning_enabled;
+    parser.finish(Some(RetentionChange { deleted_for, versions, containers_deleted_for }))
 }
 
 impl RequestParser {

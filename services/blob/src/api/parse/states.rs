@@ -10,6 +10,7 @@ use super::RequestParser;
 use crate::{
     blobs::{DeleteScope, StateName},
     past,
+    record::ContainerId,
 };
 
 impl RequestParser {
@@ -45,6 +46,17 @@ impl RequestParser {
             self.push(Reason::InvalidQueryParameterValue, "delete_snapshots", rule);
         }
         one
+    }
+
+    /// The id in the version of a deleted container; none if it is rejected.
+    pub(in crate::api) fn container_version(&mut self, version: &str) -> Option<ContainerId> {
+        let is_plain = version.len() == 16 && version.bytes().all(|it| it.is_ascii_hexdigit());
+        let id = u64::from_str_radix(version, 16).ok().filter(|_| is_plain);
+        if id.is_none() {
+            let rule = format!("must be 16 hexadecimal digits: value=`{}`", quoted(version));
+            self.push(Reason::InvalidHeaderValue, "version", rule);
+        }
+        id.map(ContainerId)
     }
 
     /// The time in the name of a past state; none if it is empty or rejected.

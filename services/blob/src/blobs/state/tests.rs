@@ -11,7 +11,8 @@ use crate::{
     sweep::{ORPHAN_GRACE, READ_GRACE},
 };
 
-const VERSIONS: Retention = Retention { deleted_for: None, versions: true };
+const VERSIONS: Retention =
+    Retention { deleted_for: None, versions: true, containers_deleted_for: None };
 
 async fn fixture() -> (BlobFixture, BlobKey) {
     let fixture = BlobFixture::new();

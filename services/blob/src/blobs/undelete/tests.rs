@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 
 fn soft() -> Retention {
-    Retention { deleted_for: Some(WEEK), versions: false }
+    Retention { deleted_for: Some(WEEK), ..Retention::default() }
 }
 
 async fn fixture() -> (BlobFixture, BlobKey) {
