@@ -1,6 +1,7 @@
 //! The form of records on disk: a format byte, then a message of our own. Field numbers never change. It is independent
 //! of the contract, so that a change of the contract never changes what is on disk.
 
+mod container;
 mod rest_settings;
 mod retention;
 #[cfg(test)]
@@ -20,9 +21,9 @@ use crate::{
     etag::ETag,
     lease::{LeaseTerm, ResourceLease},
     record::{
-        AppendContent, BlobCopy, BlobHistory, BlobRecord, ContainerId, ContainerRecord, Content,
-        ContentId, ContentProperties, CopyOrigin, Deletion, Metadata, PageContent, Part, Retired,
-        RetiredStaging, Staging, StoredBlock,
+        AppendContent, BlobCopy, BlobHistory, BlobRecord, Content, ContentId, ContentProperties,
+        CopyOrigin, Deletion, Metadata, PageContent, Part, Retired, RetiredStaging, Staging,
+        StoredBlock,
     },
 };
 
@@ -59,26 +60,6 @@ pub(crate) trait Stored: Sized {
         let form = value.strip_prefix(&[FORMAT]).and_then(|it| Self::Form::decode(it).ok());
         form.and_then(Self::of_form).ok_or_else(|| BlobError::corrupt(Self::WHAT))
     }
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ContainerForm {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(uint64, tag = "2")]
-    etag: u64,
-    #[prost(uint64, tag = "3")]
-    created_at: u64,
-    #[prost(message, repeated, tag = "4")]
-    metadata: Vec<MetadataForm>,
-    #[prost(bytes = "bytes", tag = "5")]
-    policies: Bytes,
-    #[prost(message, optional, tag = "6")]
-    lease: Option<LeaseForm>,
-    #[prost(uint64, optional, tag = "20")]
-    deleted_at: Option<u64>,
-    #[prost(uint64, tag = "21")]
-    deleted_until: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -229,36 +210,6 @@ pub(crate) struct RetiredForm {
     with_contents: bool,
     #[prost(uint64, optional, tag = "5")]
     generation: Option<u64>,
-}
-
-impl Stored for ContainerRecord {
-    type Form = ContainerForm;
-    const WHAT: &'static str = "record of a container";
-
-    fn to_form(&self) -> ContainerForm {
-        ContainerForm {
-            id: self.id.0,
-            etag: self.etag.0.get(),
-            created_at: self.created_at.get(),
-            metadata: metadata_form(&self.metadata),
-            policies: self.policies.clone(),
-            lease: lease_form(&self.lease),
-            deleted_at: self.deletion.map(|it| it.at.get()),
-            deleted_until: self.deletion.map_or(0, |it| it.until.get()),
-        }
-    }
-
-    fn of_form(form: ContainerForm) -> Option<Self> {
-        Some(Self {
-            id: ContainerId(form.id),
-            etag: ETag(Ticks::new(form.etag)?),
-            created_at: Ticks::new(form.created_at)?,
-            metadata: metadata_of(form.metadata),
-            policies: form.policies,
-            lease: lease_of(form.lease)?,
-            deletion: deletion_of(form.deleted_at, form.deleted_until)?,
-        })
-    }
 }
 
 /// None for numbers that are no times.

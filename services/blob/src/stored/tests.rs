@@ -1,5 +1,8 @@
 use super::*;
-use crate::tier::{AssignedTier, Tier};
+use crate::{
+    record::{ContainerId, ContainerRecord},
+    tier::{AssignedTier, Tier},
+};
 
 fn ticks(ticks: u64) -> Ticks {
     Ticks::new(ticks).expect("in range")
