@@ -58,6 +58,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "trestle-fuzz",
         &[
             "trestle-azure",
+            "trestle-blob",
             "trestle-cli",
             "trestle-gateway",
             "trestle-identity",

@@ -94,7 +94,7 @@ fn check(
         return Err(BlobError::OtherKind(blob.name.clone()));
     };
     current.lease.check_write(*lease_id, now).map_err(BlobError::BlobLease)?;
-    conditions.check_write(Some(current.etag), WriteKind::Change)?;
+    conditions.check_write(Some(current), WriteKind::Change)?;
     if let Some(expected) = position.filter(|position| *position != content.size) {
         return Err(AppendError::Position { expected, size: content.size }.into());
     }

@@ -43,6 +43,10 @@ pub(crate) enum BlobNeed {
     Snapshot,
     /// To delete a blob.
     Delete,
+    /// To read or set the tags of a blob, or to use them in a condition.
+    Tags,
+    /// To find blobs by their tags.
+    Find,
     /// To read the settings or the state of the service.
     ReadService,
     /// To change its settings.
@@ -66,6 +70,8 @@ impl BlobNeed {
             Self::Append => need("o", &["aw"]),
             Self::Snapshot => need("o", &["cw"]),
             Self::Delete => need("o", &["d"]),
+            Self::Tags => need("o", &["t"]),
+            Self::Find => need("sc", &["f"]),
             Self::ReadService => need("s", &["r"]),
             Self::WriteService => need("s", &["w"]),
         }
@@ -79,6 +85,8 @@ impl BlobNeed {
             Self::Append => Some("aw"),
             Self::Snapshot => Some("w"),
             Self::Delete => Some("d"),
+            Self::Tags => Some("t"),
+            Self::Find => Some("f"),
             Self::ListBlobs => Some("l"),
             Self::ListContainers
             | Self::CreateContainer
@@ -137,6 +145,17 @@ impl BlobAccess {
     /// The account that the call works in.
     pub(crate) fn account(&self) -> &AccountName {
         &self.caller.account
+    }
+
+    /// Checks that the access is to every container of the account.
+    ///
+    /// # Errors
+    /// That of a signature for a container or a blob.
+    pub(crate) fn check_account(&self) -> Result<(), Fault> {
+        match &self.caller.authority {
+            Authority::Resource(_) => Err(never()),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a stored access policy decides.

@@ -6,7 +6,11 @@ mod tests;
 
 use trestle_service::clock::Ticks;
 
-use crate::etag::{ETag, ETagPattern};
+use crate::{
+    etag::{ETag, ETagPattern},
+    record::BlobRecord,
+    tags::expression::TagCondition,
+};
 
 /// Ticks in a second.
 const PER_SECOND: u64 = 10_000_000;
@@ -22,6 +26,27 @@ pub(crate) struct Conditions {
     pub(crate) if_modified_since: Option<Ticks>,
     /// Not modified after this time.
     pub(crate) if_unmodified_since: Option<Ticks>,
+    /// The tags are so.
+    pub(crate) if_tags: Option<TagCondition>,
+}
+
+/// The state that conditions are about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConditionTarget<'a> {
+    etag: ETag,
+    tags: &'a [(String, String)],
+}
+
+impl From<ETag> for ConditionTarget<'_> {
+    fn from(etag: ETag) -> Self {
+        Self { etag, tags: &[] }
+    }
+}
+
+impl<'a> From<&'a BlobRecord> for ConditionTarget<'a> {
+    fn from(record: &'a BlobRecord) -> Self {
+        Self { etag: record.etag, tags: &record.tags }
+    }
 }
 
 /// Why a call does not take place.
@@ -60,18 +85,24 @@ pub(crate) enum Freshness {
 }
 
 impl Conditions {
-    /// Whether a read takes place: `if_match AND if_unmodified_since AND (if_none_match OR if_modified_since)`.
+    /// Whether a read takes place: `if_match AND if_unmodified_since AND if_tags AND (if_none_match OR
+    /// if_modified_since)`.
     ///
     /// # Errors
     /// [`ConditionError::NotMet`], [`ConditionError::Unsatisfiable`].
-    pub(crate) fn check_read(&self, current: ETag) -> Result<Freshness, ConditionError> {
+    pub(crate) fn check_read<'a>(
+        &self,
+        current: impl Into<ConditionTarget<'a>>,
+    ) -> Result<Freshness, ConditionError> {
+        let ConditionTarget { etag: current, tags } = current.into();
         if self.if_none_match.contains(&ETagPattern::Any) {
             return Err(ConditionError::Unsatisfiable);
         }
         let matches = |patterns: &[ETagPattern]| patterns.iter().any(|it| current.matches(it));
         let is_same = self.if_match.is_empty() || matches(&self.if_match);
         let is_old = self.if_unmodified_since.is_none_or(|time| !is_after(current, time));
-        if !is_same || !is_old {
+        let is_tagged = self.if_tags.as_ref().is_none_or(|condition| condition.holds(tags));
+        if !is_same || !is_old || !is_tagged {
             return Err(ConditionError::NotMet);
         }
         let differs = (!self.if_none_match.is_empty()).then(|| !matches(&self.if_none_match));
@@ -85,12 +116,17 @@ impl Conditions {
     ///
     /// # Errors
     /// [`ConditionError::Multiple`], [`ConditionError::NotMet`], [`ConditionError::AlreadyExists`].
-    pub(crate) fn check_write(
+    pub(crate) fn check_write<'a>(
         &self,
-        current: Option<ETag>,
+        current: Option<impl Into<ConditionTarget<'a>>>,
         kind: WriteKind,
     ) -> Result<(), ConditionError> {
-        let Self { if_match, if_none_match, if_modified_since, if_unmodified_since } = self;
+        let Self { if_match, if_none_match, if_modified_since, if_unmodified_since, .. } = self;
+        let current = current.map(Into::into);
+        let is_tagged = self.if_tags.as_ref().is_none_or(|condition| {
+            current.is_some_and(|current: ConditionTarget<'_>| condition.holds(current.tags))
+        });
+        let current = current.map(|current| current.etag);
         let is_combined = match (if_match.as_slice(), if_none_match.as_slice()) {
             ([], []) => if_modified_since.is_some() && if_unmodified_since.is_some(),
             ([_], []) => if_modified_since.is_some(),
@@ -110,9 +146,9 @@ impl Conditions {
             }
         };
         let requires_absent = if_none_match.contains(&ETagPattern::Any);
-        match is_met {
+        match is_met && is_tagged {
             true => Ok(()),
-            false if requires_absent && kind == WriteKind::Content => {
+            false if requires_absent && !is_met && kind == WriteKind::Content => {
                 Err(ConditionError::AlreadyExists)
             }
             false => Err(ConditionError::NotMet),

@@ -294,6 +294,7 @@ impl BlobFixture {
     ) -> Result<BlobRecord, BlobError> {
         let command = CopyCommand {
             metadata: None,
+            tags: None,
             conditions: Conditions::default(),
             lease_id: None,
             origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },

@@ -11,6 +11,7 @@
 //! | 0x54 live content | content id u64 | version 1, length u64 |
 //! | 0x55 service properties | account | see `service_properties` of the shared crate |
 //! | 0x56 data protection | account | `Retention` |
+//! | 0x57 tag | container id u64, tag key, tag value, container id u64, name of the blob | version 1, 0 |
 //! | 0x58 blob | container id u64, name | `BlobRecord` |
 //! | 0x59 staging | container id u64, name | `Staging` |
 //! | 0x5A staged block | container id u64, name, generation u64, block id | `Part` |
@@ -29,11 +30,13 @@
 //! A piece of an append blob has the offset behind its last byte in its key, so the piece with a byte is the first one
 //! behind that byte.
 //!
-//! A name of a blob is stored as its UTF-8 bytes, 00 as 00 FF, and ends with 00 01: names sort by their bytes. All keys
+//! A name of a blob, and the key and the value of a tag, are stored as their UTF-8 bytes, 00 as 00 FF, and end with
+//! 00 01: they sort by their bytes. All keys
 //! with a container id and a name form one domain, the blob; each other key is a domain of its own. No change of a blob
 //! touches a domain that blobs share.
 
 mod accounts;
+mod tags;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +50,7 @@ pub(crate) use self::accounts::{
     container, container_name_of, containers, every_soft_deleted_container, protection,
     rest_settings, service_properties, soft_deleted_container, soft_deleted_containers,
 };
+pub(crate) use self::tags::{tag_row, tag_value_end, tag_values, tagged_blob_of};
 use crate::{
     error::BlobError,
     names::BlobName,
@@ -60,6 +64,7 @@ const CONTENT_IDS: u8 = 0x53;
 const LIVE: u8 = 0x54;
 const SERVICE_PROPERTIES: u8 = 0x55;
 const PROTECTION: u8 = 0x56;
+const TAG: u8 = 0x57;
 const BLOB: u8 = 0x58;
 const STAGING: u8 = 0x59;
 const STAGED_BLOCK: u8 = 0x5A;
@@ -138,6 +143,10 @@ impl BlobRow {
 
 /// The domain of a key: the blob, if the key contains the name of one.
 fn domain_of(key: &[u8]) -> DomainRef<'_> {
+    if key.first() == Some(&TAG) {
+        let part = tags::blob_part(key);
+        return part.map_or_else(|| key_domain(key), |part| DomainRef { group: BLOB, part });
+    }
     let is_of_blob = matches!(
         key.first(),
         Some(

@@ -22,6 +22,7 @@ mod etag;
 mod extent;
 #[cfg(test)]
 mod faulty;
+mod find;
 #[cfg(test)]
 mod fixture;
 mod https;
@@ -38,6 +39,7 @@ mod record;
 mod remote;
 mod stored;
 mod sweep;
+mod tags;
 mod tier;
 mod upload;
 
@@ -52,6 +54,7 @@ pub use crate::{
     copy_url::{CopyHosts, HostList, ServerList},
     keys::KEYSPACES,
     objects::{Objects, ObjectsUrl, OpenObjectsError},
+    tags::expression::{ExpressionError, TagCondition, TagFilter},
 };
 
 /// Full name of the service.

@@ -109,7 +109,7 @@ fn check(
     let PageCommand { blob, conditions, lease_id, sequence } = command;
     let content = content_of(current, blob)?;
     current.lease.check_write(*lease_id, now).map_err(BlobError::BlobLease)?;
-    conditions.check_write(Some(current.etag), WriteKind::Change)?;
+    conditions.check_write(Some(current), WriteKind::Change)?;
     sequence.check(content.sequence_number)?;
     Ok(content)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use crate::{etag::ETag, lease::ResourceLease, tier::AssignedTier};
+use crate::{etag::ETag, lease::ResourceLease, tags::Tags, tier::AssignedTier};
 
 /// The number of a container in every key of its blobs. Never used twice, so a deleted container and its successor
 /// have no key in common.
@@ -62,6 +62,8 @@ pub(crate) struct BlobRecord {
     pub(crate) copy: Option<BlobCopy>,
     /// Set where it is deleted and can be restored.
     pub(crate) deletion: Option<Deletion>,
+    /// Its tags.
+    pub(crate) tags: Tags,
     /// The id of the version that it is, if it is one: the time of the write that made it.
     pub(crate) version: Option<Ticks>,
 }

@@ -112,6 +112,8 @@ pub(crate) struct BlobForm {
     deleted_until: u64,
     #[prost(uint64, optional, tag = "36")]
     version: Option<u64>,
+    #[prost(message, repeated, tag = "40")]
+    tags: Vec<MetadataForm>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -261,6 +263,7 @@ impl Stored for BlobRecord {
             deleted_at: self.deletion.map(|deletion| deletion.at.get()),
             deleted_until: self.deletion.map_or(0, |deletion| deletion.until.get()),
             version: self.version.map(Ticks::get),
+            tags: metadata_form(&self.tags),
         }
     }
 
@@ -309,6 +312,7 @@ impl Stored for BlobRecord {
                 None => None,
             },
             deletion: deletion_of(form.deleted_at, form.deleted_until)?,
+            tags: metadata_of(form.tags),
             version: match form.version {
                 Some(ticks) => Some(Ticks::new(ticks)?),
                 None => None,

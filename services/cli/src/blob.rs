@@ -10,11 +10,12 @@ mod lease;
 mod listing;
 mod protection;
 mod snapshots;
+mod tags;
 mod verify;
 
 pub use address::{BlobAddress, CopySide};
 pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
-use args::{BlobStateArgs, ListedStatesArgs};
+use args::{BlobStateArgs, ListedStatesArgs, TagsCommand};
 
 use crate::{
     args::ClientArgs,
@@ -57,6 +58,8 @@ async fn dispatch(
         BlobCommand::Protection { keep_deleted, keep_containers, versions } => {
             protection::run(context, (keep_deleted, keep_containers), versions).await
         }
+        BlobCommand::Tags(command) => tags::run(context, command).await,
+        BlobCommand::Find { filter, container } => tags::find(context, filter, container).await,
         BlobCommand::Lease(command) => lease::run(context, command).await,
         BlobCommand::Verify { blobs, parallel } => verify::run(context, blobs, parallel).await,
     }

@@ -1,5 +1,7 @@
 //! Snapshots, versions and deleted blobs, and copies that the server makes.
 
+use std::fs;
+
 use serde_json::Value;
 use trestle_tests::Server;
 
@@ -115,4 +117,32 @@ fn a_deleted_container_is_restored() {
     let version = deleted["version"].as_str().unwrap();
     assert_eq!(container(&["undelete", "photos", version]).output, "restored container photos\n");
     assert_eq!(cat(&server, &["photos/a"]), "one");
+}
+
+#[test]
+fn tags_are_set_and_blobs_found_by_them() {
+    let (server, directory) = (with_container(), tempfile::tempdir().unwrap());
+    let file = directory.path().join("file");
+    fs::write(&file, vec![7; 9 * 1024 * 1024]).unwrap();
+    let file = file.to_str().unwrap();
+    let upload = ["blob", "cp", file, "blob://photos/large", "--tag", "day=02", "--tag", "s=a=b"];
+    succeeds(&server, &upload);
+    put(&server, "small", b"x");
+    let tags = |args: &[&str]| succeeds(&server, &[&["blob", "tags"], args].concat()).output;
+    assert_eq!(tags(&["get", "photos/large"]), "day=02\ns=a=b\n");
+    assert_eq!(tags(&["get", "photos/small"]), "no tags\n");
+    let set = tags(&["set", "photos/small", "day=01"]);
+    assert_eq!(set, "set the tags of blob photos/small\n");
+    let find = |args: &[&str]| {
+        let found = succeeds(&server, &[&["blob", "find", "--json"], args].concat()).output;
+        let name = |found: Value| found["blob"].as_str().unwrap().to_owned();
+        lines(&found).into_iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(find(&["day >= '01'"]), ["small", "large"]);
+    assert_eq!(find(&["day > '01'", "--container", "photos"]), ["large"]);
+    tags(&["set", "photos/large"]);
+    let none = succeeds(&server, &["blob", "find", "day = '02'"]).output;
+    assert_eq!(none, "no blobs\n");
+    assert_eq!(run(&server, &["blob", "find", "day"]).code, Some(2));
+    assert_eq!(run(&server, &["blob", "tags", "set", "photos/small", "day"]).code, Some(2));
 }

@@ -12,6 +12,7 @@ mod pages;
 mod retention;
 mod signatures;
 mod snapshots;
+mod tags;
 mod tiers;
 mod uploads;
 mod versions;

@@ -26,17 +26,26 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::CreateAppendBlobRequest,
     ) -> Result<proto::CreateAppendBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
+        let tags = parser.tags(request.tags, "tags");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let retention = self.retention(access).await?;
         let (tier, origin) = (None, None);
-        let command =
-            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
+        let command = PutCommand {
+            properties,
+            metadata,
+            tags,
+            conditions,
+            lease_id,
+            tier,
+            origin,
+            retention,
+        };
         let record = self.blobs.put(key, command, NewContent::Append).await?;
         Ok(proto::CreateAppendBlobResponse { blob: Some(self.show(&names, record)) })
     }
@@ -49,7 +58,7 @@ impl BlobApi {
     ) -> Result<proto::AppendBlockResponse, Status> {
         let (spec, first) = first::<_, proto::AppendBlockSpec>(&mut messages).await?;
         recorder.record(|statistics| statistics.set_container(&spec.container));
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let names = parser.finish(names).map_err(failed)?;
@@ -83,7 +92,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SealBlobRequest,
     ) -> Result<proto::SealBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;

@@ -9,7 +9,7 @@ use super::{
     render,
 };
 use crate::{
-    authorize::BlobAccess,
+    authorize::{BlobAccess, BlobNeed},
     blobs::{BlobChange, BlobKey, BlobState, ListedItem, PutCommand, StateName},
     conditions::Freshness,
     names::{BlobName, ContainerName},
@@ -32,7 +32,8 @@ impl BlobApi {
         (container, name): &(ContainerName, BlobName),
         record: BlobRecord,
     ) -> proto::Blob {
-        render::blob(container.as_str(), name.as_str(), record, self.blobs.now())
+        let blob = render::blob(container.as_str(), name.as_str(), record, self.blobs.now());
+        proto::Blob { tags: Default::default(), ..blob }
     }
 
     pub(super) fn show_state(
@@ -49,7 +50,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlobRequest,
     ) -> Result<proto::GetBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
@@ -67,7 +68,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::UpdateBlobRequest,
     ) -> Result<proto::UpdateBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let new_properties = parser.properties(request.properties);
@@ -101,7 +102,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::DeleteBlobRequest,
     ) -> Result<proto::DeleteBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let scope = parser.delete_scope(&request);
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
@@ -116,12 +117,15 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ListBlobsRequest,
     ) -> Result<proto::ListBlobsResponse, Fault> {
-        let with_metadata = request.include_metadata;
+        let included = (request.include_metadata, request.include_tags);
+        if included.1 {
+            access.also(BlobNeed::Tags)?;
+        }
         let (name, list) = parse::list_blobs(request)?;
         let container = self.containers.open(access, &name, None).await?;
         let page = self.blobs.list(container.id, &list).await?;
         let now = self.blobs.now();
-        let item = |item: ListedItem| render::listed(name.as_str(), item, with_metadata, now);
+        let item = |item: ListedItem| render::listed(name.as_str(), item, included, now);
         Ok(proto::ListBlobsResponse {
             items: page.items.into_iter().map(item).collect(),
             next_page_token: page.next_page_token.unwrap_or_default(),
@@ -133,7 +137,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::LeaseBlobRequest,
     ) -> Result<proto::LeaseBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
         let action = parser.lease_action(request.action.map(Into::into), (self.random)());
@@ -150,19 +154,28 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::CommitBlocksRequest,
     ) -> Result<proto::CommitBlocksResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let blocks = parser.blocks(request.blocks);
         let tier = parser.tier(request.access_tier);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
+        let tags = parser.tags(request.tags, "tags");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let retention = self.retention(access).await?;
         let origin = None;
-        let command =
-            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
+        let command = PutCommand {
+            properties,
+            metadata,
+            tags,
+            conditions,
+            lease_id,
+            tier,
+            origin,
+            retention,
+        };
         let record = self.blobs.commit_blocks(key, &blocks, command).await?;
         Ok(proto::CommitBlocksResponse { blob: Some(self.show(&names, record)) })
     }
@@ -172,7 +185,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlockListRequest,
     ) -> Result<proto::GetBlockListResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
         let state = parser.state(&request.snapshot, &request.version_id);

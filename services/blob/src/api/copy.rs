@@ -10,7 +10,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{fault::Fault, limits::UPLOAD_TIME_MAX};
+use trestle_service::{
+    fault::{Fault, Reason},
+    limits::UPLOAD_TIME_MAX,
+};
 
 use super::{
     BlobApi, failed,
@@ -69,7 +72,7 @@ impl BlobApi {
         access: BlobAccess,
         request: proto::CopyBlobRequest,
     ) -> Result<CopyResponses, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(&access);
         let names = parser.names(request.container, request.blob);
         let from = (request.source, request.source_url.as_str());
         let source = parser.copy_source(from, (&self.copy_hosts, access.account()));
@@ -78,6 +81,11 @@ impl BlobApi {
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");
+        let tags = parser.tags(request.tags, "tags");
+        if request.copy_source_tags && !tags.is_empty() {
+            let rule = "must be false where there are tags";
+            parser.push(Reason::InvalidInput, "copy_source_tags", rule);
+        }
         let text = parser.copy_source_text(request.source_text);
         let (names, source) = parser.finish(names.zip(source))?;
         let target = self.key(&access, &names).await?;
@@ -85,6 +93,7 @@ impl BlobApi {
         let command = CopyCommand {
             retention: self.retention(&access).await?,
             metadata: has_metadata.then_some(metadata),
+            tags: (!request.copy_source_tags).then_some(tags),
             conditions,
             lease_id,
             origin: CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) },
@@ -164,7 +173,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::AbortCopyBlobRequest,
     ) -> Result<proto::AbortCopyBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
         let names = parser.finish(names)?;

@@ -14,6 +14,7 @@ mod read;
 mod render;
 mod rest_settings;
 mod snapshots;
+mod tags;
 mod tiers;
 mod upload;
 
@@ -190,6 +191,9 @@ by_domain! {
     delete_blobs(DeleteBlobsRequest) -> DeleteBlobsResponse: Delete => delete_many;
     undelete_blob(UndeleteBlobRequest) -> UndeleteBlobResponse: Write => undelete;
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
+    get_blob_tags(GetBlobTagsRequest) -> GetBlobTagsResponse: Tags => tags;
+    set_blob_tags(SetBlobTagsRequest) -> SetBlobTagsResponse: Tags => set_tags;
+    find_blobs(FindBlobsRequest) -> FindBlobsResponse: Find => find;
     lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
     set_blob_tier(SetBlobTierRequest) -> SetBlobTierResponse: Write => set_tier;
     snapshot_blob(SnapshotBlobRequest) -> SnapshotBlobResponse: Snapshot => take_snapshot;

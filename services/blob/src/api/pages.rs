@@ -32,19 +32,28 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::CreatePageBlobRequest,
     ) -> Result<proto::CreatePageBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
+        let tags = parser.tags(request.tags, "tags");
         let size = parser.page_blob_size(request.size);
         let sequence_number = parser.sequence_number(request.sequence_number, "sequence_number");
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let retention = self.retention(access).await?;
         let (tier, origin) = (None, None);
-        let command =
-            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
+        let command = PutCommand {
+            properties,
+            metadata,
+            tags,
+            conditions,
+            lease_id,
+            tier,
+            origin,
+            retention,
+        };
         let record =
             self.blobs.put(key, command, NewContent::Pages { size, sequence_number, copied: None });
         let blob = Some(self.show(&names, record.await?));
@@ -59,7 +68,7 @@ impl BlobApi {
     ) -> Result<proto::WritePagesResponse, Status> {
         let (spec, first) = first::<_, proto::WritePagesSpec>(&mut messages).await?;
         recorder.record(|statistics| statistics.set_container(&spec.container));
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let offset = parser.pages(spec.offset, "offset");
@@ -94,7 +103,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ClearPagesRequest,
     ) -> Result<proto::ClearPagesResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let offset = parser.pages(request.offset, "offset");
@@ -113,7 +122,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::UpdatePageBlobRequest,
     ) -> Result<proto::UpdatePageBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let size = request.size.map(|size| parser.page_blob_size(size));
@@ -132,7 +141,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ListPageRangesRequest,
     ) -> Result<proto::ListPageRangesResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);
         let since = parser.past(&request.previous_snapshot, "previous_snapshot");

@@ -44,7 +44,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::UndeleteBlobRequest,
     ) -> Result<proto::UndeleteBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let key = self.key(access, &parser.finish(names)?).await?;
         self.blobs.undelete(key).await?;

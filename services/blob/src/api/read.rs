@@ -16,7 +16,7 @@ impl BlobApi {
         request: proto::ReadBlobRequest,
         recorder: StatisticsRecorder,
     ) -> Result<ReadResponses, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let range = parser.range(request.range);
         let state = parser.state(&request.snapshot, &request.version_id);

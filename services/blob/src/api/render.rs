@@ -9,7 +9,7 @@ use trestle_proto::service::v1 as service;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
-use super::tiers;
+use super::{tags, tiers};
 use crate::{
     blobs::{BlobState, ListedItem},
     lease::{LeaseResult, LeaseState, ResourceLease},
@@ -70,6 +70,8 @@ pub(super) fn blob(container: &str, name: &str, record: BlobRecord, now: Ticks) 
         committed_block_count: appended.map_or(0, |content| block_count(content.blocks)),
         sequence_number: paged.map_or(0, |content| content.sequence_number),
         is_sealed: appended.is_some_and(|content| content.is_sealed),
+        tag_count: u32::try_from(record.tags.len()).unwrap_or(u32::MAX),
+        tags: tags::shown(record.tags),
         version_id: record.version.map(past::name).unwrap_or_default(),
         is_current_version: record.version.is_some(),
         delete_time: record.deletion.map(|deletion| deletion.at.into()),
@@ -158,7 +160,7 @@ fn whole_seconds(duration: Duration) -> prost_types::Duration {
 pub(super) fn listed(
     container: &str,
     item: ListedItem,
-    with_metadata: bool,
+    (with_metadata, with_tags): (bool, bool),
     now: Ticks,
 ) -> proto::ListedBlob {
     let item = match item {
@@ -175,8 +177,14 @@ pub(super) fn listed(
         }
     };
     let item = match item {
-        Item::Blob(blob) if !with_metadata => {
-            Item::Blob(proto::Blob { metadata: HashMap::new(), ..blob })
+        Item::Blob(mut blob) => {
+            if !with_metadata {
+                blob.metadata = HashMap::new();
+            }
+            if !with_tags {
+                blob.tags = HashMap::new();
+            }
+            Item::Blob(blob)
         }
         item => item,
     };

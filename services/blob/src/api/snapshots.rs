@@ -12,7 +12,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SnapshotBlobRequest,
     ) -> Result<proto::SnapshotBlobResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");

@@ -70,7 +70,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SetBlobTierRequest,
     ) -> Result<proto::SetBlobTierResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let tier = parser.required_tier(request.access_tier);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");

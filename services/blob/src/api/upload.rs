@@ -70,19 +70,28 @@ impl BlobApi {
     ) -> Result<proto::WriteBlobResponse, Status> {
         let (spec, first) = first::<_, proto::WriteBlobSpec>(&mut messages).await?;
         recorder.record(|statistics| statistics.set_container(&spec.container));
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let mut properties = parser.properties(spec.properties);
         let metadata = parser.metadata(spec.metadata, "spec.metadata");
+        let tags = parser.tags(spec.tags, "spec.tags");
         let tier = parser.tier(spec.access_tier);
         let names = parser.finish(names).map_err(failed)?;
         let key = self.key(access, &names).await.map_err(failed)?;
         let stated = properties.md5.take();
         let retention = self.retention(access).await.map_err(failed)?;
         let origin = None;
-        let mut command =
-            PutCommand { properties, metadata, conditions, lease_id, tier, origin, retention };
+        let mut command = PutCommand {
+            properties,
+            metadata,
+            tags,
+            conditions,
+            lease_id,
+            tier,
+            origin,
+            retention,
+        };
         let is_long = first.finish.is_none();
         if is_long {
             // What would be rejected is rejected before its data is sent.
@@ -110,7 +119,7 @@ impl BlobApi {
     ) -> Result<proto::StageBlockResponse, Status> {
         let (spec, first) = first::<_, proto::StageBlockSpec>(&mut messages).await?;
         recorder.record(|statistics| statistics.set_container(&spec.container));
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let lease_id = parser.lease_id(&spec.lease_id, "spec.lease_id");
         parser.block_id(&spec.block_id);

@@ -1,4 +1,4 @@
-//! Changing an existing blob: properties, metadata, tier and lease.
+//! Changing an existing blob: properties, metadata, tags, tier and lease.
 
 use trestle_kv::{ChangeSpec, Version, Writes, transact};
 use trestle_service::clock::Ticks;
@@ -12,6 +12,7 @@ use crate::{
     lease::{LeaseAction, LeaseResult},
     record::{BlobHistory, BlobRecord, ContentProperties, Metadata, Retention},
     stored::Stored as _,
+    tags::{self, Tags},
     tier::{AssignedTier, Tier},
 };
 
@@ -27,6 +28,8 @@ pub(crate) enum BlobChange {
         /// Whether the state before remains as a version.
         versions: bool,
     },
+    /// Replaces the tags.
+    Tags(Tags),
     /// Sets the access tier.
     Tier(Tier),
     /// Applies an action to the lease.
@@ -66,7 +69,7 @@ fn decide_change(
         BlobChange::Update { properties, metadata, .. } => {
             let lease = record.lease.check_write(lease_id, now);
             record.lease = lease.map_err(BlobError::BlobLease)?;
-            conditions.check_write(Some(record.etag), WriteKind::Change)?;
+            conditions.check_write(Some(&record), WriteKind::Change)?;
             record.check_online()?;
             record.properties = properties.clone().unwrap_or(record.properties);
             record.metadata = metadata.clone().unwrap_or(record.metadata);
@@ -74,16 +77,23 @@ fn decide_change(
             record.copy = None;
             Ok(ChangedBlob { record, lease: None })
         }
+        BlobChange::Tags(tags) => {
+            let lease = record.lease.check_write(lease_id, now);
+            record.lease = lease.map_err(BlobError::BlobLease)?;
+            conditions.check_write(Some(&record), WriteKind::Change)?;
+            record.tags.clone_from(tags);
+            Ok(ChangedBlob { record, lease: None })
+        }
         BlobChange::Tier(tier) => {
             record.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
-            conditions.check_write(Some(record.etag), WriteKind::Change)?;
+            conditions.check_write(Some(&record), WriteKind::Change)?;
             tier.check_kind(record.content.kind())?;
             record.tier = Some(AssignedTier::set(record.tier, *tier, version.ticks()));
             Ok(ChangedBlob { record, lease: None })
         }
         BlobChange::Lease(action) => {
             record.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
-            conditions.check_write(Some(record.etag), WriteKind::Change)?;
+            conditions.check_write(Some(&record), WriteKind::Change)?;
             let (lease, result) = record.lease.apply(*action, now).map_err(BlobError::BlobLease)?;
             record.lease = lease;
             Ok(ChangedBlob { record, lease: Some(result) })
@@ -118,6 +128,8 @@ impl Blobs {
                 let newest_shared = Some(version.ticks());
                 changed.record.history = BlobHistory { newest_shared, ..changed.record.history };
             }
+            let before = tags::indexed(replaced.current.as_ref());
+            tags::reindex(&blob, before, &changed.record.tags, &mut writes);
             writes.put(reads.key(rows.record).clone(), changed.record.encode());
             Ok::<_, BlobError>((writes, changed))
         })

@@ -28,6 +28,7 @@ use crate::{
         Retired, StoredBlock,
     },
     stored::Stored as _,
+    tags::Tags,
     upload::{SmallContent, Upload, Uploaded, WrittenObjects},
 };
 
@@ -39,6 +40,8 @@ const PARTS_AT_ONCE: usize = 900;
 pub(crate) struct CopyCommand {
     /// The metadata; absent: that of the source, within the account.
     pub(crate) metadata: Option<Metadata>,
+    /// The tags; none: those of the source, within the account.
+    pub(crate) tags: Option<Tags>,
     /// The conditions of the blob that is written.
     pub(crate) conditions: Conditions,
     /// The id of its lease.
@@ -74,10 +77,11 @@ impl Blobs {
         if source.freshness == Freshness::NotModified {
             return Err(BlobError::SourceCondition);
         }
-        let CopyCommand { metadata, conditions, lease_id, origin, retention } = command;
+        let CopyCommand { metadata, tags, conditions, lease_id, origin, retention } = command;
         let command = PutCommand {
             properties: source.record.properties.clone(),
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
+            tags: tags.unwrap_or_else(|| source.record.tags.clone()),
             conditions,
             lease_id,
             tier: None,

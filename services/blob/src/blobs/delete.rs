@@ -20,6 +20,7 @@ use crate::{
     lease::LeaseError,
     record::{BlobRecord, Content, Deletion, Retention, Retired},
     stored::Stored as _,
+    tags,
 };
 
 /// Snapshots that are deleted in one change.
@@ -62,8 +63,7 @@ fn check_delete(
         (None, None) => Ok(()),
     };
     lease.map_err(BlobError::BlobLease)?;
-    let etag = current.map(|current| current.etag);
-    conditions.check_write(etag, WriteKind::Change)?;
+    conditions.check_write(current, WriteKind::Change)?;
     let has_snapshots = current.is_some_and(|current| current.history.snapshots > 0);
     match scope {
         DeleteScope::Blob if has_snapshots => Err(BlobError::SnapshotsPresent),
@@ -191,6 +191,7 @@ impl Blobs {
             }
             remove_inline(current, blob.row(BlobRow::Inline, &[]), &mut writes);
             blob.forget_compaction(current, &mut writes);
+            tags::reindex(&blob, tags::indexed(current), &[], &mut writes);
             if staged.is_some() {
                 writes.delete(reads.key(rows.staging).clone());
             }
@@ -222,7 +223,7 @@ impl Blobs {
             let base = decode_record(reads.get(record))?;
             let lease = base.as_ref().map(|base| base.lease).unwrap_or_default();
             lease.check_read(required.lease_id, now).map_err(BlobError::BlobLease)?;
-            required.conditions.check_write(Some(past.etag), WriteKind::Change)?;
+            required.conditions.check_write(Some(&past), WriteKind::Change)?;
             let mut writes = Writes::new();
             let deletion = required.retention.deletion(now);
             delete_past(&blob, reads, &rows, (version, deletion), &mut writes)?;

@@ -102,7 +102,7 @@ impl Blobs {
         lease_id: Option<Uuid>,
     ) -> Result<Freshness, BlobError> {
         record.lease.check_read(lease_id, self.now()).map_err(BlobError::BlobLease)?;
-        Ok(conditions.check_read(record.etag)?)
+        Ok(conditions.check_read(record)?)
     }
 
     /// Opens a blob for reading, by the conditions: record and small content are of one moment.

@@ -41,7 +41,7 @@ fn decide_snapshot(
     now: Ticks,
 ) -> Result<CreatedSnapshot, BlobError> {
     current.lease.check_read(lease_id, now).map_err(BlobError::BlobLease)?;
-    conditions.check_write(Some(current.etag), WriteKind::Change)?;
+    conditions.check_write(Some(&current), WriteKind::Change)?;
     current.check_online()?;
     let at = version.ticks();
     let snapshot = BlobRecord {

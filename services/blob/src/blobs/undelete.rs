@@ -13,6 +13,7 @@ use crate::{
     keys::{self, BlobRow},
     record::{BlobHistory, BlobRecord, Content},
     stored::Stored as _,
+    tags,
 };
 
 /// Past states that are restored in one change.
@@ -87,6 +88,7 @@ impl Blobs {
                 }
                 writes.delete(blob.row(BlobRow::SoftDeleted, &[CURRENT]));
                 record.deletion = None;
+                tags::reindex(&blob, &[], &record.tags, &mut writes);
                 blob.require_compaction(&record, version, &mut writes);
             }
             let mut snapshots = 0;

@@ -24,6 +24,7 @@ use crate::{
         CopyOrigin, Metadata, PageContent, Part, Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
+    tags::{self, Tags},
     tier::{AssignedTier, Tier},
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct PutCommand {
     pub(crate) conditions: Conditions,
     /// The id of the lease of the client.
     pub(crate) lease_id: Option<Uuid>,
+    /// The tags.
+    pub(crate) tags: Tags,
     /// The access tier; none: that of the state before.
     pub(crate) tier: Option<Tier>,
     /// The copy that the content is of.
@@ -205,8 +208,7 @@ pub(crate) fn decide_put(
         (None, None) => Ok(ResourceLease::Absent),
     };
     let lease = lease.map_err(BlobError::BlobLease)?;
-    let etag = current.map(|current| current.etag);
-    command.conditions.check_write(etag, WriteKind::Content)?;
+    command.conditions.check_write(current, WriteKind::Content)?;
     current.map_or(Ok(()), BlobRecord::check_online)?;
     let mut tier = current.and_then(|current| current.tier);
     if let Some(new) = command.tier {
@@ -226,6 +228,7 @@ pub(crate) fn decide_put(
             .clone()
             .map(|origin| BlobCopy { origin, completed_at: version.ticks() }),
         deletion: None,
+        tags: command.tags.clone(),
         version: command.retention.versions.then_some(version.ticks()),
         history: BlobHistory {
             snapshots: current.map_or(0, |current| current.history.snapshots),
@@ -282,6 +285,7 @@ impl Blobs {
             let (mut writes, mut retired) = (Writes::new(), Retired::default());
             let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
             writes.put(reads.key(rows.record).clone(), put.encode());
+            tags::reindex(&blob, tags::indexed(current), &put.tags, &mut writes);
             new.write(&blob, (current, &put), version, &mut writes);
             for (at, row) in &reserved {
                 // The sweeper may be reclaiming what was reserved long ago.

@@ -16,6 +16,7 @@ use crate::{
     keys::BlobRow,
     record::{BlobKind, BlobRecord, Content, Retired, RetiredStaging, Staging},
     stored::Stored as _,
+    tags,
 };
 
 impl Blobs {
@@ -76,6 +77,7 @@ impl Blobs {
             let kept = replaced.keep(&blob, (command.retention, now), &mut writes)?;
             put.history.newest_shared = kept.or(put.history.newest_shared);
             writes.put(reads.key(rows.record).clone(), put.encode());
+            tags::reindex(&blob, tags::indexed(current), &put.tags, &mut writes);
             writes.put(blob.row(BlobRow::BlockList, &[number]), list.clone());
             remove_inline(current, blob.row(BlobRow::Inline, &[]), &mut writes);
             let mut retired = Retired { parts: dropped.clone(), ..Retired::default() };

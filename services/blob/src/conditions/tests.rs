@@ -54,6 +54,7 @@ fn combinations() -> Vec<(Conditions, [Option<bool>; 4])> {
             for (if_modified_since, after) in times() {
                 for (if_unmodified_since, not_after) in times() {
                     let conditions = Conditions {
+                        if_tags: None,
                         if_match: if_match.clone(),
                         if_none_match: if_none_match.clone(),
                         if_modified_since,
@@ -125,7 +126,11 @@ fn an_absent_blob_fulfils_none_match_and_modified_since_only() {
         (Conditions { if_unmodified_since: Some(at(1)), ..none() }, false),
     ] {
         let expected = if is_met { Ok(()) } else { Err(ConditionError::NotMet) };
-        assert_eq!(conditions.check_write(None, WriteKind::Content), expected, "{conditions:?}");
+        assert_eq!(
+            conditions.check_write(None::<ETag>, WriteKind::Content),
+            expected,
+            "{conditions:?}"
+        );
     }
 }
 

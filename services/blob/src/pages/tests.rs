@@ -387,6 +387,7 @@ async fn a_copy_of_pages_ends_where_its_source_is_written_and_leaves_nothing() {
     let open = async || {
         let command = crate::blobs::CopyCommand {
             metadata: None,
+            tags: None,
             conditions: Conditions::default(),
             lease_id: None,
             origin: crate::record::CopyOrigin { id: Uuid::nil(), source: String::new() },

@@ -47,6 +47,7 @@ fn ok(headers: &str) -> String {
 async fn copy(fixture: &BlobFixture, key: &BlobKey, uri: &Uri) -> Result<BlobRecord, BlobError> {
     let command = CopyCommand {
         metadata: None,
+        tags: None,
         conditions: Conditions::default(),
         lease_id: None,
         origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },

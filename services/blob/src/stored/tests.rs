@@ -45,6 +45,7 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
             completed_at: ticks(7),
         }),
         deletion: Some(Deletion { at: ticks(8), until: ticks(9) }),
+        tags: vec![("k".to_owned(), "v".to_owned())],
         version: Some(ticks(10)),
     }
 }
@@ -128,6 +129,7 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
         history: BlobHistory::default(),
         copy: None,
         deletion: None,
+        tags: Vec::new(),
         version: None,
         ..blob(ResourceLease::Absent, Content::Whole(part(1)))
     };

@@ -9,6 +9,7 @@ use crate::{
     keys::{self, BlobRow},
     record::{BlobRecord, ContainerId, ContainerRecord, Retired, Staging},
     stored::Stored as _,
+    tags,
 };
 
 /// Most deleted containers examined in one tick.
@@ -93,7 +94,9 @@ impl BlobSweeper {
             retired.content(&stored.content);
             let at = stored.etag.0.get();
             let beside = [BlobRow::Inline, BlobRow::Compaction].map(|row| blob.row(row, &[]));
-            let mut last: Vec<_> = beside.into_iter().chain([entry.key.clone()]).collect();
+            let tags = tags::indexed(Some(&stored)).iter().map(|tag| keys::tag_row(&blob, tag));
+            let rows = beside.into_iter().chain(tags);
+            let mut last: Vec<_> = rows.chain([entry.key.clone()]).collect();
             if stored.deletion.is_some() {
                 last.push(blob.row(BlobRow::Inline, &[at]));
                 last.push(blob.row(BlobRow::SoftDeleted, &[CURRENT_STATE]));

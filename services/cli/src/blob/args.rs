@@ -119,6 +119,17 @@ pub enum BlobCommand {
         #[arg(long, value_name = "STATE", value_parser = on_or_off)]
         versions: Option<bool>,
     },
+    /// Show or replace the tags of a blob
+    #[command(subcommand)]
+    Tags(TagsCommand),
+    /// Find blobs by their tags
+    Find {
+        /// Comparisons joined by AND, such as "day >= '2026-01-01' AND state = 'new'"
+        filter: String,
+        /// Only in this container
+        #[arg(long, value_name = "CONTAINER", default_value = "", hide_default_value = true)]
+        container: String,
+    },
     /// Acquire, renew, release or break the lease of a blob or a container
     #[command(subcommand)]
     Lease(LeaseCommand),
@@ -240,6 +251,37 @@ pub enum ContainerCommand {
     },
 }
 
+/// Commands on the tags of a blob.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum TagsCommand {
+    /// Show the tags
+    Get {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
+        /// Which state of the blob
+        #[command(flatten)]
+        state: BlobStateArgs,
+    },
+    /// Replace all tags
+    Set {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
+        /// The tags, at most 10; without any, the blob has none
+        #[arg(value_name = "KEY=VALUE", value_parser = tag)]
+        tags: Vec<(String, String)>,
+        /// Id of the lease of the blob
+        #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
+        lease_id: String,
+    },
+}
+
+/// A tag on the command line.
+fn tag(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| "must be KEY=VALUE".to_owned())
+}
+
 /// Commands on the lease of a blob; of a container, where the name of the blob is left out.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
@@ -295,6 +337,9 @@ pub struct CopyBlobArgs {
     /// Media type of the blobs [default: application/octet-stream]
     #[arg(long, value_name = "TYPE", default_value = "", hide_default_value = true)]
     pub(super) content_type: String,
+    /// A tag of the blobs; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    pub(super) tags: Vec<(String, String)>,
     /// Id of the lease of the blob that is replaced
     #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
     #[arg(conflicts_with = "recursive")]
@@ -316,6 +361,12 @@ impl BlobCommand {
                 | ContainerCommand::Delete { container, .. } => Some(container.clone()),
             },
             Self::Protection { .. } => None,
+            Self::Find { container, .. } => {
+                Some(container.clone()).filter(|container| !container.is_empty())
+            }
+            Self::Tags(TagsCommand::Get { blob, .. } | TagsCommand::Set { blob, .. }) => {
+                Some(blob.header())
+            }
             Self::Cp(CopyBlobArgs { from, to, .. }) => match (from, to) {
                 (_, CopySide::Remote(address)) | (CopySide::Remote(address), _) => {
                     Some(address.header())

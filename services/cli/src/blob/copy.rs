@@ -84,14 +84,16 @@ impl BlobTransfer {
         if args.state.is_past() && !is_blob {
             return usage("--snapshot and --version-id are for one blob as the source");
         }
-        if !args.content_type.is_empty() && !matches!(args.from, CopySide::Local(_)) {
-            return usage("--content-type is for files that become blobs");
+        let has_options = !args.content_type.is_empty() || !args.tags.is_empty();
+        if has_options && !matches!(args.from, CopySide::Local(_)) {
+            return usage("--content-type and --tag are for files that become blobs");
         }
         match (args.from, args.to) {
             (CopySide::Local(from), CopySide::Remote(to)) => {
                 let files = upload::find(from, &to, args.recursive).await?;
                 let options = upload::UploadOptions {
                     content_type: args.content_type,
+                    tags: args.tags.into_iter().collect(),
                     lease_id: args.lease_id,
                 };
                 self.upload_all(files, &options).await

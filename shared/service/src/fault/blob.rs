@@ -44,6 +44,9 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::BlobArchived => (Code::FailedPrecondition, "BlobArchived", 409),
         R::InvalidBlobTier => (Code::InvalidArgument, "InvalidBlobTier", 400),
         R::SourceConditionNotMet => (Code::FailedPrecondition, "SourceConditionNotMet", 412),
+        R::EmptyTagName => (Code::InvalidArgument, "EmptyTagName", 400),
+        R::TagsTooLarge => (Code::InvalidArgument, "TagsTooLarge", 400),
+        R::InvalidTags => (Code::InvalidArgument, "InvalidTags", 400),
         R::CannotVerifyCopySource => (Code::FailedPrecondition, "CannotVerifyCopySource", 404),
         R::CopyAcrossAccountsNotSupported => {
             (Code::InvalidArgument, "CopyAcrossAccountsNotSupported", 400)

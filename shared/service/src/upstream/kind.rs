@@ -47,7 +47,7 @@ mod tests {
     /// Every method, by the first word of its name. A new verb must be added.
     #[test]
     fn the_contract_declares_exactly_the_methods_that_only_read() {
-        let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek", "Read"];
+        let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek", "Read", "Find"];
         let writes = [
             "Create",
             "Delete",

@@ -23,6 +23,7 @@ impl RequestParser {
             if_none_match: self.etags(&conditions.if_none_match, "conditions.if_none_match"),
             if_modified_since: self.modified_since(conditions.if_modified_since),
             if_unmodified_since: self.unmodified_since(conditions.if_unmodified_since),
+            if_tags: self.tag_condition(&conditions.if_tags, "conditions.if_tags"),
         };
         (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
     }

@@ -9,6 +9,7 @@ mod properties;
 mod protection;
 mod rest_settings;
 mod states;
+mod tags;
 
 use std::collections::HashMap;
 
@@ -28,8 +29,10 @@ pub(super) use self::{
     properties::check_digests,
     protection::protection,
     rest_settings::{RestSettingsChange, rest_settings},
+    tags::find_blobs,
 };
 use crate::{
+    authorize::{BlobAccess, BlobNeed},
     blobs::RequestedRange,
     blocks::{BlockChoice, BlockSource},
     containers::NewContainer,
@@ -41,15 +44,32 @@ use crate::{
 #[derive(Default)]
 pub(super) struct RequestParser {
     violations: Violations,
+    /// Who calls, where the request may use tags.
+    access: Option<BlobAccess>,
+    /// Why the caller may not use tags.
+    denied: Option<Fault>,
 }
 
 impl RequestParser {
+    /// For the request of a caller: tags, and conditions on them, need a permission of their own.
+    pub(super) fn of(access: &BlobAccess) -> Self {
+        Self { access: Some(access.clone()), ..Self::default() }
+    }
+
+    fn use_tags(&mut self) {
+        let checked = self.access.as_ref().map(|access| access.also(BlobNeed::Tags));
+        self.denied = checked.and_then(Result::err).or(self.denied.take());
+    }
+
     /// The parsed value, unless a rule was violated.
     ///
     /// # Errors
     /// Every violated rule.
     pub(super) fn finish<T>(self, parsed: Option<T>) -> Result<T, Fault> {
         self.violations.check(())?;
+        if let Some(denied) = self.denied {
+            return Err(denied);
+        }
         let message = "a rejected value has no violation";
         parsed.ok_or_else(|| Fault::new(Reason::InternalError, message))
     }

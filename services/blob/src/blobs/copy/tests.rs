@@ -17,6 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn command() -> CopyCommand {
     CopyCommand {
         metadata: None,
+        tags: None,
         conditions: Conditions::default(),
         lease_id: None,
         origin: CopyOrigin { id: Uuid::from_u128(5), source: "logs/a".to_owned() },

@@ -23,6 +23,7 @@ fn blob(snapshots: u64, lease: ResourceLease) -> BlobRecord {
         history: BlobHistory { snapshots, newest_shared: None },
         copy: None,
         deletion: None,
+        tags: Vec::new(),
         version: None,
     }
 }

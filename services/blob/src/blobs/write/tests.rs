@@ -19,6 +19,7 @@ fn current(lease: ResourceLease) -> BlobRecord {
         history: BlobHistory { snapshots: 2, newest_shared: Some(ticks(3)) },
         copy: None,
         deletion: None,
+        tags: Vec::new(),
         version: None,
     }
 }
@@ -54,6 +55,7 @@ fn a_put_replaces_everything_but_the_lease() {
         history: BlobHistory { snapshots: 2, newest_shared: None },
         copy: None,
         deletion: None,
+        tags: Vec::new(),
         version: None,
     };
     assert_eq!(record, expected);

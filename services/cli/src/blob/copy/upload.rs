@@ -4,7 +4,7 @@
 //! without a file that records them.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs::{self, File},
     io, iter,
     os::unix::fs::FileExt as _,
@@ -41,6 +41,7 @@ const MESSAGE_BYTES: usize = 1024 * 1024;
 /// What is stored with the blobs.
 pub(super) struct UploadOptions {
     pub(super) content_type: String,
+    pub(super) tags: HashMap<String, String>,
     pub(super) lease_id: String,
 }
 
@@ -189,6 +190,7 @@ impl BlobTransfer {
             container: to.container.clone(),
             blob: to.name.clone(),
             properties: Some(options.properties()),
+            tags: options.tags.clone(),
             conditions: Some(options.conditions()),
             ..Default::default()
         };
@@ -224,6 +226,7 @@ impl BlobTransfer {
             blob: to.name.clone(),
             blocks: ids.into_iter().map(|id| BlockRef { id, ..Default::default() }).collect(),
             properties: Some(options.properties()),
+            tags: options.tags.clone(),
             conditions: Some(options.conditions()),
             ..Default::default()
         };
