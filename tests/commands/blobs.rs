@@ -3,6 +3,7 @@
 mod copies;
 mod readme;
 mod states;
+mod urls;
 
 use std::fs;
 

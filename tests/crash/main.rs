@@ -32,6 +32,7 @@ mod resume;
 mod small_disk;
 mod space;
 mod syncs;
+mod versions;
 mod write_history;
 mod writer;
 

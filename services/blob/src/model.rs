@@ -7,14 +7,17 @@ use proptest::prelude::*;
 use trestle_service::clock::Ticks;
 
 use crate::{
-    blobs::{BlobKey, BlobState, DeleteScope, StateName},
+    blobs::{BlobChange, BlobKey, BlobState, DeleteScope, StateName},
+    conditions::Conditions,
     error::BlobError,
     faulty::{FaultyObjects, ObjectFault},
-    fixture::{BlobFixture, sample},
+    find::FindBlobs,
+    fixture::{BlobFixture, account, sample},
     names::BlobName,
     objects::Objects,
     record::{BlobRecord, Retention},
     sweep::{ORPHAN_GRACE, READ_GRACE},
+    tags::expression::TagFilter,
 };
 
 /// A step: what is done, to which blob, with which data, and the faults of the calls that it makes.
@@ -40,7 +43,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Damaged),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..20, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..21, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
@@ -220,6 +223,11 @@ async fn run(
             restored?;
             model.undelete();
         }
+        20 => {
+            let tags = vec![("n".to_owned(), number.to_string())];
+            let required = (Conditions::default(), None);
+            fixture.blobs.change(key.clone(), BlobChange::Tags(tags), required).await?;
+        }
         7..=12 | 18 | 19 => run_on_history(fixture, key, model, (number, step)).await?,
         13 | 14 => {
             let command = crate::blobs::PutCommand::default();
@@ -318,6 +326,25 @@ async fn check(fixture: &BlobFixture, key: &BlobKey, model: &ModelBlob) {
     }
 }
 
+/// The index has the tags of the blobs that exist, and no others.
+async fn check_index(fixture: &BlobFixture, keys: &[BlobKey]) {
+    let text = "n >= ''".to_owned();
+    let filter = TagFilter::parse(&text).expect("a filter");
+    let (container, page_token) = (None, String::new());
+    let request = FindBlobs { filter, text, container, page_size: 10, page_token };
+    let found = fixture.blobs.find(&account(), &request).await.expect("found").blobs;
+    let mut expected = Vec::new();
+    for key in keys {
+        let required = (&Conditions::default(), None);
+        let tags = fixture.blobs.get((key, BlobState::Current), required).await;
+        let tags = tags.map(|found| found.record.tags).unwrap_or_default();
+        expected.extend(tags.into_iter().map(|tag| (key.name.clone(), vec![tag])));
+    }
+    let mut found: Vec<_> = found.into_iter().map(|it| (it.name, it.tags)).collect();
+    found.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
+    assert_eq!(found, expected);
+}
+
 /// The objects that the states and the staged blocks of the model take, those of a shared content once.
 fn objects_of(model: &ModelBlob) -> usize {
     let past = model.snapshots.values().chain(model.versions.values());
@@ -358,6 +385,7 @@ proptest! {
                 for (key, model) in keys.iter().zip(&models) {
                     check(&fixture, key, model).await;
                 }
+                check_index(&fixture, &keys).await;
             }
             fixture.advance(KEPT_FOR);
             fixture.sweep().await;

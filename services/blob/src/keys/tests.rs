@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::blobs::BlobKey;
 
 const ROWS: [BlobRow; 9] = [
     BlobRow::Record,
@@ -116,5 +117,53 @@ fn kinds_lie_in_the_keyspaces_of_the_service() {
     for kind in kinds {
         let found = KEYSPACES.iter().filter(|keyspace| keyspace.kinds.contains(&kind)).count();
         assert_eq!(found, 1, "{kind:#x}");
+    }
+}
+
+fn blob_key(container: u64, text: &str) -> BlobKey {
+    BlobKey { container: ContainerId(container), name: name(text) }
+}
+
+proptest! {
+    #[test]
+    fn a_row_of_a_tag_is_in_the_domain_of_its_blob_and_names_it(
+        text in any_name(),
+        id: u64,
+        key in "[a-z0-9 +./:=_-]{1,8}",
+        value in "[a-z0-9 +./:=_-]{0,8}",
+    ) {
+        let blob = blob_key(id, &text);
+        let row = tag_row(&blob, &(key.clone(), value.clone()));
+        let (first, end) = tag_value_end(ContainerId(id), &key, &value);
+        let all = tag_values(ContainerId(id), &key);
+
+        prop_assert_eq!(tagged_blob_of(&row).expect("a key"), blob.clone());
+        prop_assert_eq!(own_domain(&row), blob.domain());
+        prop_assert!((first..end).contains(&row));
+        prop_assert!((all.start..all.end).contains(&row));
+    }
+
+    #[test]
+    fn rows_of_a_tag_sort_by_value_and_name(
+        a in ("[a-c ]{0,3}", any_name()),
+        b in ("[a-c ]{0,3}", any_name()),
+    ) {
+        let row = |(value, text): &(String, String)| {
+            tag_row(&blob_key(7, text), &("k".to_owned(), value.clone()))
+        };
+        let bytes = |(value, text): &(String, String)| {
+            (value.as_bytes().to_vec(), text.as_bytes().to_vec())
+        };
+        prop_assert_eq!(row(&a).cmp(&row(&b)), bytes(&a).cmp(&bytes(&b)));
+    }
+}
+
+#[test]
+fn a_damaged_row_of_a_tag_is_corrupt() {
+    let row = tag_row(&blob_key(1, "a"), &("k".to_owned(), "v".to_owned()));
+    for length in 0..row.len() {
+        let cut = Bytes::copy_from_slice(&row[..length]);
+        assert!(tagged_blob_of(&cut).is_err(), "{length}");
+        own_domain(&cut);
     }
 }

@@ -1,6 +1,6 @@
 //! `tags` and `find`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trestle_proto::blob::v1::{
     BlobConditions, FindBlobsRequest, FoundBlob, GetBlobTagsRequest, SetBlobTagsRequest,
 };
@@ -60,7 +60,6 @@ pub(super) async fn find(
         let session = &context.session;
         let call = async || Ok(session.blobs().find_blobs(request.clone()).await?);
         let page = repeated::<_, CliError>(call).await?.into_inner();
-        let record = |found: &FoundBlob| json!({ "container": found.container, "blob": found.blob, "tags": found.tags });
         let records: Vec<_> = page.blobs.iter().map(record).collect();
         context.output.records(&records, &["container", "blob", "tags"])?;
         printed |= !records.is_empty();
@@ -69,4 +68,9 @@ pub(super) async fn find(
             return context.output.unless_empty(printed, "no blobs");
         }
     }
+}
+
+fn record(found: &FoundBlob) -> Value {
+    let FoundBlob { container, blob, tags } = found;
+    json!({ "container": container, "blob": blob, "tags": tags })
 }
