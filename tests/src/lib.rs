@@ -80,7 +80,10 @@ macro_rules! scenario {
 /// Runs each scenario in every kind of world, with settings of the gateway as variables.
 #[macro_export]
 macro_rules! scenario_with {
-    ($settings:expr; $($name:ident),+ $(,)?) => {$(
+    ($settings:expr; $($name:ident),+ $(,)?) => {
+        $crate::scenario_with! { @as_separate_processes_with $settings; $($name),+ }
+    };
+    (@$separate:ident $settings:expr; $($name:ident),+ $(,)?) => {$(
         mod $name {
             #[allow(unused_imports, reason = "the settings may be an item of the file")]
             use super::*;
@@ -97,7 +100,7 @@ macro_rules! scenario_with {
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn as_separate_processes() {
-                let world = $crate::World::as_separate_processes_with($settings).await;
+                let world = $crate::World::$separate($settings).await;
                 super::$name(&world).await;
             }
         }
@@ -117,6 +120,14 @@ macro_rules! queue_scenario {
 macro_rules! blob_scenario {
     ($($name:ident),+ $(,)?) => {
         $crate::scenario! { @with_separate_blobs $($name),+ }
+    };
+}
+
+/// Runs each scenario on blobs in every kind of world, with settings.
+#[macro_export]
+macro_rules! blob_scenario_with {
+    ($settings:expr; $($name:ident),+ $(,)?) => {
+        $crate::scenario_with! { @with_separate_blobs_with $settings; $($name),+ }
     };
 }
 

@@ -122,6 +122,11 @@ impl World {
 
     /// Gateway, tables and blobs, each in a process of its own.
     pub async fn with_separate_blobs() -> Self {
+        Self::with_separate_blobs_with(&[]).await
+    }
+
+    /// The same with settings of the gateway, as variables.
+    pub async fn with_separate_blobs_with(settings: &[(&str, &str)]) -> Self {
         let data = tempfile::tempdir().expect("a directory");
         let path = data.path().to_str().expect("a path in UTF-8").to_owned();
         let role = |role: &str| {
@@ -129,11 +134,11 @@ impl World {
         };
         let (table, blob) = (role("table"), role("blob"));
         let endpoints = [table.endpoint(), blob.endpoint()];
-        let settings = [
+        let found = [
             ("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoints[0].as_str()),
             ("TRESTLE__GATEWAY__BLOB_ENDPOINT", endpoints[1].as_str()),
         ];
-        let gateway = Server::start(&["--roles", "gateway"], &settings);
+        let gateway = Server::start(&["--roles", "gateway"], &[&found, settings].concat());
         let transport = connect(&gateway.endpoint()).await;
         Self::new(transport, vec![gateway, table, blob], Some(data))
     }

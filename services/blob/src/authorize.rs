@@ -9,12 +9,16 @@ use std::sync::Arc;
 
 use trestle_identity::{
     access_policy,
-    authorize::{AccountNeed, check_one_of, check_resource, never, not_authorized, wrong_service},
+    authorize::{
+        AccountNeed, anonymous, check_one_of, check_resource, never, not_authorized, wrong_service,
+    },
     caller::{Authority, Caller},
     spec::BLOB,
 };
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{clock::Ticks, fault::Fault, name::AccountName};
+
+use crate::record::PublicAccess;
 
 /// The operation that a call needs permission for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +81,15 @@ impl BlobNeed {
         }
     }
 
+    /// What a container must have opened to callers without credentials; none where nothing suffices.
+    fn public_access(self) -> Option<PublicAccess> {
+        match self {
+            Self::Read => Some(PublicAccess::Blobs),
+            Self::ReadContainer | Self::ListBlobs => Some(PublicAccess::Container),
+            _ => None,
+        }
+    }
+
     /// The permissions of which a grant on a container or a blob must have one; none where no such grant suffices.
     fn of_resource_grant(self) -> Option<&'static str> {
         match self {
@@ -115,6 +128,8 @@ impl BlobAccess {
     pub(crate) fn new(caller: Arc<Caller>, need: BlobNeed) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
+            Authority::Anonymous if need.public_access().is_none() => return Err(anonymous()),
+            Authority::Anonymous => {}
             Authority::Account(grant) => {
                 AccountNeed::check(need.of_account_grant(), grant, &BLOB)?;
             }
@@ -147,6 +162,23 @@ impl BlobAccess {
         &self.caller.account
     }
 
+    /// Checks that a caller without credentials may read this much of a container. An absent one is as a private one.
+    ///
+    /// # Errors
+    /// That of a call without credentials.
+    pub(crate) fn check_public(&self, level: PublicAccess) -> Result<(), Fault> {
+        let is_enough = self.need.public_access().is_some_and(|needed| level >= needed);
+        match self.is_anonymous() && !is_enough {
+            true => Err(anonymous()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the caller has no credentials.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.caller.authority == Authority::Anonymous
+    }
+
     /// Checks that the access is to every container of the account.
     ///
     /// # Errors
@@ -154,7 +186,8 @@ impl BlobAccess {
     pub(crate) fn check_account(&self) -> Result<(), Fault> {
         match &self.caller.authority {
             Authority::Resource(_) => Err(never()),
-            _ => Ok(()),
+            Authority::Anonymous => Err(anonymous()),
+            Authority::Owner | Authority::Account(_) => Ok(()),
         }
     }
 

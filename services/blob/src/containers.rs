@@ -85,6 +85,7 @@ impl Containers {
         };
         let resource = blob.map(|blob| format!("{name}/{blob}"));
         let resource = resource.as_deref().unwrap_or(name.as_str());
+        access.check_public(found.as_ref().map(|it| it.public_access).unwrap_or_default())?;
         access.check(resource, &policies, self.clock.now())?;
         found.ok_or_else(|| BlobError::ContainerNotFound(name.clone()))
     }

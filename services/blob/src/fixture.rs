@@ -82,7 +82,11 @@ impl BlobFixture {
     }
 
     pub(crate) async fn container(&self, name: &str) -> ContainerRecord {
-        let new = NewContainer { name: container_name(name), metadata: Vec::new() };
+        let new = NewContainer {
+            name: container_name(name),
+            metadata: Vec::new(),
+            public_access: Default::default(),
+        };
         self.containers.create(&account(), new).await.expect("created")
     }
 

@@ -37,6 +37,20 @@ pub(crate) struct ContainerRecord {
     pub(crate) lease: ResourceLease,
     /// Set where it is deleted and can be restored.
     pub(crate) deletion: Option<Deletion>,
+    /// What callers without credentials may read.
+    pub(crate) public_access: PublicAccess,
+}
+
+/// What callers without credentials may read of a container. Each has more than the one before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PublicAccess {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its blobs.
+    Blobs,
+    /// Its blobs, its listing and itself.
+    Container,
 }
 
 /// A blob with committed content.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use trestle_identity::{
     access_policy,
-    authorize::{AccountNeed, check_all_of, check_resource, never, not_authorized, wrong_service},
+    authorize::{
+        AccountNeed, anonymous, check_all_of, check_resource, never, not_authorized, wrong_service,
+    },
     caller::{Authority, Caller},
     spec::QUEUE,
 };
@@ -114,6 +116,7 @@ impl QueueAccess {
     pub(crate) fn new(caller: Arc<Caller>, need: Need) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
+            Authority::Anonymous => return Err(anonymous()),
             Authority::Account(grant) => {
                 AccountNeed::check(need.of_account_grant(), grant, &QUEUE)?;
             }

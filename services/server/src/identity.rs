@@ -54,7 +54,8 @@ fn account(name: &str, section: &AccountSettings, problems: &mut Vec<String>) ->
         }
     }
     let name = AccountName::parse(name)?;
-    Some(Account { name, keys, is_disabled: section.disabled })
+    let allows_public_access = section.allow_blob_public_access;
+    Some(Account { name, keys, is_disabled: section.disabled, allows_public_access })
 }
 
 fn key_of(path: &Path) -> Result<AccountKey, String> {

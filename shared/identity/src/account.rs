@@ -29,14 +29,16 @@ pub struct Account {
     pub keys: Vec<AccountKey>,
     /// Whether it is disabled: its credentials are valid, and rejected.
     pub is_disabled: bool,
+    /// Whether callers without credentials may read its containers of blobs that have a public access level.
+    pub allows_public_access: bool,
 }
 
 impl Account {
-    /// The development account with its well-known key.
+    /// The development account with its well-known key. It allows public access, as Azure's emulator does.
     #[must_use]
     pub fn development() -> Self {
         let (name, keys) = (AccountName::development(), vec![AccountKey::development()]);
-        Self { name, keys, is_disabled: false }
+        Self { name, keys, is_disabled: false, allows_public_access: true }
     }
 
     /// Whether a key of the account made `signature` of `text`.

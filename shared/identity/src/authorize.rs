@@ -107,6 +107,13 @@ pub fn never() -> Fault {
     not_authorized("a shared access signature of this kind never allows it")
 }
 
+/// The error of a call that needs credentials, and has none.
+#[must_use]
+pub fn anonymous() -> Fault {
+    let message = "the call has no credentials: `authorization` is required";
+    Fault::new(Reason::NoAuthenticationInformation, message)
+}
+
 /// The error of a call that is not authorized.
 #[must_use]
 pub fn not_authorized(why: &str) -> Fault {

@@ -63,7 +63,8 @@ impl Middleware for Credentials {
     {
         let Identity { accounts, clock, is_open } = &self.identity;
         let peer = Peer::of(request.extensions());
-        let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open };
+        let path = request.uri().path();
+        let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
         let now = clock.now();
         match call.caller(&accounts.now(), now) {
             Ok(caller) => {

@@ -49,6 +49,7 @@ fuzz_target!(|input: Input| {
         name: AccountName::parse("acme").expect("a name"),
         keys: vec![key],
         is_disabled: false,
+        allows_public_access: false,
     };
     let accounts: AccountSet = [acme, Account::development()].into_iter().collect();
     let mut headers = HeaderMap::new();

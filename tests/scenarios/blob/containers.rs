@@ -123,7 +123,12 @@ async fn container_access_policies_round_trip(world: &World) {
     };
     let set = |policies: Vec<AccessPolicy>| {
         let (container, conditions) = (logs.name(), None);
-        let request = proto::SetContainerAccessPoliciesRequest { container, policies, conditions };
+        let request = proto::SetContainerAccessPoliciesRequest {
+            container,
+            policies,
+            conditions,
+            ..Default::default()
+        };
         let mut client = logs.client();
         async move { client.set_container_access_policies(request).await }
     };

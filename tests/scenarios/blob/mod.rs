@@ -9,6 +9,7 @@ mod containers;
 mod copies;
 mod leases;
 mod pages;
+mod public_access;
 mod retention;
 mod signatures;
 mod snapshots;

@@ -81,7 +81,12 @@ async fn a_container_policy_is_used_and_revoked(world: &World) {
     logs.write("a", "1").await.unwrap();
     let set = |policies| {
         let (container, conditions) = (logs.name(), None);
-        let request = proto::SetContainerAccessPoliciesRequest { container, policies, conditions };
+        let request = proto::SetContainerAccessPoliciesRequest {
+            container,
+            policies,
+            conditions,
+            ..Default::default()
+        };
         let mut client = logs.client();
         async move { client.set_container_access_policies(request).await.unwrap() }
     };

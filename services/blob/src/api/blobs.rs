@@ -195,8 +195,11 @@ impl BlobApi {
             StateName::Current => (BlobState::Current, self.blobs.blocks(&key, lease_id).await?),
             past => self.blobs.past_blocks(&key, past).await?,
         };
+        // What is staged is not public.
+        let staged = if access.is_anonymous() { Vec::new() } else { blocks.staged };
         let blob = match blocks.record {
             Some(record) => self.show_state(&names, state, record),
+            None if access.is_anonymous() => return Err(key.not_found().into()),
             None => {
                 let named = render::named(names.0.as_str(), names.1.as_str());
                 proto::Blob { is_uncommitted: true, ..named }
@@ -205,7 +208,7 @@ impl BlobApi {
         Ok(proto::GetBlockListResponse {
             blob: Some(blob),
             committed: render::blocks(blocks.committed),
-            uncommitted: render::blocks(blocks.staged),
+            uncommitted: render::blocks(staged),
         })
     }
 }

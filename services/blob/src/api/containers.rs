@@ -132,7 +132,9 @@ impl BlobApi {
         let required = parser.container_conditions(request.conditions);
         let name = parser.finish(name)?;
         access_policy::check(&request.policies, &BLOB.letters())?;
-        let change = ContainerChange::Policies(encode_policies(request.policies));
+        let public_access = parse::public_access(request.public_access)?;
+        let policies = encode_policies(request.policies);
+        let change = ContainerChange::Policies(policies, public_access);
         let changed = self.change(access, name, change, required).await?;
         Ok(proto::SetContainerAccessPoliciesResponse { container: Some(changed.0) })
     }

@@ -16,7 +16,7 @@ use crate::{
     past,
     record::{
         BlobCopy, BlobKind, BlobRecord, ContainerId, ContainerRecord, Content, ContentProperties,
-        Deletion, Retention, StoredBlock,
+        Deletion, PublicAccess, Retention, StoredBlock,
     },
 };
 
@@ -32,6 +32,15 @@ pub(super) fn container(name: &str, record: ContainerRecord, now: Ticks) -> prot
         delete_time: record.deletion.map(|deletion| deletion.at.into()),
         version: record.deletion.map(|_| container_version(record.id)).unwrap_or_default(),
         remaining_retention_days: remaining_days(record.deletion, now),
+        public_access: public_access(record.public_access).into(),
+    }
+}
+
+fn public_access(level: PublicAccess) -> proto::PublicAccess {
+    match level {
+        PublicAccess::None => proto::PublicAccess::Unspecified,
+        PublicAccess::Blobs => proto::PublicAccess::Blob,
+        PublicAccess::Container => proto::PublicAccess::Container,
     }
 }
 

@@ -111,3 +111,29 @@ fn a_stored_access_policy_decides_when_it_is_read() {
     assert_eq!(check(&[stored("w")]), Err(Reason::AuthorizationPermissionMismatch));
     assert_eq!(check(&[]), Err(Reason::AuthenticationFailed));
 }
+
+#[test]
+fn a_caller_without_credentials_reads_what_the_container_opened() {
+    let levels = [PublicAccess::None, PublicAccess::Blobs, PublicAccess::Container];
+    for need in ALL {
+        let needed = match need {
+            BlobNeed::Read => 1,
+            BlobNeed::ReadContainer | BlobNeed::ListBlobs => 2,
+            _ => usize::MAX,
+        };
+        match access(Authority::Anonymous, need) {
+            Err(reason) => {
+                assert_eq!((reason, needed), (Reason::NoAuthenticationInformation, usize::MAX));
+            }
+            Ok(access) => {
+                assert!(access.is_anonymous() && access.check_account().is_err());
+                for (index, level) in levels.into_iter().enumerate() {
+                    let is_allowed = access.check_public(level).is_ok();
+                    assert_eq!(is_allowed, index >= needed, "{need:?} {level:?}");
+                }
+            }
+        }
+    }
+    let owner = access(Authority::Owner, BlobNeed::Read).expect("permitted");
+    assert_eq!(owner.check_public(PublicAccess::None), Ok(()));
+}

@@ -15,7 +15,7 @@ use crate::{
     keys,
     lease::{LeaseAction, LeaseResult, ResourceLease},
     names::ContainerName,
-    record::{ContainerId, ContainerRecord, Deletion, Metadata},
+    record::{ContainerId, ContainerRecord, Deletion, Metadata, PublicAccess},
     stored::Stored as _,
 };
 
@@ -26,6 +26,8 @@ pub(crate) struct NewContainer {
     pub(crate) name: ContainerName,
     /// Its metadata.
     pub(crate) metadata: Metadata,
+    /// What callers without credentials may read.
+    pub(crate) public_access: PublicAccess,
 }
 
 /// What a call changes of a container.
@@ -33,8 +35,8 @@ pub(crate) struct NewContainer {
 pub(crate) enum ContainerChange {
     /// Replaces the metadata.
     Metadata(Metadata),
-    /// Replaces the access policies, which are encoded.
-    Policies(Bytes),
+    /// Replaces the access policies, which are encoded, and what callers without credentials may read.
+    Policies(Bytes, PublicAccess),
     /// Applies an action to the lease.
     Lease(LeaseAction),
     /// Deletes it. It can be restored for as long, if at all.
@@ -67,6 +69,7 @@ impl Containers {
                 policies: Bytes::new(),
                 lease: ResourceLease::Absent,
                 deletion: None,
+                public_access: new.public_access,
             };
             let mut writes = Writes::new();
             writes.put(key.clone(), record.encode());
@@ -184,7 +187,10 @@ fn apply(
 ) -> Result<Option<LeaseResult>, BlobError> {
     match change {
         ContainerChange::Metadata(metadata) => record.metadata.clone_from(metadata),
-        ContainerChange::Policies(policies) => record.policies.clone_from(policies),
+        ContainerChange::Policies(policies, public_access) => {
+            record.policies.clone_from(policies);
+            record.public_access = *public_access;
+        }
         ContainerChange::Lease(action) => {
             let applied = record.lease.apply(*action, now).map_err(BlobError::ContainerLease)?;
             record.lease = applied.0;

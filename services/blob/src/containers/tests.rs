@@ -37,7 +37,11 @@ async fn a_container_exists_once_and_a_new_one_has_another_id() {
     let fixture = BlobFixture::new();
     let first = fixture.container("logs").await;
 
-    let new = NewContainer { name: container_name("logs"), metadata: Vec::new() };
+    let new = NewContainer {
+        name: container_name("logs"),
+        metadata: Vec::new(),
+        public_access: Default::default(),
+    };
     let again = fixture.containers.create(&account(), new).await;
     assert!(matches!(again, Err(BlobError::ContainerExists(_))));
 
@@ -60,7 +64,7 @@ async fn only_metadata_and_policies_change_the_etag() {
     let (updated, _) = change(&fixture, update, anyhow()).await.expect("a lease is no obstacle");
     assert_ne!(updated.etag, created.etag);
     assert_eq!((updated.metadata, updated.lease), (metadata(), leased.lease));
-    let policies = ContainerChange::Policies(Bytes::from_static(b"x"));
+    let policies = ContainerChange::Policies(Bytes::from_static(b"x"), Default::default());
     let (restricted, _) = change(&fixture, policies, anyhow()).await.expect("changed");
     assert_ne!(restricted.etag, updated.etag);
 }

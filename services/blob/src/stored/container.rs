@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     etag::ETag,
-    record::{ContainerId, ContainerRecord},
+    record::{ContainerId, ContainerRecord, PublicAccess},
 };
 
 #[derive(Clone, PartialEq, Message)]
@@ -30,6 +30,9 @@ pub(crate) struct ContainerForm {
     deleted_at: Option<u64>,
     #[prost(uint64, tag = "21")]
     deleted_until: u64,
+    /// 0: nothing, 1: blobs, 2: the container.
+    #[prost(uint32, tag = "22")]
+    public_access: u32,
 }
 
 impl Stored for ContainerRecord {
@@ -46,6 +49,11 @@ impl Stored for ContainerRecord {
             lease: lease_form(&self.lease),
             deleted_at: self.deletion.map(|it| it.at.get()),
             deleted_until: self.deletion.map_or(0, |it| it.until.get()),
+            public_access: match self.public_access {
+                PublicAccess::None => 0,
+                PublicAccess::Blobs => 1,
+                PublicAccess::Container => 2,
+            },
         }
     }
 
@@ -58,6 +66,12 @@ impl Stored for ContainerRecord {
             policies: form.policies,
             lease: lease_of(form.lease)?,
             deletion: deletion_of(form.deleted_at, form.deleted_until)?,
+            public_access: match form.public_access {
+                0 => PublicAccess::None,
+                1 => PublicAccess::Blobs,
+                2 => PublicAccess::Container,
+                _ => return None,
+            },
         })
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    record::{ContainerId, ContainerRecord},
+    record::{ContainerId, ContainerRecord, PublicAccess},
     tier::{AssignedTier, Tier},
 };
 
@@ -89,6 +89,7 @@ fn records_survive_and_unreadable_ones_are_corrupt() {
             policies: Bytes::from_static(b"policies"),
             lease,
             deletion: Some(Deletion { at: ticks(8), until: ticks(9) }),
+            public_access: PublicAccess::Container,
         });
     }
     survives(&part(3));

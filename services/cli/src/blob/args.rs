@@ -192,6 +192,15 @@ fn on_or_off(text: &str) -> Result<bool, String> {
     }
 }
 
+/// What callers without credentials may read of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PublicAccessArg {
+    /// Its blobs, by their names
+    Blob,
+    /// Its blobs and their listing
+    Container,
+}
+
 /// What `rm` does with the snapshots of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotsToDelete {
@@ -212,6 +221,9 @@ pub enum ContainerCommand {
         /// Succeed when the container exists
         #[arg(long)]
         if_not_exists: bool,
+        /// What callers without credentials may read, where the account allows it [default: nothing]
+        #[arg(long, value_name = "LEVEL")]
+        public_access: Option<PublicAccessArg>,
     },
     /// List containers, ordered by name
     List {

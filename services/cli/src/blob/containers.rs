@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 use tonic::Code;
 use trestle_proto::blob::v1::{
     Container, ContainerConditions, CreateContainerRequest, DeleteContainerRequest,
-    GetContainerRequest, ListContainersRequest, UndeleteContainerRequest,
+    GetContainerRequest, ListContainersRequest, PublicAccess, UndeleteContainerRequest,
 };
 
-use super::{ContainerCommand, lease};
+use super::{ContainerCommand, args::PublicAccessArg, lease};
 use crate::{confirm::confirm, datetime, errors::CliError, output::Context};
 
 /// Runs a command.
 pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Result<(), CliError> {
     match command {
-        ContainerCommand::Create { container, if_not_exists } => {
-            create(context, container, if_not_exists).await
+        ContainerCommand::Create { container, if_not_exists, public_access } => {
+            create(context, container, (if_not_exists, public_access)).await
         }
         ContainerCommand::List { prefix, deleted } => list(context, prefix, deleted).await,
         ContainerCommand::Undelete { container, deleted_version } => {
@@ -28,8 +28,18 @@ pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Res
     }
 }
 
-async fn create(context: &mut Context, name: String, if_not_exists: bool) -> Result<(), CliError> {
-    let container = Container { name: name.clone(), ..Default::default() };
+async fn create(
+    context: &mut Context,
+    name: String,
+    (if_not_exists, public_access): (bool, Option<PublicAccessArg>),
+) -> Result<(), CliError> {
+    let public_access = match public_access {
+        None => PublicAccess::Unspecified,
+        Some(PublicAccessArg::Blob) => PublicAccess::Blob,
+        Some(PublicAccessArg::Container) => PublicAccess::Container,
+    };
+    let public_access = public_access.into();
+    let container = Container { name: name.clone(), public_access, ..Default::default() };
     let request = CreateContainerRequest { container: Some(container) };
     let created = match context.session.blobs().create_container(request).await {
         Ok(_) => true,
@@ -92,6 +102,11 @@ fn record(container: &Container) -> Value {
         "last_modified": container.last_modified.as_ref().and_then(datetime::format),
         "create_time": container.create_time.as_ref().and_then(datetime::format),
         "lease": lease::state(container.lease.as_ref()),
+        "public_access": match container.public_access() {
+            PublicAccess::Unspecified => None,
+            PublicAccess::Blob => Some("blob"),
+            PublicAccess::Container => Some("container"),
+        },
         "version": Some(&container.version).filter(|version| !version.is_empty()),
         "delete_time": container.delete_time.as_ref().and_then(datetime::format),
         "metadata": container.metadata,

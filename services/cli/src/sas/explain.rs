@@ -69,6 +69,7 @@ pub(super) fn run(
         name,
         keys: key.into_iter().collect(),
         is_disabled: false,
+        allows_public_access: false,
     });
     let peer = args.from.map(|address| Peer {
         address: SocketAddr::new(address, 0),

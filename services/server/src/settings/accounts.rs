@@ -36,6 +36,8 @@ pub struct AccountSettings {
     pub key2_file: Option<PathBuf>,
     /// Whether the account is disabled: its credentials are rejected. Default: no.
     pub disabled: bool,
+    /// Whether callers without credentials may read its containers that have a public access level. Default: no.
+    pub allow_blob_public_access: bool,
 }
 
 /// A text that is never shown in logs or in printed settings.

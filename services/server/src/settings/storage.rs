@@ -108,7 +108,7 @@ impl StorageSettings {
         problems
     }
 
-    /// The hosts that copies of blobs may read from by URL; [`Self::problems`] checks them.
+    /// The hosts that copies of blobs may read from by URL, as far as they are valid.
     #[must_use]
     pub fn copy_hosts(&self) -> CopyHosts {
         CopyHosts {

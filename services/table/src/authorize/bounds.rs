@@ -5,8 +5,8 @@ use std::{cmp::Ordering, sync::Arc};
 use trestle_identity::{
     access_policy,
     authorize::{
-        check_all_of, check_resource, check_resource_type, check_service, not_authorized,
-        wrong_service,
+        anonymous, check_all_of, check_resource, check_resource_type, check_service,
+        not_authorized, wrong_service,
     },
     caller::{Authority, Caller, KeyRange, Letters, PolicyRef},
     spec::TABLE,
@@ -78,6 +78,7 @@ impl EntityAccess {
                 Some(KeyRange::of_bounds(&grant.bounds).ok_or_else(unknown)?)
             }
             Authority::Resource(_) => return Err(wrong_service(&TABLE)),
+            Authority::Anonymous => return Err(anonymous()),
         };
         Ok(Self { caller, range })
     }
@@ -110,6 +111,7 @@ impl EntityAccess {
         let permissions = match &self.caller.authority {
             Authority::Owner => None,
             Authority::Account(grant) => Some(grant.permissions),
+            Authority::Anonymous => return Err(anonymous()),
             Authority::Resource(grant) => {
                 check_resource(grant, &TABLE, &table.folded())?;
                 Some(access_policy::permissions(grant, policies, now)?)

@@ -11,7 +11,7 @@ mod bounds;
 pub(crate) mod tests;
 
 use trestle_identity::{
-    authorize::{AccountNeed, never, wrong_service},
+    authorize::{AccountNeed, anonymous, never, wrong_service},
     caller::{Authority, Caller},
     spec::TABLE,
 };
@@ -65,5 +65,6 @@ pub(crate) fn check(caller: &Caller, action: TableAction) -> Result<(), Fault> {
         Authority::Account(grant) => AccountNeed::check(action.account_need(), grant, &TABLE),
         Authority::Resource(grant) if grant.is_of(&TABLE) => Err(never()),
         Authority::Resource(_) => Err(wrong_service(&TABLE)),
+        Authority::Anonymous => Err(anonymous()),
     }
 }

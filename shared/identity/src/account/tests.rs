@@ -10,7 +10,12 @@ fn key(byte: u8) -> AccountKey {
 
 fn account(name: &str, keys: &[u8]) -> Account {
     let name = AccountName::parse(name).expect("a name");
-    Account { name, keys: keys.iter().map(|byte| key(*byte)).collect(), is_disabled: false }
+    Account {
+        name,
+        keys: keys.iter().map(|byte| key(*byte)).collect(),
+        is_disabled: false,
+        allows_public_access: false,
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub enum Authority {
     Account(AccountGrant),
     /// What a shared access signature over one resource grants.
     Resource(ResourceGrant),
+    /// A caller without credentials, to whom the account may have opened containers of blobs for reading.
+    Anonymous,
 }
 
 impl Authority {
@@ -22,7 +24,7 @@ impl Authority {
     #[must_use]
     pub fn by_policy(&self) -> Option<(&ResourceGrant, &PolicyRef)> {
         match self {
-            Self::Owner | Self::Account(_) => None,
+            Self::Owner | Self::Account(_) | Self::Anonymous => None,
             Self::Resource(grant) => Some((grant, grant.policy.as_ref()?)),
         }
     }

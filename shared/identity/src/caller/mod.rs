@@ -87,6 +87,7 @@ impl Caller {
         let credential = match &self.authority {
             Authority::Owner => Cow::Borrowed("owner"),
             Authority::Account(_) => Cow::Borrowed("account_sas"),
+            Authority::Anonymous => Cow::Borrowed("anonymous"),
             Authority::Resource(grant) => Cow::Owned(format!("{}_sas", grant.resource.service)),
         };
         let policy = self.authority.policy().map(|policy| policy.id.clone());

@@ -22,8 +22,13 @@ pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     headers.insert(ACCOUNT_HEADER, account.expect("an account name has letters and digits only"));
     let grant = match &caller.authority {
         Authority::Owner => return,
-        Authority::Account(grant) => GrantWire { account: Some(grant.into()), resource: None },
-        Authority::Resource(grant) => GrantWire { account: None, resource: Some(grant.into()) },
+        Authority::Account(grant) => {
+            GrantWire { account: Some(grant.into()), ..GrantWire::default() }
+        }
+        Authority::Resource(grant) => {
+            GrantWire { resource: Some(grant.into()), ..GrantWire::default() }
+        }
+        Authority::Anonymous => GrantWire { is_anonymous: true, ..GrantWire::default() },
     };
     let value = BinaryMetadataValue::from_bytes(&grant.encode_to_vec());
     let value = HeaderValue::from_bytes(value.as_encoded_bytes());

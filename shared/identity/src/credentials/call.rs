@@ -5,19 +5,20 @@ use std::{net::IpAddr, time::Duration};
 use http::{
     HeaderMap,
     header::{HOST, ORIGIN},
-    uri::Authority,
 };
 
 use super::basic::basic;
 use crate::{
-    account::AccountSet,
-    caller::Caller,
+    account::{Account, AccountSet},
+    caller::{Authority, Caller},
     sas::{self, Check, Denied, Named},
 };
 use trestle_service::{
     clock::Ticks, fault::Reason, name::AccountName, peer::Peer, upstream::kind::kind_of,
 };
 
+/// How the paths of the methods on blobs begin.
+const BLOBS: &str = "/trestle.blob.v1.BlobService/";
 /// Nanoseconds of a tick.
 const NANOS_PER_TICK: u64 = 100;
 
@@ -30,6 +31,8 @@ pub struct Call<'a> {
     pub peer: &'a Peer,
     /// Whether local callers need no credentials.
     pub is_open: bool,
+    /// The path of its method.
+    pub path: &'a str,
 }
 
 impl Call<'_> {
@@ -75,8 +78,19 @@ impl Call<'_> {
         if self.is_open && is_local && is_named && exists {
             return Ok(Caller::owner(account));
         }
+        let stated = named.and_then(|named| accounts.get(named));
+        let is_allowed = |account: &&Account| account.allows_public_access && !account.is_disabled;
+        if let Some(account) = stated.filter(is_allowed).filter(|_| self.may_be_public()) {
+            let (account, authority) = (account.name.clone(), Authority::Anonymous);
+            return Ok(Caller { account, authority });
+        }
         let message = "the call has no credentials: `authorization` is required";
         Err(Denied::new(Check::Form, Reason::NoAuthenticationInformation, message))
+    }
+
+    /// Whether the method reads blobs, which a container may have opened to every caller. The service decides.
+    fn may_be_public(&self) -> bool {
+        self.path.starts_with(BLOBS) && kind_of(self.path).is_read
     }
 
     /// Whether a browser page calls, and addresses this machine by a foreign host name.
@@ -92,7 +106,7 @@ impl Call<'_> {
 
 /// Whether a host, its port aside, is `localhost` or an address of loopback.
 fn is_own_name(host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
     let host = authority.host();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())

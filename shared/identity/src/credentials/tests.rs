@@ -31,7 +31,7 @@ fn key(byte: u8) -> String {
 fn account(name: &str, keys: &[u8], is_disabled: bool) -> Account {
     let name = AccountName::parse(name).expect("a name");
     let keys = keys.iter().map(|byte| AccountKey::decode(&key(*byte)).expect("a key"));
-    Account { name, keys: keys.collect(), is_disabled }
+    Account { name, keys: keys.collect(), is_disabled, allows_public_access: false }
 }
 
 fn accounts() -> AccountSet {
@@ -52,7 +52,7 @@ fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, 
     }
     let address: SocketAddr = address.parse().expect("an address");
     let peer = Peer { address, tls: Some(PeerTls::default()) };
-    let call = Call { headers: &map, peer: &peer, is_open: true };
+    let call = Call { headers: &map, peer: &peer, is_open: true, path: "" };
     call.caller(&accounts(), Ticks::from_unix(NOON, 0).expect("in range"))
 }
 
@@ -113,7 +113,7 @@ fn rejects_calls_without_credentials_when_they_are_required() {
     let (headers, peer) = (HeaderMap::new(), Peer::in_process());
     let is_accepted = |is_open, accounts: &AccountSet| {
         let now = Ticks::from_unix(NOON, 0).expect("in range");
-        Call { headers: &headers, peer: &peer, is_open }.caller(accounts, now).is_ok()
+        Call { headers: &headers, peer: &peer, is_open, path: "" }.caller(accounts, now).is_ok()
     };
     let others: AccountSet = [account("acme", &[1], false)].into_iter().collect();
 
@@ -201,7 +201,8 @@ async fn caller_headers_of_a_client_are_replaced() {
     let name = AccountName::parse("acme").expect("a name");
     let key = STANDARD.encode([7; 64]);
     let keys = vec![AccountKey::decode(&key).expect("a key")];
-    let account = Account { name: name.clone(), keys, is_disabled: false };
+    let account =
+        Account { name: name.clone(), keys, is_disabled: false, allows_public_access: false };
     let accounts = Accounts::new([account]);
     let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
     let service = layer(identity).layer(service_fn(|request: Request| -> ResponseFuture {
@@ -236,4 +237,38 @@ async fn caller_headers_of_a_client_are_replaced() {
     let reason = without.get_error_details().error_info().map(|info| info.reason.clone());
     assert_eq!(reason.as_deref(), Some("NO_AUTHENTICATION_INFORMATION"));
     assert!(claims.iter().all(|(name, _)| !response.headers().contains_key(*name)));
+}
+
+#[test]
+fn only_reads_of_blobs_of_an_account_that_allows_it_need_no_credentials() {
+    let open = Account { allows_public_access: true, ..account("open", &[1], false) };
+    let disabled = Account { is_disabled: true, ..account("disabled", &[1], false) };
+    let disabled = Account { allows_public_access: true, ..disabled };
+    let accounts: AccountSet = [open, disabled, account("acme", &[1], false)].into_iter().collect();
+    let peer = Peer { address: "203.0.113.9:1".parse().expect("an address"), tls: None };
+    let caller = |named: Option<&str>, path: &str| {
+        let mut headers = HeaderMap::new();
+        if let Some(named) = named {
+            headers.insert("trestle-account", named.parse().expect("a value"));
+        }
+        let call = Call { headers: &headers, peer: &peer, is_open: true, path };
+        call.caller(&accounts, SystemClock.now()).ok()
+    };
+    let read = "/trestle.blob.v1.BlobService/ReadBlob";
+    let found = caller(Some("open"), read).expect("permitted");
+    assert_eq!((found.account.as_str(), found.authority), ("open", Authority::Anonymous));
+    for (named, path) in [
+        (None, read),
+        (Some("acme"), read),
+        (Some("disabled"), read),
+        (Some("absent"), read),
+        (Some("open"), "/trestle.blob.v1.BlobService/WriteBlob"),
+        (Some("open"), "/trestle.blob.v1.BlobService/Absent"),
+        (Some("open"), "/trestle.blob.v1.BlobServiceX/ReadBlob"),
+        (Some("open"), "/trestle.table.v1.TableService/GetEntity"),
+        (Some("open"), "/trestle.queue.v1.QueueService/PeekMessages"),
+        (Some("open"), ""),
+    ] {
+        assert_eq!(caller(named, path), None, "{named:?} {path}");
+    }
 }

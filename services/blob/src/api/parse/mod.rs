@@ -37,7 +37,7 @@ use crate::{
     blocks::{BlockChoice, BlockSource},
     containers::NewContainer,
     names::{BlobName, ContainerName},
-    record::Metadata,
+    record::{Metadata, PublicAccess},
 };
 
 /// Parses the fields of one request, and collects what they violate.
@@ -165,5 +165,31 @@ pub(super) fn new_container(container: Option<proto::Container>) -> Result<NewCo
     };
     let name = parser.container(container.name, "container.name");
     let metadata = parser.metadata(container.metadata, "container.metadata");
-    parser.finish(name.map(|name| NewContainer { name, metadata }))
+    let public_access = parser.public_access(container.public_access, "container.public_access");
+    parser.finish(name.map(|name| NewContainer { name, metadata, public_access }))
+}
+
+/// A public access level.
+///
+/// # Errors
+/// An unknown one.
+pub(super) fn public_access(number: i32) -> Result<PublicAccess, Fault> {
+    let mut parser = RequestParser::default();
+    let level = parser.public_access(number, "public_access");
+    parser.finish(Some(level))
+}
+
+impl RequestParser {
+    fn public_access(&mut self, number: i32, field: &str) -> PublicAccess {
+        match proto::PublicAccess::try_from(number) {
+            Ok(proto::PublicAccess::Unspecified) => PublicAccess::None,
+            Ok(proto::PublicAccess::Blob) => PublicAccess::Blobs,
+            Ok(proto::PublicAccess::Container) => PublicAccess::Container,
+            Err(_) => {
+                let rule = format!("must be a known level: value=`{number}`");
+                self.push(Reason::InvalidHeaderValue, field, rule);
+                PublicAccess::None
+            }
+        }
+    }
 }

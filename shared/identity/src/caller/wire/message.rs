@@ -10,13 +10,15 @@ use crate::{
 };
 use trestle_service::fault::{Fault, Reason};
 
-/// Exactly one of the two.
+/// Exactly one of the three.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct GrantWire {
     #[prost(message, optional, tag = "1")]
     pub(super) account: Option<AccountWire>,
     #[prost(message, optional, tag = "2")]
     pub(super) resource: Option<ResourceWire>,
+    #[prost(bool, tag = "3")]
+    pub(super) is_anonymous: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -76,9 +78,10 @@ pub(super) struct BoundWire {
 
 impl GrantWire {
     pub(super) fn authority(self) -> Option<Authority> {
-        match (self.account, self.resource) {
-            (Some(account), None) => account.grant().map(Authority::Account),
-            (None, Some(resource)) => resource.grant().map(Authority::Resource),
+        match (self.account, self.resource, self.is_anonymous) {
+            (Some(account), None, false) => account.grant().map(Authority::Account),
+            (None, Some(resource), false) => resource.grant().map(Authority::Resource),
+            (None, None, true) => Some(Authority::Anonymous),
             _ => None,
         }
     }

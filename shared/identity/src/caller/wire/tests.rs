@@ -33,6 +33,7 @@ fn policy(denied: Option<Fault>) -> Option<PolicyRef> {
 #[test]
 fn every_authority_survives_a_round_trip() {
     round_trip(Authority::Owner);
+    round_trip(Authority::Anonymous);
     round_trip(Authority::Account(AccountGrant {
         services: letters("t"),
         resource_types: letters("co"),
@@ -59,7 +60,7 @@ fn an_error_that_depends_on_a_policy_survives_a_round_trip() {
 #[test]
 fn rejects_a_grant_that_cannot_be_parsed() {
     let queue = || ResourceWire { service: "queue".into(), ..ResourceWire::default() };
-    let resource = |resource| GrantWire { account: None, resource: Some(resource) };
+    let resource = |resource| GrantWire { resource: Some(resource), ..GrantWire::default() };
     assert!(resource(queue()).authority().is_some());
     let bound = BoundWire { field: "epk".into(), value: "a".into() };
     let denied = Some(DeniedWire { reason: -1, message: String::new() });
@@ -67,8 +68,13 @@ fn rejects_a_grant_that_cannot_be_parsed() {
     let account = AccountWire { services: "T".into(), ..AccountWire::default() };
     for grant in [
         GrantWire::default(),
-        GrantWire { account: Some(AccountWire::default()), resource: Some(queue()) },
-        GrantWire { account: Some(account), resource: None },
+        GrantWire {
+            account: Some(AccountWire::default()),
+            resource: Some(queue()),
+            is_anonymous: false,
+        },
+        GrantWire { resource: Some(queue()), is_anonymous: true, ..GrantWire::default() },
+        GrantWire { account: Some(account), ..GrantWire::default() },
         resource(ResourceWire::default()),
         resource(ResourceWire { permissions: Some("rr".into()), ..queue() }),
         resource(ResourceWire { bounds: vec![bound.clone(), bound], ..queue() }),

@@ -49,7 +49,12 @@ fn key(byte: u8) -> AccountKey {
 
 fn account(name: &str, byte: u8) -> Account {
     let name = AccountName::parse(name).expect("a name");
-    Account { name, keys: vec![key(byte), key(byte + 100)], is_disabled: false }
+    Account {
+        name,
+        keys: vec![key(byte), key(byte + 100)],
+        is_disabled: false,
+        allows_public_access: false,
+    }
 }
 
 fn accounts() -> AccountSet {
