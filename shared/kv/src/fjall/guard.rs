@@ -48,6 +48,8 @@ pub(super) struct SpaceGuard {
     admitted_bytes: AtomicU64,
     /// What the next compaction may write.
     compaction_bytes: AtomicU64,
+    /// Length of the journals, which flushes delete.
+    journal_bytes: AtomicU64,
     is_short: AtomicBool,
     /// Whether writes wait until what is in flight is flushed.
     is_draining: AtomicBool,
@@ -64,6 +66,7 @@ impl SpaceGuard {
             used_bytes: AtomicU64::new(0),
             admitted_bytes: AtomicU64::new(0),
             compaction_bytes: AtomicU64::new(0),
+            journal_bytes: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
             enough_bytes: AtomicU64::new(0),
@@ -84,6 +87,10 @@ impl SpaceGuard {
 
     pub(super) fn measured_compaction(&self, bytes: u64) {
         self.compaction_bytes.store(bytes, Relaxed);
+    }
+
+    pub(super) fn measured_journals(&self, bytes: u64) {
+        self.journal_bytes.store(bytes, Relaxed);
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
@@ -205,7 +212,8 @@ impl SpaceGuard {
         if !self.is_short.swap(true, Relaxed) {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             let in_flight_bytes = self.in_flight(buffered_bytes);
-            let enough = bytes_for_writes(reserve_bytes, in_flight_bytes, self.used_bytes());
+            let transient = in_flight_bytes.saturating_add(self.journal_bytes.load(Relaxed));
+            let enough = bytes_for_writes(reserve_bytes, transient, self.used_bytes());
             self.enough_bytes.store(enough, Relaxed);
             tracing::warn!(
                 free_bytes,
@@ -217,13 +225,13 @@ impl SpaceGuard {
     }
 }
 
-/// Free bytes from which on writes are accepted again, with what was in flight and what the store used when space
-/// became short. What was in flight gets free without a delete, such as by a compaction that ends: if that were enough,
-/// a writer would make space short again at once.
-fn bytes_for_writes(reserve_bytes: u64, in_flight_bytes: u64, used_bytes: u64) -> u64 {
+/// Free bytes from which on writes are accepted again, with what was transient and what the store used when space
+/// became short. Transient bytes, of what was in flight and of journals, get free without a delete, such as by a flush
+/// or a compaction that ends late: if that were enough, a writer would make space short again at once.
+fn bytes_for_writes(reserve_bytes: u64, transient_bytes: u64, used_bytes: u64) -> u64 {
     let margin = reserve_bytes / LEAVES_ABOVE;
     let deleted = (used_bytes / FREED_BY_DELETES).max(margin);
-    reserve_bytes.saturating_add(in_flight_bytes.saturating_add(margin).min(deleted))
+    reserve_bytes.saturating_add(transient_bytes.saturating_add(margin).min(deleted))
 }
 
 fn journal_bytes(writes: &[Write]) -> u64 {

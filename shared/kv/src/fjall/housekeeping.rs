@@ -79,6 +79,7 @@ impl Housekeeper {
         }
         let outputs = self.shared.trees.iter().map(compactions::next_output);
         space.measured_compaction(outputs.max().unwrap_or(0));
+        space.measured_journals(self.shared.database.journal_disk_space().unwrap_or(0));
         self.shared.measure_buffered()
     }
 

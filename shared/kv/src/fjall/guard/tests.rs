@@ -160,6 +160,24 @@ fn what_was_in_flight_when_space_became_short_is_not_enough_when_it_is_written()
 }
 
 #[test]
+fn a_flush_that_ends_late_is_not_enough_for_writes() {
+    let space = with_free(64 * MIB, 120 * MIB);
+    space.measured_used(400 * MIB);
+    space.measured_journals(70 * MIB);
+    assert!(!admits(&space, 97 * MIB).unwrap(), "it waits for a flush");
+    space.drained(97 * MIB);
+    assert!(space.is_short());
+
+    // The flush ends, and its journals are deleted.
+    let _ = space.measure(|| Ok::<_, Infallible>(190 * MIB));
+    space.check(0);
+    assert!(space.is_short(), "nothing was deleted");
+    let _ = space.measure(|| Ok::<_, Infallible>(240 * MIB));
+    space.check(0);
+    assert!(!space.is_short());
+}
+
+#[test]
 fn half_of_what_the_store_uses_is_enough() {
     assert_eq!(bytes_for_writes(64 * MIB, 100 * MIB, 80 * MIB), 104 * MIB);
     assert_eq!(bytes_for_writes(64 * MIB, 0, 80 * MIB), 68 * MIB);
