@@ -45,8 +45,12 @@ pub(crate) enum BlobNeed {
     Append,
     /// To take a snapshot of a blob.
     Snapshot,
-    /// To delete a blob.
+    /// To delete a blob, a snapshot or a previous version: which, the request states.
+    DeleteAny,
+    /// To delete a blob or a snapshot.
     Delete,
+    /// To delete a previous version.
+    DeleteVersion,
     /// To read or set the tags of a blob, or to use them in a condition.
     Tags,
     /// To find blobs by their tags.
@@ -73,7 +77,9 @@ impl BlobNeed {
             Self::Write => need("o", &["w"]),
             Self::Append => need("o", &["aw"]),
             Self::Snapshot => need("o", &["cw"]),
+            Self::DeleteAny => need("o", &["dx"]),
             Self::Delete => need("o", &["d"]),
+            Self::DeleteVersion => need("o", &["x"]),
             Self::Tags => need("o", &["t"]),
             Self::Find => need("sc", &["f"]),
             Self::ReadService => need("s", &["r"]),
@@ -97,7 +103,9 @@ impl BlobNeed {
             Self::Write => Some("w"),
             Self::Append => Some("aw"),
             Self::Snapshot => Some("w"),
+            Self::DeleteAny => Some("dx"),
             Self::Delete => Some("d"),
+            Self::DeleteVersion => Some("x"),
             Self::Tags => Some("t"),
             Self::Find => Some("f"),
             Self::ListBlobs => Some("l"),

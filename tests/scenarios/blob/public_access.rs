@@ -76,6 +76,15 @@ async fn a_container_is_open_as_far_as_its_level(world: &World) {
         assert_eq!(open.get("a").await.is_ok(), has(Blob));
         assert_eq!(blocks(&open, "a").await.ok(), has(Blob).then_some((0, 0)));
         assert_eq!(open.list("", "").await.is_ok(), has(Container));
+        let plain = proto::ListBlobsRequest { container: name.to_owned(), ..Default::default() };
+        for request in [
+            proto::ListBlobsRequest { include_uncommitted: true, ..plain.clone() },
+            proto::ListBlobsRequest { include_deleted: true, ..plain.clone() },
+            proto::ListBlobsRequest { include_versions: true, ..plain },
+        ] {
+            let error = open.client().list_blobs(request).await.unwrap_err();
+            assert_eq!(CallError::from(error).kind(), NONE);
+        }
         let get = proto::GetContainerRequest { container: name.to_owned(), ..Default::default() };
         assert_eq!(open.client().get_container(get).await.is_ok(), has(Container));
         let absent = open.read("absent").await.unwrap_err();

@@ -1,13 +1,15 @@
 //! Versions of blobs.
 
 use tonic::Code;
+use trestle_identity::sas::Scope;
 use trestle_proto::blob::v1::{self as proto, listed_blob::Item};
-use trestle_tests::{CallError, Container, World, blob_scenario};
+use trestle_tests::{CallError, Container, World, blob_scenario, terms, token};
 
 blob_scenario!(
     overwritten_and_deleted_blobs_remain_as_versions,
     a_previous_version_is_restored_by_a_copy_and_deleted_by_its_id,
     rejects_names_of_versions_that_are_none,
+    a_previous_version_needs_a_permission_of_its_own_to_be_deleted,
 );
 
 const NOT_FOUND: (Code, &str) = (Code::NotFound, "BLOB_NOT_FOUND");
@@ -128,4 +130,24 @@ async fn rejects_names_of_versions_that_are_none(world: &World) {
     let request =
         proto::ReadBlobRequest { version_id: time.clone(), snapshot: time, ..logs.reading("a") };
     assert_eq!(logs.read_with(request).await.unwrap_err().kind(), invalid);
+}
+
+async fn a_previous_version_needs_a_permission_of_its_own_to_be_deleted(world: &World) {
+    let logs = world.container("logs").await;
+    keep_versions(world, true).await;
+    let first = logs.write("a", "one").await.unwrap();
+    logs.write("a", "two").await.unwrap();
+    let delete = async |permissions: &str, version_id: &str| {
+        let token = token(terms(Scope::of_container("logs"), permissions));
+        let held = world.signed_for_blob(&token, "logs").existing_container("logs");
+        let version_id = version_id.to_owned();
+        let request = proto::DeleteBlobRequest { version_id, ..held.deleting("a") };
+        held.client().delete_blob(request).await.map(drop).map_err(CallError::from)
+    };
+    let denied = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");
+    assert_eq!(delete("rwd", &first.version_id).await.unwrap_err().kind(), denied);
+    assert_eq!(delete("x", "").await.unwrap_err().kind(), denied);
+    delete("x", &first.version_id).await.unwrap();
+    delete("d", "").await.unwrap();
+    keep_versions(world, false).await;
 }

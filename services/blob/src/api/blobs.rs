@@ -1,5 +1,6 @@
 //! The calls on blobs that carry no content.
 
+use trestle_identity::authorize::anonymous;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::fault::{Fault, Reason, quoted};
 
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::{
     authorize::{BlobAccess, BlobNeed},
-    blobs::{BlobChange, BlobKey, BlobState, ListedItem, PutCommand, StateName},
+    blobs::{BlobChange, BlobKey, BlobState, DeleteScope, ListedItem, PutCommand, StateName},
     conditions::Freshness,
     names::{BlobName, ContainerName},
     record::BlobRecord,
@@ -106,7 +107,12 @@ impl BlobApi {
         let scope = parser.delete_scope(&request);
         let names = parser.names(request.container, request.blob);
         let required = parser.blob_conditions(request.conditions);
-        let key = self.key(access, &parser.finish(names)?).await?;
+        let names = parser.finish(names)?;
+        let need = match scope {
+            DeleteScope::Version(_) => BlobNeed::DeleteVersion,
+            _ => BlobNeed::Delete,
+        };
+        let key = self.key(&access.also(need)?, &names).await?;
         let retention = self.retention(access).await?;
         self.blobs.delete(key, scope, required, retention).await?;
         Ok(proto::DeleteBlobResponse {})
@@ -122,6 +128,12 @@ impl BlobApi {
             access.also(BlobNeed::Tags)?;
         }
         let (name, list) = parse::list_blobs(request)?;
+        // What is not readable at the name of a blob is not public.
+        if access.is_anonymous()
+            && (list.with_uncommitted || list.past.deleted || list.past.versions)
+        {
+            return Err(anonymous());
+        }
         let container = self.containers.open(access, &name, None).await?;
         let page = self.blobs.list(container.id, &list).await?;
         let now = self.blobs.now();

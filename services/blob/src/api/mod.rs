@@ -187,8 +187,8 @@ by_domain! {
     lease_container(LeaseContainerRequest) -> LeaseContainerResponse: WriteContainer => container_lease;
     get_blob(GetBlobRequest) -> GetBlobResponse: Read => blob;
     update_blob(UpdateBlobRequest) -> UpdateBlobResponse: Write => update;
-    delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: Delete => delete;
-    delete_blobs(DeleteBlobsRequest) -> DeleteBlobsResponse: Delete => delete_many;
+    delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: DeleteAny => delete;
+    delete_blobs(DeleteBlobsRequest) -> DeleteBlobsResponse: DeleteAny => delete_many;
     undelete_blob(UndeleteBlobRequest) -> UndeleteBlobResponse: Write => undelete;
     list_blobs(ListBlobsRequest) -> ListBlobsResponse: ListBlobs => list;
     get_blob_tags(GetBlobTagsRequest) -> GetBlobTagsResponse: Tags => tags;
