@@ -327,7 +327,6 @@ async fn a_second_signal_without_calls_in_flight_is_a_clean_shutdown() {
     server.terminate();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(server.is_running(), "a connected client has to see the notice");
-    drop(client);
     server.terminate();
     let (status, log) = server.wait();
 

@@ -48,8 +48,6 @@ pub(super) struct SpaceGuard {
     admitted_bytes: AtomicU64,
     /// What the next compaction may write.
     compaction_bytes: AtomicU64,
-    /// Length of the journals, which flushes delete.
-    journal_bytes: AtomicU64,
     is_short: AtomicBool,
     /// Whether writes wait until what is in flight is flushed.
     is_draining: AtomicBool,
@@ -66,7 +64,6 @@ impl SpaceGuard {
             used_bytes: AtomicU64::new(0),
             admitted_bytes: AtomicU64::new(0),
             compaction_bytes: AtomicU64::new(0),
-            journal_bytes: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
             enough_bytes: AtomicU64::new(0),
@@ -87,10 +84,6 @@ impl SpaceGuard {
 
     pub(super) fn measured_compaction(&self, bytes: u64) {
         self.compaction_bytes.store(bytes, Relaxed);
-    }
-
-    pub(super) fn measured_journals(&self, bytes: u64) {
-        self.journal_bytes.store(bytes, Relaxed);
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
@@ -155,7 +148,7 @@ impl SpaceGuard {
             if self.unwritten(buffered_bytes) >= KEPT_FROM_DELETES {
                 return Ok(Room::Admitted);
             }
-            self.enter(buffered_bytes);
+            self.enter(buffered_bytes, 0);
         }
         if self.is_short() {
             return Err(self.full(buffered_bytes));
@@ -167,10 +160,11 @@ impl SpaceGuard {
         Ok(Room::Admitted)
     }
 
-    /// What was in flight is flushed: writes go on, or space is short.
-    pub(super) fn drained(&self, buffered_bytes: u64) {
+    /// What is in flight is flushed, or was given up on with journals of `late_bytes` that the flush will delete when it
+    /// ends: writes go on, or space is short.
+    pub(super) fn drained(&self, buffered_bytes: u64, late_bytes: u64) {
         if self.headroom(buffered_bytes) < self.accepting_bytes() {
-            self.enter(buffered_bytes);
+            self.enter(buffered_bytes, late_bytes);
         }
         self.is_draining.store(false, Relaxed);
     }
@@ -208,12 +202,13 @@ impl SpaceGuard {
         }
     }
 
-    fn enter(&self, buffered_bytes: u64) {
+    fn enter(&self, buffered_bytes: u64, late_bytes: u64) {
         if !self.is_short.swap(true, Relaxed) {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             let in_flight_bytes = self.in_flight(buffered_bytes);
-            let transient = in_flight_bytes.saturating_add(self.journal_bytes.load(Relaxed));
-            let enough = bytes_for_writes(reserve_bytes, transient, self.used_bytes());
+            let transient = in_flight_bytes.saturating_add(late_bytes);
+            let used_bytes = self.used_bytes().saturating_sub(late_bytes);
+            let enough = bytes_for_writes(reserve_bytes, transient, used_bytes);
             self.enough_bytes.store(enough, Relaxed);
             tracing::warn!(
                 free_bytes,
@@ -226,8 +221,8 @@ impl SpaceGuard {
 }
 
 /// Free bytes from which on writes are accepted again, with what was transient and what the store used when space
-/// became short. Transient bytes, of what was in flight and of journals, get free without a delete, such as by a flush
-/// or a compaction that ends late: if that were enough, a writer would make space short again at once.
+/// became short. Transient bytes, such as of journals while a flush is late, get free without a delete, when the flush or
+/// a compaction ends: if that were enough, a writer would make space short again at once.
 fn bytes_for_writes(reserve_bytes: u64, transient_bytes: u64, used_bytes: u64) -> u64 {
     let margin = reserve_bytes / LEAVES_ABOVE;
     let deleted = (used_bytes / FREED_BY_DELETES).max(margin);

@@ -79,7 +79,6 @@ impl Housekeeper {
         }
         let outputs = self.shared.trees.iter().map(compactions::next_output);
         space.measured_compaction(outputs.max().unwrap_or(0));
-        space.measured_journals(self.shared.database.journal_disk_space().unwrap_or(0));
         self.shared.measure_buffered()
     }
 
@@ -121,7 +120,9 @@ impl Housekeeper {
                 buffered_bytes,
                 "memtables were flushed for space"
             );
-            self.shared.space.drained(buffered_bytes);
+            let late_bytes =
+                if is_flushed { 0 } else { database.journal_disk_space().unwrap_or(0) };
+            self.shared.space.drained(buffered_bytes, late_bytes);
         } else {
             self.drain = Some(Drain { free_bytes, moved, ..drain });
         }

@@ -38,6 +38,9 @@ pub use self::{
 /// How long to wait after the system refused a connection, out of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a forced shutdown waits for connections without calls to close; calls in flight then are cut.
+const FORCED_GRACE: Duration = Duration::from_millis(500);
+
 /// The signals that shut a listener down.
 #[derive(Debug, Clone, Default)]
 pub struct StopSignals {
@@ -110,8 +113,12 @@ pub async fn serve(
     }
     running.close();
     let finished = tokio::time::timeout(bounds.drain_within, running.wait());
-    if let Some(Ok(())) = forced.run_until_cancelled(finished).await {
-        return Drained::Clean;
+    match forced.run_until_cancelled(finished).await {
+        Some(Ok(())) => return Drained::Clean,
+        Some(Err(_)) => {}
+        None => {
+            let _ = tokio::time::timeout(FORCED_GRACE, running.wait()).await;
+        }
     }
     let open = running.len();
     cut.cancel();
