@@ -160,8 +160,8 @@ impl SpaceGuard {
         Ok(Room::Admitted)
     }
 
-    /// What is in flight is flushed, or was given up on with journals of `late_bytes` that the flush will delete when it
-    /// ends: writes go on, or space is short.
+    /// What was in flight is flushed, or the flush is late and will delete journals of `late_bytes` when it ends:
+    /// writes go on, or space is short.
     pub(super) fn drained(&self, buffered_bytes: u64, late_bytes: u64) {
         if self.headroom(buffered_bytes) < self.accepting_bytes() {
             self.enter(buffered_bytes, late_bytes);
@@ -221,8 +221,8 @@ impl SpaceGuard {
 }
 
 /// Free bytes from which on writes are accepted again, with what was transient and what the store used when space
-/// became short. Transient bytes, such as of journals while a flush is late, get free without a delete, when the flush or
-/// a compaction ends: if that were enough, a writer would make space short again at once.
+/// became short. Transient bytes, such as of journals while a flush is late, get free without a delete, when the flush
+/// or a compaction ends: if that were enough, a writer would make space short again at once.
 fn bytes_for_writes(reserve_bytes: u64, transient_bytes: u64, used_bytes: u64) -> u64 {
     let margin = reserve_bytes / LEAVES_ABOVE;
     let deleted = (used_bytes / FREED_BY_DELETES).max(margin);
