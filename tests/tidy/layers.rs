@@ -19,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trestle-gateway", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-azure", &["trestle-identity", "trestle-proto", "trestle-service"]),
     ("trestle-cli", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
+    ("trestle-import", &["trestle-cli", "trestle-identity", "trestle-proto", "trestle-service"]),
     (
         "trestle",
         &[
@@ -27,6 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-cli",
             "trestle-gateway",
             "trestle-identity",
+            "trestle-import",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
@@ -44,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-cli",
             "trestle-gateway",
             "trestle-identity",
+            "trestle-import",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
@@ -59,9 +62,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "trestle-azure",
             "trestle-blob",
-            "trestle-cli",
             "trestle-gateway",
             "trestle-identity",
+            "trestle-import",
             "trestle-kv",
             "trestle-proto",
             "trestle-queue",
@@ -183,6 +186,7 @@ mod tests {
             ("trestle-gateway", "trestle-table"),
             ("trestle-table", "trestle-runtime"),
             ("trestle-cli", "trestle-table"),
+            ("trestle-cli", "trestle-import"),
             ("trestle-runtime", "trestle"),
         ] {
             for section in ["", "[dev-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n"] {

@@ -27,7 +27,7 @@ const VERSION: u32 = 1;
 const SAVE_EVERY: Duration = Duration::from_millis(500);
 
 /// The state from which a command resumes.
-pub(crate) trait CheckpointState: Serialize + DeserializeOwned {
+pub trait CheckpointState: Serialize + DeserializeOwned {
     /// The command, as messages name it.
     const COMMAND: &'static str;
 
@@ -48,8 +48,9 @@ struct Record<J, S> {
 }
 
 /// The state of a command and its file.
-pub(crate) struct Checkpoint<S> {
-    pub(crate) state: S,
+pub struct Checkpoint<S> {
+    /// The state that is saved.
+    pub state: S,
     job: Value,
     file: Option<CheckpointFile>,
     saved: Instant,
@@ -66,12 +67,16 @@ struct CheckpointFile {
 
 impl<S: CheckpointState> Checkpoint<S> {
     /// The start of a job, which is a JSON object. It is not stored yet: a pipe cannot be read again.
-    pub(crate) fn new(job: Value, state: S) -> Self {
+    #[must_use]
+    pub fn new(job: Value, state: S) -> Self {
         Self { state, job, file: None, saved: Instant::now(), is_unsaved: false }
     }
 
     /// Stored at a path, with a hash of what was read of the source file. Nothing is written yet.
-    pub(crate) fn keep(&mut self, path: PathBuf, source: Option<&Path>) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// The source file cannot be read.
+    pub fn keep(&mut self, path: PathBuf, source: Option<&Path>) -> Result<(), CliError> {
         let source = source.map(Prefix::open).transpose()?;
         self.file = Some(CheckpointFile { path, source, exists: false });
         Ok(())
@@ -79,7 +84,10 @@ impl<S: CheckpointState> Checkpoint<S> {
 
     /// Continues from the file, if there is one. One that is not to be resumed, belongs to another job or
     /// another source file, or cannot be read, is rejected.
-    pub(crate) fn load(&mut self, resume: bool) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// A rejected or unreadable file.
+    pub fn load(&mut self, resume: bool) -> Result<(), CliError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let (command, path) = (S::COMMAND, file.path.display().to_string());
         let usage = |text: String| Err(CliError::Usage(text));
@@ -121,7 +129,10 @@ impl<S: CheckpointState> Checkpoint<S> {
     }
 
     /// Writes the file; after a crash either the old or the new one exists.
-    pub(crate) fn save(&mut self) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// The file cannot be written, or the source file cannot be read.
+    pub fn save(&mut self) -> Result<(), CliError> {
         self.saved = Instant::now();
         let Some(file) = &mut self.file else { return Ok(()) };
         let completed = self.state.source_bytes();
@@ -133,12 +144,13 @@ impl<S: CheckpointState> Checkpoint<S> {
     }
 
     /// Whether the file is old enough to be written again.
-    pub(crate) fn is_due(&self) -> bool {
+    #[must_use]
+    pub fn is_due(&self) -> bool {
         self.file.is_some() && self.saved.elapsed() >= SAVE_EVERY
     }
 
     /// As [`Self::save`], for a command that continues where that fails, but cannot be resumed.
-    pub(crate) fn save_or_warn(&mut self, progress: &ProgressBar) {
+    pub fn save_or_warn(&mut self, progress: &ProgressBar) {
         if let Err(error) = self.save()
             && !std::mem::replace(&mut self.is_unsaved, true)
         {
@@ -157,7 +169,10 @@ impl<S: CheckpointState> Checkpoint<S> {
     }
 
     /// Removes the file: the command is complete, or nothing of it is worth resuming.
-    pub(crate) fn remove(&self) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn remove(&self) -> Result<(), CliError> {
         self.file.as_ref().map_or(Ok(()), |file| files::remove(&file.path))
     }
 }

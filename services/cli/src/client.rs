@@ -40,13 +40,16 @@ pub(crate) type TableClient = TableServiceClient<AuthorizedChannel>;
 
 /// A connection.
 #[derive(Clone)]
-pub(crate) struct Session {
+pub struct Session {
     link: AuthorizedChannel,
 }
 
 impl Session {
     /// Connects. A broken connection is reopened automatically.
-    pub(crate) async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// Malformed arguments, unreadable credentials or certificates, no connection.
+    pub async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
         Self::open(args, args.credentials.credentials()?).await
     }
 
@@ -67,12 +70,14 @@ impl Session {
     }
 
     /// A client of the table service.
-    pub(crate) fn table(&self) -> TableClient {
+    #[must_use]
+    pub fn table(&self) -> TableClient {
         TableServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     /// A client of the queue service.
-    pub(crate) fn queues(&self) -> QueueServiceClient<AuthorizedChannel> {
+    #[must_use]
+    pub fn queues(&self) -> QueueServiceClient<AuthorizedChannel> {
         QueueServiceClient::new(self.link.clone())
     }
 
@@ -89,7 +94,7 @@ impl Session {
 
 /// Puts credentials and the deadline on calls.
 #[derive(Debug, Clone)]
-pub(crate) struct CallMetadata {
+pub struct CallMetadata {
     credentials: CallCredentials,
     timeout: Duration,
 }

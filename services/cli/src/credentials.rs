@@ -71,7 +71,8 @@ impl FromStr for SecretText {
 
 impl SecretText {
     /// The text itself.
-    pub(crate) fn reveal(&self) -> &str {
+    #[must_use]
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -108,7 +108,10 @@ fn string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Reads an entity from one JSON object. Properties are sorted by name.
-pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
+///
+/// # Errors
+/// The first member that breaks a rule, or the syntax error.
+pub fn parse(text: &[u8]) -> Result<Entity, FieldError> {
     parse_by(text, edm::parse_value)
 }
 
@@ -116,7 +119,10 @@ pub(crate) fn parse(text: &[u8]) -> Result<Entity, FieldError> {
 pub(crate) type ReadValue = fn(EdmType, &str) -> Result<Kind, String>;
 
 /// As [`parse`], with another way to read values.
-pub(crate) fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_by(text: &[u8], read: ReadValue) -> Result<Entity, FieldError> {
     let members: JsonMembers<'_> =
         serde_json::from_slice(text).map_err(|error| malformed(text, &error))?;
     let mut entity = Entity::default();

@@ -13,11 +13,12 @@ use trestle_service::fault::code_name;
 
 mod advice;
 
+pub use advice::innermost;
 use advice::{advice, connect_hint, hint, message, was_refused};
-pub(crate) use advice::{innermost, is_transport, needs_restart, retry_after};
+pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
-pub(crate) const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 Exit codes:
     0  done
     1  failed; for import: some rows were not written
@@ -50,7 +51,8 @@ Exit codes:
   130  interrupted by Ctrl-C";
 
 /// Appends a text, such as the exit codes, to the help of a command.
-pub(crate) fn with_help(command: Command, text: &str) -> Command {
+#[must_use]
+pub fn with_help(command: Command, text: &str) -> Command {
     let appended = |help: Option<&StyledStr>| match help {
         Some(help) => format!("{help}\n\n{text}"),
         None => text.to_owned(),
@@ -65,7 +67,7 @@ const UNAVAILABLE: u8 = 5;
 
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CliError {
+pub enum CliError {
     /// The server, or the connection to it, failed the call.
     #[error("{}", .0.message())]
     Call(#[from] Box<Status>),
@@ -120,13 +122,13 @@ pub(crate) enum CliError {
 
 /// The progress of a command of many calls that failed.
 #[derive(Debug)]
-pub(crate) struct Halt {
+pub struct Halt {
     /// The endpoint of its calls.
-    pub(crate) endpoint: String,
+    pub endpoint: String,
     /// The completed work, such as `94,800 rows written`.
-    pub(crate) progress: String,
+    pub progress: String,
     /// The hint for the next step, such as `continue with --resume`.
-    pub(crate) next: String,
+    pub next: String,
 }
 
 impl From<Status> for CliError {
@@ -136,27 +138,29 @@ impl From<Status> for CliError {
 }
 
 /// The error of one element of a batch as the error of a call.
-pub(crate) fn status_of(error: &RpcStatus) -> Status {
+#[must_use]
+pub fn status_of(error: &RpcStatus) -> Status {
     let details = error.encode_to_vec().into();
     Status::with_details(Code::from_i32(error.code), error.message.clone(), details)
 }
 
 impl CliError {
     /// Names the failed operation on a file.
-    pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    pub fn file(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::File { what, source }
     }
 
     /// Names a file of the command line that cannot be read.
-    pub(crate) fn input(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    pub fn input(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |error| Self::Usage(format!("{what}: {error}"))
     }
 
     /// The error of a command of many calls, with its progress; unchanged if it has that already, or
     /// if the server rejected a command that has not `begun`.
-    pub(crate) fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
+    #[must_use]
+    pub fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
         match self {
             error if error.is_broken_pipe() => error,
             error @ Self::Call(_) if !begun && error.code() != UNAVAILABLE => error,

@@ -7,7 +7,7 @@ const QUOTED_CHARS_MAX: usize = 60;
 
 /// A field that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FieldError {
+pub struct FieldError {
     field: String,
     value: String,
     rule: String,

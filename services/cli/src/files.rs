@@ -12,7 +12,8 @@ use crate::errors::CliError;
 const LINKS_MAX: usize = 40;
 
 /// A failed file operation, such as ``cannot read `FILE` ``.
-pub(crate) fn cannot(what: &str, path: &Path) -> String {
+#[must_use]
+pub fn cannot(what: &str, path: &Path) -> String {
     format!("cannot {what} `{}`", path.display())
 }
 
@@ -73,7 +74,10 @@ impl InputFile {
 }
 
 /// The content of a small file; `-` is standard input.
-pub(crate) fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
+///
+/// # Errors
+/// A file that cannot be read, is not UTF-8, or has more than `bytes_max` bytes.
+pub fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
     let mut text = String::new();
     let opened = InputFile::find(path, false)?.open(0);
     let read = opened.and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text));
@@ -123,7 +127,8 @@ fn without_links(path: &Path) -> PathBuf {
 }
 
 /// The path with a suffix after its whole name.
-pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+#[must_use]
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

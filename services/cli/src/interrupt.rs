@@ -8,17 +8,23 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::errors::CliError;
 
 /// Receives Ctrl-C, also when it was pressed between two waits.
-pub(crate) struct Interrupts(Signal);
+pub struct Interrupts(Signal);
 
 impl Interrupts {
     /// Registers the listener.
-    pub(crate) fn listen() -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// The operating system does not register it.
+    pub fn listen() -> Result<Self, CliError> {
         let listening = signal(SignalKind::interrupt());
         listening.map(Self).map_err(CliError::file("cannot listen for Ctrl-C"))
     }
 
     /// Does the work, unless Ctrl-C is pressed before it is done.
-    pub(crate) async fn unless_pressed<T>(
+    ///
+    /// # Errors
+    /// The error of the work, or [`CliError::Interrupted`].
+    pub async fn unless_pressed<T>(
         &mut self,
         work: impl Future<Output = Result<T, CliError>>,
     ) -> Result<T, CliError> {

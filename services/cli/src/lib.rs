@@ -2,36 +2,34 @@
 //!
 //! Each command is one call, or one stream, against the gRPC contract; the crate does not depend on
 //! the server. Standard output contains only the result; progress, costs and errors go to standard
-//! error.
+//! error. The public modules are for commands in crates of their own.
 
 #![warn(clippy::print_stderr)]
 
 mod args;
 mod bench;
 mod blob;
-mod checkpoint;
-mod client;
+pub mod checkpoint;
+pub mod client;
 mod confirm;
 mod credentials;
 mod diagnosis;
-mod digest;
 mod endpoint;
-mod entity_json;
-mod errors;
+pub mod entity_json;
+pub mod errors;
 mod field_error;
-mod files;
-mod interrupt;
+pub mod files;
+pub mod interrupt;
 mod lines;
-mod migrate;
-mod output;
+pub mod output;
 mod queue;
-mod retry;
+pub mod retry;
 mod rows;
 mod sas;
-mod scan;
+pub mod scan;
 mod table;
 mod trust;
-mod upload;
+pub mod upload;
 
 use std::process::ExitCode;
 
@@ -45,13 +43,13 @@ pub use args::{
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySide, LeaseCommand};
 pub use credentials::{CredentialArgs, SecretText};
-pub use migrate::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, QueueMode};
-#[cfg(feature = "testing")]
-pub use migrate::{Documents, azurite_documents};
-pub use queue::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};
+pub use queue::{
+    DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand, proto_duration,
+    send_messages,
+};
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
-pub use trust::TlsArgs;
+pub use trust::{TlsArgs, public_tls_config};
 
 use crate::errors::CliError;
 
@@ -76,14 +74,6 @@ pub async fn run_blob(command: BlobCommand, client: ClientArgs) -> ExitCode {
     finish_call(Box::pin(blob::run(command, &client)).await, &client).await
 }
 
-/// Copies tables and queues from another service and prints the comparison of both sides; errors go
-/// to standard error.
-///
-/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_import(command: ImportCommand, client: ClientArgs) -> ExitCode {
-    finish_call(Box::pin(migrate::run(command, &client)).await, &client).await
-}
-
 /// Creates or explains a shared access signature; errors go to standard error. Nothing is sent.
 #[must_use]
 pub fn run_sas(args: SasArgs) -> ExitCode {
@@ -106,7 +96,9 @@ pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
     client::connect(endpoint, tls).await.map_err(|error| error.to_string())
 }
 
-async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
+/// Reports the error of a command on standard error, after a probe of the server where a connection broke; the exit
+/// code of the process.
+pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
     let diagnosis = match &result {
         Err(error) if error.is_unexplained() => diagnosis::look(client).await,
         _ => None,

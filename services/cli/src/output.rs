@@ -23,24 +23,29 @@ pub(crate) struct Context {
 }
 
 /// Standard output of one command.
-pub(crate) struct Output {
+pub struct Output {
     out: Box<dyn Write + Send>,
     json: bool,
 }
 
 impl Output {
     /// Writes to standard output.
-    pub(crate) fn standard(json: bool) -> Self {
+    #[must_use]
+    pub fn standard(json: bool) -> Self {
         Self { out: Box::new(BufWriter::new(io::stdout())), json }
     }
 
     /// Whether programs read the output.
-    pub(crate) fn is_json(&self) -> bool {
+    #[must_use]
+    pub fn is_json(&self) -> bool {
         self.json
     }
 
     /// Prints a line.
-    pub(crate) fn line(&mut self, text: &str) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn line(&mut self, text: &str) -> Result<(), CliError> {
         writeln!(self.out, "{text}").map_err(broken)
     }
 
@@ -51,7 +56,10 @@ impl Output {
 
     /// Prints records, which are JSON objects: one a line for programs, else a table of these `columns`, of all where
     /// none is named. A column without a value is left out.
-    pub(crate) fn records(&mut self, records: &[Value], columns: &[&str]) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn records(&mut self, records: &[Value], columns: &[&str]) -> Result<(), CliError> {
         if self.json {
             return records.iter().try_for_each(|record| self.line(&record.to_string()));
         }
@@ -147,13 +155,17 @@ impl Output {
     }
 
     /// Flushes standard output.
-    pub(crate) fn flush(&mut self) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn flush(&mut self) -> Result<(), CliError> {
         self.out.flush().map_err(broken)
     }
 
     /// A progress bar over `bytes`, or a counter when their number is unknown. Shown on a
     /// terminal only.
-    pub(crate) fn progress(&self, bytes: Option<u64>) -> ProgressBar {
+    #[must_use]
+    pub fn progress(&self, bytes: Option<u64>) -> ProgressBar {
         if self.json || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
@@ -209,12 +221,14 @@ pub(crate) fn scope_name(scope: i32) -> &'static str {
 }
 
 /// A number with a thousands separator.
-pub(crate) fn thousands(number: u64) -> String {
+#[must_use]
+pub fn thousands(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
 /// How many of a thing, such as `1 entity` or `2,000 entities`.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
+#[must_use]
+pub fn counted(number: u64, thing: &str) -> String {
     let things = match (number, thing.strip_suffix('y')) {
         (1, _) => thing.to_owned(),
         (_, Some(stem)) => format!("{stem}ies"),

@@ -8,7 +8,7 @@ mod properties;
 mod queues;
 
 pub use args::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};
-pub(crate) use messages::send_messages;
+pub use messages::send_messages;
 
 use std::time::Duration;
 
@@ -61,7 +61,8 @@ async fn dispatch(
     }
 }
 
-/// A duration as a message.
-pub(crate) fn proto_duration(duration: Duration) -> prost_types::Duration {
+/// A duration as a message; zero beyond 292 billion years.
+#[must_use]
+pub fn proto_duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration::try_from(duration).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ const WAIT_FIRST: Duration = Duration::from_millis(50);
 const WAIT_MAX: Duration = Duration::from_millis(2500);
 
 /// An error that may be temporary.
-pub(crate) trait Temporary {
+pub trait Temporary {
     /// Whether repeating may help.
     fn is_temporary(&self) -> bool;
 
@@ -75,7 +75,10 @@ impl Retries {
 }
 
 /// Makes a call, and retries temporary errors while a try is left.
-pub(crate) async fn repeated<T, E: Temporary>(
+///
+/// # Errors
+/// The last error of the call.
+pub async fn repeated<T, E: Temporary>(
     mut call: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     let mut retries = Retries::new();

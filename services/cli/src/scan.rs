@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Reads the entities of a table, in key order, message by message.
-pub(crate) struct TableScan {
+pub struct TableScan {
     client: TableClient,
     /// The rest of the request.
     request: StreamEntitiesRequest,
@@ -23,13 +23,17 @@ pub(crate) struct TableScan {
 
 impl TableScan {
     /// Starts a stream, or continues it with a `resume_token`.
-    pub(crate) fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
+    #[must_use]
+    pub fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
         let retries = Retries::new();
         Self { client: session.table(), request, stream: None, retries, complete: false }
     }
 
     /// The next message; `None` when the stream is complete.
-    pub(crate) async fn next(&mut self) -> Result<Option<StreamEntitiesResponse>, CliError> {
+    ///
+    /// # Errors
+    /// An error that retries did not end.
+    pub async fn next(&mut self) -> Result<Option<StreamEntitiesResponse>, CliError> {
         while !self.complete {
             match self.receive().await {
                 Ok(message) => {
@@ -74,6 +78,9 @@ impl TableScan {
 }
 
 /// The entities of a message.
-pub(crate) fn decoded(message: &StreamEntitiesResponse) -> Result<Vec<Entity>, CliError> {
+///
+/// # Errors
+/// The message is malformed.
+pub fn decoded(message: &StreamEntitiesResponse) -> Result<Vec<Entity>, CliError> {
     decode_entities(&message.entities).map_err(|error| CliError::Protocol(error.to_string()))
 }

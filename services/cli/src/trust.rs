@@ -72,7 +72,10 @@ impl TlsArgs {
 }
 
 /// TLS to a public service, with the CA certificates of a file or of the system; without any if TLS is not used.
-pub(crate) fn public_config(file: Option<&Path>, is_used: bool) -> Result<ClientConfig, CliError> {
+///
+/// # Errors
+/// A file without certificates, or no certificates of the system.
+pub fn public_tls_config(file: Option<&Path>, is_used: bool) -> Result<ClientConfig, CliError> {
     let mut roots = RootCertStore::empty();
     match file.filter(|_| is_used) {
         Some(file) => drop(roots.add_parsable_certificates(certificates(file)?)),

@@ -23,11 +23,13 @@ use trestle_proto::{
     },
 };
 
-use crate::{client::Session, digest, errors::CliError, retry::Retries};
+use crate::{client::Session, errors::CliError, retry::Retries};
 
 mod batch;
+mod entity_hash;
 
-pub(crate) use batch::{AHEAD_MAX, ChunkBuilder, UploadChunk};
+pub use batch::{AHEAD_MAX, ChunkBuilder, UploadChunk};
+pub use entity_hash::entity_hash;
 
 /// Most chunks in flight: bounds memory to as many MiB, and is enough for full commits on the
 /// server.
@@ -37,7 +39,8 @@ const COMPARISONS_MAX: usize = 32;
 
 /// The outcome of an entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EntityOutcome {
+pub enum EntityOutcome {
+    /// It was written.
     Written,
     /// It existed already, and is equal.
     Present,
@@ -46,7 +49,7 @@ pub(crate) enum EntityOutcome {
 }
 
 /// Receives the outcomes of chunks, in the order in which they were sent.
-pub(crate) trait Recorder<C> {
+pub trait Recorder<C> {
     /// Whether no more chunks are to be sent.
     fn is_halted(&self) -> bool {
         false
@@ -56,7 +59,7 @@ pub(crate) trait Recorder<C> {
 }
 
 /// An upload in progress. The producer of the chunks may end them with a reason of type `S`.
-pub(crate) struct EntityUpload<L, R, P, S> {
+pub struct EntityUpload<L, R, P, S> {
     session: Session,
     table: String,
     spec: Bytes,
@@ -72,7 +75,8 @@ pub(crate) struct EntityUpload<L, R, P, S> {
 
 impl<L, R, P, S> EntityUpload<L, R, P, S> {
     /// Into a table that exists; without a mode, entities are inserted.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         session: &Session,
         table: String,
         mode: Option<WriteMode>,
@@ -96,7 +100,10 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
 
     /// Sends every chunk and records every response; returns why the chunks ended, if they did
     /// early.
-    pub(crate) async fn run(
+    ///
+    /// # Errors
+    /// An error that retries did not end.
+    pub async fn run(
         &mut self,
         recorder: &mut impl Recorder<UploadChunk<L, R, P>>,
     ) -> Result<Option<S>, CliError> {
@@ -245,7 +252,7 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
             Err(status) => return Err(status),
         };
         let stored = Entity::decode(stored).map_err(|error| Status::internal(error.to_string()))?;
-        Ok(digest::of_entity(&stored) == digest::of_entity(sent))
+        Ok(entity_hash(&stored) == entity_hash(sent))
     }
 }
 
@@ -278,7 +285,8 @@ fn status_of(error: &RpcStatus) -> Status {
 }
 
 /// One line with the error of an entity.
-pub(crate) fn describe(error: &RpcStatus) -> String {
+#[must_use]
+pub fn describe(error: &RpcStatus) -> String {
     let details = error.get_error_details();
     let reason = match details.error_info() {
         Some(info) => info.reason.clone(),

@@ -4,9 +4,9 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use trestle_cli::{
-    BenchCommand, BlobCommand, ClientArgs, ImportCommand, QueueCommand, SasArgs, TableCommand,
-    TlsArgs,
+    BenchCommand, BlobCommand, ClientArgs, QueueCommand, SasArgs, TableCommand, TlsArgs,
 };
+use trestle_import::ImportCommand;
 
 use crate::{
     roles::{AzureEdge, ROLES, Roles},

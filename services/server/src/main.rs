@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             run(None, Box::pin(trestle_cli::run_blob(command, client)))
         }
         Command::Import { command, client } => {
-            run(None, Box::pin(trestle_cli::run_import(command, client)))
+            run(None, Box::pin(trestle_import::run_import(command, client)))
         }
         Command::Sas(args) => Ok(trestle_cli::run_sas(args)),
         Command::Bench { command, client } => {

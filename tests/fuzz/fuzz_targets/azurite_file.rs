@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trestle_cli::azurite_documents;
+use trestle_import::azurite_documents;
 
 fuzz_target!(|database: &[u8]| {
     let Ok(all) = azurite_documents(database, 0) else {

@@ -100,7 +100,8 @@ pub(super) fn was_refused(status: &Status) -> bool {
 }
 
 /// The text of the first cause of an error.
-pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+#[must_use]
+pub fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -98,7 +98,10 @@ pub(super) async fn send_batch(
 }
 
 /// Sends messages; the outcome of each.
-pub(crate) async fn send_messages(
+///
+/// # Errors
+/// The error of the call, or an answer without an outcome for each message.
+pub async fn send_messages(
     session: &Session,
     request: SendMessagesRequest,
 ) -> Result<Vec<Outcome>, CliError> {

@@ -11,26 +11,28 @@ pub(crate) const ENTITIES_MAX: usize = 500;
 /// Largest chunk, in bytes of its entities; a larger entity makes a chunk of its own.
 const BYTES_MAX: usize = 1024 * 1024;
 /// Most chunks that wait to be sent.
-pub(crate) const AHEAD_MAX: usize = 2;
+pub const AHEAD_MAX: usize = 2;
 
 /// Entities to send together, with what the sender needs when they are answered: a label of each entity, what was
 /// rejected between them, and the position in the source after the chunk.
 #[derive(Debug)]
-pub(crate) struct UploadChunk<L, R, P> {
+pub struct UploadChunk<L, R, P> {
     /// The encoded request.
     pub(super) message: Bytes,
     /// Whether it may have been written before.
     pub(super) replayed: bool,
-    pub(crate) labels: Vec<L>,
+    /// The labels of the entities, in their order.
+    pub labels: Vec<L>,
     /// The rejected items, with their errors.
-    pub(crate) rejected: Vec<(R, String)>,
-    /// None inside of a unit that the source reads as a whole.
-    pub(crate) end: Option<P>,
+    pub rejected: Vec<(R, String)>,
+    /// The position after the chunk; none inside of a unit that the source reads as a whole.
+    pub end: Option<P>,
 }
 
 impl<L, R, P> UploadChunk<L, R, P> {
     /// The entities, decoded again: needed for few chunks only.
-    pub(crate) fn entities(&self) -> Vec<Entity> {
+    #[must_use]
+    pub fn entities(&self) -> Vec<Entity> {
         match ImportEntitiesRequest::decode(self.message.clone()) {
             Ok(ImportEntitiesRequest { message: Some(Message::Chunk(chunk)) }) => chunk.entities,
             _ => Vec::new(),
@@ -39,7 +41,7 @@ impl<L, R, P> UploadChunk<L, R, P> {
 }
 
 /// A chunk builder.
-pub(crate) struct ChunkBuilder<L, R> {
+pub struct ChunkBuilder<L, R> {
     entities: Vec<Entity>,
     bytes: usize,
     labels: Vec<L>,
@@ -54,7 +56,7 @@ impl<L, R> Default for ChunkBuilder<L, R> {
 
 impl<L, R> ChunkBuilder<L, R> {
     /// Adds an entity; returns the chunk before it, which ends at `before`, if both do not fit.
-    pub(crate) fn add<P>(
+    pub fn add<P>(
         &mut self,
         label: L,
         entity: Entity,
@@ -70,7 +72,7 @@ impl<L, R> ChunkBuilder<L, R> {
     }
 
     /// Adds an item that cannot be sent.
-    pub(crate) fn reject<P>(
+    pub fn reject<P>(
         &mut self,
         which: R,
         why: String,
@@ -91,7 +93,7 @@ impl<L, R> ChunkBuilder<L, R> {
     }
 
     /// The last chunk before a position, which may be empty.
-    pub(crate) fn finish<P>(&mut self, end: Option<P>) -> UploadChunk<L, R, P> {
+    pub fn finish<P>(&mut self, end: Option<P>) -> UploadChunk<L, R, P> {
         let Self { entities, labels, rejected, .. } = std::mem::take(self);
         let message = Some(Message::Chunk(ImportChunk { entities }));
         let message = ImportEntitiesRequest { message }.encode_to_vec().into();

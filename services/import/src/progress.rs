@@ -10,13 +10,13 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tonic::{Code, Status};
-
-use crate::{
+use trestle_cli::{
     checkpoint::{Checkpoint, CheckpointState},
-    digest::{Digest, Hash},
     errors::CliError,
     output::thousands,
 };
+
+use crate::digest::{Digest, Hash};
 
 /// How many of the first messages are recorded to compare a peek with: more than it returns, since
 /// some may expire meanwhile.

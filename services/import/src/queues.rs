@@ -7,6 +7,13 @@ use std::{collections::HashSet, time::Duration};
 
 use prost_types::FieldMask;
 use tonic::{Code, Status};
+use trestle_cli::{
+    errors::{CliError, status_of},
+    proto_duration,
+    retry::{Temporary, repeated},
+    send_messages,
+    upload::describe,
+};
 use trestle_proto::queue::v1::{
     CreateQueueRequest, GetQueueRequest, NoExpiry, OutgoingMessage, PeekMessagesRequest, Queue,
     SendMessagesRequest, SetQueueAccessPoliciesRequest, UpdateQueueRequest, message,
@@ -23,13 +30,7 @@ use super::{
     plan::PlannedQueue,
     progress::{QueueProgress, Skipped},
 };
-use crate::{
-    digest::{self, Hash},
-    errors::{CliError, status_of},
-    queue::{proto_duration, send_messages},
-    retry::{Temporary, repeated},
-    upload::describe,
-};
+use crate::digest::{self, Hash};
 
 /// Most messages of one call. The server's limit.
 pub(super) const BATCH_MAX: usize = 100;

@@ -8,19 +8,16 @@ use std::{
 };
 
 use serde_json::Value;
+use trestle_cli::{errors::CliError, files};
 
 use super::{
     documents::{QueueDocument, TableDocument},
     loki::{self, Collection},
 };
 use crate::{
-    errors::CliError,
-    files,
-    migrate::{
-        plan::{self, ImportPlan, PlannedQueue, PlannedTable},
-        progress::Skipped,
-        queues, tables,
-    },
+    plan::{self, ImportPlan, PlannedQueue, PlannedTable},
+    progress::Skipped,
+    queues, tables,
 };
 
 const TABLES_FILE: &str = "__azurite_db_table__.json";

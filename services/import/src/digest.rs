@@ -3,9 +3,7 @@
 //!
 //! Both sides of a copy are summed while they are copied, so that the comparison needs no memory.
 
-use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use trestle_proto::table::v1::{Entity, value::Kind};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The hash of one entity or message.
@@ -35,30 +33,6 @@ impl Digest {
     pub(crate) fn text(&self) -> String {
         format!("{:032x}", self.sum)
     }
-}
-
-/// The content of an entity: keys and properties, in any order.
-pub(crate) fn of_entity(entity: &Entity) -> Hash {
-    let mut content = Entity {
-        partition_key: entity.partition_key.clone(),
-        row_key: entity.row_key.clone(),
-        properties: entity.properties.clone(),
-        ..Entity::default()
-    };
-    content
-        .properties
-        .retain(|property| property.value.as_ref().is_some_and(|value| value.kind.is_some()));
-    content.properties.sort_by(|a, b| a.name.cmp(&b.name));
-    for property in &mut content.properties {
-        let kind = property.value.as_mut().and_then(|value| value.kind.as_mut());
-        // NaN has many encodings and one meaning.
-        if let Some(Kind::DoubleValue(number)) = kind
-            && number.is_nan()
-        {
-            *number = f64::NAN;
-        }
-    }
-    xxh3_128(&content.encode_to_vec())
 }
 
 /// The content of a message.

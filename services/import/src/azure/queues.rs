@@ -5,6 +5,7 @@ use std::{collections::HashMap, time::UNIX_EPOCH};
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::{Method, StatusCode};
 use serde::Deserialize;
+use trestle_cli::errors::CliError;
 use trestle_proto::queue::v1::outgoing_message::Body;
 use trestle_service::clock::Ticks;
 
@@ -13,14 +14,11 @@ use super::{
     policies, xml,
 };
 use crate::{
-    errors::CliError,
-    migrate::{
-        ImportTarget,
-        args::QueueMode,
-        plan::{ImportPlan, PlannedQueue},
-        progress::{ReceivedMessage, Tracker},
-        queues::{self, SourceMessage},
-    },
+    ImportTarget,
+    args::QueueMode,
+    plan::{ImportPlan, PlannedQueue},
+    progress::{ReceivedMessage, Tracker},
+    queues::{self, SourceMessage},
 };
 
 /// Most messages of one peek or receive. The service's limit.

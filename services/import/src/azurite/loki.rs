@@ -7,8 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use crate::{errors::CliError, files};
+use trestle_cli::{errors::CliError, files};
 
 /// Largest database that is read: 2^29 characters take up to three bytes each.
 const DATABASE_BYTES_MAX: u64 = 3 << 29;

@@ -21,6 +21,11 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use trestle_cli::{
+    errors::{CliError, innermost},
+    public_tls_config,
+    retry::{Temporary, repeated},
+};
 use trestle_identity::{
     shared_key::{Scheme, SignedRequest},
     spec::{QUEUE, TABLE},
@@ -28,11 +33,6 @@ use trestle_identity::{
 use trestle_service::clock::{Clock as _, SystemClock};
 
 use super::connection::{AzureAuthority, AzureConnection};
-use crate::{
-    errors::{CliError, innermost},
-    retry::{Temporary, repeated},
-    trust,
-};
 
 /// The version of the protocol.
 const VERSION: &str = "2020-12-06";
@@ -140,7 +140,7 @@ impl Http {
         plain.set_nodelay(true);
         plain.set_connect_timeout(Some(CONNECT_WITHIN));
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(trust::public_config(ca_file, is_encrypted)?)
+            .with_tls_config(public_tls_config(ca_file, is_encrypted)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(plain);

@@ -2,18 +2,17 @@
 
 use std::{collections::HashMap, path::Path};
 
+use trestle_cli::errors::CliError;
+
 use super::{
     documents::MessageDocument,
     loki, texts,
     workspace::{MESSAGES, Workspace},
 };
 use crate::{
-    errors::CliError,
-    migrate::{
-        ImportTarget,
-        progress::Skipped,
-        queues::{BATCH_BYTES_MAX, BATCH_MAX, SourceMessage},
-    },
+    ImportTarget,
+    progress::Skipped,
+    queues::{BATCH_BYTES_MAX, BATCH_MAX, SourceMessage},
 };
 
 /// Most bytes of messages that wait until the batch of their queue is full, of all queues together.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
+use trestle_cli::{errors::CliError, files};
 
 use super::{
     ImportTarget, Source,
@@ -12,7 +13,6 @@ use super::{
     progress::SourcePosition,
     tables::{self, ChunkSender, TableBatch},
 };
-use crate::errors::CliError;
 
 mod documents;
 #[cfg(feature = "testing")]
@@ -49,7 +49,7 @@ impl Source for Azurite {
     }
 
     fn checkpoint(&self) -> PathBuf {
-        crate::files::with_suffix(&self.workspace.directory, ".trestle-import")
+        files::with_suffix(&self.workspace.directory, ".trestle-import")
     }
 
     fn bytes(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! Stored access policies of a table or a queue of an account.
 
 use serde::Deserialize;
+use trestle_cli::errors::CliError;
 use trestle_proto::service::v1::AccessPolicy;
 
 use super::{
@@ -9,11 +10,8 @@ use super::{
     xml,
 };
 use crate::{
-    errors::CliError,
-    migrate::{
-        plan::{ImportPlan, PolicyDocument, policies},
-        progress::Skipped,
-    },
+    plan::{ImportPlan, PolicyDocument, policies},
+    progress::Skipped,
 };
 
 #[derive(Debug, Deserialize)]

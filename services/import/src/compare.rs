@@ -2,6 +2,10 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
+use trestle_cli::{
+    errors::CliError,
+    output::{Output, thousands},
+};
 
 use super::{
     ImportTarget,
@@ -9,11 +13,7 @@ use super::{
     progress::{QueueProgress, Skipped, TableProgress},
     tables,
 };
-use crate::{
-    digest::Digest,
-    errors::CliError,
-    output::{Output, thousands},
-};
+use crate::digest::Digest;
 
 /// Most skipped items that are shown to a person.
 const SHOWN_MAX: usize = 20;

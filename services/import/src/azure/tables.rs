@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use trestle_cli::{entity_json, errors::CliError};
 
 use super::{
     http::{AzureAnswer, AzureRequest, Http, Service, encoded, header},
@@ -9,14 +10,10 @@ use super::{
     ranges::{self, KeySource},
 };
 use crate::{
-    entity_json,
-    errors::CliError,
-    migrate::{
-        ImportTarget,
-        plan::{ImportPlan, PlannedTable},
-        progress::{PartitionRange, SourcePosition, Tracker},
-        tables::{self, ChunkSender, TableBatch},
-    },
+    ImportTarget,
+    plan::{ImportPlan, PlannedTable},
+    progress::{PartitionRange, SourcePosition, Tracker},
+    tables::{self, ChunkSender, TableBatch},
 };
 
 const NAMES_ONLY: &str = "application/json;odata=nometadata";

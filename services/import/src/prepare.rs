@@ -1,6 +1,7 @@
 //! Tables and queues prepared for the copy, and queues restored afterwards.
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use trestle_cli::errors::CliError;
 
 use super::{
     ImportTarget,
@@ -10,7 +11,6 @@ use super::{
     queues,
     tables::{self, folded},
 };
-use crate::errors::CliError;
 
 /// Most tables or queues that are inspected or created at once.
 const AT_ONCE: usize = 16;

@@ -8,6 +8,7 @@ mod args;
 mod azure;
 mod azurite;
 mod compare;
+mod digest;
 mod plan;
 mod prepare;
 mod progress;
@@ -16,20 +17,21 @@ mod tables;
 
 #[cfg(feature = "testing")]
 pub use self::azurite::fuzzed::{Documents, azurite_documents};
-pub use args::{CopyArgs, ImportAzureArgs, ImportAzuriteArgs, ImportCommand, QueueMode};
+pub use args::{ImportAzureArgs, ImportAzuriteArgs, ImportCommand};
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
+use args::CopyArgs;
 use azure::Azure;
 use azurite::Azurite;
 use plan::ImportPlan;
 use progress::{MigrationProgress, Tracker};
 use serde_json::{Value, json};
-
-use crate::{
-    args::ClientArgs,
+use trestle_cli::{
+    ClientArgs,
     client::Session,
     errors::{CliError, Halt},
+    finish_call,
     interrupt::Interrupts,
     output::{Output, counted},
 };
@@ -53,8 +55,15 @@ struct ImportTarget<'a> {
     tracker: &'a Tracker,
 }
 
-/// Runs a command.
-pub(crate) async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(), CliError> {
+/// Copies tables and queues from another service and prints the comparison of both sides; errors go
+/// to standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_import(command: ImportCommand, client: ClientArgs) -> ExitCode {
+    finish_call(Box::pin(run(command, &client)).await, &client).await
+}
+
+async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(), CliError> {
     match command {
         ImportCommand::Azurite(args) => {
             let (source, plan) = Azurite::open(&args).await?;

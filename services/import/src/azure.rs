@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
+use trestle_cli::{errors::CliError, files};
 
 use super::{
     ImportTarget, Source,
     args::{ImportAzureArgs, QueueMode},
     plan::ImportPlan,
 };
-use crate::{errors::CliError, files};
 
 mod connection;
 mod http;

@@ -3,9 +3,8 @@
 use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-
-use crate::{
-    credentials::SecretText,
+use trestle_cli::{
+    SecretText,
     errors::{EXIT_CODES, with_help},
 };
 
@@ -62,7 +61,7 @@ pub struct ImportAzureArgs {
 /// How queues of an account are copied: without receiving them, only the first
 /// messages of a queue can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum QueueMode {
+pub(crate) enum QueueMode {
     /// Copy queues and up to 32 messages of each, and change nothing in the account
     Peek,
     /// Move every message that can be received: it is deleted in the account once it is here
@@ -73,7 +72,7 @@ pub enum QueueMode {
 
 /// How to copy; for every source.
 #[derive(Debug, Clone, Args)]
-pub struct CopyArgs {
+pub(crate) struct CopyArgs {
     /// Also copy into tables and queues that are not empty: entities are replaced, messages added
     #[arg(long)]
     pub(crate) into_existing: bool,

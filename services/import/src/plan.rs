@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use trestle_proto::service::v1::AccessPolicy;
+use trestle_service::edm::datetime;
 
 use super::progress::Skipped;
-use crate::datetime;
 
 /// The items to copy, and the items that are skipped from the start.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use super::{
     documents::{self, MessageDocument, QueueDocument, TableDocument},
     loki,
 };
-use crate::migrate::plan;
+use crate::plan;
 
 /// Documents by the name of their collection and their number in it, each with its entity, if it is one.
 pub type Documents = Vec<(String, u64, Option<Entity>)>;

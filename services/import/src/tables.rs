@@ -3,6 +3,12 @@
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Code;
+use trestle_cli::{
+    errors::CliError,
+    retry::repeated,
+    scan::{TableScan, decoded},
+    upload::{self, AHEAD_MAX, EntityOutcome, EntityUpload, entity_hash},
+};
 use trestle_proto::table::v1::{
     self as proto, CreateTableRequest, Entity, QueryEntitiesRequest, SetTableAccessPoliciesRequest,
     StreamEntitiesRequest, WriteMode,
@@ -13,13 +19,7 @@ use super::{
     plan::PlannedTable,
     progress::{Skipped, SourcePosition, Tracker},
 };
-use crate::{
-    digest::{self, Digest, Hash},
-    errors::CliError,
-    retry::repeated,
-    scan::{TableScan, decoded},
-    upload::{self, AHEAD_MAX, EntityOutcome, EntityUpload},
-};
+use crate::digest::{Digest, Hash};
 
 /// Entities with a larger encoding, in bytes, exceed the limit of 1 MiB as Azure counts, whatever
 /// their content, and are not sent.
@@ -42,7 +42,7 @@ impl TableBatch {
     ) -> Option<TableChunk> {
         let (which, why) = match entity {
             Ok(entity) if entity.encoded_len() <= ENTITY_BYTES_MAX => {
-                return self.0.add(digest::of_entity(&entity), entity, before);
+                return self.0.add(entity_hash(&entity), entity, before);
             }
             Ok(entity) => (key_of(&entity), "the entity is larger than 1 MiB".to_owned()),
             Err(malformed) => malformed,
@@ -165,7 +165,7 @@ impl ImportTarget<'_> {
             StreamEntitiesRequest { table: name.to_owned(), ..StreamEntitiesRequest::default() };
         let (mut scan, mut digest) = (TableScan::new(self.session, request), Digest::default());
         while let Some(message) = scan.next().await? {
-            decoded(&message)?.iter().for_each(|entity| digest.add(digest::of_entity(entity)));
+            decoded(&message)?.iter().for_each(|entity| digest.add(entity_hash(entity)));
         }
         Ok(digest)
     }

@@ -5,15 +5,14 @@ use std::collections::HashMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use trestle_cli::entity_json;
 use trestle_proto::table::v1::{Entity, value::Kind};
-use trestle_service::clock::Ticks;
-
-use crate::{
-    datetime,
-    edm::{self, EdmType},
-    entity_json,
-    migrate::plan::PolicyDocument,
+use trestle_service::{
+    clock::Ticks,
+    edm::{self, EdmType, datetime},
 };
+
+use crate::plan::PolicyDocument;
 
 /// An expiry from this time on means no expiry: Azurite writes the last moment of the year 9999.
 const NEVER_FROM: i64 = 253_370_764_800;
