@@ -12,8 +12,8 @@ use trestle_identity::{
     authorize::{
         AccountNeed, anonymous, check_one_of, check_resource, never, not_authorized, wrong_service,
     },
-    caller::{Authority, Caller},
-    spec::BLOB,
+    caller::{Authority, Caller, Letters, ResourceGrant},
+    spec::{BLOB, SNAPSHOT},
 };
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{clock::Ticks, fault::Fault, name::AccountName};
@@ -39,6 +39,8 @@ pub(crate) enum BlobNeed {
     ListBlobs,
     /// To read a blob.
     Read,
+    /// To write a blob, which with the permission to create must be new.
+    Create,
     /// To write a blob.
     Write,
     /// To append to a blob.
@@ -74,6 +76,7 @@ impl BlobNeed {
             Self::AccessPolicies => None,
             Self::ListBlobs => need("c", &["l"]),
             Self::Read => need("o", &["r"]),
+            Self::Create => need("o", &["cw"]),
             Self::Write => need("o", &["w"]),
             Self::Append => need("o", &["aw"]),
             Self::Snapshot => need("o", &["cw"]),
@@ -100,9 +103,9 @@ impl BlobNeed {
     fn of_resource_grant(self) -> Option<&'static str> {
         match self {
             Self::Read => Some("r"),
+            Self::Create | Self::Snapshot => Some("cw"),
             Self::Write => Some("w"),
             Self::Append => Some("aw"),
-            Self::Snapshot => Some("w"),
             Self::DeleteAny => Some("dx"),
             Self::Delete => Some("d"),
             Self::DeleteVersion => Some("x"),
@@ -126,14 +129,30 @@ impl BlobNeed {
 pub(crate) struct BlobAccess {
     caller: Arc<Caller>,
     need: BlobNeed,
+    /// The permissions by the stored access policy of the caller, when the call began.
+    by_policy: Option<Letters>,
+    /// The snapshot or the version that the call names, and no other state of the blob.
+    state: Option<NamedState>,
+}
+
+/// A state of a blob as a call names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NamedState {
+    /// The type of resource of a signature for it.
+    resource_type: &'static str,
+    time: String,
 }
 
 impl BlobAccess {
-    /// The access of a caller.
+    /// The access of a caller, with the permissions that its stored access policy leaves it, if it has one.
     ///
     /// # Errors
     /// When the caller has the permission nowhere.
-    pub(crate) fn new(caller: Arc<Caller>, need: BlobNeed) -> Result<Self, Fault> {
+    pub(crate) fn new(
+        caller: Arc<Caller>,
+        by_policy: Option<Letters>,
+        need: BlobNeed,
+    ) -> Result<Self, Fault> {
         match &caller.authority {
             Authority::Owner => {}
             Authority::Anonymous if need.public_access().is_none() => return Err(anonymous()),
@@ -142,19 +161,23 @@ impl BlobAccess {
                 AccountNeed::check(need.of_account_grant(), grant, &BLOB)?;
             }
             Authority::Resource(grant) if !grant.is_of(&BLOB) => return Err(wrong_service(&BLOB)),
-            Authority::Resource(grant) if !grant.bounds.is_empty() => {
-                return Err(not_authorized("the signature has bounds that are not supported"));
+            // The policy, if the signature names one, is checked again where the container is found.
+            Authority::Resource(grant) => {
+                let one_of = need.of_resource_grant().ok_or_else(never)?;
+                let stated = if grant.policy.is_some() { by_policy } else { grant.permissions };
+                check_one_of(stated.unwrap_or_default(), one_of)?;
             }
-            // The policy, if the signature names one, is checked where the container is found.
-            Authority::Resource(grant) => match (need.of_resource_grant(), &grant.policy) {
-                (None, _) => return Err(never()),
-                (Some(one_of), None) => {
-                    check_one_of(grant.permissions.unwrap_or_default(), one_of)?;
-                }
-                (Some(_), Some(_)) => {}
-            },
         }
-        Ok(Self { caller, need })
+        Ok(Self { caller, need, by_policy, state: None })
+    }
+
+    /// The access of a call that names a snapshot or a version, if one of both texts is not empty.
+    pub(crate) fn to_state(&self, snapshot: &str, version_id: &str) -> Self {
+        let named = |resource_type, time: &str| {
+            (!time.is_empty()).then(|| NamedState { resource_type, time: time.to_owned() })
+        };
+        let state = named("bs", snapshot).or_else(|| named("bv", version_id));
+        Self { state, ..self.clone() }
     }
 
     /// The access of the same caller to what a call needs beside.
@@ -162,7 +185,7 @@ impl BlobAccess {
     /// # Errors
     /// As [`BlobAccess::new`].
     pub(crate) fn also(&self, need: BlobNeed) -> Result<Self, Fault> {
-        Self::new(Arc::clone(&self.caller), need)
+        Self::new(Arc::clone(&self.caller), self.by_policy, need)
     }
 
     /// The account that the call works in.
@@ -199,6 +222,22 @@ impl BlobAccess {
         }
     }
 
+    /// A signature for a snapshot or a version is for calls that name it, and one for a blob for all of its states.
+    fn check_state(&self, grant: &ResourceGrant) -> Result<(), Fault> {
+        let resource_type = &*grant.resource.resource_type;
+        if !["bs", "bv"].contains(&resource_type) {
+            return Ok(());
+        }
+        let is_named = self.state.as_ref().is_some_and(|state| {
+            state.resource_type == resource_type
+                && grant.bounds.get(SNAPSHOT) == Some(state.time.as_str())
+        });
+        match is_named {
+            true => Ok(()),
+            false => Err(not_authorized("the signature is for another state of the blob")),
+        }
+    }
+
     /// Whether a stored access policy decides.
     pub(crate) fn is_by_policy(&self) -> bool {
         self.caller.authority.policy().is_some()
@@ -217,6 +256,7 @@ impl BlobAccess {
     ) -> Result<(), Fault> {
         let Authority::Resource(grant) = &self.caller.authority else { return Ok(()) };
         check_resource(grant, &BLOB, resource)?;
+        self.check_state(grant)?;
         let one_of = self.need.of_resource_grant().ok_or_else(never)?;
         check_one_of(access_policy::permissions(grant, policies, now)?, one_of)
     }

@@ -28,6 +28,8 @@ pub(crate) struct Conditions {
     pub(crate) if_unmodified_since: Option<Ticks>,
     /// The tags are so.
     pub(crate) if_tags: Option<TagCondition>,
+    /// There is no blob: the caller may create blobs only.
+    pub(crate) creates_only: bool,
 }
 
 /// The state that conditions are about.
@@ -61,6 +63,9 @@ pub(crate) enum ConditionError {
     /// Conditions that a write cannot combine.
     #[error("multiple conditions are not supported")]
     Multiple,
+    /// A blob exists, and the caller may create blobs only.
+    #[error("the caller may create blobs and not overwrite them, and the blob exists")]
+    OverwriteNotAuthorized,
     /// A read that requires an absent blob.
     #[error("the request includes an unsatisfiable condition for this operation")]
     Unsatisfiable,
@@ -115,7 +120,8 @@ impl Conditions {
     /// Whether a write takes place; no current version means that the blob is absent.
     ///
     /// # Errors
-    /// [`ConditionError::Multiple`], [`ConditionError::NotMet`], [`ConditionError::AlreadyExists`].
+    /// [`ConditionError::Multiple`], [`ConditionError::NotMet`], [`ConditionError::AlreadyExists`],
+    /// [`ConditionError::OverwriteNotAuthorized`].
     pub(crate) fn check_write<'a>(
         &self,
         current: Option<impl Into<ConditionTarget<'a>>>,
@@ -123,6 +129,9 @@ impl Conditions {
     ) -> Result<(), ConditionError> {
         let Self { if_match, if_none_match, if_modified_since, if_unmodified_since, .. } = self;
         let current = current.map(Into::into);
+        if self.creates_only && current.is_some() {
+            return Err(ConditionError::OverwriteNotAuthorized);
+        }
         let is_tagged = self.if_tags.as_ref().is_none_or(|condition| {
             current.is_some_and(|current: ConditionTarget<'_>| condition.holds(current.tags))
         });

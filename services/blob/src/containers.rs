@@ -10,7 +10,11 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_identity::{access_policy, caller::Caller, spec::BLOB};
+use trestle_identity::{
+    access_policy,
+    caller::{Caller, Letters},
+    spec::BLOB,
+};
 use trestle_kv::Engine;
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{clock::Clock, fault::Violations, name::AccountName};
@@ -44,18 +48,19 @@ impl Containers {
         Self { engine, clock, ids }
     }
 
-    /// Rejects a caller whose stored access policy is not valid now, or that fails a check that comes next, before the
-    /// response reveals anything about the call.
+    /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not valid
+    /// now, or that fails a check that comes next, before the response reveals anything about the call.
     ///
     /// # Errors
     /// The denied permission of the policy or of the check after it; or a failed read.
-    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), BlobError> {
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<Option<Letters>, BlobError> {
         let Some((grant, policy)) = caller.authority.by_policy() else {
-            return Ok(());
+            return Ok(None);
         };
         // The service of the grant stores the policy itself.
         if !grant.is_of(&BLOB) {
-            return Ok(policy.passed()?);
+            policy.passed()?;
+            return Ok(None);
         }
         let name = grant.resource.name.split('/').next().unwrap_or_default().to_owned();
         let name = ContainerName::parse(name, "", &mut Violations::default());
@@ -64,8 +69,7 @@ impl Containers {
             None => None,
         };
         let policies = container.map(|it| policies_of(&it)).transpose()?.unwrap_or_default();
-        access_policy::permissions(grant, &policies, self.clock.now())?;
-        Ok(())
+        Ok(Some(access_policy::permissions(grant, &policies, self.clock.now())?))
     }
 
     /// A container by its name, for a caller with the permission that the call needs on it, or on a blob in it.

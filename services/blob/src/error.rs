@@ -193,6 +193,7 @@ fn reason_of_condition(error: ConditionError) -> Reason {
     match error {
         ConditionError::NotMet => Reason::ConditionNotMet,
         ConditionError::AlreadyExists => Reason::BlobAlreadyExists,
+        ConditionError::OverwriteNotAuthorized => Reason::UnauthorizedBlobOverwrite,
         ConditionError::Multiple => Reason::MultipleConditionHeadersNotSupported,
         ConditionError::Unsatisfiable => Reason::UnsatisfiableCondition,
     }

@@ -1,7 +1,8 @@
 //! Shared access signatures on containers and blobs: what each allows, and what it does not.
 
+use http::HeaderName;
 use tonic::Code;
-use trestle_identity::sas::Scope;
+use trestle_identity::{caller::BLOB_STATE_HEADER, sas::Scope, spec::BLOB};
 use trestle_proto::blob::v1 as proto;
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_tests::{Container, World, blob_scenario, over_account, terms, terms_by_policy, token};
@@ -10,10 +11,14 @@ blob_scenario!(
     a_container_sas_grants_its_permissions_on_its_blobs,
     an_account_sas_grants_its_permissions_on_blobs,
     a_container_policy_is_used_and_revoked,
+    the_permission_to_create_does_not_overwrite,
+    a_policy_grants_tags_only_with_their_permission,
+    a_signature_for_a_snapshot_reads_that_snapshot,
 );
 
 const NO_PERMISSION: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");
 const FAILURE: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_FAILURE");
+const OVERWRITE: (Code, &str) = (Code::PermissionDenied, "UNAUTHORIZED_BLOB_OVERWRITE");
 const NOT_AUTHENTIC: (Code, &str) = (Code::Unauthenticated, "AUTHENTICATION_FAILED");
 
 /// A container as the holder of a signature over it sees it.
@@ -76,29 +81,151 @@ async fn an_account_sas_grants_its_permissions_on_blobs(world: &World) {
     assert_eq!(kind(wrong), "AUTHORIZATION_PERMISSION_MISMATCH");
 }
 
+fn policy(id: &str, permissions: &str) -> AccessPolicy {
+    AccessPolicy {
+        id: id.to_owned(),
+        permissions: Some(permissions.to_owned()),
+        expiry_time: Some(prost_types::Timestamp { seconds: 4_000_000_000, nanos: 0 }),
+        ..Default::default()
+    }
+}
+
+async fn set_policies(container: &Container, policies: Vec<AccessPolicy>) {
+    let container_name = container.name();
+    let request = proto::SetContainerAccessPoliciesRequest {
+        container: container_name,
+        policies,
+        ..Default::default()
+    };
+    container.client().set_container_access_policies(request).await.unwrap();
+}
+
 async fn a_container_policy_is_used_and_revoked(world: &World) {
     let logs = world.container("logs").await;
     logs.write("a", "1").await.unwrap();
-    let set = |policies| {
-        let (container, conditions) = (logs.name(), None);
-        let request = proto::SetContainerAccessPoliciesRequest {
-            container,
-            policies,
-            conditions,
-            ..Default::default()
-        };
-        let mut client = logs.client();
-        async move { client.set_container_access_policies(request).await.unwrap() }
-    };
     let token = token(terms_by_policy(Scope::of_container("logs"), "readers"));
     let reader = world.signed_for_blob(&token, "logs").existing_container("logs");
     assert_eq!(reader.read("a").await.unwrap_err().kind(), NOT_AUTHENTIC);
 
-    let expiry_time = Some(prost_types::Timestamp { seconds: 4_000_000_000, nanos: 0 });
-    let (id, permissions) = ("readers".to_owned(), Some("r".to_owned()));
-    set(vec![AccessPolicy { id, permissions, expiry_time, ..Default::default() }]).await;
+    set_policies(&logs, vec![policy("readers", "r")]).await;
     assert_eq!(reader.read("a").await.unwrap().data, "1");
     assert_eq!(reader.write("a", "2").await.unwrap_err().kind(), NO_PERMISSION);
-    set(Vec::new()).await;
+    set_policies(&logs, Vec::new()).await;
     assert_eq!(reader.read("a").await.unwrap_err().kind(), NOT_AUTHENTIC);
+}
+
+async fn the_permission_to_create_does_not_overwrite(world: &World) {
+    let logs = world.container("logs").await;
+    set_policies(&logs, vec![policy("creators", "c")]).await;
+    let by_policy = token(terms_by_policy(Scope::of_container("logs"), "creators"));
+    let account = token(terms(over_account("b", "o"), "c"));
+    let holders = [
+        held(world, "c"),
+        world.signed_for_blob(&by_policy, "logs").existing_container("logs"),
+        world.signed(&account).existing_container("logs"),
+    ];
+    for (index, creator) in holders.iter().enumerate() {
+        let [block, append, page] = ["block", "append", "page"].map(|it| format!("{index}/{it}"));
+        let new_page = || async {
+            let (container, blob) = (creator.name(), page.clone());
+            let request =
+                proto::CreatePageBlobRequest { container, blob, size: 512, ..Default::default() };
+            creator.client().create_page_blob(request).await.map(drop)
+        };
+        creator.write(&block, "1").await.unwrap();
+        creator.create_append(&append).await.unwrap();
+        new_page().await.unwrap();
+        creator.snapshot(&block).await.unwrap();
+
+        let rejected = [
+            creator.write(&block, "2").await.map(drop),
+            creator.create_append(&append).await.map(drop),
+            new_page().await.map_err(Into::into),
+        ];
+        for rejected in rejected {
+            assert_eq!(rejected.unwrap_err().kind(), OVERWRITE, "{index}");
+        }
+        assert_eq!(creator.commit(&block, &[]).await.unwrap_err().kind(), NO_PERMISSION);
+        assert_eq!(creator.read(&block).await.unwrap_err().kind(), NO_PERMISSION);
+        assert_eq!(logs.read(&block).await.unwrap().data, "1");
+    }
+    // A deleted blob may be created again; with the permission to write too, it is overwritten.
+    let with_snapshots = proto::DeleteBlobRequest {
+        delete_snapshots: proto::DeleteSnapshots::Include.into(),
+        ..logs.deleting("0/block")
+    };
+    logs.client().delete_blob(with_snapshots).await.unwrap();
+    holders[0].write("0/block", "3").await.unwrap();
+    held(world, "cw").write("0/block", "4").await.unwrap();
+
+    let copier = held(world, "cr");
+    let source = proto::BlobSource {
+        container: logs.name(),
+        blob: "0/block".to_owned(),
+        ..Default::default()
+    };
+    let copy = |blob: &str| proto::CopyBlobRequest {
+        container: logs.name(),
+        blob: blob.to_owned(),
+        source: Some(source.clone()),
+        ..Default::default()
+    };
+    copier.copy(copy("copy")).await.unwrap();
+    assert_eq!(copier.copy(copy("copy")).await.unwrap_err().kind(), OVERWRITE);
+}
+
+async fn a_policy_grants_tags_only_with_their_permission(world: &World) {
+    let logs = world.container("logs").await;
+    let token = token(terms_by_policy(Scope::of_container("logs"), "writers"));
+    let writer = world.signed_for_blob(&token, "logs").existing_container("logs");
+    for (permissions, is_allowed) in [("rwl", false), ("rwlt", true)] {
+        set_policies(&logs, vec![policy("writers", permissions)]).await;
+        let tags = [("k".to_owned(), "1".to_owned())].into();
+        let spec = proto::WriteBlobSpec { tags, ..writer.spec("a") };
+        let written = writer.write_with(spec, "1").await;
+        let request = proto::ListBlobsRequest {
+            container: logs.name(),
+            include_tags: true,
+            ..Default::default()
+        };
+        let listed = writer.client().list_blobs(request).await;
+        match is_allowed {
+            true => drop((written.unwrap(), listed.unwrap())),
+            false => {
+                assert_eq!(written.unwrap_err().kind(), NO_PERMISSION);
+                assert_eq!(listed.unwrap_err().code(), Code::PermissionDenied);
+            }
+        }
+    }
+}
+
+async fn a_signature_for_a_snapshot_reads_that_snapshot(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("a", "one").await.unwrap();
+    let [first, second] = [logs.snapshot("a").await.unwrap(), logs.snapshot("a").await.unwrap()];
+    logs.write("a", "two").await.unwrap();
+    let fields = [("sr", "bs"), ("snapshot", first.snapshot.as_str())].into_iter().collect();
+    let token = token(terms(Scope::of_resource(&BLOB, "logs/a", fields), "rd"));
+    let header = HeaderName::from_static(BLOB_STATE_HEADER);
+    let holder = |time: &str| {
+        let world = world.signed_for_blob(&token, "logs/a").with_header(header.clone(), time);
+        world.existing_container("logs")
+    };
+    let reader = holder(&first.snapshot);
+    let read = async |snapshot: &str| {
+        let snapshot = snapshot.to_owned();
+        reader.read_with(proto::ReadBlobRequest { snapshot, ..reader.reading("a") }).await
+    };
+
+    assert_eq!(read(&first.snapshot).await.unwrap().data, "one");
+    for other in ["", &second.snapshot] {
+        assert_eq!(read(other).await.unwrap_err().kind(), FAILURE, "{other}");
+    }
+    let forged = holder(&second.snapshot).read("a").await.unwrap_err();
+    assert_eq!(forged.kind(), NOT_AUTHENTIC);
+    assert_eq!(reader.delete("a").await.unwrap_err().kind(), FAILURE);
+    let snapshot = first.snapshot.clone();
+    let request = proto::DeleteBlobRequest { snapshot, ..reader.deleting("a") };
+    reader.client().delete_blob(request).await.unwrap();
+    assert_eq!(logs.read("a").await.unwrap().data, "two");
 }

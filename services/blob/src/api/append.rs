@@ -28,12 +28,12 @@ impl BlobApi {
     ) -> Result<proto::CreateAppendBlobResponse, Fault> {
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
-        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let (mut conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
         let tags = parser.tags(request.tags, "tags");
         let names = parser.finish(names)?;
-        let key = self.key(access, &names).await?;
+        let key = self.key_to_create(access, &names, &mut conditions).await?;
         let retention = self.retention(access).await?;
         let (tier, origin) = (None, None);
         let command = PutCommand {

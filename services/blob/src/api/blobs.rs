@@ -12,7 +12,7 @@ use super::{
 use crate::{
     authorize::{BlobAccess, BlobNeed},
     blobs::{BlobChange, BlobKey, BlobState, DeleteScope, ListedItem, PutCommand, StateName},
-    conditions::Freshness,
+    conditions::{Conditions, Freshness},
     names::{BlobName, ContainerName},
     record::BlobRecord,
 };
@@ -26,6 +26,18 @@ impl BlobApi {
     ) -> Result<BlobKey, Fault> {
         let found = self.containers.open(access, container, Some(name)).await?;
         Ok(BlobKey { container: found.id, name: name.clone() })
+    }
+
+    /// As [`BlobApi::key`], for a call that creates the blob: it must be new where the caller may not overwrite it.
+    pub(super) async fn key_to_create(
+        &self,
+        access: &BlobAccess,
+        names: &(ContainerName, BlobName),
+        conditions: &mut Conditions,
+    ) -> Result<BlobKey, Fault> {
+        let key = self.key(access, names).await?;
+        conditions.creates_only = access.also(BlobNeed::Write).is_err();
+        Ok(key)
     }
 
     pub(super) fn show(
@@ -51,6 +63,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlobRequest,
     ) -> Result<proto::GetBlobResponse, Fault> {
+        let access = &access.to_state(&request.snapshot, &request.version_id);
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);
@@ -103,6 +116,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::DeleteBlobRequest,
     ) -> Result<proto::DeleteBlobResponse, Fault> {
+        let (snapshot, version_id) = (request.snapshot.clone(), request.version_id.clone());
         let mut parser = RequestParser::of(access);
         let scope = parser.delete_scope(&request);
         let names = parser.names(request.container, request.blob);
@@ -112,7 +126,8 @@ impl BlobApi {
             DeleteScope::Version(_) => BlobNeed::DeleteVersion,
             _ => BlobNeed::Delete,
         };
-        let key = self.key(&access.also(need)?, &names).await?;
+        let deletable = access.also(need)?.to_state(&snapshot, &version_id);
+        let key = self.key(&deletable, &names).await?;
         let retention = self.retention(access).await?;
         self.blobs.delete(key, scope, required, retention).await?;
         Ok(proto::DeleteBlobResponse {})
@@ -197,6 +212,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlockListRequest,
     ) -> Result<proto::GetBlockListResponse, Fault> {
+        let access = &access.to_state(&request.snapshot, &request.version_id);
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");

@@ -78,7 +78,7 @@ impl BlobApi {
         let source = parser.copy_source(from, (&self.copy_hosts, access.account()));
         let source_headers = parser.condition_headers(request.source_conditions.as_ref());
         let source_required = parser.source_conditions(request.source_conditions);
-        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let (mut conditions, lease_id) = parser.blob_conditions(request.conditions);
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");
         let tags = parser.tags(request.tags, "tags");
@@ -88,7 +88,7 @@ impl BlobApi {
         }
         let text = parser.copy_source_text(request.source_text);
         let (names, source) = parser.finish(names.zip(source))?;
-        let target = self.key(&access, &names).await?;
+        let target = self.key_to_create(&access, &names, &mut conditions).await?;
         let id = uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid();
         let command = CopyCommand {
             retention: self.retention(&access).await?,

@@ -89,8 +89,8 @@ impl BlobApi {
         StatisticsRecorder::of(request.extensions())
             .record(|statistics| request.get_ref().record_container(statistics));
         let caller = Caller::of(&request).map_err(failed)?;
-        self.containers.admit(&caller).await.map_err(failed)?;
-        let access = BlobAccess::new(caller, need).map_err(failed)?;
+        let by_policy = self.containers.admit(&caller).await.map_err(failed)?;
+        let access = BlobAccess::new(caller, by_policy, need).map_err(failed)?;
         Ok((access, request.into_inner()))
     }
 }
@@ -121,7 +121,7 @@ macro_rules! by_domain {
                 request: Request<Streaming<proto::WriteBlobRequest>>,
             ) -> Result<Response<proto::WriteBlobResponse>, Status> {
                 let recorder = StatisticsRecorder::of(request.extensions());
-                let (access, messages) = self.enter(request, BlobNeed::Write).await?;
+                let (access, messages) = self.enter(request, BlobNeed::Create).await?;
                 self.write(&access, messages, &recorder).await.map(Response::new)
             }
 
@@ -156,7 +156,7 @@ macro_rules! by_domain {
                 &self,
                 request: Request<proto::CopyBlobRequest>,
             ) -> Result<Response<CopyResponses>, Status> {
-                let (access, message) = self.enter(request, BlobNeed::Write).await?;
+                let (access, message) = self.enter(request, BlobNeed::Create).await?;
                 self.copy(access, message).await.map(Response::new).map_err(failed)
             }
 
@@ -200,9 +200,9 @@ by_domain! {
     abort_copy_blob(AbortCopyBlobRequest) -> AbortCopyBlobResponse: Write => abort_copy;
     commit_blocks(CommitBlocksRequest) -> CommitBlocksResponse: Write => commit;
     get_block_list(GetBlockListRequest) -> GetBlockListResponse: Read => block_list;
-    create_append_blob(CreateAppendBlobRequest) -> CreateAppendBlobResponse: Write => new_append_blob;
+    create_append_blob(CreateAppendBlobRequest) -> CreateAppendBlobResponse: Create => new_append_blob;
     seal_blob(SealBlobRequest) -> SealBlobResponse: Append => seal;
-    create_page_blob(CreatePageBlobRequest) -> CreatePageBlobResponse: Write => new_page_blob;
+    create_page_blob(CreatePageBlobRequest) -> CreatePageBlobResponse: Create => new_page_blob;
     clear_pages(ClearPagesRequest) -> ClearPagesResponse: Write => clear;
     update_page_blob(UpdatePageBlobRequest) -> UpdatePageBlobResponse: Write => update_pages;
     list_page_ranges(ListPageRangesRequest) -> ListPageRangesResponse: Read => page_ranges;

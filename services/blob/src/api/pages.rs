@@ -34,14 +34,14 @@ impl BlobApi {
     ) -> Result<proto::CreatePageBlobResponse, Fault> {
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
-        let (conditions, lease_id) = parser.blob_conditions(request.conditions);
+        let (mut conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
         let tags = parser.tags(request.tags, "tags");
         let size = parser.page_blob_size(request.size);
         let sequence_number = parser.sequence_number(request.sequence_number, "sequence_number");
         let names = parser.finish(names)?;
-        let key = self.key(access, &names).await?;
+        let key = self.key_to_create(access, &names, &mut conditions).await?;
         let retention = self.retention(access).await?;
         let (tier, origin) = (None, None);
         let command = PutCommand {
@@ -141,6 +141,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ListPageRangesRequest,
     ) -> Result<proto::ListPageRangesResponse, Fault> {
+        let access = &access.to_state(&request.snapshot, &request.version_id);
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);

@@ -16,6 +16,7 @@ impl BlobApi {
         request: proto::ReadBlobRequest,
         recorder: StatisticsRecorder,
     ) -> Result<ReadResponses, Fault> {
+        let access = &access.to_state(&request.snapshot, &request.version_id);
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let range = parser.range(request.range);

@@ -17,6 +17,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::GetBlobTagsRequest,
     ) -> Result<proto::GetBlobTagsResponse, Fault> {
+        let access = &access.to_state(&request.snapshot, &request.version_id);
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);

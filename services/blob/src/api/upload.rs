@@ -72,13 +72,13 @@ impl BlobApi {
         recorder.record(|statistics| statistics.set_container(&spec.container));
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
-        let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
+        let (mut conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let mut properties = parser.properties(spec.properties);
         let metadata = parser.metadata(spec.metadata, "spec.metadata");
         let tags = parser.tags(spec.tags, "spec.tags");
         let tier = parser.tier(spec.access_tier);
         let names = parser.finish(names).map_err(failed)?;
-        let key = self.key(access, &names).await.map_err(failed)?;
+        let key = self.key_to_create(access, &names, &mut conditions).await.map_err(failed)?;
         let stated = properties.md5.take();
         let retention = self.retention(access).await.map_err(failed)?;
         let origin = None;

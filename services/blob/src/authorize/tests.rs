@@ -1,4 +1,7 @@
-use trestle_identity::caller::{AccountGrant, Letters, PolicyRef, ResourceGrant};
+use trestle_identity::{
+    caller::{AccountGrant, PolicyRef},
+    field_values::FieldValues,
+};
 use trestle_service::fault::Reason;
 
 use super::*;
@@ -23,8 +26,16 @@ fn letters(text: &str) -> Letters {
 }
 
 fn access(authority: Authority, need: BlobNeed) -> Result<BlobAccess, Reason> {
+    access_by_policy(authority, None, need)
+}
+
+fn access_by_policy(
+    authority: Authority,
+    by_policy: Option<Letters>,
+    need: BlobNeed,
+) -> Result<BlobAccess, Reason> {
     let caller = Caller { account: AccountName::development(), authority };
-    BlobAccess::new(Arc::new(caller), need).map_err(|fault| fault.reason)
+    BlobAccess::new(Arc::new(caller), by_policy, need).map_err(|fault| fault.reason)
 }
 
 fn account(services: &str, resource_types: &str, permissions: &str) -> Authority {
@@ -96,7 +107,20 @@ fn a_stored_access_policy_decides_when_it_is_read() {
         PolicyRef { id: "readers".to_owned(), has_start: false, has_expiry: true, denied: None };
     let grant = ResourceGrant::new(&BLOB, "c", "logs");
     let grant = ResourceGrant { policy: Some(policy), ..grant };
-    let read = access(Authority::Resource(grant), BlobNeed::Read).expect("permitted so far");
+    let authority = Authority::Resource(grant);
+    let permitted = |letters_of: &str, need| {
+        access_by_policy(authority.clone(), Some(letters(letters_of)), need)
+    };
+    let read = permitted("r", BlobNeed::Read).expect("permitted so far");
+    assert_eq!(
+        read.also(BlobNeed::Tags).map(drop).map_err(|it| it.reason),
+        Err(Reason::AuthorizationPermissionMismatch)
+    );
+    assert!(permitted("rt", BlobNeed::Read).expect("permitted").also(BlobNeed::Tags).is_ok());
+    assert_eq!(
+        permitted("w", BlobNeed::Read).map(drop),
+        Err(Reason::AuthorizationPermissionMismatch)
+    );
     let stored = |permissions: &str| AccessPolicy {
         id: "readers".to_owned(),
         permissions: Some(permissions.to_owned()),
@@ -136,4 +160,42 @@ fn a_caller_without_credentials_reads_what_the_container_opened() {
     }
     let owner = access(Authority::Owner, BlobNeed::Read).expect("permitted");
     assert_eq!(owner.check_public(PublicAccess::None), Ok(()));
+}
+
+#[test]
+fn a_signature_for_a_snapshot_or_a_version_is_for_calls_that_name_it() {
+    let of_state = |resource_type, time: &str| {
+        let grant = ResourceGrant::new(&BLOB, resource_type, "logs/a");
+        let bounds = FieldValues::from_iter([(SNAPSHOT, time)]);
+        let grant = ResourceGrant { permissions: Some(letters("rx")), bounds, ..grant };
+        access(Authority::Resource(grant), BlobNeed::Read).expect("permitted so far")
+    };
+    let (one, other) = ("2025-11-21T00:00:00.0000001Z", "2025-11-21T00:00:00.0000002Z");
+    for (resource_type, snapshot, version_id, is_permitted) in [
+        ("bs", one, "", true),
+        ("bs", other, "", false),
+        ("bs", "", one, false),
+        ("bs", "", "", false),
+        ("bv", "", one, true),
+        ("bv", "", other, false),
+        ("bv", one, "", false),
+        ("bv", "", "", false),
+    ] {
+        let read = of_state(resource_type, one).to_state(snapshot, version_id);
+        let checked = read.check("logs/a", &[], Ticks::MIN);
+        assert_eq!(checked.is_ok(), is_permitted, "{resource_type} {snapshot} {version_id}");
+        assert!(read.check("logs/b", &[], Ticks::MIN).is_err());
+    }
+    let of_blob = access(resource("b", "logs/a", "r"), BlobNeed::Read).expect("permitted");
+    assert_eq!(of_blob.to_state(one, "").check("logs/a", &[], Ticks::MIN), Ok(()));
+}
+
+#[test]
+fn the_permission_to_create_is_not_one_to_write() {
+    for authority in [account("b", "o", "c"), resource("c", "logs", "c")] {
+        let create = access(authority, BlobNeed::Create).expect("permitted");
+        assert_eq!(create.check("logs/a", &[], Ticks::MIN), Ok(()));
+        let write = create.also(BlobNeed::Write).map(drop).map_err(|it| it.reason);
+        assert_eq!(write, Err(Reason::AuthorizationPermissionMismatch));
+    }
 }

@@ -55,6 +55,7 @@ fn combinations() -> Vec<(Conditions, [Option<bool>; 4])> {
                 for (if_unmodified_since, not_after) in times() {
                     let conditions = Conditions {
                         if_tags: None,
+                        creates_only: false,
                         if_match: if_match.clone(),
                         if_none_match: if_none_match.clone(),
                         if_modified_since,

@@ -39,6 +39,10 @@ pub const QUEUE_HEADER: &str = "trestle-queue";
 /// `container/blob` with everything but visible ASCII and with `%` percent-encoded. As [`QUEUE_HEADER`].
 pub const BLOB_HEADER: &str = "trestle-blob";
 
+/// The header with the time of the snapshot or the version that the signature is for: as `snapshot` or `version_id` of
+/// the request have it. As [`QUEUE_HEADER`].
+pub const BLOB_STATE_HEADER: &str = "trestle-blob-state";
+
 /// The same as parsed names: every call looks them up.
 pub(crate) const ACCOUNT: HeaderName = HeaderName::from_static(ACCOUNT_HEADER);
 const GRANT: HeaderName = HeaderName::from_static(GRANT_HEADER);
@@ -106,7 +110,7 @@ impl Forwarded for Caller {
 fn remove(headers: &mut HeaderMap) {
     headers.remove(ACCOUNT);
     headers.remove(GRANT);
-    for header in SERVICES.iter().filter_map(|service| service.name_header) {
+    for header in SERVICES.iter().flat_map(|service| service.headers()) {
         headers.remove(header);
     }
 }

@@ -29,13 +29,31 @@ impl Call<'_> {
             let name = value.to_str().ok().and_then(|name| decoded(service, name));
             let name = name.filter(|name| (service.is_name)(name));
             return match name.filter(|_| values.next().is_none()) {
-                Some(name) => Ok(Some(NamedResource::new(service, name))),
+                Some(name) => {
+                    let mut named = NamedResource::new(service, name);
+                    self.name_fields(&mut named)?;
+                    Ok(Some(named))
+                }
                 None => {
                     Err(malformed(header, &format!("must be one name of a {}", service.container)))
                 }
             };
         }
         Ok(None)
+    }
+
+    /// The fields of the call that are signed with the name of the resource.
+    fn name_fields(&self, named: &mut NamedResource) -> Result<(), Denied> {
+        for field in named.service.fields {
+            let Some(header) = field.header else { continue };
+            let mut values = self.headers.get_all(header).iter();
+            let Some(value) = values.next() else { continue };
+            match value.to_str().ok().filter(|_| values.next().is_none()) {
+                Some(value) => named.fields.set(field.name, value),
+                None => return Err(malformed(header, "must be one value in visible ASCII")),
+            }
+        }
+        Ok(())
     }
 
     /// The account that the call names, checked for its form only.

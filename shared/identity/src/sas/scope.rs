@@ -175,7 +175,9 @@ impl ResourceScope {
             let value = if field.of_request.is_empty() {
                 fields.take(field.name)
             } else {
-                of_request.get(field.name).map(str::to_owned)
+                let is_signed = |it| field.of_types.is_empty() || field.of_types.contains(&it);
+                let resource_type = values.get("sr").unwrap_or_default();
+                of_request.get(field.name).filter(|_| is_signed(resource_type)).map(str::to_owned)
             };
             let Some(value) = value else {
                 continue;

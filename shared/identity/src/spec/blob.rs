@@ -2,7 +2,12 @@
 //! blob, or one snapshot or version of it.
 
 use super::{FieldSpec, ResourceType, ServiceSpec, whole, without_empty};
-use crate::{caller::BLOB_HEADER, field_values::FieldValues, sas::Scope, shared_key::all_headers};
+use crate::{
+    caller::{BLOB_HEADER, BLOB_STATE_HEADER},
+    field_values::FieldValues,
+    sas::Scope,
+    shared_key::all_headers,
+};
 
 /// Blobs.
 pub const BLOB: ServiceSpec = ServiceSpec {
@@ -49,6 +54,8 @@ pub const BLOB: ServiceSpec = ServiceSpec {
             signed_since: Some("2018-11-09"),
             is_bound: true,
             of_request: &["snapshot", "versionid"],
+            header: Some(BLOB_STATE_HEADER),
+            of_types: &["bs", "bv"],
             ..field(SNAPSHOT)
         },
         FieldSpec { signed_since: Some("2020-12-06"), is_new: true, ..field("ses") },
@@ -63,8 +70,8 @@ pub const BLOB: ServiceSpec = ServiceSpec {
     signed_texts: all_headers::texts,
 };
 
-/// The time of a snapshot or a version, which is signed and not part of the token.
-const SNAPSHOT: &str = "snapshot";
+/// The time of a snapshot or a version, which is signed and not part of the token. A bound of a grant.
+pub const SNAPSHOT: &str = "snapshot";
 
 /// A response header, which is signed since 2013-08-15.
 const fn field(name: &'static str) -> FieldSpec {
@@ -74,6 +81,8 @@ const fn field(name: &'static str) -> FieldSpec {
         is_new: false,
         is_bound: false,
         of_request: &[],
+        header: None,
+        of_types: &[],
     }
 }
 

@@ -7,7 +7,11 @@ mod table;
 
 use crate::{field_values::FieldValues, sas::Malformed, shared_key::SignedTexts};
 
-pub use self::{blob::BLOB, queue::QUEUE, table::TABLE};
+pub use self::{
+    blob::{BLOB, SNAPSHOT},
+    queue::QUEUE,
+    table::TABLE,
+};
 
 /// The services whose tokens are parsed.
 pub const SERVICES: [&ServiceSpec; 3] = [&TABLE, &QUEUE, &BLOB];
@@ -75,6 +79,10 @@ pub struct FieldSpec {
     pub is_bound: bool,
     /// The parameters of a request that have it, the first that is present; empty where the token has it.
     pub of_request: &'static [&'static str],
+    /// The header of a gRPC call that has it then.
+    pub header: Option<&'static str>,
+    /// The values of `sr` that it is signed for; empty: every one.
+    pub of_types: &'static [&'static str],
 }
 
 /// Compares names: a name is defined once.
@@ -87,6 +95,11 @@ impl PartialEq for ServiceSpec {
 impl Eq for ServiceSpec {}
 
 impl ServiceSpec {
+    /// The headers in which a gRPC call names the resource.
+    pub fn headers(&self) -> impl Iterator<Item = &'static str> {
+        self.name_header.into_iter().chain(self.fields.iter().filter_map(|field| field.header))
+    }
+
     /// The letters of its permissions, in their order.
     #[must_use]
     pub fn letters(&self) -> String {
@@ -119,6 +132,8 @@ const fn bound(name: &'static str) -> FieldSpec {
         is_new: false,
         is_bound: true,
         of_request: &[],
+        header: None,
+        of_types: &[],
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) struct SpaceGuard {
     is_short: AtomicBool,
     /// Whether writes wait until what is in flight is flushed.
     is_draining: AtomicBool,
+    /// Whether writes are rejected while that flush takes long; whether space is short is not known until it ends.
+    is_late: AtomicBool,
     /// Free bytes from which on space is no longer short, whatever is in flight then.
     enough_bytes: AtomicU64,
 }
@@ -66,6 +68,7 @@ impl SpaceGuard {
             compaction_bytes: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
+            is_late: AtomicBool::new(false),
             enough_bytes: AtomicU64::new(0),
         }
     }
@@ -148,7 +151,7 @@ impl SpaceGuard {
             if self.unwritten(buffered_bytes) >= KEPT_FROM_DELETES {
                 return Ok(Room::Admitted);
             }
-            self.enter(buffered_bytes, 0);
+            self.enter(buffered_bytes);
         }
         if self.is_short() {
             return Err(self.full(buffered_bytes));
@@ -160,11 +163,18 @@ impl SpaceGuard {
         Ok(Room::Admitted)
     }
 
-    /// What was in flight is flushed, or the flush is late and will delete journals of `late_bytes` when it ends:
-    /// writes go on, or space is short.
-    pub(super) fn drained(&self, buffered_bytes: u64, late_bytes: u64) {
+    /// The flush of what is in flight takes longer than writes wait: they are rejected until it ends.
+    pub(super) fn late(&self) {
+        self.is_late.store(true, Relaxed);
+        self.is_short.store(true, Relaxed);
+    }
+
+    /// What was in flight is flushed: writes go on, or space is short.
+    pub(super) fn drained(&self, buffered_bytes: u64) {
         if self.headroom(buffered_bytes) < self.accepting_bytes() {
-            self.enter(buffered_bytes, late_bytes);
+            self.enter(buffered_bytes);
+        } else if self.is_late.swap(false, Relaxed) {
+            self.is_short.store(false, Relaxed);
         }
         self.is_draining.store(false, Relaxed);
     }
@@ -189,7 +199,8 @@ impl SpaceGuard {
         let headroom = self.headroom(buffered_bytes);
         if !self.is_short() {
             self.is_draining.fetch_or(headroom < self.reserve_bytes, Relaxed);
-        } else if headroom >= self.accepting_bytes()
+        } else if !self.is_late.load(Relaxed)
+            && headroom >= self.accepting_bytes()
             && self.free_bytes() >= self.enough_bytes.load(Relaxed)
         {
             self.is_short.store(false, Relaxed);
@@ -202,13 +213,12 @@ impl SpaceGuard {
         }
     }
 
-    fn enter(&self, buffered_bytes: u64, late_bytes: u64) {
-        if !self.is_short.swap(true, Relaxed) {
+    fn enter(&self, buffered_bytes: u64) {
+        let was_late = self.is_late.swap(false, Relaxed);
+        if !self.is_short.swap(true, Relaxed) || was_late {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             let in_flight_bytes = self.in_flight(buffered_bytes);
-            let transient = in_flight_bytes.saturating_add(late_bytes);
-            let used_bytes = self.used_bytes().saturating_sub(late_bytes);
-            let enough = bytes_for_writes(reserve_bytes, transient, used_bytes);
+            let enough = bytes_for_writes(reserve_bytes, in_flight_bytes, self.used_bytes());
             self.enough_bytes.store(enough, Relaxed);
             tracing::warn!(
                 free_bytes,
@@ -220,13 +230,13 @@ impl SpaceGuard {
     }
 }
 
-/// Free bytes from which on writes are accepted again, with what was transient and what the store used when space
-/// became short. Transient bytes, such as of journals while a flush is late, get free without a delete, when the flush
-/// or a compaction ends: if that were enough, a writer would make space short again at once.
-fn bytes_for_writes(reserve_bytes: u64, transient_bytes: u64, used_bytes: u64) -> u64 {
+/// Free bytes from which on writes are accepted again, with what was in flight and what the store used when space
+/// became short. What was in flight gets free without a delete, such as by a compaction that ends: if that were enough,
+/// a writer would make space short again at once.
+fn bytes_for_writes(reserve_bytes: u64, in_flight_bytes: u64, used_bytes: u64) -> u64 {
     let margin = reserve_bytes / LEAVES_ABOVE;
     let deleted = (used_bytes / FREED_BY_DELETES).max(margin);
-    reserve_bytes.saturating_add(transient_bytes.saturating_add(margin).min(deleted))
+    reserve_bytes.saturating_add(in_flight_bytes.saturating_add(margin).min(deleted))
 }
 
 fn journal_bytes(writes: &[Write]) -> u64 {

@@ -25,6 +25,8 @@ const DRAINED_BYTES: u64 = 256 * 1024;
 const UNCHANGED_FOR: Duration = Duration::from_secs(1);
 /// Shorter than writes wait at most.
 const DRAINS_WITHIN: Duration = Duration::from_secs(8);
+/// A flush that takes longer, such as one that finds no space, is not waited for.
+const LATE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A flush of everything under way.
 #[derive(Debug, Clone, Copy)]
@@ -109,9 +111,9 @@ impl Housekeeper {
         let moved = if free_bytes == drain.free_bytes { drain.moved } else { Instant::now() };
         let database = &self.shared.database;
         let is_flushed = buffered_bytes <= DRAINED_BYTES && database.active_compactions() == 0;
-        if (is_flushed && (database.journal_count() < 2 || moved.elapsed() >= UNCHANGED_FOR))
-            || drain.since.elapsed() >= DRAINS_WITHIN
-        {
+        let is_over =
+            is_flushed && (database.journal_count() < 2 || moved.elapsed() >= UNCHANGED_FOR);
+        if is_over || drain.since.elapsed() >= LATE_WITHIN {
             self.drain = None;
             let took_ms = drain.since.elapsed().as_millis();
             tracing::debug!(
@@ -120,12 +122,13 @@ impl Housekeeper {
                 buffered_bytes,
                 "memtables were flushed for space"
             );
-            let late_bytes =
-                if is_flushed { 0 } else { database.journal_disk_space().unwrap_or(0) };
-            self.shared.space.drained(buffered_bytes, late_bytes);
-        } else {
-            self.drain = Some(Drain { free_bytes, moved, ..drain });
+            self.shared.space.drained(buffered_bytes);
+            return;
         }
+        if drain.since.elapsed() >= DRAINS_WITHIN {
+            self.shared.space.late();
+        }
+        self.drain = Some(Drain { free_bytes, moved, ..drain });
     }
 
     /// Keeps memory within its bounds: releases what was flushed, and flushes what is big.

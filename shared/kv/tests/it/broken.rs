@@ -94,8 +94,10 @@ const BREAKS: &[(&str, Defect)] = &[
     ("time_elapses_whatever_the_wall_clock_does", Defect::StepsWithTheWallClock),
 ];
 
-/// How long a defect that needs another task waits for its call.
-const OTHER_CALL: Duration = Duration::from_millis(5);
+/// How long a defect that needs another task waits for its call: longer than a busy machine may keep that task.
+const OTHER_CALL: Duration = Duration::from_millis(250);
+/// How long it waits in all, since there may be no other task.
+const OTHER_CALLS: Duration = Duration::from_secs(2);
 
 type Map = BTreeMap<Bytes, Bytes>;
 
@@ -107,21 +109,34 @@ struct Broken {
     state: Arc<Mutex<(Map, u64)>>,
     /// Commits decided and snapshots opened so far.
     calls: Arc<AtomicU64>,
+    /// Milliseconds for which other tasks were waited for.
+    waited_ms: Arc<AtomicU64>,
     late: Option<Map>,
 }
 
 impl Broken {
     fn new(defect: Defect, clock: Arc<ManualClock>) -> Self {
-        Self { defect, clock, state: Arc::default(), calls: Arc::default(), late: None }
+        Self {
+            defect,
+            clock,
+            state: Arc::default(),
+            calls: Arc::default(),
+            waited_ms: Arc::default(),
+            late: None,
+        }
     }
 
-    /// Waits until another task calls the engine, so that a race is lost in every run; a short time only,
-    /// since there may be no other task.
+    /// Waits until another task calls the engine, so that a race is lost in every run; a bounded time only, since there
+    /// may be no other task.
     async fn wait_for_another_call(&self) {
+        let waited = Duration::from_millis(self.waited_ms.load(Ordering::SeqCst));
+        let limit = OTHER_CALLS.saturating_sub(waited).min(OTHER_CALL);
         let (before, start) = (self.calls.load(Ordering::SeqCst), Instant::now());
-        while self.calls.load(Ordering::SeqCst) == before && start.elapsed() < OTHER_CALL {
+        while self.calls.load(Ordering::SeqCst) == before && start.elapsed() < limit {
             tokio::task::yield_now().await;
         }
+        let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.waited_ms.fetch_add(waited_ms, Ordering::SeqCst);
     }
 
     fn version(&self, newest: &mut u64) -> Version {

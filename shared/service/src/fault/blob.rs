@@ -52,6 +52,7 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
             (Code::InvalidArgument, "CopyAcrossAccountsNotSupported", 400)
         }
         R::NoPendingCopyOperation => (Code::FailedPrecondition, "NoPendingCopyOperation", 409),
+        R::UnauthorizedBlobOverwrite => (Code::PermissionDenied, "UnauthorizedBlobOverwrite", 403),
         R::OperationNotAllowedOnRootBlob => {
             (Code::FailedPrecondition, "OperationNotAllowedOnRootBlob", 403)
         }

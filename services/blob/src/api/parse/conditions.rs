@@ -24,6 +24,7 @@ impl RequestParser {
             if_modified_since: self.modified_since(conditions.if_modified_since),
             if_unmodified_since: self.unmodified_since(conditions.if_unmodified_since),
             if_tags: self.tag_condition(&conditions.if_tags, "conditions.if_tags"),
+            creates_only: false,
         };
         (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
     }

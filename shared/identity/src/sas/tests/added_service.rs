@@ -38,6 +38,8 @@ const LOGS: ServiceSpec = ServiceSpec {
         is_new: false,
         is_bound: true,
         of_request: &[],
+        header: None,
+        of_types: &[],
     }],
     normalize: |_| Ok(()),
     describe: |_| String::new(),

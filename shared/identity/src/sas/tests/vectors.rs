@@ -277,6 +277,9 @@ fn a_token_of_a_snapshot_signs_the_time_of_the_request_and_a_directory_its_path(
 
     let time = "2025-11-21T00:00:00.0000000Z";
     assert_eq!(signed("sr=bs", "logs/a", Some(time)), text("logs/a", "bs", time));
+    assert_eq!(signed("sr=bv", "logs/a", Some(time)), text("logs/a", "bv", time));
+    assert_eq!(signed("sr=b", "logs/a", Some(time)), text("logs/a", "b", ""));
+    assert_eq!(signed("sr=c", "logs/a", Some(time)), text("logs", "c", ""));
     assert_eq!(signed("sr=d&sdd=2", "logs/a/b/c", None), text("logs/a/b", "d", ""));
     for (fields, path) in [("sr=d", "logs/a"), ("sr=d&sdd=3", "logs/a/b"), ("sr=x", "logs/a")] {
         assert_eq!(signed(fields, path, None), None, "{fields} {path}");

@@ -37,7 +37,7 @@ fn admits(space: &SpaceGuard, buffered_bytes: u64) -> Result<bool, CommitError> 
 /// As the housekeeper does when everything is flushed.
 fn drain(space: &SpaceGuard, free_bytes: u64) {
     let _ = space.measure(|| Ok::<_, Infallible>(free_bytes));
-    space.drained(0, 0);
+    space.drained(0);
     assert!(!space.is_draining());
 }
 
@@ -62,7 +62,7 @@ fn memtables_and_the_next_compaction_count_as_in_use() {
     space.measured_compaction(MIB);
     assert!(!admits(&space, 35 * MIB).unwrap(), "it waits for a flush");
 
-    space.drained(35 * MIB, 0);
+    space.drained(35 * MIB);
 
     let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes }) =
         admits(&space, 35 * MIB)
@@ -145,7 +145,7 @@ fn writes_are_accepted_again_a_little_above_the_reserve() {
 fn what_was_in_flight_when_space_became_short_is_not_enough_when_it_is_written() {
     let space = with_free(64 * MIB, 100 * MIB);
     space.measured_used(1_000 * MIB);
-    space.drained(40 * MIB, 0);
+    space.drained(40 * MIB);
     assert!(space.is_short());
 
     // A flush: the memtable became a file, and its journals are deleted.
@@ -160,20 +160,24 @@ fn what_was_in_flight_when_space_became_short_is_not_enough_when_it_is_written()
 }
 
 #[test]
-fn a_flush_that_ends_late_is_not_enough_for_writes() {
-    let space = with_free(64 * MIB, 120 * MIB);
-    space.measured_used(400 * MIB);
-    assert!(!admits(&space, 97 * MIB).unwrap(), "it waits for a flush");
-    space.drained(97 * MIB, 70 * MIB);
-    assert!(space.is_short());
+fn writes_are_rejected_while_a_flush_is_late_and_space_is_short_by_what_it_leaves() {
+    for (free_mebibytes, is_short) in [(67, true), (69, false)] {
+        let space = with_free(64 * MIB, 120 * MIB);
+        space.measured_used(400 * MIB);
+        assert!(!admits(&space, 97 * MIB).unwrap(), "it waits for a flush");
+        space.late();
+        assert!(matches!(admits(&space, 97 * MIB), Err(CommitError::Full { .. })));
+        let _ = space.measure(|| Ok::<_, Infallible>(400 * MIB));
+        space.check(0);
+        assert!(space.is_short() && space.is_draining(), "the flush has not ended");
 
-    // The flush ends, and its journals are deleted.
-    let _ = space.measure(|| Ok::<_, Infallible>(190 * MIB));
-    space.check(0);
-    assert!(space.is_short(), "nothing was deleted");
-    let _ = space.measure(|| Ok::<_, Infallible>(240 * MIB));
-    space.check(0);
-    assert!(!space.is_short());
+        let _ = space.measure(|| Ok::<_, Infallible>(free_mebibytes * MIB));
+        space.drained(0);
+        assert_eq!((space.is_short(), space.is_draining()), (is_short, false), "{free_mebibytes}");
+        let _ = space.measure(|| Ok::<_, Infallible>(72 * MIB));
+        space.check(0);
+        assert!(!space.is_short());
+    }
 }
 
 #[test]
