@@ -48,8 +48,8 @@ impl Containers {
         Self { engine, clock, ids }
     }
 
-    /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not valid
-    /// now, or that fails a check that comes next, before the response reveals anything about the call.
+    /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not
+    /// valid now, or that fails a check that comes next, before the response reveals anything about the call.
     ///
     /// # Errors
     /// The denied permission of the policy or of the check after it; or a failed read.
