@@ -171,12 +171,17 @@ impl SpaceGuard {
 
     /// What was in flight is flushed: writes go on, or space is short.
     pub(super) fn drained(&self, buffered_bytes: u64) {
-        if self.headroom(buffered_bytes) < self.accepting_bytes() {
+        if !self.has_room(buffered_bytes) {
             self.enter(buffered_bytes);
         } else if self.is_late.swap(false, Relaxed) {
             self.is_short.store(false, Relaxed);
         }
         self.is_draining.store(false, Relaxed);
+    }
+
+    /// Whether the headroom is one with which writes go on.
+    pub(super) fn has_room(&self, buffered_bytes: u64) -> bool {
+        self.headroom(buffered_bytes) >= self.accepting_bytes()
     }
 
     /// The headroom from which on writes go on.

@@ -21,8 +21,10 @@ const SNAPSHOTS_WITHIN: Duration = Duration::from_millis(50);
 
 /// Bytes that may remain in memtables when all is flushed: heartbeats and deletes go on.
 const DRAINED_BYTES: u64 = 256 * 1024;
+/// The files that a compaction replaced are deleted by then, also on a busy machine.
+const FILES_WITHIN: Duration = Duration::from_secs(1);
 /// Journals are deleted by then where they can be.
-const UNCHANGED_FOR: Duration = Duration::from_secs(1);
+const JOURNALS_WITHIN: Duration = Duration::from_secs(3);
 /// Shorter than writes wait at most.
 const DRAINS_WITHIN: Duration = Duration::from_secs(8);
 /// A flush that takes longer, such as one that finds no space, is not waited for.
@@ -111,8 +113,9 @@ impl Housekeeper {
         let moved = if free_bytes == drain.free_bytes { drain.moved } else { Instant::now() };
         let database = &self.shared.database;
         let is_flushed = buffered_bytes <= DRAINED_BYTES && database.active_compactions() == 0;
-        let is_over =
-            is_flushed && (database.journal_count() < 2 || moved.elapsed() >= UNCHANGED_FOR);
+        let unchanged = if database.journal_count() < 2 { FILES_WITHIN } else { JOURNALS_WITHIN };
+        let has_room = self.shared.space.has_room(buffered_bytes);
+        let is_over = is_flushed && (has_room || moved.elapsed() >= unchanged);
         if is_over || drain.since.elapsed() >= LATE_WITHIN {
             self.drain = None;
             let took_ms = drain.since.elapsed().as_millis();
