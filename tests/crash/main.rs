@@ -12,6 +12,7 @@
 )]
 
 mod appends;
+mod blob_disk;
 mod blob_power;
 mod blobs;
 mod certified;

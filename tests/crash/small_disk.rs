@@ -14,12 +14,12 @@ use trestle_tests::{Server, Table, entity, prop};
 use crate::writer::create;
 
 #[path = "../../shared/kv/tests/it/small_disk.rs"]
-mod mounted;
+pub(crate) mod mounted;
 
 use mounted::SmallDisk;
 
-const MIB: u64 = 1024 * 1024;
-const RESERVE: (&str, &str) = ("TRESTLE__STORAGE__MIN_FREE_BYTES", "67108864");
+pub(crate) const MIB: u64 = 1024 * 1024;
+pub(crate) const RESERVE: (&str, &str) = ("TRESTLE__STORAGE__MIN_FREE_BYTES", "67108864");
 const WRITERS: u64 = 4;
 /// Writers go on for so long after the first rejected write: flushes and compactions run meanwhile.
 const REJECTED_FOR: Duration = Duration::from_secs(6);
@@ -60,7 +60,7 @@ async fn fill(big: &Table, kept: &Table, writer: u64, ends: &impl Fn() -> bool) 
 }
 
 /// How often the log has the message of short space, and that of enough.
-fn messages(log: &std::path::Path) -> (usize, usize) {
+pub(crate) fn messages(log: &std::path::Path) -> (usize, usize) {
     let text = fs::read_to_string(log).unwrap();
     let count = |message| text.matches(message).count();
     (count("disk space is short"), count("disk space is enough again"))

@@ -18,6 +18,8 @@ use object_store::{
 pub use self::location::ObjectsUrl;
 
 use self::binding::StoreBinding;
+use trestle_kv::{DiskSpace, SpaceClaim};
+
 use crate::{
     error::BlobError,
     extent::{Extent, ExtentId},
@@ -35,6 +37,8 @@ const DELETES_MAX: usize = 8;
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     name: &'static str,
+    /// The disk that the objects share with the store of the records.
+    disk: Option<DiskSpace>,
 }
 
 /// The object store of a data directory cannot be used.
@@ -68,19 +72,20 @@ impl OpenObjectsError {
 
 impl Objects {
     /// Where the blobs of a data directory are: at the URL, or without one in files of its directory `blob`. It is the
-    /// same as when the data directory was used before.
+    /// same as when the data directory was used before. Files share the space of the `disk`.
     ///
     /// # Errors
     /// Every kind of [`OpenObjectsError`].
     pub async fn open(
         data_dir: &FilePath,
         url: Option<&ObjectsUrl>,
+        disk: Option<DiskSpace>,
     ) -> Result<Self, OpenObjectsError> {
         let directory = data_dir.join(DIRECTORY);
         let binding = StoreBinding::read(data_dir)?;
         let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
         let (url, binding) = match (url, binding) {
-            (None, None) => return Ok(Self::in_directory(&directory)?),
+            (None, None) => return Ok(Self { disk, ..Self::in_directory(&directory)? }),
             (Some(_), None) if has_files(&directory)? => {
                 return elsewhere(directory.display().to_string());
             }
@@ -90,7 +95,7 @@ impl Objects {
         };
         let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
         binding.claim(&*store).await?;
-        Ok(Self { store, name: url.kind.scheme() })
+        Ok(Self { store, name: url.kind.scheme(), disk: None })
     }
 
     /// In files of a directory, which is created. Every file and its name are synced before a write returns.
@@ -103,19 +108,19 @@ impl Objects {
             fs::File::open(parent)?.sync_all()?;
         }
         let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
-        Ok(Self { store: Arc::new(store.with_fsync(true)), name: "file" })
+        Ok(Self { store: Arc::new(store.with_fsync(true)), name: "file", disk: None })
     }
 
     /// In memory.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { store: Arc::new(InMemory::new()), name: "memory" }
+        Self { store: Arc::new(InMemory::new()), name: "memory", disk: None }
     }
 
     /// In a store of the test's choice.
     #[cfg(test)]
     pub(crate) fn of(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, name: "test" }
+        Self { store, name: "test", disk: None }
     }
 
     /// The kind of the store: `file`, `memory`, `s3`, `gs` or `az`.
@@ -123,15 +128,25 @@ impl Objects {
         self.name
     }
 
-    /// Writes an extent, whose data may be in pieces.
+    /// Writes an extent, whose data may be in pieces. Returns its claim of the disk, which ends when it is published or
+    /// deleted.
     ///
     /// # Errors
     /// [`BlobError::Objects`], [`BlobError::Full`]. The object may exist then.
-    pub(crate) async fn write(&self, id: ExtentId, pieces: Vec<Bytes>) -> Result<(), BlobError> {
+    pub(crate) async fn write(
+        &self,
+        id: ExtentId,
+        pieces: Vec<Bytes>,
+    ) -> Result<Option<SpaceClaim>, BlobError> {
         let checksums = id.checksums(&pieces);
         let payload: PutPayload = pieces.into_iter().chain([checksums]).collect();
+        let mut claim = match &self.disk {
+            Some(disk) => Some(disk.claim(payload.content_length() as u64).await?),
+            None => None,
+        };
         self.store.put(&path(id), payload).await.map_err(|error| BlobError::objects(&error))?;
-        Ok(())
+        claim.iter_mut().for_each(SpaceClaim::written);
+        Ok(claim)
     }
 
     /// Reads a range of an extent, which lies in it and is not empty. None: there is no such object.

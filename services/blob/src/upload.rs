@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use trestle_kv::CommitError;
+use trestle_kv::{CommitError, SpaceClaim};
 use trestle_service::limits::INLINE_BYTES_MAX;
 
 use crate::{
@@ -143,7 +143,9 @@ impl Upload {
         *count += 1;
         let pieces = std::mem::take(&mut self.pieces);
         self.buffered = 0;
-        self.blobs.objects.write(ExtentId { content, index }, pieces).await
+        let claim = self.blobs.objects.write(ExtentId { content, index }, pieces).await?;
+        self.written.claims.extend(claim);
+        Ok(())
     }
 
     /// Ends the upload.
@@ -172,17 +174,20 @@ pub(crate) struct WrittenObjects {
     objects: Objects,
     /// Each content, with the number of its objects.
     contents: Vec<(ContentId, u64)>,
+    /// Of the disk, for these objects.
+    claims: Vec<SpaceClaim>,
 }
 
 impl WrittenObjects {
     /// None yet.
     pub(crate) fn none(blobs: &Blobs) -> Self {
-        Self { objects: blobs.objects.clone(), contents: Vec::new() }
+        Self { objects: blobs.objects.clone(), contents: Vec::new(), claims: Vec::new() }
     }
 
     /// Those of another upload too.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.contents.append(&mut other.contents);
+        self.claims.append(&mut other.claims);
     }
 
     /// Runs the change that publishes the objects. If it fails and certainly wrote nothing, they are deleted at once.
@@ -212,7 +217,7 @@ impl Drop for WrittenObjects {
         }
         // Without a runtime the process is shutting down; the sweeper deletes them later.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let objects = self.objects.clone();
+        let (objects, claims) = (self.objects.clone(), std::mem::take(&mut self.claims));
         runtime.spawn(async move {
             let ids = contents.into_iter().flat_map(|(content, count)| {
                 (0..count).map(move |index| ExtentId { content, index })
@@ -220,6 +225,7 @@ impl Drop for WrittenObjects {
             if let Err(error) = objects.delete_each(ids).await {
                 tracing::warn!(%error, "objects of an upload are not deleted yet");
             }
+            drop(claims);
         });
     }
 }

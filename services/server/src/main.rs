@@ -122,9 +122,10 @@ async fn serve_with(
     listeners.count_on(&meter);
     let exemplars = telemetry.traces().exemplars;
     let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
-    let engine = settings.owns_data(ROLES).then(open).transpose()?;
+    let store = settings.owns_data(ROLES).then(open).transpose()?;
+    let (engine, disk) = store.map(|store| (store.engine, store.disk)).unzip();
     let objects = match settings.server.roles.has(BLOB.name) {
-        true => Some(storage::open_objects(&settings.storage).await?),
+        true => Some(storage::open_objects(&settings.storage, disk.flatten()).await?),
         false => None,
     };
     let deps = NodeDeps {

@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use opentelemetry::{KeyValue, metrics::Meter};
 use trestle_blob::{Objects, OpenObjectsError};
 use trestle_kv::{
-    Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine, OpenError,
-    SyncPolicy,
+    DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine,
+    OpenError, SyncPolicy,
 };
 use trestle_service::{
     exemplar::Exemplars,
@@ -22,6 +22,14 @@ use crate::{
 /// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
 
+/// The store of the records.
+pub struct OpenedStore {
+    /// Its engine.
+    pub engine: Arc<dyn Engine>,
+    /// Its disk; none in memory.
+    pub disk: Option<DiskSpace>,
+}
+
 /// Opens the store that the settings name, which keeps up to `cached_files` files open. Blocks while a journal is read.
 ///
 /// # Errors
@@ -31,16 +39,17 @@ pub fn open(
     cached_files: usize,
     meter: &Meter,
     exemplars: Exemplars,
-) -> Result<Arc<dyn Engine>, OpenError> {
-    let engine: Arc<dyn Engine> = if settings.ephemeral {
-        Arc::new(MemoryEngine::new(keyspaces()))
+) -> Result<OpenedStore, OpenError> {
+    let (engine, disk): (Arc<dyn Engine>, _) = if settings.ephemeral {
+        (Arc::new(MemoryEngine::new(keyspaces())), None)
     } else {
         let engine = Arc::new(FjallEngine::open(options(settings, cached_files, meter))?);
         observe_engine(meter, &engine);
-        engine
+        let disk = engine.disk_space();
+        (engine, Some(disk))
     };
     observe_space(meter, &engine);
-    Ok(Arc::new(TracedEngine::new(engine, meter, exemplars)))
+    Ok(OpenedStore { engine: Arc::new(TracedEngine::new(engine, meter, exemplars)), disk })
 }
 
 fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> FjallOptions {
@@ -69,16 +78,19 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
     }
 }
 
-/// Opens the object store: at a URL, in files of the data directory, or in memory.
+/// Opens the object store: at a URL, in files of the data directory, on the `disk` of the store, or in memory.
 ///
 /// # Errors
 /// A store that cannot be used.
-pub async fn open_objects(settings: &StorageSettings) -> Result<Objects, OpenObjectsError> {
+pub async fn open_objects(
+    settings: &StorageSettings,
+    disk: Option<DiskSpace>,
+) -> Result<Objects, OpenObjectsError> {
     if settings.ephemeral {
         return Ok(Objects::in_memory());
     }
     let url = settings.blob_url().transpose().map_err(OpenObjectsError::Store)?;
-    Objects::open(&settings.data_dir, url.as_ref()).await
+    Objects::open(&settings.data_dir, url.as_ref(), disk).await
 }
 
 /// The directory of the engine.

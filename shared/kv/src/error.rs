@@ -53,7 +53,7 @@ pub enum CommitError {
     /// are still accepted, until a flush would not fit.
     #[error(
         "disk space is short: free_bytes=`{free_bytes}`, in_flight_bytes=`{in_flight_bytes}`, \
-         storage.min_free_bytes=`{reserve_bytes}`; delete tables, queues or rows, or free space on \
+         storage.min_free_bytes=`{reserve_bytes}`; delete tables, queues, blobs or rows, or free space on \
          the disk of storage.data_dir"
     )]
     Full {

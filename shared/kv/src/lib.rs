@@ -137,9 +137,9 @@ pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
-    CommitPoint, CompactedKeyspace, EngineStats, FjallEngine, FjallOptions, GroupObserver,
-    GroupWrite, JournalLoss, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone, RepairPlan,
-    SpaceProbe, SyncObserver, SyncPolicy, compact,
+    CommitPoint, CompactedKeyspace, DiskSpace, EngineStats, FjallEngine, FjallOptions,
+    GroupObserver, GroupWrite, JournalLoss, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone,
+    RepairPlan, SpaceClaim, SpaceProbe, SyncObserver, SyncPolicy, compact,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

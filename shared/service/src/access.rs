@@ -132,12 +132,17 @@ pub(crate) struct AccessLogLine<'a> {
 impl AccessLogLine<'_> {
     /// The reason of a failed call, if its error has one.
     fn reason(&self) -> Option<String> {
-        let mut headers = http::HeaderMap::new();
-        headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("2"));
-        headers.insert(Status::GRPC_STATUS_DETAILS, self.details?.clone());
-        let details = Status::from_header_map(&headers)?.get_error_details();
-        details.error_info().map(|info| info.reason.clone())
+        reason_of(self.details?)
     }
+}
+
+/// The reason in the details of a failure.
+pub(crate) fn reason_of(details: &HeaderValue) -> Option<String> {
+    let mut headers = http::HeaderMap::new();
+    headers.insert(Status::GRPC_STATUS, HeaderValue::from_static("2"));
+    headers.insert(Status::GRPC_STATUS_DETAILS, details.clone());
+    let details = Status::from_header_map(&headers)?.get_error_details();
+    details.error_info().map(|info| info.reason.clone())
 }
 
 #[cfg(test)]

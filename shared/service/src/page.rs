@@ -21,11 +21,13 @@ pub enum TokenError {
     #[error("damaged, or not a token of this server")]
     Malformed,
     /// A token of another request.
-    #[error("belongs to a request with another table or filter")]
+    #[error(
+        "belongs to another request: the fields must be those of the request for the first page"
+    )]
     Foreign,
 }
 
-/// The identity of a request: the same for the pages of one listing, different for another table or filter.
+/// The identity of a request: the same for the pages of one listing, different for another table, container or filter.
 #[must_use]
 pub fn request_identity(parts: &[&[u8]]) -> u64 {
     let mut joined = Vec::new();

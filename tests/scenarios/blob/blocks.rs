@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tonic::Code;
 use trestle_proto::blob::v1 as proto;
-use trestle_tests::{Container, World, blob_scenario};
+use trestle_tests::{CallError, Container, World, blob_scenario};
 
 blob_scenario!(
     staged_blocks_are_committed_in_the_order_of_the_list,
@@ -73,6 +73,17 @@ async fn rejects_blocks_and_lists_past_their_bounds(world: &World) {
     assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_HEADER_VALUE"), "no data");
     let error = logs.commit("a", &["unknown"]).await.unwrap_err();
     assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_BLOCK_LIST"));
+
+    let block = proto::BlockRef { id: sixty_four.into(), source: 9 };
+    let request = proto::CommitBlocksRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        blocks: vec![block],
+        ..Default::default()
+    };
+    let error = CallError::from(logs.client().commit_blocks(request).await.unwrap_err());
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"), "an unknown source");
+    assert_eq!(error.fields, ["blocks[0].source"]);
 
     let blob = logs.commit("a", &vec![sixty_four; 50_000]).await.unwrap();
     assert_eq!(blob.size, 50_000);

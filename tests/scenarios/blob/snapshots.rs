@@ -129,6 +129,10 @@ async fn a_delete_names_what_becomes_of_snapshots(world: &World) {
     assert_eq!(logs.delete("a").await.unwrap_err().kind(), PRESENT);
     let both = delete(&logs, &names[0], DeleteSnapshots::Include).await.unwrap_err();
     assert_eq!(both.kind(), INVALID);
+    let unknown = proto::DeleteBlobRequest { delete_snapshots: 9, ..logs.deleting("a") };
+    let unknown = CallError::from(logs.client().delete_blob(unknown).await.unwrap_err());
+    assert_eq!(unknown.kind(), INVALID);
+    assert_eq!(unknown.fields, ["delete_snapshots"]);
     delete(&logs, &names[0], DeleteSnapshots::Unspecified).await.unwrap();
     assert_eq!(read(&logs, &names[0]).await.unwrap_err().kind(), NOT_FOUND);
     assert_eq!(read(&logs, &names[1]).await.unwrap(), "x");

@@ -98,6 +98,13 @@ async fn misplaced_parts_of_a_stream_are_rejected(world: &World) {
         let error = logs.send(messages).await.unwrap_err();
         assert_eq!(error.kind(), (Code::InvalidArgument, reason));
     }
+    let ended = || WriteBlobRequest { data: "b".into(), ..end(UploadFinish::default()) };
+    for behind in [more("lost"), end(UploadFinish::default())] {
+        let error = logs.send(vec![first(&logs, "a"), ended(), behind]).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(error.fields, ["finish"]);
+        assert_eq!(logs.read("a").await.unwrap_err().reason, "BLOB_NOT_FOUND");
+    }
     let large = vec![0; 4 * 1024 * 1024 + 1];
     let error = logs.send(vec![first(&logs, large)]).await.unwrap_err();
     assert_eq!(error.kind(), (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE"));

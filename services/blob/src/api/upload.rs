@@ -170,15 +170,20 @@ pub(super) async fn first<M: Into<UploadMessage<T>>, T>(
     Ok((spec.ok_or_else(missing)?, first))
 }
 
-/// The next message. A client that sends none holds memory.
+/// The next message.
 async fn next<M: Into<UploadMessage<T>>, T>(
     messages: &mut Streaming<M>,
 ) -> Result<UploadMessage<T>, Status> {
+    let ended = || invalid("finish", "required in the last message");
+    Ok(soon(messages).await?.ok_or_else(ended)?.into())
+}
+
+/// The next message, or none at the end. A client that sends neither holds memory.
+async fn soon<M>(messages: &mut Streaming<M>) -> Result<Option<M>, Status> {
     let message = tokio::time::timeout(UPLOAD_IDLE_MAX, messages.message()).await;
     let silent =
         |_| failed(Fault::new(Reason::OperationTimedOut, "the upload sent no data in time"));
-    let ended = || invalid("finish", "required in the last message");
-    message.map_err(silent)??.map(Into::into).ok_or_else(ended)
+    message.map_err(silent)?
 }
 
 /// The data of an upload, up to its `finish`, verified against what the client states of it.
@@ -208,6 +213,10 @@ pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
             return Err(invalid("spec", "must be in the first message only"));
         }
     };
+    // Data behind it would be lost.
+    if soon(messages).await?.is_some() {
+        return Err(invalid("finish", "must be in the last message only"));
+    }
     let mut parser = RequestParser::default();
     let md5 = parser.md5(&finish.md5, "finish.md5");
     parser.finish(Some(())).map_err(failed)?;

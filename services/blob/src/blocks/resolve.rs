@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
@@ -63,7 +64,8 @@ pub(super) fn resolve(
         };
         let missing = || {
             let field = format!("blocks[{index}].id");
-            Fault::violation(Reason::InvalidBlockList, field, "the block does not exist")
+            let rule = format!("the block does not exist: base64=`{}`", STANDARD.encode(id));
+            Fault::violation(Reason::InvalidBlockList, field, rule)
         };
         let part = *part.ok_or_else(missing)?;
         blocks.push(StoredBlock { id: id.clone(), part });

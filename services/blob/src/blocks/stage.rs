@@ -147,7 +147,8 @@ pub(super) fn decide_stage(
     let first = Staging { generation, changed_at, id_bytes, count: 0, size: 0 };
     let staging = staging.unwrap_or(first);
     if staging.id_bytes != id_bytes {
-        let rule = format!("must be as long as the other ids: bytes=`{}`", staging.id_bytes);
+        let rule = "must be as long as the other ids";
+        let rule = format!("{rule}: bytes=`{id_bytes}`, theirs=`{}`", staging.id_bytes);
         return Err(Fault::violation(Reason::InvalidBlobOrBlock, "block_id", rule).into());
     }
     let count = staging.count + u64::from(replaced.is_none());

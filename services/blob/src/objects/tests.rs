@@ -14,7 +14,11 @@ fn stores(directory: &FilePath) -> Vec<Objects> {
     let urls = std::env::var("OBJECT_STORES").unwrap_or_default();
     for url in urls.split_whitespace() {
         let url: ObjectsUrl = format!("{url}/{}", Uuid::new_v4()).parse().unwrap();
-        stores.push(Objects { store: cloud::open(&url).unwrap(), name: url.kind.scheme() });
+        stores.push(Objects {
+            store: cloud::open(&url).unwrap(),
+            name: url.kind.scheme(),
+            disk: None,
+        });
     }
     for store in &stores {
         println!("store: {}", store.name);
@@ -166,8 +170,8 @@ async fn a_data_directory_keeps_its_store() {
     let data = tempfile::tempdir().unwrap();
     let url = |text: &str| text.parse::<ObjectsUrl>().unwrap();
     let with_files = data.path().join("files");
-    let objects = Objects::open(&with_files, None).await.unwrap();
-    Objects::open(&with_files, None).await.unwrap();
+    let objects = Objects::open(&with_files, None, None).await.unwrap();
+    Objects::open(&with_files, None, None).await.unwrap();
     write(&objects, extent(1, 0, 10)).await;
     let with_url = data.path().join("url");
     StoreBinding::create(&with_url, &url("s3://blobs/a")).unwrap();
@@ -177,13 +181,13 @@ async fn a_data_directory_keeps_its_store() {
         (&with_url, Some(url("s3://blobs/b")), "s3://blobs/a"),
         (&with_url, None, "s3://blobs/a"),
     ] {
-        let opened = Objects::open(data_dir, url.as_ref()).await.map(drop);
+        let opened = Objects::open(data_dir, url.as_ref(), None).await.map(drop);
         let Err(OpenObjectsError::Elsewhere { found: place }) = opened else {
             panic!("{opened:?}");
         };
         assert!(place.ends_with(found), "{place}");
     }
     fs::write(with_url.join("blob-store"), "s3://blobs/a\n").unwrap();
-    let malformed = Objects::open(&with_url, None).await.map(drop);
+    let malformed = Objects::open(&with_url, None, None).await.map(drop);
     assert!(matches!(malformed, Err(OpenObjectsError::Directory(_))), "{malformed:?}");
 }

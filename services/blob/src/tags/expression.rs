@@ -101,7 +101,7 @@ impl TagCondition {
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         let mut parser = ExpressionParser::new(text)?;
         let condition = parser.any(0)?;
-        parser.end()?;
+        parser.end("must be AND, OR or the end")?;
         Ok(condition)
     }
 
@@ -144,7 +144,7 @@ impl TagFilter {
                 break;
             }
         }
-        parser.end()?;
+        parser.end("must be AND or the end")?;
         match filter.comparisons.is_empty() {
             true => Err(ExpressionError { position: 0, rule: "must compare a tag" }),
             false => Ok(filter),
@@ -187,9 +187,9 @@ impl<'a> ExpressionParser<'a> {
         Err(ExpressionError { position: self.position(), rule })
     }
 
-    fn end(&mut self) -> Result<(), ExpressionError> {
+    fn end(&mut self, rule: &'static str) -> Result<(), ExpressionError> {
         self.skip_spaces();
-        if self.rest.is_empty() { Ok(()) } else { self.error("must be AND, OR or the end") }
+        if self.rest.is_empty() { Ok(()) } else { self.error(rule) }
     }
 
     fn symbol(&mut self, symbol: &str) -> bool {
@@ -243,11 +243,11 @@ impl<'a> ExpressionParser<'a> {
             true => CONTAINER.to_owned(),
             false => self.key()?,
         };
-        let comparator = self.comparator()?;
+        let comparator = self.comparator(is_filter)?;
         Ok(TagComparison { key, comparator, value: self.value()? })
     }
 
-    fn comparator(&mut self) -> Result<Comparator, ExpressionError> {
+    fn comparator(&mut self, is_filter: bool) -> Result<Comparator, ExpressionError> {
         for (symbol, comparator) in [
             ("<>", Comparator::NotEqual),
             (">=", Comparator::GreaterOrEqual),
@@ -260,12 +260,16 @@ impl<'a> ExpressionParser<'a> {
                 return Ok(comparator);
             }
         }
-        self.error("must be one of = <> > >= < <=")
+        self.error(match is_filter {
+            true => "must be one of = > >= < <=",
+            false => "must be one of = <> > >= < <=",
+        })
     }
 
     /// A key in double quotes, or one of letters, digits and `_` without.
     fn key(&mut self) -> Result<String, ExpressionError> {
-        let rule = "must be the key of a tag, such as \"key\"";
+        let rule = "must be the key of a tag, such as \"key\": 1 to 128 letters, digits, spaces and \
+                    + - . / : = _";
         let position = self.position();
         let key = match self.quoted('"')? {
             Some(key) => key,
@@ -282,7 +286,8 @@ impl<'a> ExpressionParser<'a> {
     }
 
     fn value(&mut self) -> Result<String, ExpressionError> {
-        let rule = "must be the value of a tag, in single quotes";
+        let rule = "must be the value of a tag, in single quotes: at most 256 letters, digits, spaces \
+                    and + - . / : = _";
         let position = self.position();
         let value = self.quoted('\'')?.filter(|value| {
             value.len() <= VALUE_CHARS_MAX && value.chars().all(|it| is_allowed(it) || it == '$')

@@ -14,7 +14,7 @@ pub(super) const DELAYED_MAX: usize = 2_048;
 
 /// How long a change waits at most. A compaction on a slow machine takes seconds, and a caller that gives up earlier
 /// has a deadline of its own.
-const WAITS_MAX: Duration = Duration::from_secs(10);
+pub(super) const WAITS_MAX: Duration = Duration::from_secs(10);
 
 /// A change, the keyspaces that it writes, and since when it waits.
 pub(super) struct DelayedChange {

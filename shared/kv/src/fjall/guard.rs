@@ -46,6 +46,10 @@ pub(super) struct SpaceGuard {
     used_bytes: AtomicU64,
     /// Bytes for the journal, admitted since free space was measured.
     admitted_bytes: AtomicU64,
+    /// Bytes of files beside the database that are being written.
+    claimed_bytes: AtomicU64,
+    /// Bytes of written files that are deleted again if the call that writes them fails.
+    unpublished_bytes: AtomicU64,
     /// What the next compaction may write.
     compaction_bytes: AtomicU64,
     is_short: AtomicBool,
@@ -65,6 +69,8 @@ impl SpaceGuard {
             free_bytes: AtomicU64::new(u64::MAX),
             used_bytes: AtomicU64::new(0),
             admitted_bytes: AtomicU64::new(0),
+            claimed_bytes: AtomicU64::new(0),
+            unpublished_bytes: AtomicU64::new(0),
             compaction_bytes: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
@@ -118,7 +124,8 @@ impl SpaceGuard {
 
     fn once_written(&self, free_bytes: u64, buffered_bytes: u64) -> u64 {
         let admitted = self.admitted_bytes.load(Relaxed);
-        free_bytes.saturating_sub(admitted.saturating_add(buffered_bytes))
+        let claimed = self.claimed_bytes.load(Relaxed);
+        free_bytes.saturating_sub(admitted.saturating_add(claimed).saturating_add(buffered_bytes))
     }
 
     /// Free bytes once a compaction also ran.
@@ -153,6 +160,10 @@ impl SpaceGuard {
             }
             self.enter(buffered_bytes);
         }
+        self.above_reserve(buffered_bytes)
+    }
+
+    fn above_reserve(&self, buffered_bytes: u64) -> Result<Room, CommitError> {
         if self.is_short() {
             return Err(self.full(buffered_bytes));
         }
@@ -161,6 +172,32 @@ impl SpaceGuard {
             return Ok(Room::WaitsForFlush);
         }
         Ok(Room::Admitted)
+    }
+
+    /// Whether a file of so many bytes may be written beside the database. It counts as in flight from then on, and as
+    /// written with [`SpaceGuard::written`]; [`SpaceGuard::published`] must follow.
+    pub(super) fn claim(&self, bytes: u64, buffered_bytes: u64) -> Result<Room, CommitError> {
+        self.claimed_bytes.fetch_add(bytes, Relaxed);
+        let room = match self.reserve_bytes {
+            0 => Ok(Room::Admitted),
+            _ => self.above_reserve(buffered_bytes),
+        };
+        if !matches!(room, Ok(Room::Admitted)) {
+            self.claimed_bytes.fetch_sub(bytes, Relaxed);
+        }
+        room
+    }
+
+    /// A claimed file is written, or failed. Until the next measurement its bytes count as used.
+    pub(super) fn written(&self, bytes: u64) {
+        self.admitted_bytes.fetch_add(bytes, Relaxed);
+        self.unpublished_bytes.fetch_add(bytes, Relaxed);
+        self.claimed_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// A written file is part of the store now, or deleted.
+    pub(super) fn published(&self, bytes: u64) {
+        self.unpublished_bytes.fetch_sub(bytes, Relaxed);
     }
 
     /// The flush of what is in flight takes longer than writes wait: they are rejected until it ends.
@@ -189,7 +226,7 @@ impl SpaceGuard {
         self.reserve_bytes.saturating_add(self.reserve_bytes / LEAVES_ABOVE)
     }
 
-    fn full(&self, buffered_bytes: u64) -> CommitError {
+    pub(super) fn full(&self, buffered_bytes: u64) -> CommitError {
         let free_bytes = self.free_bytes();
         let in_flight_bytes = self.in_flight(buffered_bytes);
         CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes: self.reserve_bytes }
@@ -224,6 +261,11 @@ impl SpaceGuard {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             let in_flight_bytes = self.in_flight(buffered_bytes);
             let enough = bytes_for_writes(reserve_bytes, in_flight_bytes, self.used_bytes());
+            // Calls that fail now delete their files: then a repeated call would make space short again at once.
+            let unpublished = self.unpublished_bytes.load(Relaxed).min(reserve_bytes);
+            let after_failures =
+                free_bytes.saturating_add(unpublished + reserve_bytes / LEAVES_ABOVE);
+            let enough = if unpublished == 0 { enough } else { enough.max(after_failures) };
             self.enough_bytes.store(enough, Relaxed);
             tracing::warn!(
                 free_bytes,

@@ -16,6 +16,7 @@ mod compactions;
 mod delayed;
 mod directory;
 mod discard;
+mod disk_space;
 mod failure;
 mod group;
 mod group_clock;
@@ -50,6 +51,7 @@ use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use self::compact::{CompactedKeyspace, compact};
+pub use self::disk_space::{DiskSpace, SpaceClaim};
 #[cfg(feature = "testing")]
 pub use self::journal::{encode_group, read_journal};
 pub use self::options::{
@@ -126,6 +128,12 @@ impl FjallEngine {
         let reclaims = spawn("kv-reclaim", Box::new(move || reclaimer.run(&stop_reclaim)))?;
         engine.threads.push(reclaims);
         Ok(engine)
+    }
+
+    /// The disk, for files that are written beside the database.
+    #[must_use]
+    pub fn disk_space(&self) -> DiskSpace {
+        DiskSpace(Arc::downgrade(&self.shared))
     }
 
     /// What the engine did so far, and what it has to do.

@@ -46,7 +46,7 @@ async fn below_the_reserve_only_changes_that_reclaim_are_accepted_until_space_is
     let text = rejected.unwrap_err().to_string();
     let free_text = format!("free_bytes=`{}`", 99 * MIB);
     let reserve_text = format!("storage.min_free_bytes=`{}`", 100 * MIB);
-    for part in [&*free_text, &reserve_text, "delete tables, queues or rows"] {
+    for part in [&*free_text, &reserve_text, "delete tables, queues, blobs or rows"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(reclaimed.is_ok(), "{reclaimed:?}");

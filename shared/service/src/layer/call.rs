@@ -15,9 +15,9 @@ use super::{
     trace::TraceShared,
 };
 use crate::{
-    access::{AccessLog, AccessLogLine},
+    access::{AccessLog, AccessLogLine, reason_of},
     call_statistics::StatisticsRecorder,
-    fault::{Reason, code_name},
+    fault::{Reason, code_name, reason_name},
     peer::Peer,
     semconv,
 };
@@ -157,7 +157,7 @@ impl ObservedCall {
             span.record(semconv::SPAN_STATUS, semconv::SPAN_ERROR);
         }
         let method = &*self.method.label;
-        if needs_operator(code) {
+        if needs_operator(code) && !is_of_upload(self.details.as_ref()) {
             let error = self.message.as_ref().map(decoded).unwrap_or_default();
             let id = self.id.to_str().unwrap_or_default();
             let took_us = took.as_micros();
@@ -190,6 +190,16 @@ impl ObservedCall {
             });
         }
     }
+}
+
+/// Reasons of DATA_LOSS that say that the data which a client sent is not what it states, and not that stored data is
+/// damaged.
+const OF_UPLOADS: [Reason; 2] = [Reason::Md5Mismatch, Reason::Crc64Mismatch];
+
+/// Whether these are the details of a failure for one of [`OF_UPLOADS`].
+pub(super) fn is_of_upload(details: Option<&HeaderValue>) -> bool {
+    let reason = details.and_then(reason_of);
+    reason.is_some_and(|reason| OF_UPLOADS.into_iter().any(|it| reason == reason_name(it)))
 }
 
 /// The text of an error, which headers carry percent-encoded.

@@ -32,7 +32,11 @@ use super::{
     panic::PanicLayer,
     trace::{CallTelemetry, TraceLayer},
 };
-use crate::{access::AccessLog, propagation::Traces};
+use crate::{
+    access::AccessLog,
+    fault::{Fault, Reason},
+    propagation::Traces,
+};
 
 type Frames = Result<Frame<Bytes>, Status>;
 
@@ -340,4 +344,22 @@ async fn a_call_is_counted_once_with_its_code_when_its_response_ends() {
         };
         assert!(over.lines().any(counted), "{code}: {over}");
     }
+}
+
+#[test]
+fn a_wrong_digest_of_an_upload_is_no_failure_of_the_server() {
+    let is_of_upload = |reason| {
+        let status = Status::from(Fault::new(reason, "wrong"));
+        let response = status.into_http::<Body>();
+        super::call::is_of_upload(response.headers().get(Status::GRPC_STATUS_DETAILS))
+    };
+    for (reason, expected) in [
+        (Reason::Md5Mismatch, true),
+        (Reason::Crc64Mismatch, true),
+        (Reason::InternalError, false),
+        (Reason::BlobNotFound, false),
+    ] {
+        assert_eq!(is_of_upload(reason), expected, "{reason:?}");
+    }
+    assert!(!super::call::is_of_upload(None));
 }

@@ -57,11 +57,13 @@ pub(in crate::api) fn list_blobs(
     {
         if name.chars().count() > BLOB_NAME_CHARS_MAX {
             let rule = format!("must have at most {BLOB_NAME_CHARS_MAX} characters");
+            let rule = format!("{rule}: value=`{}`", quoted(name));
             parser.push(Reason::InvalidUri, field, rule);
         }
     }
     if delimiter.len() > DELIMITER_BYTES_MAX {
         let rule = format!("must have at most {DELIMITER_BYTES_MAX} bytes");
+        let rule = format!("{rule}: value=`{}`", quoted(&delimiter));
         parser.push(Reason::OutOfRangeQueryParameterValue, "delimiter", rule);
     }
     let size = page_size.map_or(Ok(PAGE_BLOBS_MAX), usize::try_from);

@@ -141,15 +141,22 @@ impl RequestParser {
             self.push(Reason::BlockListTooLong, "blocks", rule);
             return Vec::new();
         }
-        let choice = |block: proto::BlockRef| {
-            let source = match block.source() {
-                proto::BlockSource::Committed => BlockSource::Committed,
-                proto::BlockSource::Uncommitted => BlockSource::Uncommitted,
-                proto::BlockSource::Latest | proto::BlockSource::Unspecified => BlockSource::Latest,
+        let choice = |(index, block): (usize, proto::BlockRef)| {
+            let source = match proto::BlockSource::try_from(block.source) {
+                Ok(proto::BlockSource::Committed) => BlockSource::Committed,
+                Ok(proto::BlockSource::Uncommitted) => BlockSource::Uncommitted,
+                Ok(proto::BlockSource::Latest | proto::BlockSource::Unspecified) => {
+                    BlockSource::Latest
+                }
+                Err(_) => {
+                    let rule = format!("must be a known source: value=`{}`", block.source);
+                    self.push(Reason::InvalidInput, &format!("blocks[{index}].source"), rule);
+                    BlockSource::Latest
+                }
             };
             BlockChoice { id: block.id, source }
         };
-        blocks.into_iter().map(choice).collect()
+        blocks.into_iter().enumerate().map(choice).collect()
     }
 }
 

@@ -31,10 +31,16 @@ impl RequestParser {
         &mut self,
         request: &proto::DeleteBlobRequest,
     ) -> DeleteScope {
-        let scope = match request.delete_snapshots() {
-            proto::DeleteSnapshots::Unspecified => DeleteScope::Blob,
-            proto::DeleteSnapshots::Include => DeleteScope::WithSnapshots,
-            proto::DeleteSnapshots::Only => DeleteScope::SnapshotsOnly,
+        let number = request.delete_snapshots;
+        let scope = match proto::DeleteSnapshots::try_from(number) {
+            Ok(proto::DeleteSnapshots::Unspecified) => DeleteScope::Blob,
+            Ok(proto::DeleteSnapshots::Include) => DeleteScope::WithSnapshots,
+            Ok(proto::DeleteSnapshots::Only) => DeleteScope::SnapshotsOnly,
+            Err(_) => {
+                let rule = format!("must be a known choice: value=`{number}`");
+                self.push(Reason::InvalidQueryParameterValue, "delete_snapshots", rule);
+                DeleteScope::Blob
+            }
         };
         let one = match self.state(&request.snapshot, &request.version_id) {
             StateName::Current => return scope,

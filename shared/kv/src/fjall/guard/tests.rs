@@ -192,3 +192,42 @@ fn half_of_what_the_store_uses_is_enough() {
 fn a_reserve_of_zero_rejects_nothing() {
     assert_eq!(with_free(0, 0).admit(&[put(1)], u64::MAX).unwrap(), Room::Admitted);
 }
+
+#[test]
+fn files_beside_the_database_share_the_reserve() {
+    let space = with_free(64 * MIB, 72 * MIB);
+    for _ in 0..2 {
+        assert_eq!(space.claim(4 * MIB, 0).unwrap(), Room::Admitted);
+    }
+    assert_eq!(space.claim(4 * MIB, 0).unwrap(), Room::WaitsForFlush);
+    assert!(space.is_draining() && !space.is_short());
+    space.drained(0);
+    assert!(matches!(space.claim(4 * MIB, 0), Err(CommitError::Full { .. })), "files count");
+
+    // Written files count until free space is measured with them.
+    space.written(4 * MIB);
+    space.written(4 * MIB);
+    assert_eq!(space.headroom(0), 64 * MIB);
+    let _ = space.measure(|| Ok::<_, Infallible>(64 * MIB));
+    assert_eq!(space.headroom(0), 64 * MIB);
+    assert_eq!(with_free(0, 0).claim(u64::MAX, 0).unwrap(), Room::Admitted);
+}
+
+#[test]
+fn files_of_calls_that_fail_are_not_enough_for_writes() {
+    let space = with_free(64 * MIB, 74 * MIB);
+    assert_eq!(space.claim(8 * MIB, 0).unwrap(), Room::Admitted);
+    space.written(8 * MIB);
+    let _ = space.measure(|| Ok::<_, Infallible>(66 * MIB));
+    assert_eq!(space.claim(8 * MIB, 0).unwrap(), Room::WaitsForFlush);
+    space.drained(0);
+    assert!(space.is_short());
+
+    space.published(8 * MIB);
+    let _ = space.measure(|| Ok::<_, Infallible>(74 * MIB));
+    space.check(0);
+    assert!(space.is_short(), "the file of the failed call is deleted");
+    let _ = space.measure(|| Ok::<_, Infallible>(78 * MIB));
+    space.check(0);
+    assert!(!space.is_short());
+}
