@@ -7,6 +7,7 @@
 mod change;
 mod chunk;
 mod copy;
+mod pinned;
 mod ranges;
 mod read;
 #[cfg(test)]
@@ -15,8 +16,9 @@ mod tests;
 pub(crate) use self::{
     change::{PageUpdate, SequenceUpdate},
     copy::CopiedPages,
+    pinned::PinnedChunks,
     ranges::{PageRange, PageRangesRequest},
-    read::{ChunkView, unread_epochs},
+    read::unread_epochs,
 };
 
 use trestle_service::clock::Ticks;

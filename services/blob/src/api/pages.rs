@@ -152,7 +152,8 @@ impl BlobApi {
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let opened = self.blobs.open_pages((&key, state), range, (&conditions, lease_id)).await?;
-        let (found, view, bytes) = opened;
+        let (found, mut chunks, bytes) = opened;
+        let view = chunks.view();
         if let Some(previous) = since {
             self.blobs.check_previous(&key, view, previous).await?;
         }
@@ -163,8 +164,8 @@ impl BlobApi {
             token => offset_of(&position(token, identity)?)?,
         };
         let bytes = (first.max(bytes.start), bytes.end);
-        let ranges = PageRangesRequest { view, since, bytes, ranges_max };
-        let list = self.blobs.page_ranges(&key, ranges).await?;
+        let ranges = PageRangesRequest { since, bytes, ranges_max };
+        let list = self.blobs.page_ranges(&mut chunks, ranges).await?;
         let token = list.next.map(|next| page::encode(identity, &next.to_be_bytes()));
         Ok(proto::ListPageRangesResponse {
             blob: Some(self.show_state(&names, found.state, found.record)),

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 pub(crate) use self::from_url::OpenedUrlCopy;
 use super::{
-    BlobKey, Blobs, NewContent, PutCommand, StateName, decode_record,
+    BlobKey, Blobs, NewContent, PutCommand, StateName,
     read::{ContentSource, OpenedBlob},
     write::NewBlocks,
 };
@@ -22,7 +22,7 @@ use crate::{
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
-    pages::ChunkView,
+    pages::PinnedChunks,
     record::{
         BlobRecord, Content, ContentId, CopyOrigin, Metadata, PageContent, Part, Retention,
         Retired, StoredBlock,
@@ -182,7 +182,7 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
                 let bytes = self.upload(pieces, SmallContent::Inline).await?;
                 NewContent::Appended(Box::new(bytes), appended.blocks)
             }
-            ContentSource::Paged(view) => self.pages(source, *view, target).await?,
+            ContentSource::Paged(chunks) => self.pages(source, chunks, target).await?,
             ContentSource::Blocks(blocks) => {
                 let mut copies: HashMap<ContentId, Part> = HashMap::new();
                 let mut list = Vec::with_capacity(blocks.len());
@@ -206,25 +206,20 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
         Ok((content, self.written))
     }
 
-    /// Copies the pages of a page blob. Its chunks change with each write, so the source must be the same at the end.
+    /// Copies the pages of a page blob as they were when it was opened.
     async fn pages(
         &mut self,
         source: &OpenedBlob,
-        view: ChunkView,
+        chunks: &PinnedChunks,
         target: &BlobKey,
     ) -> Result<NewContent, BlobError> {
         let Content::Pages(PageContent { size, sequence_number, .. }) = source.record.content
         else {
             return Err(BlobError::corrupt("content of a page blob"));
         };
-        let from = (&source.key, view);
-        let copied = self.blobs.copy_pages(from, size, target, &mut self.progress).await?;
-        let value = self.blobs.engine.get(&source.state.row(&source.key)).await?;
-        let current = decode_record(value.as_ref())?.map(|current| current.etag);
-        match current == Some(source.record.etag) {
-            true => Ok(NewContent::Pages { size, sequence_number, copied }),
-            false => Err(BlobError::SourceCondition),
-        }
+        let (chunks, progress) = (chunks.clone(), &mut self.progress);
+        let copied = self.blobs.copy_pages(chunks, size, target, progress).await?;
+        Ok(NewContent::Pages { size, sequence_number, copied })
     }
 
     /// Copies one content.

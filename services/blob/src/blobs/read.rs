@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
+use trestle_kv::Snapshot;
 use trestle_service::{
     fault::{Fault, Reason},
     limits::READ_MESSAGE_BYTES_MAX,
@@ -21,7 +22,7 @@ use crate::{
     error::BlobError,
     extent::{EXTENT_BYTES, Extent, ExtentId},
     keys::BlobRow,
-    pages::ChunkView,
+    pages::PinnedChunks,
     record::{BlobRecord, Content, Part, StoredBlock},
     stored::Stored as _,
 };
@@ -59,7 +60,7 @@ pub(super) enum ContentSource {
     /// The pieces of an append blob of this generation.
     Appended(u64),
     /// The chunks of a page blob.
-    Paged(ChunkView),
+    Paged(PinnedChunks),
 }
 
 /// A state of a blob that was found.
@@ -89,8 +90,26 @@ impl Blobs {
                 let record = decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())?;
                 (BlobState::Current, record)
             }
-            name => name.find(&*self.engine.snapshot().await?, blob).await?,
+            name => {
+                let snapshot = self.engine.snapshot().await?;
+                return self.get_in(&*snapshot, (blob, name), (conditions, lease_id)).await;
+            }
         };
+        let freshness = self.check_read(&record, conditions, lease_id)?;
+        Ok(FoundBlob { state, record, freshness })
+    }
+
+    /// As [`Blobs::get`], in a snapshot.
+    ///
+    /// # Errors
+    /// As [`Blobs::get`].
+    pub(crate) async fn get_in(
+        &self,
+        snapshot: &dyn Snapshot,
+        (blob, name): (&BlobKey, impl Into<StateName>),
+        (conditions, lease_id): (&Conditions, Option<Uuid>),
+    ) -> Result<FoundBlob, BlobError> {
+        let (state, record) = name.into().find(snapshot, blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
         Ok(FoundBlob { state, record, freshness })
     }
@@ -115,7 +134,7 @@ impl Blobs {
         range: Option<RequestedRange>,
         (conditions, lease_id): (&Conditions, Option<Uuid>),
     ) -> Result<OpenedBlob, BlobError> {
-        let snapshot = self.engine.snapshot().await?;
+        let snapshot: Arc<dyn Snapshot> = self.engine.snapshot().await?.into();
         let (state, record) = name.into().find(&*snapshot, &blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
         record.check_online()?;
@@ -133,8 +152,8 @@ impl Blobs {
             }
             Content::Append(content) => ContentSource::Appended(content.generation),
             Content::Pages(content) => {
-                let generation = content.generation;
-                ContentSource::Paged(ChunkView { generation, before_epoch: state.time() })
+                let version = (content.generation, record.etag);
+                ContentSource::Paged(PinnedChunks::new((blob.clone(), state), version, snapshot))
             }
         };
         Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
@@ -158,8 +177,8 @@ impl Blobs {
                 let steps = self.appended(&opened.key, *generation, range);
                 return self.read_steps(opened, steps).left_stream().left_stream().right_stream();
             }
-            ContentSource::Paged(view) => {
-                let steps = self.paged(&opened.key, *view, range);
+            ContentSource::Paged(chunks) => {
+                let steps = self.paged(chunks.clone(), range);
                 return self.read_steps(opened, steps).right_stream().left_stream().right_stream();
             }
         };

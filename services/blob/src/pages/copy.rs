@@ -5,7 +5,8 @@ use trestle_service::clock::Ticks;
 
 use super::{
     chunk::{CHUNK_BYTES, PageChunk},
-    read::{ChunkView, chunk_indices},
+    pinned::PinnedChunks,
+    read::chunk_indices,
 };
 use crate::{
     blobs::{BlobKey, Blobs},
@@ -32,7 +33,7 @@ impl Blobs {
     /// A failed read, or a failed commit.
     pub(crate) async fn copy_pages(
         &self,
-        (source, view): (&BlobKey, ChunkView),
+        mut source: PinnedChunks,
         size: u64,
         target: &BlobKey,
         mut progress: impl FnMut(u64) + Send,
@@ -40,9 +41,9 @@ impl Blobs {
         let mut indices = chunk_indices(&(0..size));
         let mut copied = None;
         while !indices.is_empty() {
-            let part = self.chunks(source, view.generation, indices.clone()).await?;
+            let part = source.chunks(self, indices.clone()).await?;
             let epochs = part.chunks.chunk_by(|one, other| one.index == other.index);
-            let newest = epochs.filter_map(|epochs| view.newest(epochs));
+            let newest = epochs.filter_map(|epochs| source.view().newest(epochs));
             let chunks: Vec<_> =
                 newest.map(|stored| (stored.index, stored.chunk.clone())).collect();
             if !chunks.is_empty() {

@@ -1,7 +1,8 @@
 //! Which pages of a page blob have data, and which were changed since a snapshot.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
+use trestle_kv::Snapshot;
 use trestle_service::clock::Ticks;
 use uuid::Uuid;
 
@@ -9,6 +10,7 @@ use super::{
     PAGE_BYTES, PageError,
     chunk::{CHUNK_BYTES, CHUNK_PAGES, PageChunk},
     content_of,
+    pinned::PinnedChunks,
     read::{ChunkView, StoredChunk, chunk_indices},
 };
 use crate::{
@@ -21,8 +23,6 @@ use crate::{
 /// A request for ranges of pages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageRangesRequest {
-    /// Which chunks are examined.
-    pub(crate) view: ChunkView,
     /// Only pages that were changed since this snapshot; none: all that have data.
     pub(crate) since: Option<Ticks>,
     /// The bytes that are examined: first and end.
@@ -95,14 +95,19 @@ impl PageRangeList {
     }
 
     /// Adds the pages of a chunk, which is there in these epochs.
-    fn add_chunk(&mut self, epochs: &[StoredChunk], request: &PageRangesRequest) -> bool {
+    fn add_chunk(
+        &mut self,
+        epochs: &[StoredChunk],
+        view: ChunkView,
+        request: &PageRangesRequest,
+    ) -> bool {
         let Some(first) = epochs.first() else { return true };
         let start = first.index * CHUNK_BYTES;
         let newest = |view: ChunkView| view.newest(epochs).map(|stored| &stored.chunk);
-        let now = newest(request.view);
-        let since = request.since.map(|snapshot| {
-            newest(ChunkView { before_epoch: Some(snapshot.get()), ..request.view })
-        });
+        let now = newest(view);
+        let since = request
+            .since
+            .map(|snapshot| newest(ChunkView { before_epoch: Some(snapshot.get()), ..view }));
         let inside = |page: &u64| {
             let at = start + page * PAGE_BYTES;
             (request.bytes.0..request.bytes.1).contains(&at)
@@ -124,17 +129,19 @@ impl Blobs {
         (blob, name): (&BlobKey, impl Into<StateName>),
         range: Option<RequestedRange>,
         required: (&Conditions, Option<Uuid>),
-    ) -> Result<(FoundBlob, ChunkView, Range<u64>), BlobError> {
-        let found = self.get((blob, name), required).await?;
+    ) -> Result<(FoundBlob, PinnedChunks, Range<u64>), BlobError> {
+        let snapshot: Arc<dyn Snapshot> = self.engine.snapshot().await?.into();
+        let found = self.get_in(&*snapshot, (blob, name), required).await?;
         let content = content_of(&found.record, blob)?;
-        let view = ChunkView { generation: content.generation, before_epoch: found.state.time() };
+        let version = (content.generation, found.record.etag);
+        let chunks = PinnedChunks::new((blob.clone(), found.state), version, snapshot);
         let bytes = range.map_or(0..content.size, |RequestedRange { offset, length }| {
             let end = length.map_or(content.size, |length| offset.saturating_add(length));
             offset.min(content.size)..end.min(content.size)
         });
         // Whole pages.
         let first = bytes.start - bytes.start % PAGE_BYTES;
-        Ok((found, view, first..bytes.end))
+        Ok((found, chunks, first..bytes.end))
     }
 
     /// Whether the pages of a view can be compared with those of a snapshot.
@@ -164,15 +171,15 @@ impl Blobs {
     /// A failed read.
     pub(crate) async fn page_ranges(
         &self,
-        blob: &BlobKey,
+        chunks: &mut PinnedChunks,
         request: PageRangesRequest,
     ) -> Result<PageRangeList, BlobError> {
         let mut list = PageRangeList::default();
         let mut indices = chunk_indices(&(request.bytes.0..request.bytes.1));
         while !indices.is_empty() {
-            let part = self.chunks(blob, request.view.generation, indices.clone()).await?;
+            let part = chunks.chunks(self, indices.clone()).await?;
             for epochs in part.chunks.chunk_by(|one, other| one.index == other.index) {
-                if !list.add_chunk(epochs, &request) {
+                if !list.add_chunk(epochs, chunks.view(), &request) {
                     return Ok(list);
                 }
             }

@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use trestle_kv::{ScanLimit, Span, after_key};
+use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
 use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
 
-use super::chunk::{CHUNK_BYTES, PageChunk};
+use super::{
+    chunk::{CHUNK_BYTES, PageChunk},
+    pinned::PinnedChunks,
+};
 use crate::{
     append::ReadStep,
     blobs::{BlobKey, Blobs},
@@ -59,55 +62,32 @@ impl ChunkView {
 }
 
 impl Blobs {
-    /// Chunks of a content by index, each with all its epochs; a part at a time.
+    /// Chunks of a content as it is now, by index, each with all its epochs; a part at a time.
     pub(crate) async fn chunks(
         &self,
         blob: &BlobKey,
         generation: u64,
         indices: Range<u64>,
     ) -> Result<ChunkPart, BlobError> {
-        let mut span = keys::chunks(blob.container, &blob.name, generation, &indices);
-        let mut chunks: Vec<StoredChunk> = Vec::new();
-        loop {
-            let scan = self.engine.scan(&span, SCAN).await?;
-            for entry in &scan.entries {
-                let (index, epoch) = keys::chunk_of(&entry.key)?;
-                let chunk = PageChunk::decode(&entry.value)?;
-                chunks.push(StoredChunk { index, epoch, chunk });
-            }
-            let (first, last) = match (chunks.first(), chunks.last()) {
-                (Some(first), Some(last)) if scan.more => (first.index, last.index),
-                _ => return Ok(ChunkPart { chunks, next: None }),
-            };
-            // The epochs of one chunk are never in two parts.
-            if first < last {
-                chunks.retain(|stored| stored.index < last);
-                return Ok(ChunkPart { chunks, next: Some(last) });
-            }
-            let Some(entry) = scan.entries.last() else {
-                return Err(BlobError::corrupt("chunks of a page blob"));
-            };
-            span = Span::new(after_key(&entry.key), span.end);
-        }
+        chunks_in(&*self.engine.snapshot().await?, blob, generation, indices).await
     }
 
     /// The content of a range of a page blob, in steps of up to a message.
     pub(crate) fn paged(
         &self,
-        blob: &BlobKey,
-        view: ChunkView,
+        chunks: PinnedChunks,
         range: Range<u64>,
     ) -> impl Stream<Item = Result<ReadStep, BlobError>> + Send + use<> {
-        let (blobs, blob) = (self.clone(), blob.clone());
-        stream::try_unfold(range, move |rest| {
-            let (blobs, blob) = (blobs.clone(), blob.clone());
+        let blobs = self.clone();
+        stream::try_unfold((chunks, range), move |(mut chunks, rest)| {
+            let blobs = blobs.clone();
             async move {
                 if rest.is_empty() {
                     return Ok(None);
                 }
                 let end = rest.end.min(rest.start.saturating_add(READ_MESSAGE_BYTES_MAX as u64));
-                let bytes = blobs.page_bytes(&blob, view, rest.start..end).await?;
-                Ok(Some((ReadStep::Bytes(bytes), end..rest.end)))
+                let bytes = blobs.page_bytes(&mut chunks, rest.start..end).await?;
+                Ok(Some((ReadStep::Bytes(bytes), (chunks, end..rest.end))))
             }
         })
     }
@@ -115,16 +95,15 @@ impl Blobs {
     /// The bytes of a range that fits into a message; pages without data are zeros.
     async fn page_bytes(
         &self,
-        blob: &BlobKey,
-        view: ChunkView,
+        chunks: &mut PinnedChunks,
         range: Range<u64>,
     ) -> Result<Bytes, BlobError> {
         let mut bytes = BytesMut::zeroed(to_usize(range.end - range.start));
         let mut indices = chunk_indices(&range);
         while !indices.is_empty() {
-            let part = self.chunks(blob, view.generation, indices.clone()).await?;
+            let part = chunks.chunks(self, indices.clone()).await?;
             for epochs in part.chunks.chunk_by(|one, other| one.index == other.index) {
-                let Some(stored) = view.newest(epochs) else { continue };
+                let Some(stored) = chunks.view().newest(epochs) else { continue };
                 let start = stored.index * CHUNK_BYTES;
                 let from = range.start.max(start);
                 let inside = from - start..range.end.min(start + CHUNK_BYTES) - start;
@@ -135,6 +114,38 @@ impl Blobs {
             indices.start = part.next.unwrap_or(indices.end);
         }
         Ok(bytes.freeze())
+    }
+}
+
+/// Chunks of a content in a snapshot, by index, each with all its epochs; a part at a time.
+pub(super) async fn chunks_in(
+    snapshot: &dyn Snapshot,
+    blob: &BlobKey,
+    generation: u64,
+    indices: Range<u64>,
+) -> Result<ChunkPart, BlobError> {
+    let mut span = keys::chunks(blob.container, &blob.name, generation, &indices);
+    let mut chunks: Vec<StoredChunk> = Vec::new();
+    loop {
+        let scan = snapshot.scan(&span, SCAN).await?;
+        for entry in &scan.entries {
+            let (index, epoch) = keys::chunk_of(&entry.key)?;
+            let chunk = PageChunk::decode(&entry.value)?;
+            chunks.push(StoredChunk { index, epoch, chunk });
+        }
+        let (first, last) = match (chunks.first(), chunks.last()) {
+            (Some(first), Some(last)) if scan.more => (first.index, last.index),
+            _ => return Ok(ChunkPart { chunks, next: None }),
+        };
+        // The epochs of one chunk are never in two parts.
+        if first < last {
+            chunks.retain(|stored| stored.index < last);
+            return Ok(ChunkPart { chunks, next: Some(last) });
+        }
+        let Some(entry) = scan.entries.last() else {
+            return Err(BlobError::corrupt("chunks of a page blob"));
+        };
+        span = Span::new(after_key(&entry.key), span.end);
     }
 }
 

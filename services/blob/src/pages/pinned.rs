@@ -1,0 +1,87 @@
+//! The chunks of a page blob as they were when it was opened, whatever is written to it meanwhile.
+
+#[cfg(test)]
+mod tests;
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use trestle_kv::{EngineError, Snapshot};
+
+use super::read::{ChunkPart, ChunkView, chunks_in};
+use crate::{
+    blobs::{BlobKey, BlobState, Blobs},
+    error::BlobError,
+    etag::ETag,
+};
+
+/// How long a reader keeps a snapshot of the engine. It holds back what the engine may drop, so a slow reader does not
+/// decide how long.
+pub(super) const HELD_MAX: Duration = Duration::from_secs(60);
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct PinnedChunks {
+    blob: BlobKey,
+    state: BlobState,
+    etag: ETag,
+    view: ChunkView,
+    snapshot: Arc<dyn Snapshot>,
+    since: Instant,
+}
+
+impl PinnedChunks {
+    /// The chunks of a state of a blob that was read from this snapshot with this etag.
+    pub(crate) fn new(
+        (blob, state): (BlobKey, BlobState),
+        (generation, etag): (u64, ETag),
+        snapshot: Arc<dyn Snapshot>,
+    ) -> Self {
+        let view = ChunkView { generation, before_epoch: state.time() };
+        Self { blob, state, etag, view, snapshot, since: Instant::now() }
+    }
+
+    /// Which chunks are read.
+    pub(crate) fn view(&self) -> ChunkView {
+        self.view
+    }
+
+    /// Chunks by index, each with all its epochs; a part at a time.
+    ///
+    /// # Errors
+    /// [`BlobError::KeepsChanging`] where the snapshot was held too long and the blob was changed since; a failed read.
+    pub(super) async fn chunks(
+        &mut self,
+        blobs: &Blobs,
+        indices: Range<u64>,
+    ) -> Result<ChunkPart, BlobError> {
+        if self.since.elapsed() >= HELD_MAX {
+            self.renew(blobs).await?;
+        }
+        let generation = self.view.generation;
+        match chunks_in(&*self.snapshot, &self.blob, generation, indices.clone()).await {
+            Err(BlobError::Read(EngineError::SnapshotEnded { .. })) => {
+                self.renew(blobs).await?;
+                chunks_in(&*self.snapshot, &self.blob, generation, indices).await
+            }
+            result => result,
+        }
+    }
+
+    /// Replaces the snapshot by a new one in which the chunks are the same.
+    async fn renew(&mut self, blobs: &Blobs) -> Result<(), BlobError> {
+        let snapshot: Arc<dyn Snapshot> = blobs.engine.snapshot().await?.into();
+        // No write changes the chunks of a past state.
+        if self.view.before_epoch.is_none() {
+            match self.state.record(&*snapshot, &self.blob).await {
+                Ok(record) if record.etag == self.etag => {}
+                Ok(_) | Err(BlobError::BlobNotFound(_)) => {
+                    return Err(BlobError::KeepsChanging(self.blob.name.clone()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        (self.snapshot, self.since) = (snapshot, Instant::now());
+        Ok(())
+    }
+}
