@@ -20,9 +20,7 @@ use crate::{
     blobs::{NewContent, PutCommand},
     containers::position,
     error::BlobError,
-    pages::{
-        PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, PageUpdate, SequenceConditions,
-    },
+    pages::{PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, SequenceConditions},
     upload::{SmallContent, Upload, Uploaded},
 };
 
@@ -125,13 +123,11 @@ impl BlobApi {
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
-        let size = request.size.map(|size| parser.page_blob_size(size));
-        let update = request.sequence_number.and_then(|update| parser.sequence_update(update));
+        let update = parser.page_update(request.size, request.sequence_number);
         let names = parser.finish(names)?;
         let blob = self.key(access, &names).await?;
         let sequence = SequenceConditions::default();
         let command = PageCommand { blob, conditions, lease_id, sequence };
-        let update = PageUpdate { size, sequence: update };
         let record = self.blobs.update_pages(command, update).await?;
         Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(&names, record)) })
     }
