@@ -86,6 +86,9 @@ impl BlobApi {
             let rule = "must be false where there are tags";
             parser.push(Reason::InvalidInput, "copy_source_tags", rule);
         }
+        if request.copy_source_tags {
+            parser.use_tags();
+        }
         let text = parser.copy_source_text(request.source_text);
         let (names, source) = parser.finish(names.zip(source))?;
         let target = self.key_to_create(&access, &names, &mut conditions).await?;
@@ -102,6 +105,9 @@ impl BlobApi {
             CopySource::Blob(source) => {
                 let readable = access.also(BlobNeed::Read)?;
                 let source_key = self.key(&readable, &source.names).await?;
+                if request.copy_source_tags {
+                    self.key(&access.also(BlobNeed::Tags)?, &source.names).await?;
+                }
                 let (conditions, lease_id) = &source_required;
                 let source = (source_key, source.state);
                 let copy = self.blobs.open_copy(source, (conditions, *lease_id), target, command);
@@ -164,7 +170,7 @@ impl BlobApi {
         let finished = opened.run(report).await?;
         // The container may have been deleted meanwhile, and even swept.
         self.check_container(access, names, &key).await?;
-        Ok(self.show(names, finished.publish().await?))
+        Ok(self.show(access, names, finished.publish().await?))
     }
 
     /// No copy is ever in progress after its call.

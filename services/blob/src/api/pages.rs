@@ -54,7 +54,7 @@ impl BlobApi {
         };
         let record =
             self.blobs.put(key, command, NewContent::Pages { size, sequence_number, copied: None });
-        let blob = Some(self.show(&names, record.await?));
+        let blob = Some(self.show(access, &names, record.await?));
         Ok(proto::CreatePageBlobResponse { blob })
     }
 
@@ -92,7 +92,7 @@ impl BlobApi {
         };
         // The row begins with its checksum.
         let record = self.blobs.write_pages(command, offset, row.slice(8..)).await;
-        let blob = Some(self.show(&names, record.map_err(failed)?));
+        let blob = Some(self.show(access, &names, record.map_err(failed)?));
         Ok(proto::WritePagesResponse { blob, crc64: digests.crc64 })
     }
 
@@ -112,7 +112,7 @@ impl BlobApi {
         let command = PageCommand { blob, conditions, lease_id, sequence };
         let range = offset..offset.saturating_add(length);
         let record = self.blobs.clear_pages(command, range).await?;
-        Ok(proto::ClearPagesResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::ClearPagesResponse { blob: Some(self.show(access, &names, record)) })
     }
 
     pub(super) async fn update_pages(
@@ -129,7 +129,7 @@ impl BlobApi {
         let sequence = SequenceConditions::default();
         let command = PageCommand { blob, conditions, lease_id, sequence };
         let record = self.blobs.update_pages(command, update).await?;
-        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(access, &names, record)) })
     }
 
     pub(super) async fn page_ranges(
@@ -163,7 +163,7 @@ impl BlobApi {
         let list = self.blobs.page_ranges(&key, ranges).await?;
         let token = list.next.map(|next| page::encode(identity, &next.to_be_bytes()));
         Ok(proto::ListPageRangesResponse {
-            blob: Some(self.show_state(&names, found.state, found.record)),
+            blob: Some(self.show_state(access, &names, found.state, found.record)),
             ranges: list.ranges.iter().map(page_range).collect(),
             next_page_token: token.unwrap_or_default(),
         })
