@@ -18,6 +18,7 @@ use crate::{
     lease::LeaseError,
     names::{BlobName, ContainerName},
     pages::PageError,
+    space_shortage::SpaceShortage,
     tier::TierError,
 };
 
@@ -81,9 +82,9 @@ pub(crate) enum BlobError {
     /// Stored data cannot be read, or differs from its checksum.
     #[error("stored data is corrupt: {0}")]
     Corrupt(Arc<str>),
-    /// The object store, or the disk, has no more space.
-    #[error("no space is left for the content of blobs")]
-    Full,
+    /// The disk has no more space.
+    #[error("{0}")]
+    Full(SpaceShortage),
     /// The object store failed. Nothing was published. The log has its error, which may name hosts and accounts.
     #[error("the object store failed")]
     Objects,
@@ -114,7 +115,7 @@ impl BlobError {
         while let Some(error) = cause {
             let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
             if matches!(io, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
-                return Self::Full;
+                return Self::Full(SpaceShortage::default());
             }
             cause = error.source();
         }
@@ -151,7 +152,7 @@ impl From<BlobError> for Fault {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }
             BlobError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
-            BlobError::Full => {
+            BlobError::Full(_) => {
                 Self::new(Reason::InsufficientStorage, message).retry_after(RETRY_AFTER)
             }
             BlobError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
