@@ -77,7 +77,8 @@ impl BlobApi {
         let from = (request.source, request.source_url.as_str());
         let source = parser.copy_source(from, (&self.copy_hosts, access.account()));
         let source_headers = parser.condition_headers(request.source_conditions.as_ref());
-        let source_required = parser.source_conditions(request.source_conditions);
+        let is_elsewhere = matches!(source, Some(CopySource::Url(_)));
+        let source_required = parser.source_conditions(request.source_conditions, is_elsewhere);
         let (mut conditions, lease_id) = parser.blob_conditions(request.conditions);
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");

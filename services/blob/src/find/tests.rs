@@ -6,7 +6,7 @@ use trestle_kv::{ChangeSpec, Writes, transact};
 use super::*;
 use crate::{
     blobs::{BlobChange, BlobKey, DeleteScope, PutCommand},
-    conditions::Conditions,
+    conditions::{Conditions, StatedTagCondition},
     fixture::{BlobFixture, account},
     keys::BlobRow,
     record::Retention,
@@ -168,7 +168,8 @@ async fn a_condition_on_tags_decides() {
     let fixture = BlobFixture::new();
     let blob = fixture.key("a").await;
     let conditions = |text: &str| {
-        let if_tags = Some(crate::tags::expression::TagCondition::parse(text).expect(text));
+        let condition = crate::tags::expression::TagCondition::parse(text).expect(text);
+        let if_tags = Some(StatedTagCondition { text: text.to_owned(), condition });
         Conditions { if_tags, ..Conditions::default() }
     };
     let absent = PutCommand { conditions: conditions("k = '1'"), ..PutCommand::default() };
