@@ -79,12 +79,13 @@ pub(crate) struct Appended {
     pub(crate) offset: u64,
 }
 
-/// The content of an append blob, for a call that the lease and the conditions permit.
+/// The content of an append blob, for a call that the lease and the conditions permit. The lease becomes the one after
+/// the call.
 ///
 /// # Errors
 /// A blob of another kind, a lease or a condition that does not permit it.
 fn check(
-    current: &BlobRecord,
+    current: &mut BlobRecord,
     command: &AppendCommand,
     now: Ticks,
 ) -> Result<AppendContent, BlobError> {
@@ -93,8 +94,9 @@ fn check(
     let Content::Append(content) = current.content else {
         return Err(BlobError::OtherKind(blob.name.clone()));
     };
-    current.lease.check_write(*lease_id, now).map_err(BlobError::BlobLease)?;
-    conditions.check_write(Some(current), WriteKind::Change)?;
+    let lease = current.lease.check_write(*lease_id, now).map_err(BlobError::BlobLease)?;
+    conditions.check_write(Some(&*current), WriteKind::Change)?;
+    current.lease = lease;
     if let Some(expected) = position.filter(|position| *position != content.size) {
         return Err(AppendError::Position { expected, size: content.size }.into());
     }
@@ -195,8 +197,8 @@ impl Blobs {
     pub(crate) async fn check_append(&self, command: &AppendCommand) -> Result<(), BlobError> {
         let value = self.engine.get(&command.blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
-        let current = current.ok_or_else(|| command.blob.not_found())?;
-        let content = check(&current, command, self.now())?;
+        let mut current = current.ok_or_else(|| command.blob.not_found())?;
+        let content = check(&mut current, command, self.now())?;
         Ok(decide_append(content, (1, true), command.size_max).map(drop)?)
     }
 
@@ -218,8 +220,8 @@ impl Blobs {
         }
         let (now, piece) = (self.now(), NewPiece::of(&new));
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let before = check(&current, &command, now)?;
+            let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
+            let before = check(&mut current, &command, now)?;
             let is_row = piece.form == PieceForm::Bytes;
             let content = decide_append(before, (piece.bytes, is_row), command.size_max)?;
             let (record_key, mut writes) = (reads.key(record).clone(), Writes::new());
@@ -250,11 +252,12 @@ impl Blobs {
         let record = spec.read(blob.row(BlobRow::Record, &[]));
         let now = self.now();
         transact(&*self.engine, spec, move |reads, _| {
-            let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let content = check(&current, &command, now)?;
+            let before = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
+            let mut current = before.clone();
+            let content = check(&mut current, &command, now)?;
             current.content = Content::Append(AppendContent { is_sealed: true, ..content });
             let mut writes = Writes::new();
-            if !content.is_sealed {
+            if current != before {
                 writes.put(reads.key(record).clone(), current.encode());
             }
             Ok::<_, BlobError>((writes, current))

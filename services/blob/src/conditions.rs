@@ -3,9 +3,11 @@
 
 #[cfg(test)]
 mod tests;
+mod unmet;
 
 use trestle_service::clock::Ticks;
 
+pub(crate) use self::unmet::UnmetCondition;
 use crate::{
     etag::{ETag, ETagPattern},
     record::BlobRecord,
@@ -27,9 +29,48 @@ pub(crate) struct Conditions {
     /// Not modified after this time.
     pub(crate) if_unmodified_since: Option<Ticks>,
     /// The tags are so.
-    pub(crate) if_tags: Option<TagCondition>,
+    pub(crate) if_tags: Option<StatedTagCondition>,
     /// There is no blob: the caller may create blobs only.
     pub(crate) creates_only: bool,
+    /// Whether errors show the caller the current etag or time.
+    pub(crate) shows_current: bool,
+}
+
+/// A condition on tags, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StatedTagCondition {
+    /// As the client states it.
+    pub(crate) text: String,
+    /// The condition.
+    pub(crate) condition: TagCondition,
+}
+
+/// A field of the conditions of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConditionField {
+    /// See [`Conditions::if_match`].
+    Match,
+    /// See [`Conditions::if_none_match`].
+    NoneMatch,
+    /// See [`Conditions::if_modified_since`].
+    ModifiedSince,
+    /// See [`Conditions::if_unmodified_since`].
+    UnmodifiedSince,
+    /// See [`Conditions::if_tags`].
+    Tags,
+}
+
+impl ConditionField {
+    /// Its name in a request.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Match => "if_match",
+            Self::NoneMatch => "if_none_match",
+            Self::ModifiedSince => "if_modified_since",
+            Self::UnmodifiedSince => "if_unmodified_since",
+            Self::Tags => "if_tags",
+        }
+    }
 }
 
 /// The state that conditions are about.
@@ -52,17 +93,28 @@ impl<'a> From<&'a BlobRecord> for ConditionTarget<'a> {
 }
 
 /// Why a call does not take place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConditionError {
     /// A condition is false.
-    #[error("the condition specified using conditional fields is not met")]
+    #[error(
+        "the condition specified using conditional fields is not met: {}",
+        .0.within("conditions")
+    )]
+    Unmet(UnmetCondition),
+    /// What is being read was overwritten or deleted.
+    #[error("the blob was overwritten or deleted while it was read")]
     NotMet,
     /// A blob exists, and the write requires none.
     #[error("the specified blob already exists")]
     AlreadyExists,
-    /// Conditions that a write cannot combine.
+    /// A write has several etags in one field, or two conditions that it cannot combine.
     #[error("multiple conditions are not supported")]
-    Multiple,
+    Multiple {
+        /// The field.
+        field: ConditionField,
+        /// The other one; none where the field has several etags.
+        other: Option<ConditionField>,
+    },
     /// A blob exists, and the caller may create blobs only.
     #[error("the caller may create blobs and not overwrite them, and the blob exists")]
     OverwriteNotAuthorized,
@@ -94,7 +146,7 @@ impl Conditions {
     /// if_modified_since)`.
     ///
     /// # Errors
-    /// [`ConditionError::NotMet`], [`ConditionError::Unsatisfiable`].
+    /// [`ConditionError::Unmet`], [`ConditionError::Unsatisfiable`].
     pub(crate) fn check_read<'a>(
         &self,
         current: impl Into<ConditionTarget<'a>>,
@@ -106,9 +158,15 @@ impl Conditions {
         let matches = |patterns: &[ETagPattern]| patterns.iter().any(|it| current.matches(it));
         let is_same = self.if_match.is_empty() || matches(&self.if_match);
         let is_old = self.if_unmodified_since.is_none_or(|time| !is_after(current, time));
-        let is_tagged = self.if_tags.as_ref().is_none_or(|condition| condition.holds(tags));
-        if !is_same || !is_old || !is_tagged {
-            return Err(ConditionError::NotMet);
+        let is_tagged = self.if_tags.as_ref().is_none_or(|it| it.condition.holds(tags));
+        for (is_met, field) in [
+            (is_same, ConditionField::Match),
+            (is_old, ConditionField::UnmodifiedSince),
+            (is_tagged, ConditionField::Tags),
+        ] {
+            if !is_met {
+                return Err(self.unmet(field, Some(current)));
+            }
         }
         let differs = (!self.if_none_match.is_empty()).then(|| !matches(&self.if_none_match));
         let is_newer = self.if_modified_since.map(|time| is_after(current, time));
@@ -120,7 +178,7 @@ impl Conditions {
     /// Whether a write takes place; no current version means that the blob is absent.
     ///
     /// # Errors
-    /// [`ConditionError::Multiple`], [`ConditionError::NotMet`], [`ConditionError::AlreadyExists`],
+    /// [`ConditionError::Multiple`], [`ConditionError::Unmet`], [`ConditionError::AlreadyExists`],
     /// [`ConditionError::OverwriteNotAuthorized`].
     pub(crate) fn check_write<'a>(
         &self,
@@ -132,36 +190,77 @@ impl Conditions {
         if self.creates_only && current.is_some() {
             return Err(ConditionError::OverwriteNotAuthorized);
         }
-        let is_tagged = self.if_tags.as_ref().is_none_or(|condition| {
-            current.is_some_and(|current: ConditionTarget<'_>| condition.holds(current.tags))
+        let is_tagged = self.if_tags.as_ref().is_none_or(|it| {
+            current.is_some_and(|current: ConditionTarget<'_>| it.condition.holds(current.tags))
         });
         let current = current.map(|current| current.etag);
-        let is_combined = match (if_match.as_slice(), if_none_match.as_slice()) {
-            ([], []) => if_modified_since.is_some() && if_unmodified_since.is_some(),
-            ([_], []) => if_modified_since.is_some(),
-            ([], [_]) => if_unmodified_since.is_some(),
-            _ => true,
-        };
-        if is_combined {
-            return Err(ConditionError::Multiple);
+        if let Some(combined) = self.combined() {
+            return Err(combined);
         }
-        let is_met = match (if_match.first(), if_none_match.first()) {
-            (Some(pattern), _) => current.is_some_and(|etag| etag.matches(pattern)),
-            (None, Some(pattern)) => !current.is_some_and(|etag| etag.matches(pattern)),
-            (None, None) => {
-                if_modified_since.is_none_or(|time| current.is_none_or(|it| is_after(it, time)))
-                    && if_unmodified_since
-                        .is_none_or(|time| current.is_some_and(|it| !is_after(it, time)))
+        let (is_met, field) = match (if_match.first(), if_none_match.first()) {
+            (Some(pattern), _) => {
+                (current.is_some_and(|etag| etag.matches(pattern)), ConditionField::Match)
             }
+            (None, Some(pattern)) => {
+                (!current.is_some_and(|etag| etag.matches(pattern)), ConditionField::NoneMatch)
+            }
+            (None, None) => match (if_modified_since, if_unmodified_since) {
+                (Some(time), _) => {
+                    let is_newer = current.is_none_or(|it| is_after(it, *time));
+                    (is_newer, ConditionField::ModifiedSince)
+                }
+                (None, time) => {
+                    let is_old = |time: Ticks| current.is_some_and(|it| !is_after(it, time));
+                    (time.is_none_or(is_old), ConditionField::UnmodifiedSince)
+                }
+            },
         };
         let requires_absent = if_none_match.contains(&ETagPattern::Any);
-        match is_met && is_tagged {
-            true => Ok(()),
-            false if requires_absent && !is_met && kind == WriteKind::Content => {
+        match (is_met, is_tagged) {
+            (true, true) => Ok(()),
+            (false, _) if requires_absent && kind == WriteKind::Content => {
                 Err(ConditionError::AlreadyExists)
             }
-            false => Err(ConditionError::NotMet),
+            (false, _) => Err(self.unmet(field, current)),
+            (true, false) => Err(self.unmet(ConditionField::Tags, current)),
         }
+    }
+
+    /// What a write cannot combine, if there is something.
+    fn combined(&self) -> Option<ConditionError> {
+        use ConditionField::{Match, ModifiedSince, NoneMatch, UnmodifiedSince};
+        let counts = [(Match, self.if_match.len()), (NoneMatch, self.if_none_match.len())];
+        if let Some((field, _)) = counts.into_iter().find(|(_, count)| *count > 1) {
+            return Some(ConditionError::Multiple { field, other: None });
+        }
+        let is_stated = |field| match field {
+            Match => !self.if_match.is_empty(),
+            NoneMatch => !self.if_none_match.is_empty(),
+            ModifiedSince => self.if_modified_since.is_some(),
+            UnmodifiedSince => self.if_unmodified_since.is_some(),
+            ConditionField::Tags => self.if_tags.is_some(),
+        };
+        let pairs = [
+            (Match, NoneMatch),
+            (Match, ModifiedSince),
+            (NoneMatch, UnmodifiedSince),
+            (ModifiedSince, UnmodifiedSince),
+        ];
+        let pair = pairs.into_iter().find(|(one, other)| is_stated(*one) && is_stated(*other));
+        pair.map(|(field, other)| ConditionError::Multiple { field, other: Some(other) })
+    }
+
+    /// Why a read that is [`Freshness::NotModified`] has no content.
+    pub(crate) fn not_modified(&self, current: ETag) -> UnmetCondition {
+        let field = match self.if_none_match.is_empty() {
+            true => ConditionField::ModifiedSince,
+            false => ConditionField::NoneMatch,
+        };
+        UnmetCondition::new(self, field, Some(current))
+    }
+
+    fn unmet(&self, field: ConditionField, current: Option<ETag>) -> ConditionError {
+        ConditionError::Unmet(UnmetCondition::new(self, field, current))
     }
 }
 

@@ -14,10 +14,11 @@ use trestle_service::{
 
 use crate::{
     append::AppendError,
-    conditions::ConditionError,
+    conditions::{ConditionError, ConditionField, UnmetCondition},
     lease::LeaseError,
     names::{BlobName, ContainerName},
     pages::PageError,
+    space_shortage::SpaceShortage,
     tier::TierError,
 };
 
@@ -45,6 +46,12 @@ pub(crate) enum BlobError {
     /// A condition on the source of a copy is false, or the source was deleted or replaced during the copy.
     #[error("the condition specified for the source of the copy is not met")]
     SourceCondition,
+    /// This condition on the source of a copy is false.
+    #[error(
+        "the condition specified for the source of the copy is not met: {}",
+        .0.within("source_conditions")
+    )]
+    SourceUnmet(UnmetCondition),
     /// The version that is to be deleted is the blob itself.
     #[error("this operation is not allowed on the root blob")]
     CurrentVersion,
@@ -81,9 +88,9 @@ pub(crate) enum BlobError {
     /// Stored data cannot be read, or differs from its checksum.
     #[error("stored data is corrupt: {0}")]
     Corrupt(Arc<str>),
-    /// The object store, or the disk, has no more space.
-    #[error("no space is left for the content of blobs")]
-    Full,
+    /// The disk has no more space.
+    #[error("{0}")]
+    Full(SpaceShortage),
     /// The object store failed. Nothing was published. The log has its error, which may name hosts and accounts.
     #[error("the object store failed")]
     Objects,
@@ -114,7 +121,7 @@ impl BlobError {
         while let Some(error) = cause {
             let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
             if matches!(io, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
-                return Self::Full;
+                return Self::Full(SpaceShortage::default());
             }
             cause = error.source();
         }
@@ -139,19 +146,21 @@ impl From<BlobError> for Fault {
             BlobError::Pages(error) => Self::new(reason_of_pages(*error), message),
             BlobError::Append(error) => Self::new(reason_of_append(*error), message),
             BlobError::Tier(error) => Self::new(reason_of_tier(*error), message),
-            BlobError::SourceCondition => Self::new(Reason::SourceConditionNotMet, message),
+            BlobError::SourceCondition | BlobError::SourceUnmet(_) => {
+                Self::new(Reason::SourceConditionNotMet, message)
+            }
             BlobError::CurrentVersion => Self::new(Reason::OperationNotAllowedOnRootBlob, message),
             BlobError::CopySource(_) => Self::new(Reason::CannotVerifyCopySource, message),
             BlobError::NoPendingCopy => Self::new(Reason::NoPendingCopyOperation, message),
             BlobError::SnapshotsPresent => Self::new(Reason::SnapshotsPresent, message),
-            BlobError::Condition(error) => Self::new(reason_of_condition(*error), message),
+            BlobError::Condition(error) => fault_of_condition(error, message),
             BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),
             BlobError::ContainerLease(error) => Self::new(reason_of_lease(*error, false), message),
             BlobError::KeepsChanging(_) | BlobError::Objects => {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }
             BlobError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
-            BlobError::Full => {
+            BlobError::Full(_) => {
                 Self::new(Reason::InsufficientStorage, message).retry_after(RETRY_AFTER)
             }
             BlobError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
@@ -189,13 +198,32 @@ fn reason_of_append(error: AppendError) -> Reason {
     }
 }
 
-fn reason_of_condition(error: ConditionError) -> Reason {
+fn fault_of_condition(error: &ConditionError, message: String) -> Fault {
+    let violation = |reason, field: ConditionField, rule: String| {
+        Fault::violation(reason, format!("conditions.{}", field.name()), rule)
+    };
     match error {
-        ConditionError::NotMet => Reason::ConditionNotMet,
-        ConditionError::AlreadyExists => Reason::BlobAlreadyExists,
-        ConditionError::OverwriteNotAuthorized => Reason::UnauthorizedBlobOverwrite,
-        ConditionError::Multiple => Reason::MultipleConditionHeadersNotSupported,
-        ConditionError::Unsatisfiable => Reason::UnsatisfiableCondition,
+        ConditionError::Unmet(_) | ConditionError::NotMet => {
+            Fault::new(Reason::ConditionNotMet, message)
+        }
+        ConditionError::AlreadyExists => Fault::new(Reason::BlobAlreadyExists, message),
+        ConditionError::OverwriteNotAuthorized => {
+            Fault::new(Reason::UnauthorizedBlobOverwrite, message)
+        }
+        ConditionError::Multiple { field, other } => {
+            let rule = match other {
+                None => "must have at most one etag, for a write".to_owned(),
+                Some(other) => {
+                    let other = other.name();
+                    format!("must not be combined with `conditions.{other}`, for a write")
+                }
+            };
+            violation(Reason::MultipleConditionHeadersNotSupported, *field, rule)
+        }
+        ConditionError::Unsatisfiable => {
+            let rule = "must name etags, for a read: value=`*`".to_owned();
+            violation(Reason::UnsatisfiableCondition, ConditionField::NoneMatch, rule)
+        }
     }
 }
 

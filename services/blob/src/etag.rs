@@ -1,19 +1,21 @@
 //! Etags: the version of a blob or a container as text, `"0x8DE2A1B2C3D4E5F"`. Last-Modified is the same version in
 //! seconds, so an etag is the only exact condition.
 
+use std::fmt;
+
 use trestle_service::clock::Ticks;
 
 /// The version of a blob or a container: when it was last modified, in steps of 100 ns, unique in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ETag(pub(crate) Ticks);
 
-/// A text of a client that etags are compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a client compares an etag with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ETagPattern {
     /// `*`: every etag.
     Any,
-    /// One etag, without quotes.
-    One(String),
+    /// One etag.
+    One(ETag),
 }
 
 impl ETag {
@@ -26,23 +28,38 @@ impl ETag {
         format!("0x{:X}", self.0.get())
     }
 
+    /// The etag in a text, quoted or not; none for a text that no response has.
+    fn parse(text: &str) -> Option<Self> {
+        let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        let ticks = u64::from_str_radix(bare.strip_prefix("0x")?, 16).ok()?;
+        Ticks::new(ticks).map(Self).filter(|etag| etag.bare() == bare)
+    }
+
     /// Whether a pattern matches.
     pub(crate) fn matches(self, pattern: &ETagPattern) -> bool {
         match pattern {
             ETagPattern::Any => true,
-            ETagPattern::One(text) => *text == self.bare(),
+            ETagPattern::One(etag) => *etag == self,
         }
     }
 }
 
 impl ETagPattern {
-    /// From the text of a client, quoted or not. A text that no etag has matches none.
-    pub(crate) fn parse(text: &str) -> Self {
-        if text == "*" {
-            return Self::Any;
+    /// From the text of a client: `*`, or an etag, quoted or not. None for anything else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "*" => Some(Self::Any),
+            text => ETag::parse(text).map(Self::One),
         }
-        let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-        Self::One(bare.unwrap_or(text).to_owned())
+    }
+}
+
+impl fmt::Display for ETagPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::One(etag) => f.write_str(&etag.quoted()),
+        }
     }
 }
 
@@ -53,14 +70,35 @@ mod tests {
     #[test]
     fn an_etag_matches_itself_with_and_without_quotes_and_no_other() {
         let etag = ETag(Ticks::new(0x8DE_2A1B_2C3D_4E5F).expect("in range"));
+        let matches = |text| ETagPattern::parse(text).map(|pattern| etag.matches(&pattern));
 
         assert_eq!(etag.quoted(), "\"0x8DE2A1B2C3D4E5F\"");
         for text in ["*", "0x8DE2A1B2C3D4E5F", "\"0x8DE2A1B2C3D4E5F\""] {
-            assert!(etag.matches(&ETagPattern::parse(text)), "{text}");
+            assert_eq!(matches(text), Some(true), "{text}");
         }
-        let quoted_lower = "\"0x8de2a1b2c3d4e5f\"";
-        for text in ["", "\"*\"", "0x8DE2A1B2C3D4E5E", quoted_lower, "W/\"0x8DE2A1B2C3D4E5F\""] {
-            assert!(!etag.matches(&ETagPattern::parse(text)), "{text}");
+        for text in ["0x8DE2A1B2C3D4E5E", "\"0x1\"", "0x0"] {
+            assert_eq!(matches(text), Some(false), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_no_response_has_is_no_etag() {
+        for text in [
+            "",
+            "\"\"",
+            "\"*\"",
+            "0x",
+            "8DE2A1B2C3D4E5F",
+            "\"0x8de2a1b2c3d4e5f\"",
+            "\"0x08DE2A1B2C3D4E5F\"",
+            "\"0x8DE2A1B2C3D4E5F",
+            "0x+1",
+            "0xFFFFFFFFFFFFFFFF",
+            "0x8DE2A1B2C3D4E5F0A",
+            "W/\"0x8DE2A1B2C3D4E5F\"",
+            "\"0x1\", \"0x2\"",
+        ] {
+            assert_eq!(ETagPattern::parse(text), None, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt,
+    fmt, io,
     ops::Range,
     sync::{Mutex, PoisonError},
 };
@@ -22,6 +22,8 @@ pub(crate) enum ObjectFault {
     None,
     /// It fails and does nothing.
     Failed,
+    /// It fails on a full disk.
+    Full,
     /// It fails after it was done: its acknowledgement is lost.
     Unacknowledged,
     /// A read returns too few bytes, or changed ones.
@@ -50,6 +52,10 @@ impl FaultyObjects {
         let failed = || Error::Generic { store: "faulty", source: "planned".into() };
         match self.next() {
             ObjectFault::Failed => Err(failed()),
+            ObjectFault::Full => {
+                let full = io::Error::from(io::ErrorKind::StorageFull);
+                Err(Error::Generic { store: "faulty", source: full.into() })
+            }
             ObjectFault::Unacknowledged => call.await.and(Err(failed())),
             fault => Ok((call.await?, fault)),
         }

@@ -146,7 +146,8 @@ impl FindRun<'_> {
                 }
                 self.examined += 1;
                 let blob = keys::tagged_blob_of(&entry.key)?;
-                let record = BlobState::Current.record(self.snapshot, &blob).await?;
+                let record = BlobState::Current.record(self.snapshot, &blob).await;
+                let record = record.map_err(of_index)?;
                 if filter.holds(&record.tags) {
                     let container = container.to_owned();
                     let found = FoundBlobTags { container, name: blob.name, tags: record.tags };
@@ -168,6 +169,16 @@ impl FindRun<'_> {
     fn end(&mut self, container: &str, row: &[u8]) {
         let position = [container.as_bytes(), &[0], row].concat();
         self.page.next_page_token = Some(page::encode(self.identity, &position));
+    }
+}
+
+/// One change writes a record and its rows in the index, and a snapshot has both: no race leaves a row alone.
+fn of_index(error: BlobError) -> BlobError {
+    match error {
+        BlobError::BlobNotFound(name) => BlobError::corrupt(format!(
+            "the index of tags has a blob without a record: blob=`{name}`"
+        )),
+        error => error,
     }
 }
 

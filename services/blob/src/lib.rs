@@ -37,6 +37,7 @@ mod pages;
 mod past;
 mod record;
 mod remote;
+mod space_shortage;
 mod stored;
 mod sweep;
 mod tags;

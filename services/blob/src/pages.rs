@@ -99,20 +99,22 @@ impl SequenceConditions {
     }
 }
 
-/// The content of a page blob, for a call that the lease and the conditions permit.
+/// The content of a page blob, for a call that the lease and the conditions permit. The lease becomes the one after the
+/// call.
 ///
 /// # Errors
 /// A blob of another kind, a lease or a condition that does not permit it.
 fn check(
-    current: &BlobRecord,
+    current: &mut BlobRecord,
     command: &PageCommand,
     now: Ticks,
 ) -> Result<PageContent, BlobError> {
     let PageCommand { blob, conditions, lease_id, sequence } = command;
     let content = content_of(current, blob)?;
-    current.lease.check_write(*lease_id, now).map_err(BlobError::BlobLease)?;
-    conditions.check_write(Some(current), WriteKind::Change)?;
+    let lease = current.lease.check_write(*lease_id, now).map_err(BlobError::BlobLease)?;
+    conditions.check_write(Some(&*current), WriteKind::Change)?;
     sequence.check(content.sequence_number)?;
+    current.lease = lease;
     Ok(content)
 }
 

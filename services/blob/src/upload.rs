@@ -1,6 +1,9 @@
 //! The data of an upload: digests of it, and extents that are written as it arrives. Memory is one extent for each
 //! upload, and bounded over all of them; small content stays in memory and becomes a row.
 
+#[cfg(test)]
+mod tests;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -15,6 +18,7 @@ use crate::{
     extent::{EXTENT_BYTES, ExtentId},
     objects::Objects,
     record::{ContentId, Part},
+    space_shortage::SpaceShortage,
 };
 
 /// Most memory of all uploads together, in KiB.
@@ -129,8 +133,10 @@ impl Upload {
     }
 
     async fn flush(&mut self) -> Result<(), BlobError> {
-        if self.blobs.engine.status().is_space_short {
-            return Err(BlobError::Full);
+        let (needed, status) = (self.buffered, self.blobs.engine.status());
+        let shortage = SpaceShortage::of(needed, &status);
+        if status.is_space_short {
+            return Err(BlobError::Full(shortage));
         }
         if self.written.contents.is_empty() {
             self.written.contents.push((self.blobs.ids.content().await?, 0));
@@ -143,7 +149,11 @@ impl Upload {
         *count += 1;
         let pieces = std::mem::take(&mut self.pieces);
         self.buffered = 0;
-        let claim = self.blobs.objects.write(ExtentId { content, index }, pieces).await?;
+        let claim = self.blobs.objects.write(ExtentId { content, index }, pieces).await;
+        let claim = claim.map_err(|error| match error {
+            BlobError::Full(_) => BlobError::Full(shortage),
+            error => error,
+        })?;
         self.written.claims.extend(claim);
         Ok(())
     }

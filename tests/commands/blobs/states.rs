@@ -33,6 +33,15 @@ fn versions_are_listed_read_restored_and_deleted() {
     assert_eq!(states.len(), 2, "{states:?}");
     assert_eq!(states[0]["is_current_version"], false);
     let first = states[0]["version_id"].as_str().unwrap();
+    let leases = [&states[0]["lease"], &states[1]["lease"]];
+    assert_eq!(leases, [&Value::Null, &Value::from("available")], "a version has none");
+    let table = succeeds(&server, &["blob", "ls", "photos", "--versions"]).output;
+    let rows = table.lines().filter(|line| line.contains('┆'));
+    let cells = |row: &str| row.split('┆').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = rows.map(cells).collect();
+    let column = rows[0].iter().position(|name| name == "Is current version").expect(&table);
+    let marks: Vec<&str> = rows[1..].iter().map(|row| row[column].as_str()).collect();
+    assert_eq!(marks, ["no", "yes"], "{table}");
     let of_first = ["photos/a", "--version-id", first];
     assert_eq!(cat(&server, &of_first), "one");
     let shown = succeeds(&server, &[&["blob", "stat", "--json"], &of_first[..]].concat()).output;
@@ -115,6 +124,9 @@ fn a_deleted_container_is_restored() {
     assert_eq!(container(&["list"]).output, "no containers\n");
     let deleted = lines(&container(&["list", "--deleted", "--json"]).output).remove(0);
     let version = deleted["version"].as_str().unwrap();
+    assert_eq!(deleted["lease"], Value::Null, "{deleted}");
+    let table = container(&["list", "--deleted"]).output;
+    assert!(table.contains(version) && !table.contains("unspecified"), "{table}");
     assert_eq!(container(&["undelete", "photos", version]).output, "restored container photos\n");
     assert_eq!(cat(&server, &["photos/a"]), "one");
 }

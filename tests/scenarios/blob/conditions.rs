@@ -1,14 +1,17 @@
 //! Conditions on etags and times, end to end. Every combination is a test of the service.
 
 use tonic::Code;
+use trestle_identity::sas::Scope;
 use trestle_proto::blob::v1::{self as proto, BlobConditions};
-use trestle_tests::{World, blob_scenario, if_match, if_none_match};
+use trestle_tests::{CallError, World, blob_scenario, if_match, if_none_match, terms, token};
 
 blob_scenario!(
     a_write_takes_place_for_the_stated_version_only,
     a_blob_is_created_once,
     a_read_of_a_known_version_has_no_content,
     conditions_that_cannot_be_combined_are_rejected,
+    an_unmet_condition_is_named_with_what_there_is,
+    a_text_that_is_no_etag_is_rejected,
 );
 
 const NOT_MET: (Code, &str) = (Code::Aborted, "CONDITION_NOT_MET");
@@ -73,7 +76,8 @@ async fn a_read_of_a_known_version_has_no_content(world: &World) {
 async fn conditions_that_cannot_be_combined_are_rejected(world: &World) {
     let logs = world.container("logs").await;
     logs.write("a", "1").await.unwrap();
-    let two = BlobConditions { if_match: vec!["1".into(), "2".into()], ..Default::default() };
+    let if_match_two = vec!["0x1".to_owned(), "0x2".to_owned()];
+    let two = BlobConditions { if_match: if_match_two, ..Default::default() };
     let if_none_match = vec!["*".to_owned()];
     let mixed = BlobConditions { if_none_match, ..if_match("*").unwrap() };
 
@@ -82,5 +86,51 @@ async fn conditions_that_cannot_be_combined_are_rejected(world: &World) {
         let error = logs.write_with(spec, "2").await.unwrap_err();
         let expected = (Code::InvalidArgument, "MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED");
         assert_eq!(error.kind(), expected);
+        assert_eq!(error.fields, ["conditions.if_match"]);
+    }
+}
+
+async fn an_unmet_condition_is_named_with_what_there_is(world: &World) {
+    let logs = world.container("logs").await;
+    let etag = logs.write("a", "1").await.unwrap().etag;
+    let delete = proto::DeleteBlobRequest { conditions: if_match("0x1"), ..logs.deleting("a") };
+
+    let error = CallError::from(logs.client().delete_blob(delete.clone()).await.unwrap_err());
+    assert_eq!(error.kind(), NOT_MET);
+    let stated = "field=`conditions.if_match`, value=`\"0x1\"`";
+    let shown = format!("{stated}, current=`{etag}`");
+    assert!(error.message.ends_with(&shown), "{}", error.message);
+
+    let token = token(terms(Scope::of_container("logs"), "d"));
+    let deleter = world.signed_for_blob(&token, "logs").blobs();
+    let error = CallError::from(deleter.clone().delete_blob(delete).await.unwrap_err());
+    assert_eq!(error.kind(), NOT_MET);
+    assert!(error.message.ends_with(stated), "it may not read: {}", error.message);
+
+    let source = Some(proto::BlobSource {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        ..Default::default()
+    });
+    let request = proto::CopyBlobRequest {
+        container: logs.name(),
+        blob: "copy".to_owned(),
+        source,
+        source_conditions: if_none_match(&etag),
+        ..Default::default()
+    };
+    let error = logs.copy(request).await.unwrap_err();
+    let stated = format!("field=`source_conditions.if_none_match`, value=`{etag}`");
+    let shown = format!("{stated}, current=`{etag}`");
+    assert!(error.message.ends_with(&shown), "{}", error.message);
+}
+
+async fn a_text_that_is_no_etag_is_rejected(world: &World) {
+    let logs = world.container("logs").await;
+    for text in ["", "1", "\"*\"", "W/\"0x1\"", "\"0x1"] {
+        let spec = proto::WriteBlobSpec { conditions: if_none_match(text), ..logs.spec("a") };
+        let error = logs.write_with(spec, "2").await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_HEADER_VALUE"), "{text}");
+        assert_eq!(error.fields, ["conditions.if_none_match"]);
     }
 }

@@ -132,14 +132,19 @@ async fn container_access_policies_round_trip(world: &World) {
         let mut client = logs.client();
         async move { client.set_container_access_policies(request).await }
     };
-    let policies = vec![policy("b", "rl"), policy("a", "racwd")];
+    let policies = vec![policy("b", "rl"), policy("a", "racwd"), policy("c", "racwdxyltfmeopi")];
 
     set(policies.clone()).await.unwrap();
     let request = proto::GetContainerAccessPoliciesRequest { container: logs.name() };
     let found = logs.client().get_container_access_policies(request).await.unwrap().into_inner();
     assert_eq!(found.policies, policies);
 
-    for wrong in [vec![policy("a", "z")], vec![policy("a", "r"); 2], vec![policy("a", "r"); 6]] {
+    for wrong in [
+        vec![policy("a", "z")],
+        vec![policy("a", "lr")],
+        vec![policy("a", "r"); 2],
+        vec![policy("a", "r"); 6],
+    ] {
         let error = trestle_tests::CallError::from(set(wrong).await.unwrap_err());
         assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
     }

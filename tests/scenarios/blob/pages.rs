@@ -185,4 +185,13 @@ async fn rejects_pages_past_their_bounds(world: &World) {
     let error = create(&disks, "block", 512).await.unwrap_err();
     assert_eq!(error.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
     assert_eq!(disks.read("a").await.unwrap().data, vec![0; 1024]);
+
+    let before = disks.get("a").await.unwrap();
+    for (nothing, field) in [(None, "size"), (Some(SequenceNumber::Increment(false)), "increment")]
+    {
+        let error = update(&disks, None, nothing).await.unwrap_err();
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(error.fields, [field]);
+    }
+    assert_eq!(disks.get("a").await.unwrap(), before, "the etag is the same");
 }

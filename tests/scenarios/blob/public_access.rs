@@ -49,7 +49,9 @@ async fn container(owner: &World, name: &str, level: proto::PublicAccess) -> Con
     let created = owner.blobs().create_container(request).await.unwrap().into_inner();
     assert_eq!(created.container.unwrap().public_access(), level);
     let container = owner.existing_container(name);
-    container.write("a", "public").await.unwrap();
+    let tags = [("k".to_owned(), "1".to_owned())].into();
+    let spec = proto::WriteBlobSpec { tags, ..container.spec("a") };
+    container.write_with(spec, "public").await.unwrap();
     container
 }
 
@@ -73,7 +75,9 @@ async fn a_container_is_open_as_far_as_its_level(world: &World) {
         let has = |least: proto::PublicAccess| level as i32 >= least as i32;
         let read = open.read("a").await.map(|read| read.data);
         assert_eq!(read.map_err(|error| error.code).ok(), has(Blob).then(|| "public".into()));
-        assert_eq!(open.get("a").await.is_ok(), has(Blob));
+        assert_eq!(own.get("a").await.unwrap().tag_count, 1);
+        let found = open.get("a").await.map(|blob| blob.tag_count).ok();
+        assert_eq!(found, has(Blob).then_some(0), "tags are not public");
         assert_eq!(blocks(&open, "a").await.ok(), has(Blob).then_some((0, 0)));
         assert_eq!(open.list("", "").await.is_ok(), has(Container));
         let plain = proto::ListBlobsRequest { container: name.to_owned(), ..Default::default() };

@@ -14,6 +14,8 @@ blob_scenario!(
     copies_have_the_tags_that_the_call_states,
     rejects_tags_and_expressions_that_azure_rejects,
     tags_need_permissions_of_their_own,
+    the_count_of_tags_is_for_those_who_may_read_them,
+    tags_of_a_source_are_copied_for_those_who_may_read_them,
 );
 
 const NO_PERMISSION: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");
@@ -236,5 +238,55 @@ async fn tags_need_permissions_of_their_own(world: &World) {
         let request =
             proto::ReadBlobRequest { conditions: conditions.clone(), ..reader.reading("a") };
         assert_eq!(reader.read_with(request).await.is_ok(), is_allowed, "{permissions}");
+    }
+}
+
+async fn the_count_of_tags_is_for_those_who_may_read_them(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("a", "1").await.unwrap();
+    set(&logs, "a", &[("k", "1"), ("l", "2")]).await.unwrap();
+    for (permissions, expected) in [("rwlt", 2), ("rwl", 0)] {
+        let token = token(terms(Scope::of_container("logs"), permissions));
+        let held = world.signed_for_blob(&token, "logs").existing_container("logs");
+        assert_eq!(held.get("a").await.unwrap().tag_count, expected);
+        assert_eq!(held.read("a").await.unwrap().blob.tag_count, expected);
+        assert_eq!(held.snapshot("a").await.unwrap().tag_count, expected);
+        let list = proto::ListBlobsRequest { container: logs.name(), ..Default::default() };
+        let listed = held.client().list_blobs(list).await.unwrap().into_inner().items;
+        for item in listed {
+            let Some(Item::Blob(blob)) = item.item else { panic!("no prefixes") };
+            assert_eq!(blob.tag_count, expected, "{permissions}");
+        }
+    }
+}
+
+async fn tags_of_a_source_are_copied_for_those_who_may_read_them(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("a", "1").await.unwrap();
+    set(&logs, "a", &[("k", "1")]).await.unwrap();
+    for (permissions, is_allowed) in [("rw", false), ("rwt", true)] {
+        let token = token(terms(Scope::of_container("logs"), permissions));
+        let held = world.signed_for_blob(&token, "logs").existing_container("logs");
+        let (container, blob) = (logs.name(), "a".to_owned());
+        let request = |copy_source_tags| proto::CopyBlobRequest {
+            container: container.clone(),
+            blob: "copy".to_owned(),
+            source: Some(proto::BlobSource {
+                container: container.clone(),
+                blob: blob.clone(),
+                ..Default::default()
+            }),
+            copy_source_tags,
+            ..Default::default()
+        };
+        held.copy(request(false)).await.unwrap();
+        assert_eq!(get(&logs, "copy").await.unwrap(), pairs(&[]));
+        let copied = held.copy(request(true)).await;
+        let expected = if is_allowed { pairs(&[("k", "1")]) } else { pairs(&[]) };
+        assert_eq!(
+            copied.err().map(|it| it.reason == NO_PERMISSION.1),
+            (!is_allowed).then_some(true)
+        );
+        assert_eq!(get(&logs, "copy").await.unwrap(), expected, "{permissions}");
     }
 }

@@ -47,7 +47,7 @@ impl BlobApi {
             retention,
         };
         let record = self.blobs.put(key, command, NewContent::Append).await?;
-        Ok(proto::CreateAppendBlobResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::CreateAppendBlobResponse { blob: Some(self.show(access, &names, record)) })
     }
 
     pub(super) async fn append(
@@ -83,7 +83,7 @@ impl BlobApi {
         }
         let appended = written.publish(self.blobs.append(command, content)).await;
         let Appended { record, offset } = appended.map_err(failed)?;
-        let blob = Some(self.show(&names, record));
+        let blob = Some(self.show(access, &names, record));
         Ok(proto::AppendBlockResponse { blob, offset, crc64: digests.crc64 })
     }
 
@@ -100,6 +100,6 @@ impl BlobApi {
         let (position, size_max) = (request.position, None);
         let command = AppendCommand { blob, conditions, lease_id, position, size_max };
         let record = self.blobs.seal(command).await?;
-        Ok(proto::SealBlobResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::SealBlobResponse { blob: Some(self.show(access, &names, record)) })
     }
 }

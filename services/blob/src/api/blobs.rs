@@ -7,7 +7,7 @@ use trestle_service::fault::{Fault, Reason, quoted};
 use super::{
     BlobApi,
     parse::{self, RequestParser},
-    render,
+    render::{self, Included},
 };
 use crate::{
     authorize::{BlobAccess, BlobNeed},
@@ -40,22 +40,26 @@ impl BlobApi {
         Ok(key)
     }
 
+    /// A blob as a response has it: without its tags, and how many there are for callers who may read them.
     pub(super) fn show(
         &self,
+        access: &BlobAccess,
         (container, name): &(ContainerName, BlobName),
         record: BlobRecord,
     ) -> proto::Blob {
         let blob = render::blob(container.as_str(), name.as_str(), record, self.blobs.now());
-        proto::Blob { tags: Default::default(), ..blob }
+        let tag_count = if access.also(BlobNeed::Tags).is_ok() { blob.tag_count } else { 0 };
+        proto::Blob { tags: Default::default(), tag_count, ..blob }
     }
 
     pub(super) fn show_state(
         &self,
+        access: &BlobAccess,
         names: &(ContainerName, BlobName),
         state: BlobState,
         record: BlobRecord,
     ) -> proto::Blob {
-        render::with_state(self.show(names, record), state)
+        render::with_state(self.show(access, names, record), state)
     }
 
     pub(super) async fn blob(
@@ -72,7 +76,7 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let found = self.blobs.get((&key, state), (&conditions, lease_id)).await?;
         Ok(proto::GetBlobResponse {
-            blob: Some(self.show_state(&names, found.state, found.record)),
+            blob: Some(self.show_state(access, &names, found.state, found.record)),
             not_modified: found.freshness == Freshness::NotModified,
         })
     }
@@ -108,7 +112,7 @@ impl BlobApi {
         let versions = metadata.is_some() && self.retention(access).await?.versions;
         let change = BlobChange::Update { properties, metadata, versions };
         let changed = self.blobs.change(key, change, required).await?;
-        Ok(proto::UpdateBlobResponse { blob: Some(self.show(&names, changed.record)) })
+        Ok(proto::UpdateBlobResponse { blob: Some(self.show(access, &names, changed.record)) })
     }
 
     pub(super) async fn delete(
@@ -138,9 +142,14 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ListBlobsRequest,
     ) -> Result<proto::ListBlobsResponse, Fault> {
-        let included = (request.include_metadata, request.include_tags);
-        if included.1 {
-            access.also(BlobNeed::Tags)?;
+        let tag_access = access.also(BlobNeed::Tags);
+        let included = Included {
+            metadata: request.include_metadata,
+            tags: request.include_tags,
+            tag_count: tag_access.is_ok(),
+        };
+        if included.tags {
+            tag_access?;
         }
         let (name, list) = parse::list_blobs(request)?;
         // What is not readable at the name of a blob is not public.
@@ -172,7 +181,7 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let changed = self.blobs.change(key, BlobChange::Lease(action), required).await?;
         let (lease_id, remaining) = render::lease_result(changed.lease);
-        let blob = Some(self.show(&names, changed.record));
+        let blob = Some(self.show(access, &names, changed.record));
         Ok(proto::LeaseBlobResponse { lease_id, remaining, blob })
     }
 
@@ -204,7 +213,7 @@ impl BlobApi {
             retention,
         };
         let record = self.blobs.commit_blocks(key, &blocks, command).await?;
-        Ok(proto::CommitBlocksResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::CommitBlocksResponse { blob: Some(self.show(access, &names, record)) })
     }
 
     pub(super) async fn block_list(
@@ -226,7 +235,7 @@ impl BlobApi {
         // What is staged is not public.
         let staged = if access.is_anonymous() { Vec::new() } else { blocks.staged };
         let blob = match blocks.record {
-            Some(record) => self.show_state(&names, state, record),
+            Some(record) => self.show_state(access, &names, state, record),
             None if access.is_anonymous() => return Err(key.not_found().into()),
             None => {
                 let named = render::named(names.0.as_str(), names.1.as_str());

@@ -52,7 +52,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::UpdateContainerRequest,
     ) -> Result<proto::UpdateContainerResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let name = parser.container(request.container, "container");
         let metadata = parser.metadata(request.metadata, "metadata");
         let required = parser.container_conditions(request.conditions);
@@ -66,7 +66,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::DeleteContainerRequest,
     ) -> Result<proto::DeleteContainerResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
         let name = parser.finish(name)?;
@@ -127,7 +127,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::SetContainerAccessPoliciesRequest,
     ) -> Result<proto::SetContainerAccessPoliciesResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
         let name = parser.finish(name)?;
@@ -144,7 +144,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::LeaseContainerRequest,
     ) -> Result<proto::LeaseContainerResponse, Fault> {
-        let mut parser = RequestParser::default();
+        let mut parser = RequestParser::of(access);
         let name = parser.container(request.container, "container");
         let required = parser.container_conditions(request.conditions);
         let action = parser.lease_action(request.action.map(Into::into), (self.random)());

@@ -77,7 +77,8 @@ impl BlobApi {
         let from = (request.source, request.source_url.as_str());
         let source = parser.copy_source(from, (&self.copy_hosts, access.account()));
         let source_headers = parser.condition_headers(request.source_conditions.as_ref());
-        let source_required = parser.source_conditions(request.source_conditions);
+        let is_elsewhere = matches!(source, Some(CopySource::Url(_)));
+        let source_required = parser.source_conditions(request.source_conditions, is_elsewhere);
         let (mut conditions, lease_id) = parser.blob_conditions(request.conditions);
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");
@@ -85,6 +86,9 @@ impl BlobApi {
         if request.copy_source_tags && !tags.is_empty() {
             let rule = "must be false where there are tags";
             parser.push(Reason::InvalidInput, "copy_source_tags", rule);
+        }
+        if request.copy_source_tags {
+            parser.use_tags();
         }
         let text = parser.copy_source_text(request.source_text);
         let (names, source) = parser.finish(names.zip(source))?;
@@ -102,6 +106,9 @@ impl BlobApi {
             CopySource::Blob(source) => {
                 let readable = access.also(BlobNeed::Read)?;
                 let source_key = self.key(&readable, &source.names).await?;
+                if request.copy_source_tags {
+                    self.key(&access.also(BlobNeed::Tags)?, &source.names).await?;
+                }
                 let (conditions, lease_id) = &source_required;
                 let source = (source_key, source.state);
                 let copy = self.blobs.open_copy(source, (conditions, *lease_id), target, command);
@@ -164,7 +171,7 @@ impl BlobApi {
         let finished = opened.run(report).await?;
         // The container may have been deleted meanwhile, and even swept.
         self.check_container(access, names, &key).await?;
-        Ok(self.show(names, finished.publish().await?))
+        Ok(self.show(access, names, finished.publish().await?))
     }
 
     /// No copy is ever in progress after its call.

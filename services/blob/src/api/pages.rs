@@ -20,9 +20,7 @@ use crate::{
     blobs::{NewContent, PutCommand},
     containers::position,
     error::BlobError,
-    pages::{
-        PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, PageUpdate, SequenceConditions,
-    },
+    pages::{PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, SequenceConditions},
     upload::{SmallContent, Upload, Uploaded},
 };
 
@@ -56,7 +54,7 @@ impl BlobApi {
         };
         let record =
             self.blobs.put(key, command, NewContent::Pages { size, sequence_number, copied: None });
-        let blob = Some(self.show(&names, record.await?));
+        let blob = Some(self.show(access, &names, record.await?));
         Ok(proto::CreatePageBlobResponse { blob })
     }
 
@@ -94,7 +92,7 @@ impl BlobApi {
         };
         // The row begins with its checksum.
         let record = self.blobs.write_pages(command, offset, row.slice(8..)).await;
-        let blob = Some(self.show(&names, record.map_err(failed)?));
+        let blob = Some(self.show(access, &names, record.map_err(failed)?));
         Ok(proto::WritePagesResponse { blob, crc64: digests.crc64 })
     }
 
@@ -114,7 +112,7 @@ impl BlobApi {
         let command = PageCommand { blob, conditions, lease_id, sequence };
         let range = offset..offset.saturating_add(length);
         let record = self.blobs.clear_pages(command, range).await?;
-        Ok(proto::ClearPagesResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::ClearPagesResponse { blob: Some(self.show(access, &names, record)) })
     }
 
     pub(super) async fn update_pages(
@@ -125,15 +123,13 @@ impl BlobApi {
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
-        let size = request.size.map(|size| parser.page_blob_size(size));
-        let update = request.sequence_number.and_then(|update| parser.sequence_update(update));
+        let update = parser.page_update(request.size, request.sequence_number);
         let names = parser.finish(names)?;
         let blob = self.key(access, &names).await?;
         let sequence = SequenceConditions::default();
         let command = PageCommand { blob, conditions, lease_id, sequence };
-        let update = PageUpdate { size, sequence: update };
         let record = self.blobs.update_pages(command, update).await?;
-        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(&names, record)) })
+        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(access, &names, record)) })
     }
 
     pub(super) async fn page_ranges(
@@ -168,7 +164,7 @@ impl BlobApi {
         let list = self.blobs.page_ranges(&mut chunks, ranges).await?;
         let token = list.next.map(|next| page::encode(identity, &next.to_be_bytes()));
         Ok(proto::ListPageRangesResponse {
-            blob: Some(self.show_state(&names, found.state, found.record)),
+            blob: Some(self.show_state(access, &names, found.state, found.record)),
             ranges: list.ranges.iter().map(page_range).collect(),
             next_page_token: token.unwrap_or_default(),
         })

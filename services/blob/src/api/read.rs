@@ -29,7 +29,7 @@ impl BlobApi {
         let read = &opened.range;
         let read = proto::ByteRange { offset: read.start, length: Some(read.end - read.start) };
         let first = proto::ReadBlobResponse {
-            blob: Some(self.show_state(&names, opened.state, opened.record.clone())),
+            blob: Some(self.show_state(access, &names, opened.state, opened.record.clone())),
             data: Bytes::new(),
             range: range.filter(|_| !not_modified).map(|_| read),
             not_modified,

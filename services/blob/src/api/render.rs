@@ -165,11 +165,22 @@ fn whole_seconds(duration: Duration) -> prost_types::Duration {
     prost_types::Duration { seconds: i64::try_from(seconds).unwrap_or(i64::MAX), nanos: 0 }
 }
 
+/// What the blobs of a listing have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Included {
+    /// Their metadata.
+    pub(super) metadata: bool,
+    /// Their tags.
+    pub(super) tags: bool,
+    /// How many tags they have.
+    pub(super) tag_count: bool,
+}
+
 /// An item of a listing.
 pub(super) fn listed(
     container: &str,
     item: ListedItem,
-    (with_metadata, with_tags): (bool, bool),
+    included: Included,
     now: Ticks,
 ) -> proto::ListedBlob {
     let item = match item {
@@ -187,11 +198,14 @@ pub(super) fn listed(
     };
     let item = match item {
         Item::Blob(mut blob) => {
-            if !with_metadata {
+            if !included.metadata {
                 blob.metadata = HashMap::new();
             }
-            if !with_tags {
+            if !included.tags {
                 blob.tags = HashMap::new();
+            }
+            if !included.tag_count {
+                blob.tag_count = 0;
             }
             Item::Blob(blob)
         }

@@ -21,7 +21,7 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let metadata = has_metadata.then_some(metadata);
         let (at, record) = self.blobs.snapshot(key, metadata, required).await?;
-        let snapshot = Some(self.show_state(&names, BlobState::Past(at), record));
+        let snapshot = Some(self.show_state(access, &names, BlobState::Past(at), record));
         Ok(proto::SnapshotBlobResponse { snapshot })
     }
 }

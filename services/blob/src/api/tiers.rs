@@ -78,6 +78,6 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let required = (Conditions::default(), lease_id);
         let changed = self.blobs.change(key, BlobChange::Tier(tier), required).await?;
-        Ok(proto::SetBlobTierResponse { blob: Some(self.show(&names, changed.record)) })
+        Ok(proto::SetBlobTierResponse { blob: Some(self.show(access, &names, changed.record)) })
     }
 }

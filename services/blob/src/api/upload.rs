@@ -107,7 +107,7 @@ impl BlobApi {
         }
         let published = written.publish(self.blobs.put(key, command, content));
         let record = published.await.map_err(failed)?;
-        let blob = Some(self.show(&names, record));
+        let blob = Some(self.show(access, &names, record));
         Ok(proto::WriteBlobResponse { blob, crc64: digests.crc64 })
     }
 

@@ -64,7 +64,7 @@ impl Blobs {
     /// Opens a source by its conditions, and checks whether the copy may be written.
     ///
     /// # Errors
-    /// [`BlobError::BlobNotFound`] and [`BlobError::SourceCondition`] of the source; those of a write of the target.
+    /// [`BlobError::BlobNotFound`] and [`BlobError::SourceUnmet`] of the source; those of a write of the target.
     pub(crate) async fn open_copy(
         &self,
         (source, name): (BlobKey, impl Into<StateName>),
@@ -75,7 +75,7 @@ impl Blobs {
         let opened = self.open((source, name), None, (conditions, lease_id)).await;
         let source = opened.map_err(of_source)?;
         if source.freshness == Freshness::NotModified {
-            return Err(BlobError::SourceCondition);
+            return Err(BlobError::SourceUnmet(conditions.not_modified(source.record.etag)));
         }
         let CopyCommand { metadata, tags, conditions, lease_id, origin, retention } = command;
         let command = PutCommand {
@@ -152,6 +152,7 @@ impl FinishedCopy {
 /// A condition of a read is one of the source.
 fn of_source(error: BlobError) -> BlobError {
     match error {
+        BlobError::Condition(ConditionError::Unmet(unmet)) => BlobError::SourceUnmet(unmet),
         BlobError::Condition(ConditionError::NotMet) => BlobError::SourceCondition,
         error => error,
     }

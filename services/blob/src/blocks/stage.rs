@@ -13,7 +13,7 @@ use crate::{
     blobs::{BlobKey, Blobs, decode_record},
     error::BlobError,
     keys::{self, BlobRow},
-    lease::LeaseError,
+    lease::{LeaseError, ResourceLease},
     record::{BlobKind, BlobRecord, Part, Retired, Staging},
     stored::Stored as _,
 };
@@ -80,11 +80,15 @@ impl Blobs {
             if staging.map(|staging| staging.generation) != generation {
                 return Ok((Writes::new(), false));
             }
-            check_lease(record.as_ref(), lease_id, now)?;
+            let lease = check_lease(record.as_ref(), lease_id, now)?;
             blob.check_kind(record.as_ref(), BlobKind::Block, false)?;
             record.as_ref().map_or(Ok(()), BlobRecord::check_online)?;
             let staging = decide_stage(staging, replaced, &id, part.size, version)?;
             let mut writes = Writes::new();
+            if let Some(record) = record.filter(|record| record.lease != lease) {
+                let record = BlobRecord { lease, ..record };
+                writes.put(reads.key(rows.record).clone(), record.encode());
+            }
             let key = keys::staged_block(blob.container, &blob.name, staging.generation, &id);
             writes.put(reads.key(rows.staging).clone(), staging.encode());
             writes.put(key, part.encode());
@@ -118,15 +122,16 @@ impl StageRows {
     }
 }
 
+/// The lease after the block is staged: as any other write without its id, it ends one that is expired or broken.
 fn check_lease(
     record: Option<&BlobRecord>,
     lease_id: Option<Uuid>,
     now: trestle_service::clock::Ticks,
-) -> Result<(), BlobError> {
+) -> Result<ResourceLease, BlobError> {
     match (record, lease_id) {
-        (Some(record), id) => record.lease.check_write(id, now).map(drop),
+        (Some(record), id) => record.lease.check_write(id, now),
         (None, Some(_)) => Err(LeaseError::NotPresent),
-        (None, None) => Ok(()),
+        (None, None) => Ok(ResourceLease::Absent),
     }
     .map_err(BlobError::BlobLease)
 }

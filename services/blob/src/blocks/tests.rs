@@ -1,10 +1,15 @@
+use std::time::Duration;
+
 use trestle_service::fault::{Fault, Reason};
 
 use super::*;
 use crate::{
-    blobs::PutCommand,
+    blobs::{BlobChange, BlobState, NewContent, PutCommand},
+    conditions::Conditions,
     fixture::{BlobFixture, sample},
-    lease::LeaseError,
+    lease::{LeaseAction, LeaseError, ResourceLease},
+    record::BlobRecord,
+    upload::SmallContent,
 };
 
 fn reason<T: std::fmt::Debug>(result: Result<T, BlobError>) -> Reason {
@@ -51,7 +56,7 @@ async fn a_commit_keeps_what_it_names_and_drops_the_rest() {
     assert_eq!(reason(fixture.commit(&key, &["C"]).await), Reason::InvalidBlockList);
     assert_eq!(fixture.read(&key).await.expect("unchanged"), "bnewer");
 
-    fixture.advance(crate::sweep::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.advance(crate::sweep::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 2, "of `B` and the newer `A`");
     assert_eq!(fixture.read(&key).await.expect("read"), "bnewer");
@@ -139,7 +144,7 @@ async fn blocks_of_several_extents_come_back_and_a_list_replaces_a_put() {
 
     let whole: Bytes = [first, second].concat().into();
     assert_eq!(fixture.read(&key).await.expect("read"), whole);
-    fixture.advance(crate::sweep::READ_GRACE + std::time::Duration::from_secs(1));
+    fixture.advance(crate::sweep::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 4, "two of each block, none of the put");
 }
@@ -155,6 +160,68 @@ async fn a_stage_needs_the_lease_of_the_blob() {
     fixture.put_with(&key, "x", PutCommand::default()).await.expect("put");
     let available = fixture.blobs.check_stage(&block).await;
     assert!(matches!(available, Err(BlobError::BlobLease(LeaseError::NotPresent))));
+}
+
+/// The lease of a blob after a block was staged with this id, with the error where it was not.
+async fn stage_with(
+    fixture: &BlobFixture,
+    key: &BlobKey,
+    lease_id: Option<u128>,
+) -> (ResourceLease, Option<LeaseError>) {
+    let lease_id = lease_id.map(Uuid::from_u128);
+    let block = NewBlock { blob: key.clone(), id: "A".into(), lease_id };
+    let checked = fixture.blobs.check_stage(&block).await.err();
+    let uploaded = fixture.upload("a".into(), SmallContent::Object).await.expect("uploaded");
+    let NewContent::Whole(part) = uploaded.content else { panic!("blocks are objects") };
+    let staged = uploaded.written.publish(fixture.blobs.stage(block, part)).await.err();
+    let lease_error = |error: BlobError| match error {
+        BlobError::BlobLease(error) => error,
+        error => panic!("{error}"),
+    };
+    let (checked, staged) = (checked.map(lease_error), staged.map(lease_error));
+    assert_eq!(checked, staged, "what is rejected is rejected before its data is sent");
+    let required = (&Conditions::default(), None);
+    let found = fixture.blobs.get((key, BlobState::Current), required).await.expect("found");
+    (found.record.lease, staged)
+}
+
+#[tokio::test]
+async fn a_stage_is_a_write_by_the_table_of_leases_in_every_state() {
+    const OWN: u128 = 1;
+    let acquire = LeaseAction::Acquire {
+        duration: Some(Duration::from_secs(15)),
+        proposed: Some(Uuid::from_u128(OWN)),
+        generated: Uuid::nil(),
+    };
+    let broken = LeaseAction::Break(Some(Duration::ZERO));
+    let breaking = LeaseAction::Break(None);
+    let (mismatch, missing) = (Some(LeaseError::Mismatch), Some(LeaseError::IdMissing));
+    let lost = Some(LeaseError::Lost);
+    for (state, then, wait, with_own, without) in [
+        ("leased", None, 0, None, missing),
+        ("breaking", Some(breaking), 0, None, missing),
+        ("broken", Some(broken), 0, lost, None),
+        ("expired", None, 16, lost, None),
+    ] {
+        let fixture = BlobFixture::new();
+        let key = fixture.key("a").await;
+        let before = fixture.put(&key, "x").await;
+        for action in [Some(acquire), then].into_iter().flatten() {
+            let required = (Conditions::default(), None);
+            let change = BlobChange::Lease(action);
+            fixture.blobs.change(key.clone(), change, required).await.expect(state);
+        }
+        fixture.advance(Duration::from_secs(wait));
+        let (lease, error) = stage_with(&fixture, &key, Some(2)).await;
+        assert_eq!(error, mismatch, "{state}");
+        assert_eq!(stage_with(&fixture, &key, Some(OWN)).await, (lease, with_own), "{state}");
+        let after = if without.is_none() { ResourceLease::Absent } else { lease };
+        assert_eq!(stage_with(&fixture, &key, None).await, (after, without), "{state}");
+        let required = (&Conditions::default(), None);
+        let found = fixture.blobs.get((&key, BlobState::Current), required).await.expect("found");
+        let expected = BlobRecord { lease: after, ..before };
+        assert_eq!(found.record, expected, "{state}: the etag is the same");
+    }
 }
 
 #[tokio::test]

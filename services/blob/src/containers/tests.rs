@@ -99,7 +99,7 @@ async fn a_change_takes_place_by_its_conditions() {
 
     let update = || ContainerChange::Metadata(metadata());
     let stale = change(&fixture, update(), (since(created.created_at), None)).await;
-    assert!(matches!(stale, Err(BlobError::Condition(ConditionError::NotMet))));
+    assert!(matches!(stale, Err(BlobError::Condition(ConditionError::Unmet(_)))));
     let before = created.created_at.before(Duration::from_secs(2));
     change(&fixture, update(), (since(before), None)).await.expect("modified since");
 }

@@ -1,12 +1,14 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use trestle_kv::{ChangeSpec, Writes, transact};
 
 use super::*;
 use crate::{
     blobs::{BlobChange, BlobKey, DeleteScope, PutCommand},
-    conditions::Conditions,
+    conditions::{Conditions, StatedTagCondition},
     fixture::{BlobFixture, account},
+    keys::BlobRow,
     record::Retention,
     sweep::{CONTAINER_GRACE, READ_GRACE},
 };
@@ -166,7 +168,8 @@ async fn a_condition_on_tags_decides() {
     let fixture = BlobFixture::new();
     let blob = fixture.key("a").await;
     let conditions = |text: &str| {
-        let if_tags = Some(crate::tags::expression::TagCondition::parse(text).expect(text));
+        let condition = crate::tags::expression::TagCondition::parse(text).expect(text);
+        let if_tags = Some(StatedTagCondition { text: text.to_owned(), condition });
         Conditions { if_tags, ..Conditions::default() }
     };
     let absent = PutCommand { conditions: conditions("k = '1'"), ..PutCommand::default() };
@@ -225,4 +228,26 @@ proptest! {
             assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), expected, "{text}");
         });
     }
+}
+
+#[tokio::test]
+async fn a_row_of_the_index_without_a_blob_is_damage_and_no_absent_blob() {
+    let fixture = BlobFixture::new();
+    let id = fixture.container("logs").await.id;
+    let damaged = key(id, "a");
+    put(&fixture, &damaged, &[("state", "new")]).await;
+    let mut spec = ChangeSpec::new(damaged.domain());
+    let record = spec.read(damaged.row(BlobRow::Record, &[]));
+    let deleted = transact(&*fixture.blobs.engine, spec, move |reads, _| {
+        let mut writes = Writes::new();
+        writes.delete(reads.key(record).clone());
+        Ok::<_, BlobError>((writes, ()))
+    });
+    deleted.await.expect("committed").expect("decided");
+
+    let found = fixture.blobs.find(&account(), &request("\"state\" = 'new'")).await;
+
+    let fault = Fault::from(found.expect_err("the record is lost"));
+    assert_eq!(fault.reason, Reason::CorruptRecord);
+    assert!(fault.message.ends_with("blob=`a`"), "{}", fault.message);
 }

@@ -92,8 +92,8 @@ impl Blobs {
     /// # Errors
     /// As [`Blobs::write_pages`].
     pub(crate) async fn check_pages(&self, command: &PageCommand) -> Result<(), BlobError> {
-        let current = self.page_blob(&command.blob).await?;
-        check(&current, command, self.now()).map(drop)
+        let mut current = self.page_blob(&command.blob).await?;
+        check(&mut current, command, self.now()).map(drop)
     }
 
     async fn page_blob(&self, blob: &BlobKey) -> Result<BlobRecord, BlobError> {
@@ -128,8 +128,8 @@ impl Blobs {
         }
         let (command, data, now) = (command.clone(), data.clone(), self.now());
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let content = check(&current, &command, now)?;
+            let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
+            let content = check(&mut current, &command, now)?;
             if range.end > content.size {
                 return Err(PageError::Range { size: content.size }.into());
             }
@@ -181,8 +181,8 @@ impl Blobs {
         command: PageCommand,
         range: Range<u64>,
     ) -> Result<BlobRecord, BlobError> {
-        let current = self.page_blob(&command.blob).await?;
-        let content = check(&current, &command, self.now())?;
+        let mut current = self.page_blob(&command.blob).await?;
+        let content = check(&mut current, &command, self.now())?;
         if range.end > content.size {
             return Err(PageError::Range { size: content.size }.into());
         }
@@ -198,8 +198,8 @@ impl Blobs {
         command: PageCommand,
         update: PageUpdate,
     ) -> Result<BlobRecord, BlobError> {
-        let current = self.page_blob(&command.blob).await?;
-        let content = check(&current, &command, self.now())?;
+        let mut current = self.page_blob(&command.blob).await?;
+        let content = check(&mut current, &command, self.now())?;
         let cleared = update.size.filter(|size| *size < content.size);
         self.clear_and(&command, cleared.map(|size| size..content.size), update).await
     }
@@ -215,8 +215,8 @@ impl Blobs {
         // The first change checks the conditions; later ones are of the same call.
         let mut command = command.clone();
         while attempts < ATTEMPTS_MAX {
-            let before = self.page_blob(&command.blob).await?;
-            let content = check(&before, &command, self.now())?;
+            let mut before = self.page_blob(&command.blob).await?;
+            let content = check(&mut before, &command, self.now())?;
             let (rows, next) = self.cleared(&command.blob, content, &range).await?;
             let update = if next.is_none() { update } else { PageUpdate::default() };
             match self.publish_cleared(&command, &before, rows, update).await? {
@@ -272,8 +272,8 @@ impl Blobs {
         let record = spec.read(blob.row(BlobRow::Record, &[]));
         let now = self.now();
         transact(&*self.engine, spec, move |reads, version| {
-            let current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
-            let content = check(&current, &command, now)?;
+            let mut current = decode_record(reads.get(record))?.ok_or_else(|| blob.not_found())?;
+            let content = check(&mut current, &command, now)?;
             if current.etag != etag {
                 return Ok((Writes::new(), None));
             }

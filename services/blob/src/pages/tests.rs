@@ -131,7 +131,7 @@ async fn more_chunks_than_a_change_may_write_are_cleared_in_several() {
         .expect("got")
         .record
         .etag;
-    let if_match = vec![ETagPattern::parse(&etag.quoted())];
+    let if_match = vec![ETagPattern::parse(&etag.quoted()).expect("an etag")];
     let conditions = Conditions { if_match, ..Conditions::default() };
     let command = PageCommand { conditions, ..fixture.paging(&key) };
 

@@ -36,7 +36,8 @@ pub(super) async fn list(
     let mut listing = listing.with_states(states);
     let mut columns = vec!["prefix", "blob"];
     columns.extend(states.snapshots.then_some("snapshot"));
-    columns.extend(states.versions.then_some("version_id"));
+    columns
+        .extend(states.versions.then_some(["version_id", "is_current_version"]).iter().flatten());
     columns.extend(states.deleted.then_some("delete_time"));
     columns.extend(["size_bytes", "last_modified", "content_type"]);
     let mut printed = false;

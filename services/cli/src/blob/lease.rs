@@ -3,9 +3,8 @@
 use prost_types::Duration;
 use serde_json::json;
 use trestle_proto::blob::v1::{
-    AcquireLease, BreakLease, Lease, LeaseBlobRequest, LeaseContainerRequest, LeaseState,
-    ReleaseLease, RenewLease, lease_blob_request::Action,
-    lease_container_request::Action as ContainerAction,
+    AcquireLease, BreakLease, Lease, LeaseBlobRequest, LeaseContainerRequest, ReleaseLease,
+    RenewLease, lease_blob_request::Action, lease_container_request::Action as ContainerAction,
 };
 
 use super::{BlobAddress, LeaseCommand};
@@ -74,9 +73,8 @@ fn of_container(action: Action) -> ContainerAction {
     }
 }
 
-/// The state of a lease, such as `leased`.
-pub(super) fn state(lease: Option<&Lease>) -> String {
-    let state = lease.and_then(|lease| LeaseState::try_from(lease.state).ok()).unwrap_or_default();
-    let name = state.as_str_name();
-    name.strip_prefix("LEASE_STATE_").unwrap_or(name).to_ascii_lowercase()
+/// The state of a lease, such as `leased`; none of what has no lease, such as a snapshot or what is deleted.
+pub(super) fn state(lease: Option<&Lease>) -> Option<String> {
+    let name = lease.map(|lease| lease.state().as_str_name())?;
+    Some(name.strip_prefix("LEASE_STATE_").unwrap_or(name).to_ascii_lowercase())
 }

@@ -12,7 +12,7 @@ use super::compactions;
 use super::failure;
 use super::options::{SpaceProbe, SyncPolicy};
 use super::point::CommitPoint;
-use super::shared::{EngineState, Tree, error_text};
+use super::shared::{EngineState, Tree, not_now};
 
 /// How often memory is looked at: the fastest writers fill a memtable in about this time.
 const RELIEVES_EVERY: Duration = Duration::from_millis(100);
@@ -214,7 +214,6 @@ impl Housekeeper {
 /// Seals the memtable of a keyspace, which a worker of the database then flushes.
 fn rotate(tree: &Tree) {
     if let Err(error) = tree.handle.rotate_memtable() {
-        let error = error_text(&error);
-        tracing::warn!(%error, "a memtable cannot be sealed now");
+        not_now(&error, "a memtable cannot be sealed now");
     }
 }

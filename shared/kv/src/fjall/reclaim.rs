@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::compactions::StoredRows;
 use super::options::SpaceProbe;
 use super::reclaim_run::{Run, flush_heartbeat};
-use super::shared::{EngineState, error_text};
+use super::shared::{EngineState, not_now};
 
 /// The engine is idle after so long with few writes.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
@@ -53,8 +53,7 @@ impl Reclaimer {
                     return;
                 }
                 if let Err(error) = self.reclaim(index, is_short) {
-                    let error = error_text(&error);
-                    tracing::warn!(%error, "space of deleted data cannot be given back now");
+                    not_now(&error, "space of deleted data cannot be given back now");
                 }
             }
         }
@@ -67,8 +66,7 @@ impl Reclaimer {
         }
         for tree in &self.shared.trees {
             if let Err(error) = tree.handle.rotate_memtable() {
-                let error = error_text(&error);
-                tracing::warn!(%error, "a memtable cannot be sealed now");
+                not_now(&error, "a memtable cannot be sealed now");
             }
         }
     }

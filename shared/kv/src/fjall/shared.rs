@@ -2,6 +2,9 @@
 //!
 //! Snapshots hold it too, so the directory stays locked until the last of them is dropped.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -162,8 +165,7 @@ impl EngineState {
         let Some(watermark) = self.watermark(within) else { return };
         for tree in &self.trees {
             if let Err(error) = compactions::release_files(tree, watermark) {
-                let error = error_text(&error);
-                tracing::warn!(%error, "replaced files cannot be removed now");
+                not_now(&error, "replaced files cannot be removed now");
             }
         }
     }
@@ -203,6 +205,15 @@ impl Drop for EngineState {
         // The database swallows the error of its last sync.
         let synced = || self.database.persist(fjall::PersistMode::SyncAll).is_ok();
         self.closing.is_sound = self.stopped.get().is_none() && synced();
+    }
+}
+
+/// Logs that work in the background has to wait. A database that rejects every write is not logged here, once for each
+/// keyspace: the next commit or sync stops the engine, which logs why.
+pub(super) fn not_now(error: &fjall::Error, what: &'static str) {
+    if !matches!(error, fjall::Error::Poisoned) {
+        let error = error_text(error);
+        tracing::warn!(%error, "{what}");
     }
 }
 

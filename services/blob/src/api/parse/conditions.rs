@@ -1,15 +1,26 @@
 //! Conditions of requests.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, header};
 use prost_types::Timestamp;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::{clock::Ticks, fault::Reason, limits::CONDITION_ETAGS_MAX};
+use trestle_service::{
+    clock::Ticks,
+    fault::{Reason, quoted},
+    limits::CONDITION_ETAGS_MAX,
+};
 use uuid::Uuid;
 
 use super::RequestParser;
-use crate::{conditions::Conditions, etag::ETagPattern};
+use crate::{
+    authorize::BlobNeed,
+    conditions::{ConditionField, Conditions},
+    etag::ETagPattern,
+};
 
 impl RequestParser {
     /// The conditions of a call on a blob, and the id of its lease.
@@ -17,29 +28,58 @@ impl RequestParser {
         &mut self,
         conditions: Option<proto::BlobConditions>,
     ) -> (Conditions, Option<Uuid>) {
-        let conditions = conditions.unwrap_or_default();
-        let parsed = Conditions {
-            if_match: self.etags(&conditions.if_match, "conditions.if_match"),
-            if_none_match: self.etags(&conditions.if_none_match, "conditions.if_none_match"),
-            if_modified_since: self.modified_since(conditions.if_modified_since),
-            if_unmodified_since: self.unmodified_since(conditions.if_unmodified_since),
-            if_tags: self.tag_condition(&conditions.if_tags, "conditions.if_tags"),
-            creates_only: false,
-        };
-        (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
+        self.conditions_in("conditions", conditions)
     }
 
-    /// The conditions of the source of a copy.
+    /// The conditions in a field of a request.
+    fn conditions_in(
+        &mut self,
+        field: &str,
+        conditions: Option<proto::BlobConditions>,
+    ) -> (Conditions, Option<Uuid>) {
+        let Some(conditions) = conditions else { return Default::default() };
+        let path = |name: ConditionField| format!("{field}.{}", name.name());
+        let unmodified = ConditionField::UnmodifiedSince;
+        let parsed = Conditions {
+            if_match: self.etags(&conditions.if_match, &path(ConditionField::Match)),
+            if_none_match: self.etags(&conditions.if_none_match, &path(ConditionField::NoneMatch)),
+            if_modified_since: self
+                .time(conditions.if_modified_since, &path(ConditionField::ModifiedSince)),
+            if_unmodified_since: self.time(conditions.if_unmodified_since, &path(unmodified)),
+            if_tags: self.tag_condition(conditions.if_tags, &path(ConditionField::Tags)),
+            creates_only: false,
+            shows_current: self.may_one_of([BlobNeed::Read, BlobNeed::Write]),
+        };
+        (parsed, self.lease_id(&conditions.lease_id, &format!("{field}.lease_id")))
+    }
+
+    /// Whether the caller has one of these permissions, and so sees what a condition is compared with.
+    fn may_one_of(&self, needs: [BlobNeed; 2]) -> bool {
+        let access = self.access.as_ref();
+        access.is_some_and(|access| needs.into_iter().any(|need| access.also(need).is_ok()))
+    }
+
+    /// The conditions of the source of a copy. The etags of another server may have any form.
     pub(in crate::api) fn source_conditions(
         &mut self,
         conditions: Option<proto::BlobConditions>,
+        is_elsewhere: bool,
     ) -> (Conditions, Option<Uuid>) {
-        let parsed = self.blob_conditions(conditions);
-        if parsed.0.if_none_match.contains(&ETagPattern::Any) {
-            let rule = "must name etags: a source exists";
+        let Some(mut conditions) = conditions else { return Default::default() };
+        if conditions.if_none_match.iter().any(|etag| etag == "*") {
+            let rule = "must name etags: a source exists: value=`*`";
             self.push(Reason::UnsatisfiableCondition, "source_conditions.if_none_match", rule);
         }
-        parsed
+        if is_elsewhere {
+            for (etags, field) in [
+                (&mut conditions.if_match, "source_conditions.if_match"),
+                (&mut conditions.if_none_match, "source_conditions.if_none_match"),
+            ] {
+                self.count_etags(etags, field);
+                etags.clear();
+            }
+        }
+        self.conditions_in("source_conditions", Some(conditions))
     }
 
     /// The conditions of a source on another server, as headers of HTTP.
@@ -76,30 +116,42 @@ impl RequestParser {
         &mut self,
         conditions: Option<proto::ContainerConditions>,
     ) -> (Conditions, Option<Uuid>) {
-        let conditions = conditions.unwrap_or_default();
+        let Some(conditions) = conditions else { return Default::default() };
+        let (modified, unmodified) =
+            ("conditions.if_modified_since", "conditions.if_unmodified_since");
         let parsed = Conditions {
-            if_modified_since: self.modified_since(conditions.if_modified_since),
-            if_unmodified_since: self.unmodified_since(conditions.if_unmodified_since),
+            if_modified_since: self.time(conditions.if_modified_since, modified),
+            if_unmodified_since: self.time(conditions.if_unmodified_since, unmodified),
+            shows_current: self.may_one_of([BlobNeed::ReadContainer, BlobNeed::WriteContainer]),
             ..Conditions::default()
         };
         (parsed, self.lease_id(&conditions.lease_id, "conditions.lease_id"))
     }
 
     fn etags(&mut self, etags: &[String], field: &str) -> Vec<ETagPattern> {
+        if !self.count_etags(etags, field) {
+            return Vec::new();
+        }
+        let mut patterns = Vec::with_capacity(etags.len());
+        for etag in etags {
+            let pattern = ETagPattern::parse(etag);
+            if pattern.is_none() {
+                let value = quoted(etag);
+                let rule =
+                    format!("must be `*` or an etag that a response carried: value=`{value}`");
+                self.push(Reason::InvalidHeaderValue, field, rule);
+            }
+            patterns.extend(pattern);
+        }
+        patterns
+    }
+
+    fn count_etags(&mut self, etags: &[String], field: &str) -> bool {
         if etags.len() > CONDITION_ETAGS_MAX {
             let rule = format!("must have at most {CONDITION_ETAGS_MAX}: count=`{}`", etags.len());
             self.push(Reason::InvalidHeaderValue, field, rule);
-            return Vec::new();
         }
-        etags.iter().map(|etag| ETagPattern::parse(etag)).collect()
-    }
-
-    fn modified_since(&mut self, time: Option<Timestamp>) -> Option<Ticks> {
-        self.time(time, "conditions.if_modified_since")
-    }
-
-    fn unmodified_since(&mut self, time: Option<Timestamp>) -> Option<Ticks> {
-        self.time(time, "conditions.if_unmodified_since")
+        etags.len() <= CONDITION_ETAGS_MAX
     }
 
     fn time(&mut self, time: Option<Timestamp>, field: &str) -> Option<Ticks> {

@@ -56,7 +56,8 @@ impl RequestParser {
         Self { access: Some(access.clone()), ..Self::default() }
     }
 
-    fn use_tags(&mut self) {
+    /// The request reads or sets tags.
+    pub(super) fn use_tags(&mut self) {
         let checked = self.access.as_ref().map(|access| access.also(BlobNeed::Tags));
         self.denied = checked.and_then(Result::err).or(self.denied.take());
     }

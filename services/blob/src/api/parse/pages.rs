@@ -1,5 +1,8 @@
 //! Requests on page blobs.
 
+#[cfg(test)]
+mod tests;
+
 use trestle_proto::blob::v1::{self as proto, update_page_blob_request::SequenceNumber};
 use trestle_service::{
     fault::Reason,
@@ -7,7 +10,7 @@ use trestle_service::{
 };
 
 use super::RequestParser;
-use crate::pages::{PAGE_BYTES, SequenceConditions, SequenceUpdate};
+use crate::pages::{PAGE_BYTES, PageUpdate, SequenceConditions, SequenceUpdate};
 
 /// The largest sequence number. Azure.
 const SEQUENCE_MAX: u64 = i64::MAX as u64;
@@ -57,10 +60,7 @@ impl RequestParser {
     }
 
     /// What becomes of a sequence number.
-    pub(in crate::api) fn sequence_update(
-        &mut self,
-        update: SequenceNumber,
-    ) -> Option<SequenceUpdate> {
+    fn sequence_update(&mut self, update: SequenceNumber) -> Option<SequenceUpdate> {
         match update {
             SequenceNumber::Set(number) => {
                 Some(SequenceUpdate::Set(self.sequence_number(number, "set")))
@@ -68,9 +68,28 @@ impl RequestParser {
             SequenceNumber::Raise(number) => {
                 Some(SequenceUpdate::Raise(self.sequence_number(number, "raise")))
             }
-            SequenceNumber::Increment(is_requested) => {
-                is_requested.then_some(SequenceUpdate::Increment)
+            SequenceNumber::Increment(true) => Some(SequenceUpdate::Increment),
+            SequenceNumber::Increment(false) => {
+                let rule = "must be true, or absent: value=`false`";
+                self.push(Reason::InvalidInput, "increment", rule);
+                None
             }
+        }
+    }
+
+    /// What becomes of a page blob.
+    pub(in crate::api) fn page_update(
+        &mut self,
+        size: Option<u64>,
+        sequence: Option<SequenceNumber>,
+    ) -> PageUpdate {
+        if size.is_none() && sequence.is_none() {
+            let rule = "required: the new length, or set, raise or increment";
+            self.push(Reason::InvalidInput, "size", rule);
+        }
+        PageUpdate {
+            size: size.map(|size| self.page_blob_size(size)),
+            sequence: sequence.and_then(|update| self.sequence_update(update)),
         }
     }
 

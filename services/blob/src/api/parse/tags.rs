@@ -10,6 +10,7 @@ use trestle_service::{
 
 use super::RequestParser;
 use crate::{
+    conditions::StatedTagCondition,
     find::FindBlobs,
     tags::{
         KEY_CHARS_MAX, TAGS_MAX, Tags, VALUE_CHARS_MAX,
@@ -52,16 +53,20 @@ impl RequestParser {
     }
 
     /// A condition on tags; none if it is empty or rejected.
-    pub(super) fn tag_condition(&mut self, text: &str, field: &str) -> Option<TagCondition> {
+    pub(super) fn tag_condition(
+        &mut self,
+        text: String,
+        field: &str,
+    ) -> Option<StatedTagCondition> {
         if text.is_empty() {
             return None;
         }
         self.use_tags();
-        let parsed = TagCondition::parse(text);
+        let parsed = TagCondition::parse(&text);
         if let Err(error) = &parsed {
             self.push(Reason::InvalidHeaderValue, field, error.to_string());
         }
-        parsed.ok()
+        parsed.ok().map(|condition| StatedTagCondition { text, condition })
     }
 }
 

@@ -123,7 +123,7 @@ async fn a_delete_of_a_snapshot_has_the_conditions_of_the_snapshot() {
     let lease = BlobChange::Lease(acquire);
     let base = fixture.blobs.change(key.clone(), lease, Default::default()).await.expect("leased");
     let delete = |etag: ETag| {
-        let if_match = vec![ETagPattern::parse(&etag.quoted())];
+        let if_match = vec![ETagPattern::parse(&etag.quoted()).expect("an etag")];
         let conditions = Conditions { if_match, ..Conditions::default() };
         fixture.blobs.delete(
             key.clone(),

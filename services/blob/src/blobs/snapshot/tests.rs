@@ -88,8 +88,10 @@ async fn the_conditions_are_those_of_the_blob() {
     let key = fixture.key("a").await;
     let put = fixture.put(&key, "x").await;
     let take = |etag: &str| {
-        let conditions =
-            Conditions { if_match: vec![ETagPattern::parse(etag)], ..Conditions::default() };
+        let conditions = Conditions {
+            if_match: vec![ETagPattern::parse(etag).expect("an etag")],
+            ..Conditions::default()
+        };
         fixture.blobs.snapshot(key.clone(), None, (conditions, None))
     };
 

@@ -64,14 +64,14 @@ fn a_put_replaces_everything_but_the_lease() {
 #[test]
 fn the_lease_is_checked_before_the_conditions() {
     let (lease, _) = leased();
-    let if_match = vec![ETagPattern::parse("\"0x1\"")];
+    let if_match = vec![ETagPattern::parse("\"0x1\"").expect("an etag")];
     let conditions = Conditions { if_match, ..Conditions::default() };
     let command = PutCommand { conditions, ..PutCommand::default() };
 
     let leased = put(Some(&current(lease)), &command);
     assert!(matches!(leased, Err(BlobError::BlobLease(LeaseError::IdMissing))));
     let free = put(Some(&current(ResourceLease::Absent)), &command);
-    assert!(matches!(free, Err(BlobError::Condition(ConditionError::NotMet))));
+    assert!(matches!(free, Err(BlobError::Condition(ConditionError::Unmet(_)))));
 }
 
 #[test]

@@ -1,0 +1,75 @@
+use std::sync::Arc;
+
+use trestle_identity::caller::{AccountGrant, Authority, Caller, Letters};
+use trestle_service::name::AccountName;
+
+use super::*;
+use crate::authorize::BlobAccess;
+
+fn etags(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn texts_that_are_no_etags_are_each_rejected_with_field_and_value() {
+    let mut parser = RequestParser::default();
+    let if_match = etags(&["*", "\"0x8DE2A1B2C3D4E5F\"", "other", ""]);
+    let if_none_match = etags(&["W/\"0x8DE2A1B2C3D4E5F\""]);
+    let conditions = proto::BlobConditions { if_match, if_none_match, ..Default::default() };
+    let parsed = parser.blob_conditions(Some(conditions));
+
+    let fault = parser.finish(Some(parsed)).expect_err("it is rejected");
+
+    let violations = fault.violations.iter();
+    let found: Vec<(&str, &str)> =
+        violations.map(|it| (it.field.as_str(), it.description.as_str())).collect();
+    let rule = |value| format!("must be `*` or an etag that a response carried: value=`{value}`");
+    let rules = [rule("other"), rule(""), rule("W/\"0x8DE2A1B2C3D4E5F\"")];
+    let [other, empty, weak] = rules.each_ref().map(String::as_str);
+    let (if_match, if_none_match) = ("conditions.if_match", "conditions.if_none_match");
+    assert_eq!(found, [(if_match, other), (if_match, empty), (if_none_match, weak)]);
+    assert_eq!(fault.reason, Reason::InvalidHeaderValue);
+}
+
+#[test]
+fn the_etags_of_another_server_may_have_any_form() {
+    let source = |if_none_match: &[&str], is_elsewhere| {
+        let (if_match, if_none_match) = (etags(&["\"abc\""]), etags(if_none_match));
+        let conditions = proto::BlobConditions { if_match, if_none_match, ..Default::default() };
+        let mut parser = RequestParser::default();
+        let parsed = parser.source_conditions(Some(conditions), is_elsewhere);
+        parser.finish(Some(parsed)).map_err(|fault| fault.violations[0].clone())
+    };
+
+    assert_eq!(source(&["W/\"1\""], true), Ok((Conditions::default(), None)));
+    let own = source(&[], false).expect_err("it is no etag of this service");
+    assert_eq!(own.field, "source_conditions.if_match");
+    let any = source(&["*"], true).expect_err("a source exists");
+    assert_eq!(any.reason, Reason::UnsatisfiableCondition);
+    let many = source(&["\"1\""; 65], true).expect_err("they are too many");
+    assert_eq!(many.field, "source_conditions.if_none_match");
+}
+
+#[test]
+fn what_a_condition_is_compared_with_is_for_those_who_may_read_or_write() {
+    let letters = |text| Letters::parse(text).expect("letters");
+    for (permissions, need, is_shown) in [
+        ("r", BlobNeed::Read, true),
+        ("w", BlobNeed::Write, true),
+        ("d", BlobNeed::Delete, false),
+        ("a", BlobNeed::Append, false),
+        ("t", BlobNeed::Tags, false),
+        ("c", BlobNeed::Create, false),
+    ] {
+        let authority = Authority::Account(AccountGrant {
+            services: letters("b"),
+            resource_types: letters("o"),
+            permissions: letters(permissions),
+        });
+        let caller = Arc::new(Caller { account: AccountName::development(), authority });
+        let access = BlobAccess::new(caller, None, need).expect("permitted");
+        let conditions = Some(proto::BlobConditions::default());
+        let (parsed, _) = RequestParser::of(&access).blob_conditions(conditions);
+        assert_eq!(parsed.shows_current, is_shown, "{permissions}");
+    }
+}

@@ -1,0 +1,73 @@
+use trestle_kv::{
+    Change, Engine, EngineError, EngineStatus, Limits, Snapshot, Span, Ticks, Version,
+};
+use trestle_service::fault::{Fault, Reason};
+
+use super::*;
+use crate::{
+    faulty::{FaultyObjects, ObjectFault},
+    fixture::{BlobFixture, sample},
+};
+
+#[tokio::test]
+async fn a_full_disk_is_reported_with_what_an_extent_needs() {
+    let store = Arc::new(FaultyObjects::default());
+    let fixture = BlobFixture::on(Objects::of(Arc::clone(&store) as _));
+    for (length, needed) in [(100_000, 100_000), (10_000_000, EXTENT_BYTES)] {
+        store.plan([ObjectFault::Full]);
+        let rejected = fixture.upload(sample(length), SmallContent::Inline).await.err();
+
+        let fault = Fault::from(rejected.expect("there is no space"));
+        assert_eq!(fault.reason, Reason::InsufficientStorage);
+        let number = format!("content of blobs: needed_bytes=`{needed}`; ");
+        assert!(fault.message.contains(&number), "{}", fault.message);
+    }
+}
+
+/// An engine whose disk is short of space.
+struct ShortOfSpace(Arc<dyn Engine>);
+
+#[async_trait::async_trait]
+impl Engine for ShortOfSpace {
+    async fn snapshot(&self) -> Result<Box<dyn Snapshot>, EngineError> {
+        self.0.snapshot().await
+    }
+
+    async fn commit(&self, change: Change) -> Result<Version, CommitError> {
+        self.0.commit(change).await
+    }
+
+    async fn discard(&self, span: &Span) -> Result<(), EngineError> {
+        self.0.discard(span).await
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn now(&self) -> Ticks {
+        self.0.now()
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            free_bytes: Some(500),
+            reserve_bytes: Some(1000),
+            is_space_short: true,
+            ..self.0.status()
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_the_reserve_rejects_states_it() {
+    let mut fixture = BlobFixture::new();
+    fixture.blobs.engine = Arc::new(ShortOfSpace(Arc::clone(&fixture.blobs.engine)));
+
+    let rejected = fixture.upload(sample(100_000), SmallContent::Inline).await.err();
+
+    let message = rejected.expect("it is rejected").to_string();
+    let numbers = "needed_bytes=`100000`, free_bytes=`500`, storage.min_free_bytes=`1000`";
+    assert!(message.contains(numbers), "{message}");
+    assert_eq!(fixture.objects().await, 0);
+}
