@@ -21,7 +21,7 @@ use trestle_service::{clock::Clock, fault::Violations, name::AccountName};
 
 pub(crate) use self::{
     change::{ContainerChange, NewContainer},
-    list::{ListContainers, position},
+    list::{LIST_BYTES_MAX, ListContainers, position},
 };
 use crate::{
     authorize::BlobAccess,

@@ -14,7 +14,7 @@ use trestle_service::{
 
 use crate::{
     blobs::{BlobState, Blobs},
-    containers::position,
+    containers::{LIST_BYTES_MAX, position},
     error::BlobError,
     keys,
     names::{BlobName, ContainerName},
@@ -30,6 +30,9 @@ use crate::{
 const EXAMINED_MAX: usize = 5000;
 /// Most containers that a page examines.
 const CONTAINERS_MAX: usize = 1000;
+
+/// What a tag or a name takes in an answer beside its text, at most.
+const TAG_BYTES: usize = 16;
 
 /// A request for a page of found blobs.
 #[derive(Debug, Clone)]
@@ -57,6 +60,14 @@ pub(crate) struct FoundBlobTags {
     pub(crate) tags: Tags,
 }
 
+impl FoundBlobTags {
+    /// About how many bytes it takes in an answer.
+    fn bytes(&self) -> usize {
+        let tags = self.tags.iter().map(|(key, value)| key.len() + value.len() + TAG_BYTES);
+        self.container.len() + self.name.as_str().len() + tags.sum::<usize>() + TAG_BYTES
+    }
+}
+
 /// A page of found blobs.
 #[derive(Debug, Default)]
 pub(crate) struct FoundPage {
@@ -72,6 +83,7 @@ struct FindRun<'a> {
     request: &'a FindBlobs,
     identity: u64,
     page: FoundPage,
+    bytes: usize,
     examined: usize,
 }
 
@@ -95,7 +107,8 @@ impl Blobs {
         };
         let snapshot = self.engine.snapshot().await?;
         let page = FoundPage::default();
-        let mut run = FindRun { snapshot: &*snapshot, request, identity, page, examined: 0 };
+        let mut run =
+            FindRun { snapshot: &*snapshot, request, identity, page, bytes: 0, examined: 0 };
         let mut span = keys::containers(account, "");
         if let Some(only) = &request.container {
             let key = keys::container(account, only);
@@ -140,7 +153,8 @@ impl FindRun<'_> {
             let limit = ScanLimit { rows, bytes: 1024 * 1024 };
             let scan = self.snapshot.scan(&span, limit).await?;
             for entry in &scan.entries {
-                if self.page.blobs.len() == self.request.page_size {
+                let is_full = self.page.blobs.len() == self.request.page_size;
+                if is_full || self.bytes >= LIST_BYTES_MAX {
                     self.end(container, &entry.key);
                     return Ok(true);
                 }
@@ -151,6 +165,7 @@ impl FindRun<'_> {
                 if filter.holds(&record.tags) {
                     let container = container.to_owned();
                     let found = FoundBlobTags { container, name: blob.name, tags: record.tags };
+                    self.bytes += found.bytes();
                     self.page.blobs.push(found);
                 }
             }

@@ -1,6 +1,7 @@
 //! Block blobs: their content, properties, metadata, ranges and listings.
 
 use bytes::Bytes;
+use prost::Message as _;
 use tonic::Code;
 use trestle_proto::blob::v1::{self as proto, ByteRange, HttpProperties, listed_blob::Item};
 use trestle_tests::{World, blob_scenario};
@@ -13,6 +14,7 @@ blob_scenario!(
     a_deleted_blob_is_not_found,
     blobs_are_listed_with_prefix_and_delimiter,
     blobs_are_listed_between_bounds,
+    a_page_of_blobs_fits_into_a_message,
     names_are_data,
 );
 
@@ -186,6 +188,40 @@ async fn blobs_are_listed_between_bounds(world: &World) {
         assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_URI"));
         assert_eq!(error.fields, [field]);
     }
+}
+
+async fn a_page_of_blobs_fits_into_a_message(world: &World) {
+    let logs = world.container("logs").await;
+    let names: Vec<String> = (0..560).map(|number| format!("{number:03}")).collect();
+    let write = async |name: &String| {
+        let metadata = [("value".to_owned(), "x".repeat(8 * 1024 - 8))].into();
+        let spec = proto::WriteBlobSpec { metadata, ..logs.spec(name) };
+        logs.write_with(spec, "x").await.unwrap();
+    };
+    for names in names.chunks(16) {
+        futures::future::join_all(names.iter().map(write)).await;
+    }
+
+    let mut request = proto::ListBlobsRequest {
+        container: logs.name(),
+        include_metadata: true,
+        page_size: Some(5000),
+        ..Default::default()
+    };
+    let mut listed = Vec::new();
+    loop {
+        let page = logs.client().list_blobs(request.clone()).await.unwrap().into_inner();
+        assert!(page.encoded_len() < 4 << 20, "clients accept 4 MiB by default");
+        listed.extend(page.items.into_iter().map(|item| match item.item {
+            Some(Item::Blob(blob)) => blob.name,
+            _ => panic!("there are no groups"),
+        }));
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(listed, names);
 }
 
 async fn names_are_data(world: &World) {

@@ -12,7 +12,7 @@ use trestle_service::{
 use self::cursor::{NameCursor, NamedRow};
 use super::Blobs;
 use crate::{
-    containers::position,
+    containers::{LIST_BYTES_MAX, position},
     error::BlobError,
     keys::BlobRow,
     names::BlobName,
@@ -20,6 +20,8 @@ use crate::{
     stored::Stored as _,
 };
 
+/// What an item takes in an answer beside its name and what is stored, at most about.
+const ITEM_BYTES: usize = 512;
 /// In a position, the blob itself: behind its past states.
 const CURRENT: u64 = u64::MAX;
 
@@ -132,25 +134,28 @@ impl Blobs {
             records: cursor(BlobRow::Record),
             stagings: request.with_uncommitted.then(|| cursor(BlobRow::Staging)),
         };
-        let mut page = BlobPage::default();
+        let (mut page, mut bytes) = (BlobPage::default(), 0);
         loop {
             let next = cursors.peek().await?;
             let is_in = |name: &str| end_before.is_empty() || name < end_before.as_str();
             let Some((name, number)) = next.position().filter(|(name, _)| is_in(name)) else {
                 return Ok(page);
             };
-            if page.items.len() == request.page_size {
+            if page.items.len() == request.page_size || bytes >= LIST_BYTES_MAX {
                 let position = [&number.to_be_bytes()[..], name.as_bytes()].concat();
                 page.next_page_token = Some(page::encode(identity, &position));
                 return Ok(page);
             }
             if let Some(group) = group_of(name, prefix, delimiter) {
                 cursors.skip(&group);
+                bytes += group.len();
                 page.items.push(ListedItem::Group(group));
                 continue;
             }
             cursors.advance(&next);
-            page.items.extend(next.item(*past)?);
+            let item = next.item(*past)?;
+            bytes += item.as_ref().map_or(0, |_| next.item_bytes());
+            page.items.extend(item);
         }
     }
 }
@@ -198,6 +203,15 @@ impl NextRows {
         let past = self.past.iter().map(|row| (row, row.past.map_or(CURRENT, Ticks::get)));
         let current = self.record.iter().chain(&self.staging).map(|row| (row, CURRENT));
         past.chain(current).map(|(row, number)| (row.name.as_str(), number)).min()
+    }
+
+    /// About how many bytes the next item takes in an answer.
+    fn item_bytes(&self) -> usize {
+        let rows = self.past.iter().chain(&self.record);
+        let at = self.position();
+        let own = rows
+            .filter(|row| Some((row.name.as_str(), row.past.map_or(CURRENT, Ticks::get))) == at);
+        own.map(|row| row.name.len() + row.value.len()).sum::<usize>() + ITEM_BYTES
     }
 
     /// The next item, if it is to be listed.

@@ -11,8 +11,8 @@ use trestle_service::{
 use super::Containers;
 use crate::{error::BlobError, keys, record::ContainerRecord, stored::Stored as _};
 
-/// Most bytes of records read at once.
-const LIST_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// A page ends with the item that takes its records to this many bytes: clients of gRPC accept 4 MiB by default.
+pub(crate) const LIST_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Containers that only the service writes to.
 const SYSTEM: &[&str] = &["$logs"];
 

@@ -231,6 +231,35 @@ proptest! {
 }
 
 #[tokio::test]
+async fn a_page_of_found_blobs_has_a_bound_in_bytes() {
+    let fixture = BlobFixture::new();
+    let id = fixture.container("logs").await.id;
+    let names: Vec<String> = (0..1000).map(|number| format!("{number:04}")).collect();
+    let value = "v".repeat(256);
+    let pairs: Vec<_> = (0..10).map(|tag| format!("{tag}").repeat(128)).collect();
+    let pairs: Vec<_> = pairs.iter().map(|key| (key.as_str(), value.as_str())).collect();
+    for name in &names {
+        put(&fixture, &key(id, name), &pairs).await;
+    }
+    let filter = format!("\"{}\" = '{value}'", pairs[0].0);
+    let mut request = FindBlobs { page_size: 5000, ..request(&filter) };
+
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = fixture.blobs.find(&account(), &request).await.expect("found");
+        let bytes: usize = page.blobs.iter().map(FoundBlobTags::bytes).sum();
+        assert!(bytes < LIST_BYTES_MAX + 8 * 1024, "{bytes}");
+        found.extend(page.blobs.into_iter().map(|blob| blob.name.to_string()));
+        pages += 1;
+        match page.next_page_token {
+            Some(token) => request.page_token = token,
+            None => break,
+        }
+    }
+    assert_eq!((found, pages), (names, 2));
+}
+
+#[tokio::test]
 async fn a_row_of_the_index_without_a_blob_is_damage_and_no_absent_blob() {
     let fixture = BlobFixture::new();
     let id = fixture.container("logs").await.id;
