@@ -22,6 +22,7 @@ mod drain;
 mod faults;
 mod fixtures;
 mod gateway;
+mod half_uploads;
 mod hung;
 mod inserts;
 mod kills;

@@ -41,7 +41,7 @@ const TABLE: &str = "Overload";
 type Client = TableServiceClient<Channel>;
 
 /// Memory that a process has resident, in MiB.
-fn resident_mib(server: &Server) -> f64 {
+pub(crate) fn resident_mib(server: &Server) -> f64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0

@@ -1,16 +1,17 @@
 //! The data of an upload: digests of it, and extents that are written as it arrives. Memory is one extent for each
 //! upload, and bounded over all of them; small content stays in memory and becomes a row.
 
+mod memory;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+pub(crate) use self::memory::UploadMemory;
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trestle_kv::{CommitError, SpaceClaim};
 use trestle_service::limits::INLINE_BYTES_MAX;
 
+use self::memory::HeldMemory;
 use crate::{
     blobs::{Blobs, NewContent},
     checksum::{Digests, UploadDigest},
@@ -21,36 +22,11 @@ use crate::{
     space_shortage::SpaceShortage,
 };
 
-/// Most memory of all uploads together, in KiB.
-const MEMORY_KIB: usize = 128 * 1024;
 /// Memory of an upload of small content, in KiB.
 const SMALL_KIB: usize = INLINE_BYTES_MAX / 1024;
 /// Memory of any other upload, in KiB.
 const LARGE_KIB: usize = 4 * 1024;
 const _: () = assert!(LARGE_KIB as u64 * 1024 == EXTENT_BYTES, "an upload holds one extent");
-/// Longest wait for memory, before the call is rejected with a retry delay.
-const WAIT_MAX: Duration = Duration::from_secs(10);
-
-/// The memory that uploads share. Clones share it.
-#[derive(Clone)]
-pub(crate) struct UploadMemory(Arc<Semaphore>);
-
-impl Default for UploadMemory {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MEMORY_KIB)))
-    }
-}
-
-impl UploadMemory {
-    async fn reserve(&self, kib: usize) -> Result<OwnedSemaphorePermit, BlobError> {
-        let kib = u32::try_from(kib).map_err(|_| BlobError::Busy)?;
-        let permits = Arc::clone(&self.0).acquire_many_owned(kib);
-        let reserved =
-            tokio::time::timeout(WAIT_MAX, permits).await.map_err(|_| BlobError::Busy)?;
-        reserved.map_err(|_| BlobError::Busy)
-    }
-}
-
 /// What becomes of small content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SmallContent {
@@ -70,7 +46,7 @@ pub(crate) struct Upload {
     pieces: Vec<Bytes>,
     buffered: u64,
     written: WrittenObjects,
-    memory: Option<OwnedSemaphorePermit>,
+    memory: Option<HeldMemory>,
 }
 
 /// Data that arrived completely.
@@ -120,14 +96,11 @@ impl Upload {
         let is_small = self.size() <= INLINE_BYTES_MAX as u64
             && self.buffered + more <= INLINE_BYTES_MAX as u64;
         let kib = if is_small { SMALL_KIB } else { LARGE_KIB };
-        let held = self.memory.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let held = self.memory.as_ref().map_or(0, HeldMemory::kib);
         let missing = kib.saturating_sub(held);
         if missing > 0 {
-            let permit = self.blobs.memory.reserve(missing).await?;
-            match &mut self.memory {
-                Some(memory) => memory.merge(permit),
-                none => *none = Some(permit),
-            }
+            let held = self.memory.take();
+            self.memory = Some(self.blobs.memory.reserve(held, missing).await?);
         }
         Ok(())
     }

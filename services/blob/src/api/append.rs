@@ -3,7 +3,6 @@
 use tonic::{Status, Streaming};
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
-    call_statistics::StatisticsRecorder,
     fault::{Fault, Reason},
     limits::APPEND_BYTES_MAX,
 };
@@ -11,7 +10,7 @@ use trestle_service::{
 use super::{
     BlobApi, failed,
     parse::RequestParser,
-    upload::{first, in_time, receive},
+    upload::{Uploader, first, in_time, receive},
 };
 use crate::{
     append::{AppendCommand, Appended},
@@ -54,10 +53,10 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         mut messages: Streaming<proto::AppendBlockRequest>,
-        recorder: &StatisticsRecorder,
+        uploader: &Uploader,
     ) -> Result<proto::AppendBlockResponse, Status> {
         let (spec, first) = first::<_, proto::AppendBlockSpec>(&mut messages).await?;
-        recorder.record(|statistics| statistics.set_container(&spec.container));
+        uploader.recorder.record(|statistics| statistics.set_container(&spec.container));
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
@@ -71,7 +70,7 @@ impl BlobApi {
             self.blobs.check_append(&command).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
-        let upload = Upload::new(&self.blobs, SmallContent::Inline, with_md5);
+        let upload = Upload::new(&uploader.blobs, SmallContent::Inline, with_md5);
         let received = receive(upload, first, &mut messages, APPEND_BYTES_MAX, None);
         let Uploaded { digests, content, written } = in_time(received).await?;
         if digests.size == 0 {

@@ -26,10 +26,10 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
 use trestle_service::{
-    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, service_properties,
+    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, peer::Peer, service_properties,
 };
 
-use self::{access_log::NamesContainer, copy::CopyResponses};
+use self::{access_log::NamesContainer, copy::CopyResponses, upload::Uploader};
 use crate::{
     BLOB_SERVICE, BlobDeps,
     authorize::{BlobAccess, BlobNeed},
@@ -70,6 +70,13 @@ impl BlobApi {
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
         let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());
         Self { engine, containers, blobs, sweeper, copy_hosts, servers, random, started_at }
+    }
+
+    /// What an upload of a request needs.
+    fn uploader(&self, extensions: &http::Extensions) -> Uploader {
+        let memory = self.blobs.memory.of_peer(Peer::key_of(extensions));
+        let recorder = StatisticsRecorder::of(extensions);
+        Uploader { blobs: Blobs { memory, ..self.blobs.clone() }, recorder }
     }
 
     /// The background work.
@@ -120,36 +127,36 @@ macro_rules! by_domain {
                 &self,
                 request: Request<Streaming<proto::WriteBlobRequest>>,
             ) -> Result<Response<proto::WriteBlobResponse>, Status> {
-                let recorder = StatisticsRecorder::of(request.extensions());
+                let uploader = self.uploader(request.extensions());
                 let (access, messages) = self.enter(request, BlobNeed::Create).await?;
-                self.write(&access, messages, &recorder).await.map(Response::new)
+                self.write(&access, messages, &uploader).await.map(Response::new)
             }
 
             async fn stage_block(
                 &self,
                 request: Request<Streaming<proto::StageBlockRequest>>,
             ) -> Result<Response<proto::StageBlockResponse>, Status> {
-                let recorder = StatisticsRecorder::of(request.extensions());
+                let uploader = self.uploader(request.extensions());
                 let (access, messages) = self.enter(request, BlobNeed::Write).await?;
-                self.stage(&access, messages, &recorder).await.map(Response::new)
+                self.stage(&access, messages, &uploader).await.map(Response::new)
             }
 
             async fn append_block(
                 &self,
                 request: Request<Streaming<proto::AppendBlockRequest>>,
             ) -> Result<Response<proto::AppendBlockResponse>, Status> {
-                let recorder = StatisticsRecorder::of(request.extensions());
+                let uploader = self.uploader(request.extensions());
                 let (access, messages) = self.enter(request, BlobNeed::Append).await?;
-                self.append(&access, messages, &recorder).await.map(Response::new)
+                self.append(&access, messages, &uploader).await.map(Response::new)
             }
 
             async fn write_pages(
                 &self,
                 request: Request<Streaming<proto::WritePagesRequest>>,
             ) -> Result<Response<proto::WritePagesResponse>, Status> {
-                let recorder = StatisticsRecorder::of(request.extensions());
+                let uploader = self.uploader(request.extensions());
                 let (access, messages) = self.enter(request, BlobNeed::Write).await?;
-                self.put_pages(&access, messages, &recorder).await.map(Response::new)
+                self.put_pages(&access, messages, &uploader).await.map(Response::new)
             }
 
             async fn copy_blob(

@@ -3,7 +3,6 @@
 use tonic::{Status, Streaming};
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
-    call_statistics::StatisticsRecorder,
     clock::Ticks,
     fault::{Fault, Reason},
     limits::PAGES_BYTES_MAX,
@@ -13,7 +12,7 @@ use trestle_service::{
 use super::{
     BlobApi, failed,
     parse::{RequestParser, sequence_conditions},
-    upload::{first, in_time, receive},
+    upload::{Uploader, first, in_time, receive},
 };
 use crate::{
     authorize::BlobAccess,
@@ -62,10 +61,10 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         mut messages: Streaming<proto::WritePagesRequest>,
-        recorder: &StatisticsRecorder,
+        uploader: &Uploader,
     ) -> Result<proto::WritePagesResponse, Status> {
         let (spec, first) = first::<_, proto::WritePagesSpec>(&mut messages).await?;
-        recorder.record(|statistics| statistics.set_container(&spec.container));
+        uploader.recorder.record(|statistics| statistics.set_container(&spec.container));
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
@@ -79,7 +78,7 @@ impl BlobApi {
             self.blobs.check_pages(&command).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
-        let upload = Upload::new(&self.blobs, SmallContent::Memory, with_md5);
+        let upload = Upload::new(&uploader.blobs, SmallContent::Memory, with_md5);
         let received = receive(upload, first, &mut messages, PAGES_BYTES_MAX, None);
         let Uploaded { digests, content, .. } = in_time(received).await?;
         if digests.size == 0 || !digests.size.is_multiple_of(PAGE_BYTES) {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     authorize::BlobAccess,
-    blobs::{BlobKey, NewContent, PutCommand},
+    blobs::{BlobKey, Blobs, NewContent, PutCommand},
     blocks::NewBlock,
     error::BlobError,
     names::{BlobName, ContainerName},
@@ -66,10 +66,10 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         mut messages: Streaming<proto::WriteBlobRequest>,
-        recorder: &StatisticsRecorder,
+        uploader: &Uploader,
     ) -> Result<proto::WriteBlobResponse, Status> {
         let (spec, first) = first::<_, proto::WriteBlobSpec>(&mut messages).await?;
-        recorder.record(|statistics| statistics.set_container(&spec.container));
+        uploader.recorder.record(|statistics| statistics.set_container(&spec.container));
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (mut conditions, lease_id) = parser.blob_conditions(spec.conditions);
@@ -97,7 +97,7 @@ impl BlobApi {
             // What would be rejected is rejected before its data is sent.
             self.blobs.check_put((&key, BlobKind::Block), &command).await.map_err(failed)?;
         }
-        let upload = Upload::new(&self.blobs, SmallContent::Inline, true);
+        let upload = Upload::new(&uploader.blobs, SmallContent::Inline, true);
         let received = receive(upload, first, &mut messages, BLOB_BYTES_MAX, stated);
         let Uploaded { digests, content, written } = in_time(received).await?;
         command.properties.md5 = digests.md5;
@@ -115,10 +115,10 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         mut messages: Streaming<proto::StageBlockRequest>,
-        recorder: &StatisticsRecorder,
+        uploader: &Uploader,
     ) -> Result<proto::StageBlockResponse, Status> {
         let (spec, first) = first::<_, proto::StageBlockSpec>(&mut messages).await?;
-        recorder.record(|statistics| statistics.set_container(&spec.container));
+        uploader.recorder.record(|statistics| statistics.set_container(&spec.container));
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let lease_id = parser.lease_id(&spec.lease_id, "spec.lease_id");
@@ -131,7 +131,7 @@ impl BlobApi {
             self.blobs.check_stage(&block).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
-        let upload = Upload::new(&self.blobs, SmallContent::Object, with_md5);
+        let upload = Upload::new(&uploader.blobs, SmallContent::Object, with_md5);
         let received = receive(upload, first, &mut messages, BLOCK_BYTES_MAX, None);
         let Uploaded { digests, content, written } = in_time(received).await?;
         let NewContent::Whole(part) = content else {
@@ -158,6 +158,14 @@ impl BlobApi {
         let is_same = found.id == key.container;
         if is_same { Ok(()) } else { Err(BlobError::ContainerNotFound(names.0.clone())) }
     }
+}
+
+/// What an upload needs beside the service.
+pub(super) struct Uploader {
+    /// The blobs, with the memory for uploads of the peer.
+    pub(super) blobs: Blobs,
+    /// Records what is uploaded.
+    pub(super) recorder: StatisticsRecorder,
 }
 
 /// The spec and the rest of the first message.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use trestle_kv::{
     Change, Engine, EngineError, EngineStatus, Limits, Snapshot, Span, Ticks, Version,
 };

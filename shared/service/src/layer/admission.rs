@@ -5,8 +5,9 @@
 //! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
 //! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Bulk
 //! transfers have slots of their own too, a quarter of those of calls: they last long, and must neither use up the
-//! slots of calls nor be rejected because of many calls. Nothing is queued: a queue would only add its own
-//! waiting time to every call.
+//! slots of calls nor be rejected because of many calls. A peer holds at most three quarters of these: one that begins
+//! transfers and never ends them leaves the rest to others. Nothing is queued: a queue would only add its own waiting
+//! time to every call.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -20,8 +21,12 @@ use super::{
     error_response,
     methods::Methods,
     middleware::{Middleware, MiddlewareLayer},
+    peer_counts::{CountedCall, PeerCounts},
 };
-use crate::fault::{Fault, Reason};
+use crate::{
+    fault::{Fault, Reason},
+    peer::Peer,
+};
 
 /// Slots of calls for each slot of a bulk transfer.
 const CALLS_FOR_BULK: usize = 4;
@@ -44,6 +49,7 @@ pub struct AdmissionControl {
     /// Slots of bulk transfers.
     bulk_slots: Arc<Semaphore>,
     bulk_max: usize,
+    bulk_by_peer: Arc<PeerCounts>,
     methods: Methods,
 }
 
@@ -64,6 +70,7 @@ impl AdmissionLayer {
             waiting_slots: semaphore(calls_max),
             bulk_slots: semaphore(bulk_max),
             bulk_max,
+            bulk_by_peer: PeerCounts::new(),
             methods,
         })
     }
@@ -73,20 +80,23 @@ impl AdmissionLayer {
 struct AdmissionPermits {
     _call: OwnedSemaphorePermit,
     _stream: Option<OwnedSemaphorePermit>,
+    _of_peer: Option<CountedCall>,
 }
 
 impl AdmissionControl {
     fn admit(&self, request: &Request) -> Result<AdmissionPermits, Fault> {
         let acquire = |slots: &Arc<Semaphore>, what: &str, limit: usize| {
-            Arc::clone(slots).try_acquire_owned().map_err(|_| {
-                let message = format!("too many {what} at a time: limit=`{limit}`");
-                Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
-            })
+            Arc::clone(slots).try_acquire_owned().map_err(|_| busy(what, limit))
         };
         let method = self.methods.find(request.uri().path());
         if method.is_bulk || Unframed::is_stream(request) {
+            let (of_peer, count) = self.bulk_by_peer.begin(Peer::key_of(request.extensions()));
+            let share = self.bulk_max - self.bulk_max / 4;
+            if count >= share {
+                return Err(busy("bulk transfers of a client", share));
+            }
             let slot = acquire(&self.bulk_slots, "bulk transfers", self.bulk_max)?;
-            return Ok(AdmissionPermits { _call: slot, _stream: None });
+            return Ok(AdmissionPermits { _call: slot, _stream: None, _of_peer: Some(of_peer) });
         }
         let call = match method.waits {
             true => acquire(&self.waiting_slots, "calls that may wait", self.calls_max)?,
@@ -94,8 +104,13 @@ impl AdmissionControl {
         };
         let stream =
             method.streams.then(|| acquire(&self.stream_slots, "streams", self.streams_max));
-        Ok(AdmissionPermits { _call: call, _stream: stream.transpose()? })
+        Ok(AdmissionPermits { _call: call, _stream: stream.transpose()?, _of_peer: None })
     }
+}
+
+fn busy(what: &str, limit: usize) -> Fault {
+    let message = format!("too many {what} at a time: limit=`{limit}`");
+    Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
 }
 
 impl Middleware for AdmissionControl {

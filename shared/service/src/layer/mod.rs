@@ -17,6 +17,7 @@ pub mod message_size;
 pub mod methods;
 pub mod middleware;
 pub mod panic;
+mod peer_counts;
 pub mod short_circuit;
 pub mod shutdown;
 pub mod trace;

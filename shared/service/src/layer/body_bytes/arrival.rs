@@ -2,7 +2,6 @@
 
 use std::{
     future::Future as _,
-    hash::{BuildHasher as _, RandomState},
     pin::Pin,
     sync::{
         Arc,
@@ -14,13 +13,12 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::super::peer_counts::{CountedCall, PeerCounts};
 use crate::{
     fault::{Fault, Reason},
     peer::PeerKey,
 };
 
-/// Counters of peers. Peers with the same one share a share, which the hash makes rare and unpredictable.
-const COUNTERS: usize = 4096;
 /// When a rejected client should retry.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
@@ -30,17 +28,15 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Arrivals {
     all: AtomicUsize,
-    by_peer: Box<[AtomicUsize]>,
-    hasher: RandomState,
+    by_peer: Arc<PeerCounts>,
     share: usize,
 }
 
 impl Arrivals {
     /// Of `calls_max` calls, half may be arriving without a check; beyond, a quarter for each peer.
     pub(super) fn new(calls_max: usize) -> Self {
-        let by_peer = (0..COUNTERS).map(|_| AtomicUsize::new(0)).collect();
         let share = (calls_max / 4).max(1);
-        Self { all: AtomicUsize::new(0), by_peer, hasher: RandomState::new(), share }
+        Self { all: AtomicUsize::new(0), by_peer: PeerCounts::new(), share }
     }
 
     /// Counts a request until the result is dropped.
@@ -48,12 +44,10 @@ impl Arrivals {
     /// # Errors
     /// The peer has used up its share.
     pub(super) fn begin(self: &Arc<Self>, peer: PeerKey) -> Result<Arriving, Fault> {
-        let counters = self.by_peer.len() as u64;
-        let counter = usize::try_from(self.hasher.hash_one(peer) % counters).unwrap_or(0);
-        let of_peer = self.by_peer.get(counter).map_or(0, |it| it.fetch_add(1, Ordering::Relaxed));
+        let (of_peer, count) = self.by_peer.begin(peer);
         let all = self.all.fetch_add(1, Ordering::Relaxed);
-        let arriving = Arriving { arrivals: Arc::clone(self), counter };
-        if all >= 2 * self.share && of_peer >= self.share {
+        let arriving = Arriving { arrivals: Arc::clone(self), _of_peer: of_peer };
+        if all >= 2 * self.share && count >= self.share {
             let limit = self.share;
             let message = format!("too many requests of a client are incomplete: limit=`{limit}`");
             return Err(Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER));
@@ -66,15 +60,12 @@ impl Arrivals {
 #[derive(Debug)]
 pub(super) struct Arriving {
     arrivals: Arc<Arrivals>,
-    counter: usize,
+    _of_peer: CountedCall,
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
         self.arrivals.all.fetch_sub(1, Ordering::Relaxed);
-        if let Some(counter) = self.arrivals.by_peer.get(self.counter) {
-            counter.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 

@@ -214,3 +214,34 @@ async fn streams_hold_at_most_half_of_the_slots() {
     assert_eq!(full.code(), Code::ResourceExhausted);
     assert!(Status::from_header_map(again.headers()).is_none(), "slots are not released");
 }
+
+#[tokio::test]
+async fn bulk_transfers_of_one_peer_leave_slots_to_others() {
+    // A quarter of the calls are bulk transfers, and a peer has at most three quarters of them.
+    let service = before(AdmissionLayer::new(16, methods()), |_| pending());
+    let of = |host: u8| {
+        let mut request = message("/trestle.blob.v1.BlobService/WriteBlob", 10, false);
+        let address = std::net::SocketAddr::from(([10, 0, 0, host], 1));
+        request.extensions_mut().insert(Peer { address, tls: None });
+        request
+    };
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let mut transfer = Box::pin(call(&service, of(1)));
+        assert!(futures::poll!(&mut transfer).is_pending());
+        open.push(transfer);
+    }
+
+    let over = status(call(&service, of(1)).await).await;
+    let mut other = Box::pin(call(&service, of(2)));
+    let is_admitted = futures::poll!(&mut other).is_pending();
+    let full = status(call(&service, of(3)).await).await;
+    open.clear();
+    let again = futures::poll!(Box::pin(call(&service, of(1)))).is_pending();
+
+    assert_eq!(over.code(), Code::ResourceExhausted);
+    assert_eq!(over.message(), "too many bulk transfers of a client at a time: limit=`3`");
+    assert!(is_admitted, "the other client is served");
+    assert_eq!(full.message(), "too many bulk transfers at a time: limit=`4`");
+    assert!(again, "a dropped transfer counts");
+}

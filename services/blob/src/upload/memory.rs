@@ -1,0 +1,96 @@
+//! The memory that uploads in progress share: bounded over all of them, with a part of it that no peer holds alone.
+
+#[cfg(test)]
+mod tests;
+
+use std::{hash::BuildHasher as _, hash::RandomState, sync::Arc, time::Duration};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trestle_service::peer::PeerKey;
+
+use crate::error::BlobError;
+
+/// Most memory of all uploads together, in KiB.
+const MEMORY_KIB: usize = 128 * 1024;
+/// Most memory of the uploads of one peer, in KiB: those that it begins and never ends leave the rest to others.
+const PEER_KIB: usize = MEMORY_KIB / 4 * 3;
+/// Shares of peers. Peers with the same one share it, which the hash makes rare and unpredictable.
+const SHARES: usize = 256;
+/// Longest wait for memory, before the call is rejected with a retry delay.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// See the module. Clones share it.
+#[derive(Clone)]
+pub(crate) struct UploadMemory {
+    all: Arc<Semaphore>,
+    shares: Arc<[Arc<Semaphore>]>,
+    hasher: RandomState,
+    /// That of the peer; none for what the server uploads itself.
+    share: Option<Arc<Semaphore>>,
+}
+
+/// Memory that an upload holds.
+pub(super) struct HeldMemory {
+    all: OwnedSemaphorePermit,
+    share: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for UploadMemory {
+    fn default() -> Self {
+        let shares = (0..SHARES).map(|_| Arc::new(Semaphore::new(PEER_KIB))).collect();
+        let all = Arc::new(Semaphore::new(MEMORY_KIB));
+        Self { all, shares, hasher: RandomState::new(), share: None }
+    }
+}
+
+impl UploadMemory {
+    /// The same memory for the uploads of a peer.
+    pub(crate) fn of_peer(&self, peer: PeerKey) -> Self {
+        let shares = self.shares.len() as u64;
+        let index = usize::try_from(self.hasher.hash_one(peer) % shares).unwrap_or(0);
+        Self { share: self.shares.get(index).cloned(), ..self.clone() }
+    }
+
+    /// Reserves memory, with that which is `held` already.
+    ///
+    /// # Errors
+    /// [`BlobError::Busy`] where there is none for too long.
+    pub(super) async fn reserve(
+        &self,
+        held: Option<HeldMemory>,
+        kib: usize,
+    ) -> Result<HeldMemory, BlobError> {
+        let kib = u32::try_from(kib).map_err(|_| BlobError::Busy)?;
+        let acquire = async {
+            let share = match &self.share {
+                Some(share) => Some(Arc::clone(share).acquire_many_owned(kib).await?),
+                None => None,
+            };
+            Ok(HeldMemory { all: Arc::clone(&self.all).acquire_many_owned(kib).await?, share })
+        };
+        let reserved = tokio::time::timeout(WAIT_MAX, acquire).await;
+        let more: Result<HeldMemory, tokio::sync::AcquireError> =
+            reserved.map_err(|_| BlobError::Busy)?;
+        let more = more.map_err(|_| BlobError::Busy)?;
+        Ok(match held {
+            Some(held) => held.with(more),
+            None => more,
+        })
+    }
+}
+
+impl HeldMemory {
+    /// How much it is, in KiB.
+    pub(super) fn kib(&self) -> usize {
+        self.all.num_permits()
+    }
+
+    fn with(mut self, more: Self) -> Self {
+        self.all.merge(more.all);
+        match (&mut self.share, more.share) {
+            (Some(share), Some(more)) => share.merge(more),
+            (share, more) => *share = share.take().or(more),
+        }
+        self
+    }
+}
