@@ -32,8 +32,9 @@ const UPLOADS: usize = 100;
 /// More than becomes a row, and more than a file.
 const HALVES: [usize; 2] = [40_000, 5_000_000];
 const MESSAGE_BYTES: usize = 1024 * 1024;
-/// Most resident memory: the cache of 128 MiB and 256 MiB for everything else.
-const RESIDENT_MIB_MAX: f64 = 384.0;
+/// Most resident memory: the cache of 128 MiB and 256 MiB for everything else, and a third of what the flow-control
+/// windows of so many connections allow. Without bounds it would be tens of GiB.
+const RESIDENT_MIB_MAX: f64 = 512.0;
 /// Most bytes of files: one extent of each upload that has memory, and those that are being written.
 const DISK_MIB_MAX: u64 = 512;
 /// The blobs that the other client writes meanwhile.

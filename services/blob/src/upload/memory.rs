@@ -16,6 +16,8 @@ const MEMORY_KIB: usize = 128 * 1024;
 const PEER_KIB: usize = MEMORY_KIB / 4 * 3;
 /// Shares of peers. Peers with the same one share it, which the hash makes rare and unpredictable.
 const SHARES: usize = 256;
+/// Most uploads of a peer that wait for memory: each holds a message.
+const WAITING_MAX: usize = 64;
 /// Longest wait for memory, before the call is rejected with a retry delay.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -23,13 +25,20 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct UploadMemory {
     all: Arc<Semaphore>,
-    shares: Arc<[Arc<Semaphore>]>,
+    shares: Arc<[Arc<PeerShare>]>,
     hasher: RandomState,
     /// That of the peer; none for what the server uploads itself.
-    share: Option<Arc<Semaphore>>,
+    share: Option<Arc<PeerShare>>,
+}
+
+/// What the uploads of a peer may have.
+struct PeerShare {
+    memory: Arc<Semaphore>,
+    waiting: Semaphore,
 }
 
 /// Memory that an upload holds.
+#[derive(Debug)]
 pub(super) struct HeldMemory {
     all: OwnedSemaphorePermit,
     share: Option<OwnedSemaphorePermit>,
@@ -37,7 +46,11 @@ pub(super) struct HeldMemory {
 
 impl Default for UploadMemory {
     fn default() -> Self {
-        let shares = (0..SHARES).map(|_| Arc::new(Semaphore::new(PEER_KIB))).collect();
+        let share = || PeerShare {
+            memory: Arc::new(Semaphore::new(PEER_KIB)),
+            waiting: Semaphore::new(WAITING_MAX),
+        };
+        let shares = (0..SHARES).map(|_| Arc::new(share())).collect();
         let all = Arc::new(Semaphore::new(MEMORY_KIB));
         Self { all, shares, hasher: RandomState::new(), share: None }
     }
@@ -63,19 +76,31 @@ impl UploadMemory {
         let kib = u32::try_from(kib).map_err(|_| BlobError::Busy)?;
         let acquire = async {
             let share = match &self.share {
-                Some(share) => Some(Arc::clone(share).acquire_many_owned(kib).await?),
+                Some(share) => Some(share.reserve(kib).await?),
                 None => None,
             };
-            Ok(HeldMemory { all: Arc::clone(&self.all).acquire_many_owned(kib).await?, share })
+            let all = Arc::clone(&self.all).acquire_many_owned(kib).await;
+            Ok(HeldMemory { all: all.map_err(|_| BlobError::Busy)?, share })
         };
         let reserved = tokio::time::timeout(WAIT_MAX, acquire).await;
-        let more: Result<HeldMemory, tokio::sync::AcquireError> =
-            reserved.map_err(|_| BlobError::Busy)?;
-        let more = more.map_err(|_| BlobError::Busy)?;
+        let more = reserved.unwrap_or(Err(BlobError::Busy))?;
         Ok(match held {
             Some(held) => held.with(more),
             None => more,
         })
+    }
+}
+
+impl PeerShare {
+    async fn reserve(&self, kib: u32) -> Result<OwnedSemaphorePermit, BlobError> {
+        match Arc::clone(&self.memory).try_acquire_many_owned(kib) {
+            Ok(permit) => Ok(permit),
+            Err(_) => {
+                let _waiting = self.waiting.try_acquire().map_err(|_| BlobError::Busy)?;
+                let permit = Arc::clone(&self.memory).acquire_many_owned(kib).await;
+                permit.map_err(|_| BlobError::Busy)
+            }
+        }
     }
 }
 

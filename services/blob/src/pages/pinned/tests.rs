@@ -132,5 +132,6 @@ async fn a_copy_and_a_list_of_ranges_have_the_pages_of_one_version() {
 
     assert!(fixture.read(&target).await.expect("read") == sample(SIZE), "another version");
     let ranges: Vec<_> = list.ranges.into_iter().map(|range| range.bytes).collect();
-    assert_eq!(ranges, [0..SIZE as u64]);
+    assert_eq!(ranges.len(), 1);
+    assert_eq!(ranges[0], 0..SIZE as u64);
 }
