@@ -208,7 +208,7 @@ impl Container {
             container: self.name(),
             blob: blob.to_owned(),
             block_id: Bytes::from_static(id.as_bytes()),
-            lease_id: String::new(),
+            ..Default::default()
         });
         let finish = Some(UploadFinish::default());
         let message = proto::StageBlockRequest { spec, data: data.into(), finish };

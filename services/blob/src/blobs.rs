@@ -21,7 +21,7 @@ use trestle_service::clock::Ticks;
 
 pub(crate) use self::{
     change::BlobChange,
-    copy::{CopyCommand, FinishedCopy, OpenedCopy, OpenedUrlCopy},
+    copy::{CopyCommand, FinishedCopy, OpenedCopy, OpenedUrlCopy, of_source},
     delete::DeleteScope,
     list::{ListBlobs, ListedItem, PastStates},
     read::{FoundBlob, RequestedRange, inline, pieces_of_part},

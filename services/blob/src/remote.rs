@@ -8,16 +8,22 @@ use std::{error::Error as _, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures::{Stream, stream};
-use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_rustls::HttpsConnector;
 use hyper_util::{
     client::legacy::{self, Client, connect::HttpConnector as TcpConnector},
     rt::TokioExecutor,
 };
-use trestle_service::limits::{BLOB_BYTES_MAX, UPLOAD_IDLE_MAX};
+use trestle_service::{
+    fault::quoted,
+    limits::{BLOB_BYTES_MAX, UPLOAD_IDLE_MAX},
+};
 
 use crate::{
+    blobs::RequestedRange,
     error::BlobError,
     https::{Schemes, connector},
     record::ContentProperties,
@@ -63,6 +69,52 @@ impl RemoteServers {
         uri: Uri,
         conditions: HeaderMap,
     ) -> Result<RemoteContent, BlobError> {
+        let (head, body) = self.request(uri, conditions, StatusCode::OK).await?.into_parts();
+        let size = text(&head.headers, &header::CONTENT_LENGTH).parse().ok();
+        if size.is_some_and(|size: u64| size > BLOB_BYTES_MAX) {
+            return Err(BlobError::CopySource("it is too large".to_owned()));
+        }
+        let properties = properties(&head.headers);
+        Ok(RemoteContent { size, properties, metadata: metadata(&head.headers), body })
+    }
+
+    /// As [`RemoteServers::open`], for a range of the content, which its server may cut at the end.
+    ///
+    /// # Errors
+    /// [`BlobError::CopySource`] for any response but 206 with that range, [`BlobError::SourceCondition`].
+    pub(crate) async fn open_range(
+        &self,
+        uri: Uri,
+        mut conditions: HeaderMap,
+        RequestedRange { offset, length }: RequestedRange,
+    ) -> Result<RemoteContent, BlobError> {
+        let last = length.map(|length| offset.saturating_add(length - 1).to_string());
+        let range = format!("bytes={offset}-{}", last.unwrap_or_default());
+        let value = HeaderValue::from_str(&range).map_err(|_| BlobError::corrupt("range"))?;
+        conditions.insert(header::RANGE, value);
+        let response = self.request(uri, conditions, StatusCode::PARTIAL_CONTENT).await?;
+        let stated = text(response.headers(), &header::CONTENT_RANGE);
+        if !stated.starts_with(&format!("bytes {offset}-")) {
+            let other =
+                format!("its server sent another range: content_range=`{}`", quoted(&stated));
+            return Err(BlobError::CopySource(other));
+        }
+        let (head, body) = response.into_parts();
+        let size = text(&head.headers, &header::CONTENT_LENGTH).parse().ok();
+        if size.zip(length).is_some_and(|(size, length): (u64, u64)| size > length) {
+            return Err(BlobError::CopySource("its server sent more than the range".to_owned()));
+        }
+        let properties = ContentProperties::default();
+        Ok(RemoteContent { size, properties, metadata: Vec::new(), body })
+    }
+
+    /// Sends a GET; a response with another status is an error.
+    async fn request(
+        &self,
+        uri: Uri,
+        conditions: HeaderMap,
+        expected: StatusCode,
+    ) -> Result<Response<hyper::body::Incoming>, BlobError> {
         let mut request = Request::new(Empty::new());
         (*request.method_mut(), *request.uri_mut()) = (Method::GET, uri);
         *request.headers_mut() = conditions;
@@ -72,22 +124,18 @@ impl RemoteServers {
         let late = |_| BlobError::CopySource("its server does not respond".to_owned());
         let response = response.map_err(late)?.map_err(|error| unreachable(&error))?;
         match response.status() {
-            StatusCode::OK => {}
+            status if status == expected => Ok(response),
             StatusCode::PRECONDITION_FAILED | StatusCode::NOT_MODIFIED => {
-                return Err(BlobError::SourceCondition);
+                Err(BlobError::SourceCondition)
+            }
+            StatusCode::OK => {
+                Err(BlobError::CopySource("its server does not support ranges".to_owned()))
             }
             other => {
                 let status = format!("its server responded with status {}", other.as_u16());
-                return Err(BlobError::CopySource(status));
+                Err(BlobError::CopySource(status))
             }
         }
-        let (head, body) = response.into_parts();
-        let size = text(&head.headers, &header::CONTENT_LENGTH).parse().ok();
-        if size.is_some_and(|size: u64| size > BLOB_BYTES_MAX) {
-            return Err(BlobError::CopySource("it is too large".to_owned()));
-        }
-        let properties = properties(&head.headers);
-        Ok(RemoteContent { size, properties, metadata: metadata(&head.headers), body })
     }
 }
 
@@ -135,7 +183,7 @@ fn base64_md5(text: &str) -> Option<[u8; 16]> {
 }
 
 fn metadata(headers: &HeaderMap) -> Vec<(String, String)> {
-    let pair = |(name, value): (&HeaderName, &http::HeaderValue)| {
+    let pair = |(name, value): (&HeaderName, &HeaderValue)| {
         let name = name.as_str().strip_prefix(METADATA_PREFIX)?;
         Some((name.to_owned(), value.to_str().ok()?.to_owned()))
     };

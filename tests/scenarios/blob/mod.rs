@@ -7,6 +7,7 @@ mod blocks;
 mod conditions;
 mod containers;
 mod copies;
+mod from_source;
 mod leases;
 mod pages;
 mod public_access;

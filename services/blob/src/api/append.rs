@@ -9,8 +9,8 @@ use trestle_service::{
 
 use super::{
     BlobApi, failed,
-    parse::RequestParser,
-    upload::{Uploader, first, in_time, receive},
+    parse::{RequestParser, StatedSource},
+    upload::{Uploader, first, in_time},
 };
 use crate::{
     append::{AppendCommand, Appended},
@@ -60,18 +60,26 @@ impl BlobApi {
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
+        let stated = StatedSource {
+            blob: spec.source,
+            url: spec.source_url,
+            range: spec.source_range,
+            conditions: spec.source_conditions,
+        };
+        let source = parser.data_source(stated, (&self.copy_hosts, access.account()));
         let names = parser.finish(names).map_err(failed)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let (position, size_max) = (spec.position, spec.size_max);
         let command = AppendCommand { blob, conditions, lease_id, position, size_max };
-        let is_long = first.finish.is_none();
+        let is_long = first.finish.is_none() || source.is_some();
         if is_long {
             // What would be rejected is rejected before its data is sent.
             self.blobs.check_append(&command).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
         let upload = Upload::new(&uploader.blobs, SmallContent::Inline, with_md5);
-        let received = receive(upload, first, &mut messages, APPEND_BYTES_MAX, None);
+        let data = (first, &mut messages);
+        let received = self.receive_from((access, source), upload, data, APPEND_BYTES_MAX);
         let Uploaded { digests, content, written } = in_time(received).await?;
         if digests.size == 0 {
             let rule = "must have at least 1 byte";

@@ -7,6 +7,7 @@ mod batch;
 mod blobs;
 mod containers;
 mod copy;
+mod from_source;
 mod pages;
 mod parse;
 mod protection;

@@ -11,8 +11,8 @@ use trestle_service::{
 
 use super::{
     BlobApi, failed,
-    parse::{RequestParser, sequence_conditions},
-    upload::{Uploader, first, in_time, receive},
+    parse::{RequestParser, StatedSource, sequence_conditions},
+    upload::{Uploader, first, in_time},
 };
 use crate::{
     authorize::BlobAccess,
@@ -69,17 +69,25 @@ impl BlobApi {
         let names = parser.names(spec.container, spec.blob);
         let (conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let offset = parser.pages(spec.offset, "offset");
+        let stated = StatedSource {
+            blob: spec.source,
+            url: spec.source_url,
+            range: spec.source_range,
+            conditions: spec.source_conditions,
+        };
+        let source = parser.data_source(stated, (&self.copy_hosts, access.account()));
         let names = parser.finish(names).map_err(failed)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let sequence = sequence_conditions(spec.sequence_conditions);
         let command = PageCommand { blob, conditions, lease_id, sequence };
-        if first.finish.is_none() {
+        if first.finish.is_none() || source.is_some() {
             // What would be rejected is rejected before its data is sent.
             self.blobs.check_pages(&command).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
         let upload = Upload::new(&uploader.blobs, SmallContent::Memory, with_md5);
-        let received = receive(upload, first, &mut messages, PAGES_BYTES_MAX, None);
+        let data = (first, &mut messages);
+        let received = self.receive_from((access, source), upload, data, PAGES_BYTES_MAX);
         let Uploaded { digests, content, .. } = in_time(received).await?;
         if digests.size == 0 || !digests.size.is_multiple_of(PAGE_BYTES) {
             let rule =
@@ -141,7 +149,7 @@ impl BlobApi {
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);
         let since = parser.past(&request.previous_snapshot, "previous_snapshot");
-        let range = parser.range(request.range);
+        let range = parser.range(request.range, "range");
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let ranges_max = parser.ranges_max(request.page_size);
         let names = parser.finish(names)?;

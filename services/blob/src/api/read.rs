@@ -19,7 +19,7 @@ impl BlobApi {
         let access = &access.to_state(&request.snapshot, &request.version_id);
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
-        let range = parser.range(request.range);
+        let range = parser.range(request.range, "range");
         let state = parser.state(&request.snapshot, &request.version_id);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;

@@ -13,7 +13,7 @@ use trestle_service::{
 
 use super::{
     BlobApi, failed,
-    parse::{RequestParser, check_digests},
+    parse::{RequestParser, StatedSource, check_digests},
 };
 use crate::{
     authorize::BlobAccess,
@@ -27,8 +27,8 @@ use crate::{
 
 /// A message of an upload.
 pub(super) struct UploadMessage<T> {
-    spec: Option<T>,
-    data: Bytes,
+    pub(super) spec: Option<T>,
+    pub(super) data: Bytes,
     /// Set in the last message.
     pub(super) finish: Option<UploadFinish>,
 }
@@ -123,16 +123,24 @@ impl BlobApi {
         let names = parser.names(spec.container, spec.blob);
         let lease_id = parser.lease_id(&spec.lease_id, "spec.lease_id");
         parser.block_id(&spec.block_id);
+        let stated = StatedSource {
+            blob: spec.source,
+            url: spec.source_url,
+            range: spec.source_range,
+            conditions: spec.source_conditions,
+        };
+        let source = parser.data_source(stated, (&self.copy_hosts, access.account()));
         let names = parser.finish(names).map_err(failed)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let block = NewBlock { blob, id: spec.block_id, lease_id };
-        let is_long = first.finish.is_none();
+        let is_long = first.finish.is_none() || source.is_some();
         if is_long {
             self.blobs.check_stage(&block).await.map_err(failed)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
         let upload = Upload::new(&uploader.blobs, SmallContent::Object, with_md5);
-        let received = receive(upload, first, &mut messages, BLOCK_BYTES_MAX, None);
+        let data = (first, &mut messages);
+        let received = self.receive_from((access, source), upload, data, BLOCK_BYTES_MAX);
         let Uploaded { digests, content, written } = in_time(received).await?;
         let NewContent::Whole(part) = content else {
             let rule = "a block must have at least 1 byte";
@@ -221,15 +229,29 @@ pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
             return Err(invalid("spec", "must be in the first message only"));
         }
     };
-    // Data behind it would be lost.
-    if soon(messages).await?.is_some() {
-        return Err(invalid("finish", "must be in the last message only"));
+    end(messages).await?;
+    finished(upload, &finish, stated).await
+}
+
+/// That the client sends no more: data behind the end would be lost.
+pub(super) async fn end<M>(messages: &mut Streaming<M>) -> Result<(), Status> {
+    match soon(messages).await? {
+        None => Ok(()),
+        Some(_) => Err(invalid("finish", "must be in the last message only")),
     }
+}
+
+/// The data of an upload, verified against what the client states of it.
+pub(super) async fn finished(
+    upload: Upload,
+    finish: &UploadFinish,
+    stated: Option<[u8; 16]>,
+) -> Result<Uploaded, Status> {
     let mut parser = RequestParser::default();
     let md5 = parser.md5(&finish.md5, "finish.md5");
     parser.finish(Some(())).map_err(failed)?;
     let uploaded = upload.finish().await.map_err(failed)?;
-    check_digests(&uploaded.digests, &finish, &[md5, stated]).map_err(failed)?;
+    check_digests(&uploaded.digests, finish, &[md5, stated]).map_err(failed)?;
     Ok(uploaded)
 }
 
@@ -240,11 +262,11 @@ pub(super) async fn in_time(
     tokio::time::timeout(UPLOAD_TIME_MAX, received).await.map_err(late)?
 }
 
-fn invalid(field: &str, rule: &str) -> Status {
+pub(super) fn invalid(field: &str, rule: &str) -> Status {
     failed(Fault::violation(Reason::InvalidInput, field, rule))
 }
 
-fn too_large(max: u64) -> Status {
+pub(super) fn too_large(max: u64) -> Status {
     let rule = format!("must have at most {max} bytes");
     failed(Fault::violation(Reason::RequestBodyTooLarge, "data", rule))
 }

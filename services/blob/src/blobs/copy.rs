@@ -150,7 +150,7 @@ impl FinishedCopy {
 }
 
 /// A condition of a read is one of the source.
-fn of_source(error: BlobError) -> BlobError {
+pub(crate) fn of_source(error: BlobError) -> BlobError {
     match error {
         BlobError::Condition(ConditionError::Unmet(unmet)) => BlobError::SourceUnmet(unmet),
         BlobError::Condition(ConditionError::NotMet) => BlobError::SourceCondition,

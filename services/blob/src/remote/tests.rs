@@ -138,3 +138,32 @@ async fn a_write_that_is_not_permitted_makes_no_request() {
     assert!(matches!(copy(&fixture, &key, &server.uri).await, Err(BlobError::OtherKind(_))));
     assert_eq!(server.requests.load(Ordering::Relaxed), 0);
 }
+
+#[tokio::test]
+async fn a_range_is_read_as_far_as_the_server_supports_it() {
+    let servers = RemoteServers::new();
+    let read = async |head: &str, body: Bytes| {
+        let server = canned(head, body).await;
+        let range = RequestedRange { offset: 10, length: Some(5) };
+        let content = servers.open_range(server.uri, HeaderMap::new(), range).await?;
+        let pieces: Vec<Bytes> = content.bytes().try_collect().await?;
+        Ok::<_, BlobError>(pieces.concat())
+    };
+    let partial = |range: &str, length: usize| {
+        let headers = format!("content-range: {range}\r\ncontent-length: {length}\r\n");
+        format!("HTTP/1.1 206 Partial Content\r\n{headers}\r\n")
+    };
+
+    let found = read(&partial("bytes 10-14/100", 5), sample(5)).await.expect("read");
+    assert_eq!(found, sample(5));
+    let cut = read(&partial("bytes 10-11/12", 2), sample(2)).await.expect("read");
+    assert_eq!(cut, sample(2));
+    for (head, rule) in [
+        (ok("content-length: 5\r\n"), "does not support ranges"),
+        (partial("bytes 0-4/100", 5), "sent another range: content_range=`bytes 0-4/100`"),
+        (partial("bytes 10-15/100", 6), "sent more than the range"),
+    ] {
+        let error = read(&head, sample(6)).await.expect_err("rejected").to_string();
+        assert!(error.ends_with(rule), "{error}");
+    }
+}

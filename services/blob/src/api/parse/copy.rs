@@ -2,17 +2,19 @@
 
 use std::fmt;
 
-use http::Uri;
+use http::{HeaderMap, Uri};
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     fault::{Reason, quoted},
     limits::COPY_SOURCE_BYTES_MAX,
     name::AccountName,
 };
+use uuid::Uuid;
 
 use super::RequestParser;
 use crate::{
-    blobs::StateName,
+    blobs::{RequestedRange, StateName},
+    conditions::Conditions,
     copy_url::{CopyHosts, CopyUrl, CopyUrlError, OwnUrl},
     names::{BlobName, ContainerName},
     past,
@@ -30,6 +32,25 @@ pub(in crate::api) enum CopySource {
 pub(in crate::api) struct BlobSource {
     pub(in crate::api) names: (ContainerName, BlobName),
     pub(in crate::api) state: StateName,
+}
+
+/// What a client states of the source of the data of a call.
+#[derive(Default)]
+pub(in crate::api) struct StatedSource {
+    pub(in crate::api) blob: Option<proto::BlobSource>,
+    pub(in crate::api) url: String,
+    pub(in crate::api) range: Option<proto::ByteRange>,
+    pub(in crate::api) conditions: Option<proto::BlobConditions>,
+}
+
+/// Data that the server reads itself.
+pub(in crate::api) struct DataSource {
+    pub(in crate::api) from: CopySource,
+    pub(in crate::api) range: Option<RequestedRange>,
+    /// The conditions, for another server.
+    pub(in crate::api) headers: HeaderMap,
+    /// The conditions, within the service.
+    pub(in crate::api) required: (Conditions, Option<Uuid>),
 }
 
 impl fmt::Display for CopySource {
@@ -76,6 +97,24 @@ impl RequestParser {
                 None
             }
         }
+    }
+
+    /// The source of the data of a call, if the client states one.
+    pub(in crate::api) fn data_source(
+        &mut self,
+        stated: StatedSource,
+        resolved: (&CopyHosts, &AccountName),
+    ) -> Option<DataSource> {
+        let StatedSource { blob, url, range, conditions } = stated;
+        if blob.is_none() && url.is_empty() && range.is_none() && conditions.is_none() {
+            return None;
+        }
+        let from = self.copy_source((blob, &url), resolved);
+        let range = self.range(range, "source_range");
+        let headers = self.condition_headers(conditions.as_ref());
+        let is_elsewhere = matches!(from, Some(CopySource::Url(_)));
+        let required = self.source_conditions(conditions, is_elsewhere);
+        Some(DataSource { from: from?, range, headers, required })
     }
 
     fn blob_source(&mut self, source: proto::BlobSource) -> Option<CopySource> {

@@ -23,7 +23,7 @@ use trestle_service::{
 use uuid::Uuid;
 
 pub(super) use self::{
-    copy::CopySource,
+    copy::{CopySource, DataSource, StatedSource},
     lists::{list_blobs, list_containers},
     pages::sequence_conditions,
     properties::check_digests,
@@ -119,10 +119,14 @@ impl RequestParser {
     }
 
     /// A range to read.
-    pub(super) fn range(&mut self, range: Option<proto::ByteRange>) -> Option<RequestedRange> {
+    pub(super) fn range(
+        &mut self,
+        range: Option<proto::ByteRange>,
+        field: &str,
+    ) -> Option<RequestedRange> {
         let proto::ByteRange { offset, length } = range?;
         if length == Some(0) {
-            self.push(Reason::InvalidInput, "range.length", "must be at least 1");
+            self.push(Reason::InvalidInput, &format!("{field}.length"), "must be at least 1");
         }
         Some(RequestedRange { offset, length })
     }

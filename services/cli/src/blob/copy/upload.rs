@@ -251,6 +251,7 @@ impl BlobTransfer {
                 blob: to.name.clone(),
                 block_id: id.clone(),
                 lease_id: lease_id.to_owned(),
+                ..StageBlockSpec::default()
             };
             let first = StageBlockRequest { spec: Some(spec), ..Default::default() };
             let call = async || {

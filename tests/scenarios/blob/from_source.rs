@@ -1,0 +1,157 @@
+//! Blocks, appends and pages whose data the server reads itself, from another blob.
+
+use bytes::Bytes;
+use tonic::Code;
+use trestle_proto::blob::v1::{self as proto, ByteRange, UploadFinish};
+use trestle_tests::{CallError, Container, World, blob_scenario, if_match};
+
+blob_scenario!(
+    blocks_appends_and_pages_come_from_a_blob,
+    data_of_a_source_is_checked_before_it_is_stored,
+    a_source_that_cannot_be_read_is_rejected,
+);
+
+fn sample(length: usize) -> Bytes {
+    (0..length).map(|at| (at / 4096 + at * 31) as u8).collect::<Vec<_>>().into()
+}
+
+fn source(container: &Container, blob: &str) -> Option<proto::BlobSource> {
+    let (container, blob) = (container.name(), blob.to_owned());
+    Some(proto::BlobSource { container, blob, ..Default::default() })
+}
+
+fn range(offset: u64, length: u64) -> Option<ByteRange> {
+    Some(ByteRange { offset, length: Some(length) })
+}
+
+/// A block of `target` from the blob `source`.
+fn block(container: &Container) -> proto::StageBlockSpec {
+    proto::StageBlockSpec {
+        container: container.name(),
+        blob: "target".to_owned(),
+        block_id: Bytes::from_static(b"1"),
+        source: source(container, "source"),
+        ..Default::default()
+    }
+}
+
+async fn stage(
+    container: &Container,
+    spec: proto::StageBlockSpec,
+    finish: UploadFinish,
+) -> Result<proto::StageBlockResponse, CallError> {
+    let message =
+        proto::StageBlockRequest { spec: Some(spec), finish: Some(finish), ..Default::default() };
+    Ok(container.client().stage_block(tokio_stream::iter([message])).await?.into_inner())
+}
+
+async fn blocks_appends_and_pages_come_from_a_blob(world: &World) {
+    let logs = world.container("logs").await;
+    let data = sample(4_000_000);
+    logs.write("source", data.clone()).await.unwrap();
+
+    let spec = proto::StageBlockSpec { source_range: range(1000, 3_000_000), ..block(&logs) };
+    stage(&logs, spec, UploadFinish::default()).await.unwrap();
+    logs.commit("target", &["1"]).await.unwrap();
+    assert_eq!(logs.read("target").await.unwrap().data, data.slice(1000..3_001_000));
+
+    logs.create_append("appended").await.unwrap();
+    for source_range in [range(5, 10), None, None] {
+        let spec = proto::AppendBlockSpec {
+            source: source(&logs, "source"),
+            source_range,
+            ..logs.appending("appended")
+        };
+        let finish = Some(UploadFinish::default());
+        let message = proto::AppendBlockRequest { spec: Some(spec), finish, ..Default::default() };
+        logs.client().append_block(tokio_stream::iter([message])).await.unwrap();
+    }
+    let expected = [data.slice(5..15), data.clone(), data.clone()].concat();
+    assert_eq!(logs.read("appended").await.unwrap().data, expected);
+
+    let page_blob = proto::CreatePageBlobRequest {
+        container: logs.name(),
+        blob: "pages".to_owned(),
+        size: 4096,
+        ..Default::default()
+    };
+    logs.client().create_page_blob(page_blob).await.unwrap();
+    let pages = async |from: &str, source_range| {
+        let spec = proto::WritePagesSpec {
+            container: logs.name(),
+            blob: "pages".to_owned(),
+            offset: 512,
+            source: source(&logs, from),
+            source_range,
+            ..Default::default()
+        };
+        let finish = Some(UploadFinish::default());
+        let message = proto::WritePagesRequest { spec: Some(spec), finish, ..Default::default() };
+        Ok::<_, CallError>(logs.client().write_pages(tokio_stream::iter([message])).await?)
+    };
+    pages("source", range(100, 1024)).await.unwrap();
+    let expected = [&[0; 512], &data[100..1124], &[0; 2560]].concat();
+    assert_eq!(logs.read("pages").await.unwrap().data, expected);
+    let error = pages("source", range(0, 513)).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::OutOfRange, "INVALID_PAGE_RANGE"));
+    let error = pages("appended", None).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE"));
+}
+
+async fn data_of_a_source_is_checked_before_it_is_stored(world: &World) {
+    let logs = world.container("logs").await;
+    let written = logs.write("source", sample(100)).await.unwrap();
+    let md5 = written.properties.clone().unwrap().content_md5;
+    let finish = |md5: &[u8]| UploadFinish { md5: md5.to_vec().into(), ..Default::default() };
+    let other = sample(16);
+
+    let error = stage(&logs, block(&logs), finish(&other)).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::DataLoss, "MD5_MISMATCH"));
+    let spec = proto::StageBlockSpec { source_range: range(0, 50), ..block(&logs) };
+    let error = stage(&logs, spec, finish(&md5)).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::DataLoss, "MD5_MISMATCH"));
+    let error = logs.commit("target", &["1"]).await.unwrap_err();
+    assert_eq!(error.reason, "INVALID_BLOCK_LIST", "nothing was staged");
+
+    stage(&logs, block(&logs), finish(&md5)).await.unwrap();
+    logs.commit("target", &["1"]).await.unwrap();
+    assert_eq!(logs.read("target").await.unwrap().data, sample(100));
+}
+
+async fn a_source_that_cannot_be_read_is_rejected(world: &World) {
+    let logs = world.container("logs").await;
+    let first = logs.write("source", sample(100)).await.unwrap();
+    logs.write("source", sample(200)).await.unwrap();
+    let rejected = async |spec: proto::StageBlockSpec| {
+        let error = stage(&logs, spec, UploadFinish::default()).await.unwrap_err();
+        (error.code, error.reason, error.fields)
+    };
+    let absent = proto::StageBlockSpec { source: source(&logs, "absent"), ..block(&logs) };
+    assert_eq!(rejected(absent).await.0, Code::NotFound);
+    let condition = if_match(&first.etag);
+    let changed = proto::StageBlockSpec { source_conditions: condition, ..block(&logs) };
+    assert_eq!(rejected(changed).await.1, "SOURCE_CONDITION_NOT_MET");
+    let past = proto::StageBlockSpec { source_range: range(200, 1), ..block(&logs) };
+    assert_eq!(rejected(past).await.1, "INVALID_RANGE");
+    let empty = proto::StageBlockSpec { source_range: range(0, 0), ..block(&logs) };
+    assert_eq!(rejected(empty).await.2, ["source_range.length"]);
+    let alone = proto::StageBlockSpec { source: None, source_range: range(0, 1), ..block(&logs) };
+    assert_eq!(rejected(alone).await.1, "MISSING_REQUIRED_HEADER");
+    let source_url = "https://elsewhere.example/a".to_owned();
+    let foreign = proto::StageBlockSpec { source: None, source_url, ..block(&logs) };
+    assert_eq!(rejected(foreign).await.1, "CANNOT_VERIFY_COPY_SOURCE");
+
+    let with_data = |data: &'static [u8], finish| proto::StageBlockRequest {
+        spec: Some(block(&logs)),
+        data: Bytes::from_static(data),
+        finish,
+    };
+    let data = with_data(b"x", Some(UploadFinish::default()));
+    let unfinished = with_data(b"", None);
+    for (message, field) in [(data, "data"), (unfinished, "finish")] {
+        let sent = logs.client().stage_block(tokio_stream::iter([message])).await;
+        let error = CallError::from(sent.unwrap_err());
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(error.fields, [field]);
+    }
+}
