@@ -8,6 +8,7 @@ mod tests;
 pub(crate) use self::memory::UploadMemory;
 
 use bytes::Bytes;
+use tokio::task::JoinHandle;
 use trestle_kv::{CommitError, SpaceClaim};
 use trestle_service::limits::INLINE_BYTES_MAX;
 
@@ -114,20 +115,14 @@ impl Upload {
         if self.written.contents.is_empty() {
             self.written.contents.push((self.blobs.ids.content().await?, 0));
         }
-        let Some((content, count)) = self.written.contents.last_mut() else {
-            return Err(BlobError::Busy);
-        };
-        let (content, index) = (*content, *count);
-        // Counted before it exists, so that it is deleted if the write fails half-way.
-        *count += 1;
         let pieces = std::mem::take(&mut self.pieces);
         self.buffered = 0;
-        let claim = self.blobs.objects.write(ExtentId { content, index }, pieces).await;
-        let claim = claim.map_err(|error| match error {
+        // The write has the memory, also where the upload is dropped meanwhile.
+        let written = self.written.write(pieces, self.memory.take()).await;
+        self.memory = written.map_err(|error| match error {
             BlobError::Full(_) => BlobError::Full(shortage),
             error => error,
         })?;
-        self.written.claims.extend(claim);
         Ok(())
     }
 
@@ -159,12 +154,45 @@ pub(crate) struct WrittenObjects {
     contents: Vec<(ContentId, u64)>,
     /// Of the disk, for these objects.
     claims: Vec<SpaceClaim>,
+    /// A write in progress, which nothing cancels: a file that is half written by another thread would appear after its
+    /// deletion.
+    writing: Option<JoinHandle<Result<WrittenExtent, BlobError>>>,
+}
+
+/// An extent that is an object now.
+struct WrittenExtent {
+    claim: Option<SpaceClaim>,
+    /// That of its data.
+    memory: Option<HeldMemory>,
 }
 
 impl WrittenObjects {
     /// None yet.
     pub(crate) fn none(blobs: &Blobs) -> Self {
-        Self { objects: blobs.objects.clone(), contents: Vec::new(), claims: Vec::new() }
+        let (contents, claims) = (Vec::new(), Vec::new());
+        Self { objects: blobs.objects.clone(), contents, claims, writing: None }
+    }
+
+    /// Writes the next extent of the last content, and returns the memory of its data.
+    async fn write(
+        &mut self,
+        pieces: Vec<Bytes>,
+        memory: Option<HeldMemory>,
+    ) -> Result<Option<HeldMemory>, BlobError> {
+        let Some((content, count)) = self.contents.last_mut() else { return Err(BlobError::Busy) };
+        let id = ExtentId { content: *content, index: *count };
+        // Counted before it exists, so that it is deleted if the write fails half-way.
+        *count += 1;
+        let objects = self.objects.clone();
+        let write = async move {
+            let claim = objects.write(id, pieces).await?;
+            Ok(WrittenExtent { claim, memory })
+        };
+        let written = self.writing.insert(tokio::spawn(write)).await;
+        self.writing = None;
+        let WrittenExtent { claim, memory } = written.unwrap_or(Err(BlobError::Busy))?;
+        self.claims.extend(claim);
+        Ok(memory)
     }
 
     /// Those of another upload too.
@@ -201,14 +229,19 @@ impl Drop for WrittenObjects {
         // Without a runtime the process is shutting down; the sweeper deletes them later.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (objects, claims) = (self.objects.clone(), std::mem::take(&mut self.claims));
+        let writing = self.writing.take();
         runtime.spawn(async move {
+            let last = match writing {
+                Some(writing) => writing.await.ok(),
+                None => None,
+            };
             let ids = contents.into_iter().flat_map(|(content, count)| {
                 (0..count).map(move |index| ExtentId { content, index })
             });
             if let Err(error) = objects.delete_each(ids).await {
                 tracing::warn!(%error, "objects of an upload are not deleted yet");
             }
-            drop(claims);
+            drop((last, claims));
         });
     }
 }

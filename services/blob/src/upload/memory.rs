@@ -64,6 +64,12 @@ impl UploadMemory {
         Self { share: self.shares.get(index).cloned(), ..self.clone() }
     }
 
+    /// What no upload holds, in KiB.
+    #[cfg(test)]
+    pub(super) fn free_kib(&self) -> usize {
+        self.all.available_permits()
+    }
+
     /// Reserves memory, with that which is `held` already.
     ///
     /// # Errors

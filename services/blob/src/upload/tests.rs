@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use trestle_kv::{
     Change, Engine, EngineError, EngineStatus, Limits, Snapshot, Span, Ticks, Version,
@@ -13,9 +13,9 @@ use crate::{
 
 #[tokio::test]
 async fn a_full_disk_is_reported_with_what_an_extent_needs() {
-    let store = Arc::new(FaultyObjects::default());
-    let fixture = BlobFixture::on(Objects::of(Arc::clone(&store) as _));
     for (length, needed) in [(100_000, 100_000), (10_000_000, EXTENT_BYTES)] {
+        let store = Arc::new(FaultyObjects::default());
+        let fixture = BlobFixture::on(Objects::of(Arc::clone(&store) as _));
         store.plan([ObjectFault::Full]);
         let rejected = fixture.upload(sample(length), SmallContent::Inline).await.err();
 
@@ -23,6 +23,36 @@ async fn a_full_disk_is_reported_with_what_an_extent_needs() {
         assert_eq!(fault.reason, Reason::InsufficientStorage);
         let number = format!("content of blobs: needed_bytes=`{needed}`; ");
         assert!(fault.message.contains(&number), "{}", fault.message);
+    }
+}
+
+/// Files below a folder.
+fn files(folder: &Path) -> usize {
+    let entry = |entry: std::fs::DirEntry| match entry.path() {
+        path if path.is_dir() => files(&path),
+        _ => 1,
+    };
+    std::fs::read_dir(folder).expect("a folder").flatten().map(entry).sum()
+}
+
+#[tokio::test]
+async fn an_upload_that_is_cancelled_while_a_file_is_written_leaves_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fixture = BlobFixture::on(Objects::in_directory(folder.path()).expect("usable"));
+    let free = fixture.blobs.memory.free_kib();
+    for polls in 1..30 {
+        let upload = fixture.upload(sample(5_000_000), SmallContent::Object);
+        let mut upload = std::pin::pin!(upload);
+        for _ in 0..polls {
+            let _ = futures::poll!(&mut upload);
+            tokio::task::yield_now().await;
+        }
+    }
+    let began = std::time::Instant::now();
+    // A file that is still being written has memory.
+    while fixture.blobs.memory.free_kib() < free || files(folder.path()) > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "memory or files are left");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
