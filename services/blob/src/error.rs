@@ -52,6 +52,14 @@ pub(crate) enum BlobError {
         .0.within("source_conditions")
     )]
     SourceUnmet(UnmetCondition),
+    /// The range begins at or after the end of the blob.
+    #[error("the range must begin before the end of the blob: size=`{size}`")]
+    PastEnd {
+        /// Where the range is in the request.
+        field: &'static str,
+        /// That of the blob, in bytes.
+        size: u64,
+    },
     /// The version that is to be deleted is the blob itself.
     #[error("this operation is not allowed on the root blob")]
     CurrentVersion,
@@ -148,6 +156,9 @@ impl From<BlobError> for Fault {
             BlobError::Tier(error) => Self::new(reason_of_tier(*error), message),
             BlobError::SourceCondition | BlobError::SourceUnmet(_) => {
                 Self::new(Reason::SourceConditionNotMet, message)
+            }
+            BlobError::PastEnd { field, .. } => {
+                Self::violation(Reason::InvalidRange, format!("{field}.offset"), message)
             }
             BlobError::CurrentVersion => Self::new(Reason::OperationNotAllowedOnRootBlob, message),
             BlobError::CopySource(_) => Self::new(Reason::CannotVerifyCopySource, message),

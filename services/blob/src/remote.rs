@@ -43,7 +43,7 @@ pub(crate) struct RemoteServers {
 
 /// Content of another server whose bytes follow.
 pub(crate) struct RemoteContent {
-    /// Length, in bytes, where the server states it.
+    /// Length, in bytes, where the server states it. Another number of bytes is an error of [`RemoteContent::bytes`].
     pub(crate) size: Option<u64>,
     /// Its HTTP properties; the MD5 is that which the server states.
     pub(crate) properties: ContentProperties,
@@ -78,7 +78,7 @@ impl RemoteServers {
         Ok(RemoteContent { size, properties, metadata: metadata(&head.headers), body })
     }
 
-    /// As [`RemoteServers::open`], for a range of the content, which its server may cut at the end.
+    /// As [`RemoteServers::open`], for a range of the content, which its server may cut at the end of the content only.
     ///
     /// # Errors
     /// [`BlobError::CopySource`] for any response but 206 with that range, [`BlobError::SourceCondition`].
@@ -86,26 +86,21 @@ impl RemoteServers {
         &self,
         uri: Uri,
         mut conditions: HeaderMap,
-        RequestedRange { offset, length }: RequestedRange,
+        range: RequestedRange,
     ) -> Result<RemoteContent, BlobError> {
-        let last = length.map(|length| offset.saturating_add(length - 1).to_string());
-        let range = format!("bytes={offset}-{}", last.unwrap_or_default());
-        let value = HeaderValue::from_str(&range).map_err(|_| BlobError::corrupt("range"))?;
+        let last = last_byte(range).map(|last| last.to_string());
+        let header = format!("bytes={}-{}", range.offset, last.unwrap_or_default());
+        let value = HeaderValue::from_str(&header).map_err(|_| BlobError::corrupt("range"))?;
         conditions.insert(header::RANGE, value);
         let response = self.request(uri, conditions, StatusCode::PARTIAL_CONTENT).await?;
         let stated = text(response.headers(), &header::CONTENT_RANGE);
-        if !stated.starts_with(&format!("bytes {offset}-")) {
+        let Some(size) = sent_bytes(&stated, range) else {
             let other =
                 format!("its server sent another range: content_range=`{}`", quoted(&stated));
             return Err(BlobError::CopySource(other));
-        }
-        let (head, body) = response.into_parts();
-        let size = text(&head.headers, &header::CONTENT_LENGTH).parse().ok();
-        if size.zip(length).is_some_and(|(size, length): (u64, u64)| size > length) {
-            return Err(BlobError::CopySource("its server sent more than the range".to_owned()));
-        }
-        let properties = ContentProperties::default();
-        Ok(RemoteContent { size, properties, metadata: Vec::new(), body })
+        };
+        let (size, properties) = (Some(size), ContentProperties::default());
+        Ok(RemoteContent { size, properties, metadata: Vec::new(), body: response.into_body() })
     }
 
     /// Sends a GET; a response with another status is an error.
@@ -142,17 +137,42 @@ impl RemoteServers {
 impl RemoteContent {
     /// The bytes.
     pub(crate) fn bytes(self) -> impl Stream<Item = Result<Bytes, BlobError>> + Send {
-        let next = async |mut body: hyper::body::Incoming| loop {
+        let next = async |(mut body, missing): (hyper::body::Incoming, Option<u64>)| loop {
+            let failed = |what: &str| BlobError::CopySource(what.to_owned());
             let frame = tokio::time::timeout(UPLOAD_IDLE_MAX, body.frame()).await;
-            let late = |_| BlobError::CopySource("its server stopped to send".to_owned());
-            let Some(frame) = frame.map_err(late)? else { return Ok(None) };
-            let broken = |_| BlobError::CopySource("its content ended early".to_owned());
-            if let Ok(data) = frame.map_err(broken)?.into_data() {
-                return Ok(Some((data, body)));
-            }
+            let frame = frame.map_err(|_| failed("its server stopped to send"))?;
+            let ended_early = || failed("its content ended early");
+            let Some(frame) = frame.transpose().map_err(|_| ended_early())? else {
+                return if missing.unwrap_or(0) == 0 { Ok(None) } else { Err(ended_early()) };
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            let too_many = || failed("its server sent more than the range");
+            let rest = |missing: u64| missing.checked_sub(data.len() as u64).ok_or_else(too_many);
+            let missing = missing.map(rest).transpose()?;
+            return Ok(Some((data, (body, missing))));
         };
-        stream::try_unfold(self.body, next)
+        stream::try_unfold((self.body, self.size), next)
     }
+}
+
+/// The last byte of a range that has an end.
+fn last_byte(RequestedRange { offset, length }: RequestedRange) -> Option<u64> {
+    length.map(|length| offset.saturating_add(length.saturating_sub(1)))
+}
+
+/// How many bytes a server sends by its `Content-Range`, if that is the range, or what the content has of it.
+/// RFC 9110, 14.4.
+fn sent_bytes(content_range: &str, range: RequestedRange) -> Option<u64> {
+    let (sent, size) = content_range.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = sent.split_once('-')?;
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    let end = size.parse::<u64>().ok().and_then(|size| size.checked_sub(1));
+    let expected = match (last_byte(range), end) {
+        (Some(last), Some(end)) => last.min(end),
+        (last, end) => last.or(end)?,
+    };
+    let is_requested = first == range.offset && last == expected;
+    last.checked_sub(first).filter(|_| is_requested)?.checked_add(1)
 }
 
 /// Without the address: the network of the server is not the caller's.

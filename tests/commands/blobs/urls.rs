@@ -6,7 +6,10 @@ use std::{
     thread,
 };
 
-use trestle_tests::Server;
+use bytes::Bytes;
+use tonic::Code;
+use trestle_proto::blob::v1::{self as proto, ByteRange, UploadFinish};
+use trestle_tests::{CallError, Container, Server};
 
 use crate::client::{run, succeeds};
 
@@ -98,4 +101,122 @@ fn settings_that_name_no_server_are_rejected() {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.errors.contains(&key) && ended.errors.contains(value), "{ended:?}");
     }
+}
+
+/// The content of the ranges that a test reads.
+const DATA: [u8; 4096] = [7; 4096];
+
+/// What a test server responds to a path, and to a range of it.
+type Responses = &'static [(&'static str, &'static str, &'static [u8])];
+
+const RESPONSES: Responses = &[
+    (
+        "/a bytes=512-1535\r",
+        "206 Partial\r\ncontent-range: bytes 512-1535/4096",
+        DATA.split_at(1024).0,
+    ),
+    ("/a", "200 OK\r\ncontent-length: 4096", &DATA),
+    ("/short", "200 OK\r\ncontent-length: 4097", &DATA),
+    (
+        "/cut bytes=0-4095\r",
+        "206 Partial\r\ncontent-range: bytes 0-1023/4096",
+        DATA.split_at(1024).0,
+    ),
+    ("/huge", "200 OK\r\ncontent-length: 4194304001", b""),
+    ("/moved", "302 Found\r\nlocation: /a", b""),
+];
+
+/// A server with these responses, and 404 otherwise. It serves until the process ends.
+fn canned(responses: Responses) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 8192];
+            let length = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..length]).to_lowercase();
+            let found = responses.iter().find(|(start, ..)| {
+                let (path, range) = start.split_once(' ').unwrap_or((start, ""));
+                request.starts_with(&format!("get {path} ")) && request.contains(range)
+            });
+            let (_, head, body) = found.unwrap_or(&("", "404 Not Found", b""));
+            let head = format!("HTTP/1.1 {head}\r\nconnection: close\r\n\r\n");
+            drop(stream.write_all(&[head.as_bytes(), body].concat()));
+        }
+    });
+    origin
+}
+
+#[tokio::test]
+async fn data_of_a_listed_server_becomes_blocks_appends_and_pages() {
+    let listed = canned(RESPONSES);
+    let settings = [("TRESTLE__STORAGE__COPY_SOURCE_HOSTS", listed.as_str())];
+    let server = Server::start(&["--ephemeral"], &settings);
+    let logs = Container::over(&server.channel(), "logs");
+    logs.create().await.unwrap();
+    let range = |offset, length| Some(ByteRange { offset, length: Some(length) });
+    let block = |path: &str, source_range| proto::StageBlockSpec {
+        container: logs.name(),
+        blob: "blocks".to_owned(),
+        block_id: Bytes::from_static(b"1"),
+        source_url: format!("{listed}{path}"),
+        source_range,
+        ..Default::default()
+    };
+    let stage = async |spec| {
+        let finish = Some(UploadFinish::default());
+        let message = proto::StageBlockRequest { spec: Some(spec), finish, ..Default::default() };
+        Ok::<_, CallError>(logs.client().stage_block(tokio_stream::iter([message])).await?)
+    };
+    for (path, source_range, rule) in [
+        ("/short", None, "its content ended early"),
+        ("/cut", range(0, 4096), "its server sent another range"),
+        ("/short", range(0, 4096), "its server does not support ranges"),
+        ("/moved", None, "its server responded with status 302"),
+        ("/absent", None, "its server responded with status 404"),
+    ] {
+        let error = stage(block(path, source_range)).await.unwrap_err();
+        let expected = (Code::FailedPrecondition, "CANNOT_VERIFY_COPY_SOURCE");
+        assert_eq!(error.kind(), expected, "{path}");
+        assert!(error.message.contains(rule), "{path}: {}", error.message);
+    }
+    let error = stage(block("/huge", None)).await.unwrap_err();
+    assert_eq!(
+        (error.reason.as_str(), error.fields),
+        ("REQUEST_BODY_TOO_LARGE", vec!["source".to_owned()])
+    );
+    let error = logs.commit("blocks", &["1"]).await.unwrap_err();
+    assert_eq!(error.reason, "INVALID_BLOCK_LIST", "nothing was staged");
+
+    stage(block("/a", range(512, 1024))).await.unwrap();
+    logs.commit("blocks", &["1"]).await.unwrap();
+    assert_eq!(logs.read("blocks").await.unwrap().data, &DATA[..1024]);
+
+    logs.create_append("appended").await.unwrap();
+    let source_url = format!("{listed}/a");
+    let spec =
+        proto::AppendBlockSpec { source_url: source_url.clone(), ..logs.appending("appended") };
+    logs.append(spec.clone(), "").await.unwrap();
+    let huge = proto::AppendBlockSpec { source_url: format!("{listed}/huge"), ..spec };
+    assert_eq!(logs.append(huge, "").await.unwrap_err().reason, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(logs.read("appended").await.unwrap().data, &DATA[..]);
+
+    let (container, blob) = (logs.name(), "pages".to_owned());
+    let request =
+        proto::CreatePageBlobRequest { container, blob, size: 8192, ..Default::default() };
+    logs.client().create_page_blob(request).await.unwrap();
+    let (container, blob) = (logs.name(), "pages".to_owned());
+    let spec = Some(proto::WritePagesSpec {
+        container,
+        blob,
+        offset: 512,
+        source_url,
+        ..Default::default()
+    });
+    let finish = Some(UploadFinish::default());
+    let message = proto::WritePagesRequest { spec, finish, ..Default::default() };
+    logs.client().write_pages(tokio_stream::iter([message])).await.unwrap();
+    let expected = [&[0; 512], &DATA[..], &[0; 3584]].concat();
+    assert_eq!(logs.read("pages").await.unwrap().data, expected);
 }

@@ -2,13 +2,18 @@
 
 use bytes::Bytes;
 use tonic::Code;
+use trestle_identity::sas::Scope;
 use trestle_proto::blob::v1::{self as proto, ByteRange, UploadFinish};
-use trestle_tests::{CallError, Container, World, blob_scenario, if_match};
+use trestle_tests::{
+    CallError, Container, World, blob_scenario, if_match, if_none_match, terms, token,
+};
 
 blob_scenario!(
     blocks_appends_and_pages_come_from_a_blob,
     data_of_a_source_is_checked_before_it_is_stored,
     a_source_that_cannot_be_read_is_rejected,
+    a_source_needs_the_permission_to_read,
+    what_is_required_of_the_target_holds_with_a_source,
 );
 
 fn sample(length: usize) -> Bytes {
@@ -62,9 +67,7 @@ async fn blocks_appends_and_pages_come_from_a_blob(world: &World) {
             source_range,
             ..logs.appending("appended")
         };
-        let finish = Some(UploadFinish::default());
-        let message = proto::AppendBlockRequest { spec: Some(spec), finish, ..Default::default() };
-        logs.client().append_block(tokio_stream::iter([message])).await.unwrap();
+        logs.append(spec, "").await.unwrap();
     }
     let expected = [data.slice(5..15), data.clone(), data.clone()].concat();
     assert_eq!(logs.read("appended").await.unwrap().data, expected);
@@ -107,6 +110,16 @@ async fn data_of_a_source_is_checked_before_it_is_stored(world: &World) {
 
     let error = stage(&logs, block(&logs), finish(&other)).await.unwrap_err();
     assert_eq!(error.kind(), (Code::DataLoss, "MD5_MISMATCH"));
+    let crc64 = UploadFinish { crc64: Some(1), ..Default::default() };
+    let error = stage(&logs, block(&logs), crc64).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::DataLoss, "CRC64_MISMATCH"));
+    let size = UploadFinish { size: Some(101), ..Default::default() };
+    let error = stage(&logs, block(&logs), size).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
+    // Before the source is opened, which does not exist.
+    let absent = proto::StageBlockSpec { source: source(&logs, "absent"), ..block(&logs) };
+    let error = stage(&logs, absent, finish(b"short")).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_MD5"));
     let spec = proto::StageBlockSpec { source_range: range(0, 50), ..block(&logs) };
     let error = stage(&logs, spec, finish(&md5)).await.unwrap_err();
     assert_eq!(error.kind(), (Code::DataLoss, "MD5_MISMATCH"));
@@ -132,7 +145,17 @@ async fn a_source_that_cannot_be_read_is_rejected(world: &World) {
     let changed = proto::StageBlockSpec { source_conditions: condition, ..block(&logs) };
     assert_eq!(rejected(changed).await.1, "SOURCE_CONDITION_NOT_MET");
     let past = proto::StageBlockSpec { source_range: range(200, 1), ..block(&logs) };
-    assert_eq!(rejected(past).await.1, "INVALID_RANGE");
+    let (_, reason, fields) = rejected(past).await;
+    assert_eq!(
+        (reason.as_str(), fields),
+        ("INVALID_RANGE", vec!["source_range.offset".to_owned()])
+    );
+    let read = logs.get("source").await.unwrap();
+    let condition = if_none_match(&read.etag);
+    let same = proto::StageBlockSpec { source_conditions: condition, ..block(&logs) };
+    let error = stage(&logs, same, UploadFinish::default()).await.unwrap_err();
+    assert_eq!(error.reason, "SOURCE_CONDITION_NOT_MET");
+    assert!(error.message.contains("source_conditions.if_none_match"), "{}", error.message);
     let empty = proto::StageBlockSpec { source_range: range(0, 0), ..block(&logs) };
     assert_eq!(rejected(empty).await.2, ["source_range.length"]);
     let alone = proto::StageBlockSpec { source: None, source_range: range(0, 1), ..block(&logs) };
@@ -154,4 +177,92 @@ async fn a_source_that_cannot_be_read_is_rejected(world: &World) {
         assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_INPUT"));
         assert_eq!(error.fields, [field]);
     }
+}
+
+async fn a_source_needs_the_permission_to_read(world: &World) {
+    let (logs, private) = (world.container("logs").await, world.container("private").await);
+    for container in [&logs, &private] {
+        container.write("source", "secret").await.unwrap();
+    }
+    logs.create_append("appended").await.unwrap();
+    let held = |permissions| {
+        let token = token(terms(Scope::of_container("logs"), permissions));
+        world.signed_for_blob(&token, "logs").existing_container("logs")
+    };
+    for (permissions, from) in [("w", &logs), ("caw", &logs), ("rw", &private)] {
+        let writer = held(permissions);
+        let of = source(from, "source");
+        let spec = proto::StageBlockSpec { source: of.clone(), ..block(&logs) };
+        let error = stage(&writer, spec, UploadFinish::default()).await.unwrap_err();
+        assert_eq!(error.code, Code::PermissionDenied, "{permissions}");
+        let spec = proto::AppendBlockSpec { source: of, ..logs.appending("appended") };
+        let error = writer.append(spec, "").await.unwrap_err();
+        assert_eq!(error.code, Code::PermissionDenied, "{permissions}");
+    }
+    let reader = stage(&held("r"), block(&logs), UploadFinish::default()).await.unwrap_err();
+    assert_eq!(reader.kind(), (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH"));
+    assert_eq!(logs.read("appended").await.unwrap().data, "");
+    stage(&held("rw"), block(&logs), UploadFinish::default()).await.unwrap();
+    logs.commit("target", &["1"]).await.unwrap();
+    assert_eq!(logs.read("target").await.unwrap().data, "secret");
+}
+
+async fn what_is_required_of_the_target_holds_with_a_source(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("source", sample(512)).await.unwrap();
+    let created = logs.create_append("appended").await.unwrap();
+    let lease_id = "00000000-0000-4000-8000-000000000001".to_owned();
+    let appending = proto::AppendBlockSpec {
+        source: source(&logs, "source"),
+        position: Some(0),
+        ..logs.appending("appended")
+    };
+    let conditions = if_none_match(&created.etag);
+    for (spec, reason) in [
+        (
+            proto::AppendBlockSpec { position: Some(1), ..appending.clone() },
+            "APPEND_POSITION_CONDITION_NOT_MET",
+        ),
+        (
+            proto::AppendBlockSpec { size_max: Some(511), ..appending.clone() },
+            "MAX_BLOB_SIZE_CONDITION_NOT_MET",
+        ),
+        (proto::AppendBlockSpec { conditions, ..appending.clone() }, "CONDITION_NOT_MET"),
+    ] {
+        assert_eq!(logs.append(spec, "").await.unwrap_err().reason, reason);
+    }
+    logs.append(appending.clone(), "").await.unwrap();
+    let again = logs.append(appending, "").await.unwrap_err();
+    assert_eq!(again.reason, "APPEND_POSITION_CONDITION_NOT_MET");
+    assert_eq!(logs.read("appended").await.unwrap().data, sample(512));
+
+    let page_blob = proto::CreatePageBlobRequest {
+        container: logs.name(),
+        blob: "pages".to_owned(),
+        size: 512,
+        ..Default::default()
+    };
+    logs.client().create_page_blob(page_blob).await.unwrap();
+    let write = async |spec: proto::WritePagesSpec| {
+        let finish = Some(UploadFinish::default());
+        let message = proto::WritePagesRequest { spec: Some(spec), finish, ..Default::default() };
+        Ok::<_, CallError>(logs.client().write_pages(tokio_stream::iter([message])).await?)
+    };
+    let pages = proto::WritePagesSpec {
+        container: logs.name(),
+        blob: "pages".to_owned(),
+        source: source(&logs, "source"),
+        ..Default::default()
+    };
+    let less_than = proto::SequenceConditions { less_than: Some(0), ..Default::default() };
+    let unmet = proto::WritePagesSpec { sequence_conditions: Some(less_than), ..pages.clone() };
+    assert_eq!(write(unmet).await.unwrap_err().reason, "SEQUENCE_NUMBER_CONDITION_NOT_MET");
+    let past = proto::WritePagesSpec { offset: 512, ..pages.clone() };
+    assert_eq!(write(past).await.unwrap_err().reason, "INVALID_PAGE_RANGE");
+    write(pages).await.unwrap();
+    assert_eq!(logs.read("pages").await.unwrap().data, sample(512));
+
+    let leased = proto::StageBlockSpec { lease_id, blob: "source".to_owned(), ..block(&logs) };
+    let error = stage(&logs, leased, UploadFinish::default()).await.unwrap_err();
+    assert_eq!(error.reason, "LEASE_NOT_PRESENT_WITH_BLOB_OPERATION");
 }

@@ -5,12 +5,12 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt as _};
 use tonic::{Status, Streaming};
-use trestle_service::fault::Fault;
+use trestle_service::fault::{Fault, Reason};
 
 use super::{
     BlobApi, failed,
     parse::{CopySource, DataSource},
-    upload::{UploadMessage, end, finished, invalid, receive, too_large},
+    upload::{UploadMessage, check_finish, end, finished, invalid, receive},
 };
 use crate::{
     authorize::{BlobAccess, BlobNeed},
@@ -20,8 +20,12 @@ use crate::{
     upload::{Upload, Uploaded},
 };
 
-/// Pieces of a source.
-type SourcePieces = Pin<Box<dyn Stream<Item = Result<Bytes, BlobError>> + Send>>;
+/// A source that is read.
+struct OpenedSource {
+    /// How many bytes follow, where that is given.
+    size: Option<u64>,
+    pieces: Pin<Box<dyn Stream<Item = Result<Bytes, BlobError>> + Send>>,
+}
 
 impl BlobApi {
     /// The data of an upload, from its messages or from a source.
@@ -40,11 +44,16 @@ impl BlobApi {
         }
         let missing = || invalid("finish", "required in the first message where there is a source");
         let finish = first.finish.ok_or_else(missing)?;
+        check_finish(&finish)?;
         end(messages).await?;
-        let mut pieces = self.open_source(access, source).await.map_err(failed)?;
+        let opened = self.open_source(access, source).await.map_err(failed)?;
+        if opened.size.is_some_and(|size| size > bytes_max) {
+            return Err(source_too_large(bytes_max));
+        }
+        let mut pieces = opened.pieces;
         while let Some(piece) = pieces.try_next().await.map_err(failed)? {
             if upload.size().saturating_add(piece.len() as u64) > bytes_max {
-                return Err(too_large(bytes_max));
+                return Err(source_too_large(bytes_max));
             }
             upload.push(piece).await.map_err(failed)?;
         }
@@ -55,7 +64,7 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         source: DataSource,
-    ) -> Result<SourcePieces, Fault> {
+    ) -> Result<OpenedSource, Fault> {
         let DataSource { from, range, headers, required: (conditions, lease_id) } = source;
         match from {
             CopySource::Blob(source) => {
@@ -63,17 +72,25 @@ impl BlobApi {
                 let opened = self.blobs.open((key, source.state), range, (&conditions, lease_id));
                 let opened = opened.await.map_err(of_source)?;
                 if opened.freshness == Freshness::NotModified {
-                    return Err(BlobError::SourceCondition.into());
+                    let unmet = conditions.not_modified(opened.record.etag);
+                    return Err(BlobError::SourceUnmet(unmet).into());
                 }
-                Ok(Box::pin(self.blobs.clone().bytes(&opened).map_err(of_source)))
+                let size = Some(opened.range.end - opened.range.start);
+                let pieces = self.blobs.clone().bytes(&opened).map_err(of_source);
+                Ok(OpenedSource { size, pieces: Box::pin(pieces) })
             }
             CopySource::Url(uri) => {
                 let content = match range {
                     Some(range) => self.servers.open_range(uri, headers, range).await?,
                     None => self.servers.open(uri, headers).await?,
                 };
-                Ok(Box::pin(content.bytes()))
+                Ok(OpenedSource { size: content.size, pieces: Box::pin(content.bytes()) })
             }
         }
     }
+}
+
+fn source_too_large(max: u64) -> Status {
+    let rule = format!("must have at most {max} bytes, or a source_range of at most that length");
+    failed(Fault::violation(Reason::RequestBodyTooLarge, "source", rule))
 }

@@ -241,15 +241,20 @@ pub(super) async fn end<M>(messages: &mut Streaming<M>) -> Result<(), Status> {
     }
 }
 
+/// The MD5 that the client states, if it does.
+pub(super) fn check_finish(finish: &UploadFinish) -> Result<Option<[u8; 16]>, Status> {
+    let mut parser = RequestParser::default();
+    let md5 = parser.md5(&finish.md5, "finish.md5");
+    parser.finish(Some(md5)).map_err(failed)
+}
+
 /// The data of an upload, verified against what the client states of it.
 pub(super) async fn finished(
     upload: Upload,
     finish: &UploadFinish,
     stated: Option<[u8; 16]>,
 ) -> Result<Uploaded, Status> {
-    let mut parser = RequestParser::default();
-    let md5 = parser.md5(&finish.md5, "finish.md5");
-    parser.finish(Some(())).map_err(failed)?;
+    let md5 = check_finish(finish)?;
     let uploaded = upload.finish().await.map_err(failed)?;
     check_digests(&uploaded.digests, finish, &[md5, stated]).map_err(failed)?;
     Ok(uploaded)

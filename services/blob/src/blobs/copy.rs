@@ -149,11 +149,12 @@ impl FinishedCopy {
     }
 }
 
-/// A condition of a read is one of the source.
+/// A condition or a range of a read is one of the source.
 pub(crate) fn of_source(error: BlobError) -> BlobError {
     match error {
         BlobError::Condition(ConditionError::Unmet(unmet)) => BlobError::SourceUnmet(unmet),
         BlobError::Condition(ConditionError::NotMet) => BlobError::SourceCondition,
+        BlobError::PastEnd { size, .. } => BlobError::PastEnd { field: "source_range", size },
         error => error,
     }
 }

@@ -8,10 +8,7 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use trestle_kv::Snapshot;
-use trestle_service::{
-    fault::{Fault, Reason},
-    limits::READ_MESSAGE_BYTES_MAX,
-};
+use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
 use uuid::Uuid;
 
 use super::{BlobKey, BlobState, Blobs, StateName, decode_record};
@@ -263,8 +260,7 @@ pub(crate) fn inline(row: Option<&Bytes>, size: u64) -> Result<Bytes, BlobError>
 fn bounded(range: Option<RequestedRange>, size: u64) -> Result<Range<u64>, BlobError> {
     let Some(RequestedRange { offset, length }) = range else { return Ok(0..size) };
     if offset >= size {
-        let rule = format!("the range must begin before the end of the blob: size=`{size}`");
-        return Err(Fault::violation(Reason::InvalidRange, "range.offset", rule).into());
+        return Err(BlobError::PastEnd { field: "range", size });
     }
     let end = length.map_or(size, |length| size.min(offset.saturating_add(length)));
     Ok(offset..end)

@@ -158,12 +158,51 @@ async fn a_range_is_read_as_far_as_the_server_supports_it() {
     assert_eq!(found, sample(5));
     let cut = read(&partial("bytes 10-11/12", 2), sample(2)).await.expect("read");
     assert_eq!(cut, sample(2));
-    for (head, rule) in [
-        (ok("content-length: 5\r\n"), "does not support ranges"),
-        (partial("bytes 0-4/100", 5), "sent another range: content_range=`bytes 0-4/100`"),
-        (partial("bytes 10-15/100", 6), "sent more than the range"),
+    assert_eq!(read(&partial("bytes 10-14/*", 5), sample(5)).await.expect("read"), sample(5));
+    let error = read(&ok("content-length: 5\r\n"), sample(5)).await.expect_err("rejected");
+    assert!(error.to_string().ends_with("does not support ranges"), "{error}");
+    for other in [
+        "bytes 0-4/100",
+        "bytes 10-15/100",
+        "bytes 10-11/100",
+        "bytes 10-11/*",
+        "bytes 10-11/11",
+        "bytes 10-9/100",
+        "bytes 10-14",
+        "bytes 10-18446744073709551615/*",
+        "bytes -/100",
+        "bytes */100",
+        "lines 10-14/100",
+        "",
     ] {
-        let error = read(&head, sample(6)).await.expect_err("rejected").to_string();
-        assert!(error.ends_with(rule), "{error}");
+        let error = read(&partial(other, 2), sample(2)).await.expect_err("rejected").to_string();
+        let rule = format!("sent another range: content_range=`{other}`");
+        assert!(error.ends_with(&rule), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_range_has_as_many_bytes_as_its_server_states() {
+    let servers = RemoteServers::new();
+    for (body, rule) in [
+        ("5\r\nabcde\r\n0\r\n\r\n", None),
+        ("2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n", None),
+        ("2\r\nab\r\n0\r\n\r\n", Some("ended early")),
+        ("0\r\n\r\n", Some("ended early")),
+        ("2\r\nab\r\n4\r\ncdef\r\n0\r\n\r\n", Some("sent more than the range")),
+    ] {
+        let headers = "content-range: bytes 10-14/100\r\ntransfer-encoding: chunked\r\n";
+        let head = format!("HTTP/1.1 206 Partial Content\r\n{headers}\r\n");
+        let server = canned(head, Bytes::from_static(body.as_bytes())).await;
+        let range = RequestedRange { offset: 10, length: Some(5) };
+        let content = servers.open_range(server.uri, HeaderMap::new(), range).await;
+        let read: Result<Vec<Bytes>, _> = content.expect("opened").bytes().try_collect().await;
+        match rule {
+            None => assert_eq!(read.expect("read").concat(), b"abcde"),
+            Some(rule) => {
+                let error = read.expect_err("rejected").to_string();
+                assert!(error.ends_with(rule), "{error}");
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use trestle_service::fault::{Fault, Reason};
 
 use super::*;
 use crate::record::ContentId;
