@@ -148,27 +148,42 @@ fn canned(responses: Responses) -> String {
     origin
 }
 
-#[tokio::test]
-async fn data_of_a_listed_server_becomes_blocks_appends_and_pages() {
-    let listed = canned(RESPONSES);
-    let settings = [("TRESTLE__STORAGE__COPY_SOURCE_HOSTS", listed.as_str())];
+/// A server that lists another one, and a container of it.
+async fn with_listed(listed: &str) -> (Server, Container) {
+    let settings = [("TRESTLE__STORAGE__COPY_SOURCE_HOSTS", listed)];
     let server = Server::start(&["--ephemeral"], &settings);
     let logs = Container::over(&server.channel(), "logs");
     logs.create().await.unwrap();
-    let range = |offset, length| Some(ByteRange { offset, length: Some(length) });
-    let block = |path: &str, source_range| proto::StageBlockSpec {
+    (server, logs)
+}
+
+/// Stages a block of `blocks` from a URL.
+async fn stage(
+    logs: &Container,
+    source_url: String,
+    source_range: Option<ByteRange>,
+) -> Result<(), CallError> {
+    let spec = proto::StageBlockSpec {
         container: logs.name(),
         blob: "blocks".to_owned(),
         block_id: Bytes::from_static(b"1"),
-        source_url: format!("{listed}{path}"),
+        source_url,
         source_range,
         ..Default::default()
     };
-    let stage = async |spec| {
-        let finish = Some(UploadFinish::default());
-        let message = proto::StageBlockRequest { spec: Some(spec), finish, ..Default::default() };
-        Ok::<_, CallError>(logs.client().stage_block(tokio_stream::iter([message])).await?)
-    };
+    let finish = Some(UploadFinish::default());
+    let message = proto::StageBlockRequest { spec: Some(spec), finish, ..Default::default() };
+    Ok(logs.client().stage_block(tokio_stream::iter([message])).await.map(drop)?)
+}
+
+fn range(offset: u64, length: u64) -> Option<ByteRange> {
+    Some(ByteRange { offset, length: Some(length) })
+}
+
+#[tokio::test]
+async fn data_that_a_listed_server_does_not_send_whole_is_rejected() {
+    let listed = canned(RESPONSES);
+    let (_server, logs) = with_listed(&listed).await;
     for (path, source_range, rule) in [
         ("/short", None, "its content ended early"),
         ("/cut", range(0, 4096), "its server sent another range"),
@@ -176,30 +191,48 @@ async fn data_of_a_listed_server_becomes_blocks_appends_and_pages() {
         ("/moved", None, "its server responded with status 302"),
         ("/absent", None, "its server responded with status 404"),
     ] {
-        let error = stage(block(path, source_range)).await.unwrap_err();
+        let error = stage(&logs, format!("{listed}{path}"), source_range).await.unwrap_err();
         let expected = (Code::FailedPrecondition, "CANNOT_VERIFY_COPY_SOURCE");
         assert_eq!(error.kind(), expected, "{path}");
         assert!(error.message.contains(rule), "{path}: {}", error.message);
     }
-    let error = stage(block("/huge", None)).await.unwrap_err();
+    let huge = format!("{listed}/huge");
+    let error = stage(&logs, huge.clone(), None).await.unwrap_err();
     assert_eq!(
         (error.reason.as_str(), error.fields),
         ("REQUEST_BODY_TOO_LARGE", vec!["source".to_owned()])
     );
+    logs.create_append("appended").await.unwrap();
+    let spec = proto::AppendBlockSpec { source_url: huge, ..logs.appending("appended") };
+    assert_eq!(logs.append(spec, "").await.unwrap_err().reason, "REQUEST_BODY_TOO_LARGE");
+    assert_eq!(logs.read("appended").await.unwrap().data, "");
     let error = logs.commit("blocks", &["1"]).await.unwrap_err();
     assert_eq!(error.reason, "INVALID_BLOCK_LIST", "nothing was staged");
+}
 
-    stage(block("/a", range(512, 1024))).await.unwrap();
+#[tokio::test]
+async fn data_of_a_listed_server_becomes_blocks_appends_and_pages() {
+    let listed = canned(RESPONSES);
+    let (_server, logs) = with_listed(&listed).await;
+    let source_url = format!("{listed}/a");
+    stage(&logs, source_url.clone(), range(512, 1024)).await.unwrap();
     logs.commit("blocks", &["1"]).await.unwrap();
     assert_eq!(logs.read("blocks").await.unwrap().data, &DATA[..1024]);
 
+    let copy = proto::CopyBlobRequest {
+        container: logs.name(),
+        blob: "copied".to_owned(),
+        source_url: source_url.clone(),
+        access_tier: proto::AccessTier::Cold.into(),
+        ..Default::default()
+    };
+    let copied = logs.copy(copy).await.unwrap();
+    assert_eq!((copied.access_tier(), copied.size), (proto::AccessTier::Cold, 4096));
+
     logs.create_append("appended").await.unwrap();
-    let source_url = format!("{listed}/a");
     let spec =
         proto::AppendBlockSpec { source_url: source_url.clone(), ..logs.appending("appended") };
-    logs.append(spec.clone(), "").await.unwrap();
-    let huge = proto::AppendBlockSpec { source_url: format!("{listed}/huge"), ..spec };
-    assert_eq!(logs.append(huge, "").await.unwrap_err().reason, "REQUEST_BODY_TOO_LARGE");
+    logs.append(spec, "").await.unwrap();
     assert_eq!(logs.read("appended").await.unwrap().data, &DATA[..]);
 
     let (container, blob) = (logs.name(), "pages".to_owned());

@@ -7,6 +7,8 @@ use trestle_tests::{CallError, Container, World, blob_scenario};
 blob_scenario!(
     a_tier_is_set_with_the_content_or_after_it,
     an_archived_blob_is_only_described_listed_deleted_and_restored,
+    an_archived_blob_is_copied_to_another_tier,
+    a_page_blob_is_created_with_a_tier,
     a_tier_that_is_not_of_the_type_of_the_blob_is_rejected,
 );
 
@@ -72,6 +74,50 @@ async fn an_archived_blob_is_only_described_listed_deleted_and_restored(world: &
     assert_eq!(logs.read("a").await.unwrap().data, "1");
     set(&logs, "a", AccessTier::Archive).await.unwrap();
     logs.delete("a").await.unwrap();
+}
+
+async fn an_archived_blob_is_copied_to_another_tier(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("a", "1").await.unwrap();
+    set(&logs, "a", AccessTier::Archive).await.unwrap();
+    let copy = |blob: &str, access_tier: AccessTier| proto::CopyBlobRequest {
+        container: logs.name(),
+        blob: blob.to_owned(),
+        source: Some(proto::BlobSource {
+            container: logs.name(),
+            blob: "a".to_owned(),
+            ..Default::default()
+        }),
+        access_tier: access_tier.into(),
+        ..Default::default()
+    };
+    for tier in [AccessTier::Unspecified, AccessTier::Archive] {
+        assert_eq!(logs.copy(copy("b", tier)).await.unwrap_err().kind(), ARCHIVED, "{tier:?}");
+    }
+    assert_eq!(logs.copy(copy("b", AccessTier::P10)).await.unwrap_err().kind(), INVALID);
+    assert_eq!(logs.copy(copy("a", AccessTier::Hot)).await.unwrap_err().kind(), ARCHIVED);
+    let copied = logs.copy(copy("b", AccessTier::Cool)).await.unwrap();
+    assert_eq!(copied.access_tier(), AccessTier::Cool);
+    assert_eq!(logs.read("b").await.unwrap().data, "1");
+    assert_eq!(logs.get("a").await.unwrap().access_tier(), AccessTier::Archive);
+}
+
+async fn a_page_blob_is_created_with_a_tier(world: &World) {
+    let logs = world.container("logs").await;
+    let create = async |access_tier: AccessTier| {
+        let request = proto::CreatePageBlobRequest {
+            container: logs.name(),
+            blob: "pages".to_owned(),
+            size: 512,
+            access_tier: access_tier.into(),
+            ..Default::default()
+        };
+        let response = logs.client().create_page_blob(request).await?.into_inner();
+        Ok::<_, CallError>(response.blob.expect("a blob"))
+    };
+    assert_eq!(create(AccessTier::Hot).await.unwrap_err().kind(), INVALID);
+    assert_eq!(create(AccessTier::P20).await.unwrap().access_tier(), AccessTier::P20);
+    assert_eq!(create(AccessTier::Unspecified).await.unwrap().access_tier(), AccessTier::P20);
 }
 
 async fn a_tier_that_is_not_of_the_type_of_the_blob_is_rejected(world: &World) {

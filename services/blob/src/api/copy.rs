@@ -91,6 +91,7 @@ impl BlobApi {
             parser.use_tags();
         }
         let text = parser.copy_source_text(request.source_text);
+        let tier = parser.tier(request.access_tier);
         let (names, source) = parser.finish(names.zip(source))?;
         let target = self.key_to_create(&access, &names, &mut conditions).await?;
         let id = uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid();
@@ -100,6 +101,7 @@ impl BlobApi {
             tags: (!request.copy_source_tags).then_some(tags),
             conditions,
             lease_id,
+            tier,
             origin: CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) },
         };
         let copy = match source {

@@ -35,12 +35,13 @@ impl BlobApi {
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
         let tags = parser.tags(request.tags, "tags");
+        let tier = parser.tier(request.access_tier);
         let size = parser.page_blob_size(request.size);
         let sequence_number = parser.sequence_number(request.sequence_number, "sequence_number");
         let names = parser.finish(names)?;
         let key = self.key_to_create(access, &names, &mut conditions).await?;
         let retention = self.retention(access).await?;
-        let (tier, origin) = (None, None);
+        let origin = None;
         let command = PutCommand {
             properties,
             metadata,

@@ -29,6 +29,7 @@ use crate::{
     },
     stored::Stored as _,
     tags::Tags,
+    tier::Tier,
     upload::{SmallContent, Upload, Uploaded, WrittenObjects},
 };
 
@@ -46,6 +47,8 @@ pub(crate) struct CopyCommand {
     pub(crate) conditions: Conditions,
     /// The id of its lease.
     pub(crate) lease_id: Option<Uuid>,
+    /// The access tier; none: that of the blob that is overwritten.
+    pub(crate) tier: Option<Tier>,
     /// Names the copy and its source.
     pub(crate) origin: CopyOrigin,
     /// What is kept of the state before.
@@ -72,19 +75,22 @@ impl Blobs {
         target: BlobKey,
         command: CopyCommand,
     ) -> Result<OpenedCopy, BlobError> {
-        let opened = self.open((source, name), None, (conditions, lease_id)).await;
+        let opened = self.open_even_archived((source, name), None, (conditions, lease_id)).await;
         let source = opened.map_err(of_source)?;
+        if command.tier.is_none_or(|tier| tier == Tier::Archive) {
+            source.record.check_online()?;
+        }
         if source.freshness == Freshness::NotModified {
             return Err(BlobError::SourceUnmet(conditions.not_modified(source.record.etag)));
         }
-        let CopyCommand { metadata, tags, conditions, lease_id, origin, retention } = command;
+        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, retention } = command;
         let command = PutCommand {
             properties: source.record.properties.clone(),
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
             tags: tags.unwrap_or_else(|| source.record.tags.clone()),
             conditions,
             lease_id,
-            tier: None,
+            tier,
             origin: Some(origin),
             retention,
         };

@@ -124,8 +124,23 @@ impl Blobs {
     /// Opens a blob for reading, by the conditions: record and small content are of one moment.
     ///
     /// # Errors
-    /// As [`Blobs::get`], and a range outside of the content.
+    /// As [`Blobs::get`], a range outside of the content, and an archived blob.
     pub(crate) async fn open(
+        &self,
+        blob: (BlobKey, impl Into<StateName>),
+        range: Option<RequestedRange>,
+        required: (&Conditions, Option<Uuid>),
+    ) -> Result<OpenedBlob, BlobError> {
+        let opened = self.open_even_archived(blob, range, required).await?;
+        opened.record.check_online()?;
+        Ok(opened)
+    }
+
+    /// As [`Blobs::open`], also where the blob is archived.
+    ///
+    /// # Errors
+    /// As [`Blobs::open`], but for that.
+    pub(super) async fn open_even_archived(
         &self,
         (blob, name): (BlobKey, impl Into<StateName>),
         range: Option<RequestedRange>,
@@ -134,7 +149,6 @@ impl Blobs {
         let snapshot: Arc<dyn Snapshot> = self.engine.snapshot().await?.into();
         let (state, record) = name.into().find(&*snapshot, &blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
-        record.check_online()?;
         let range = bounded(range, record.content.size())?;
         let source = match record.content {
             Content::Inline { size } => {

@@ -31,12 +31,13 @@ impl Blobs {
         target: BlobKey,
         command: CopyCommand,
     ) -> Result<OpenedUrlCopy, BlobError> {
-        let CopyCommand { metadata, tags, conditions, lease_id, origin, retention } = command;
+        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, retention } = command;
         let mut command = PutCommand {
             metadata: metadata.unwrap_or_default(),
             tags: tags.unwrap_or_default(),
             conditions,
             lease_id,
+            tier,
             origin: Some(origin),
             retention,
             ..PutCommand::default()
