@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use trestle_proto::blob::v1::{
-    self as proto, Blob, BlobConditions, BlockRef, UploadFinish,
-    blob_service_client::BlobServiceClient, listed_blob::Item,
+    self as proto, AcquireLease, Blob, BlobConditions, BlockRef, UploadFinish,
+    blob_service_client::BlobServiceClient, lease_blob_request::Action, listed_blob::Item,
 };
 
 use crate::{CallError, Transport, World};
@@ -229,6 +229,17 @@ impl Container {
         };
         let response = self.client().commit_blocks(request).await?.into_inner();
         Ok(response.blob.expect("a blob"))
+    }
+
+    /// Acquires an infinite lease on a blob, and returns its id.
+    pub async fn acquire_lease(&self, blob: &str) -> Result<String, CallError> {
+        let request = proto::LeaseBlobRequest {
+            container: self.name(),
+            blob: blob.to_owned(),
+            action: Some(Action::Acquire(AcquireLease::default())),
+            ..Default::default()
+        };
+        Ok(self.client().lease_blob(request).await?.into_inner().lease_id)
     }
 
     /// Creates an append blob.

@@ -2,10 +2,8 @@
 
 use tonic::Code;
 use trestle_identity::sas::Scope;
-use trestle_proto::blob::v1::{
-    self as proto, AcquireLease, BlobConditions, DeleteSnapshots, lease_blob_request::Action,
-};
-use trestle_tests::{CallError, Container, World, blob_scenario, if_match, terms, token};
+use trestle_proto::blob::v1::{self as proto, BlobConditions, DeleteSnapshots};
+use trestle_tests::{CallError, World, blob_scenario, if_match, terms, token};
 
 blob_scenario!(
     each_deletion_has_its_conditions_and_its_outcome,
@@ -19,23 +17,14 @@ fn kinds(outcomes: &[Result<(), CallError>]) -> Vec<(Code, &str)> {
     outcomes.iter().map(|outcome| outcome.as_ref().err().map_or(ok, CallError::kind)).collect()
 }
 
-async fn acquire(container: &Container, blob: &str) -> String {
-    let request = proto::LeaseBlobRequest {
-        container: container.name(),
-        blob: blob.to_owned(),
-        action: Some(Action::Acquire(AcquireLease::default())),
-        ..Default::default()
-    };
-    container.client().lease_blob(request).await.unwrap().into_inner().lease_id
-}
-
 async fn each_deletion_has_its_conditions_and_its_outcome(world: &World) {
     let logs = world.container("logs").await;
     for blob in ["a", "b", "c", "d", "e"] {
         logs.write(blob, "x").await.unwrap();
     }
-    let (lease_id, current) = (acquire(&logs, "d").await, logs.get("b").await.unwrap().etag);
-    acquire(&logs, "e").await;
+    let (lease_id, current) =
+        (logs.acquire_lease("d").await.unwrap(), logs.get("b").await.unwrap().etag);
+    logs.acquire_lease("e").await.unwrap();
     let with = |blob: &str, conditions: Option<BlobConditions>| proto::DeleteBlobRequest {
         conditions,
         ..logs.deleting(blob)

@@ -115,6 +115,13 @@ async fn no_copy_is_pending(world: &World) {
     assert_eq!(error.kind(), (Code::FailedPrecondition, "NO_PENDING_COPY_OPERATION"));
     let error = logs.client().abort_copy_blob(request("b")).await.unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
+
+    let lease_id = logs.acquire_lease("a").await.unwrap();
+    let error = logs.client().abort_copy_blob(request("a")).await.unwrap_err();
+    assert_eq!(CallError::from(error).reason, "LEASE_ID_MISSING");
+    let held = proto::AbortCopyBlobRequest { lease_id, ..request("a") };
+    let error = logs.client().abort_copy_blob(held).await.unwrap_err();
+    assert_eq!(CallError::from(error).reason, "NO_PENDING_COPY_OPERATION");
 }
 
 async fn a_url_of_the_service_names_a_source(world: &World) {

@@ -188,7 +188,9 @@ impl BlobApi {
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let required = (&Conditions::default(), lease_id);
-        self.blobs.get((&key, BlobState::Current), required).await?;
+        let found = self.blobs.get((&key, BlobState::Current), required).await?;
+        let lease = found.record.lease.check_write(lease_id, self.blobs.now());
+        lease.map_err(BlobError::BlobLease)?;
         Err(BlobError::NoPendingCopy.into())
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Resolved {
 /// Finds the named blocks.
 ///
 /// # Errors
-/// [`Reason::InvalidBlockList`] for a block that does not exist.
+/// [`Reason::InvalidBlockList`] for a block that does not exist, or that is named with several sources.
 pub(super) fn resolve(
     choices: &[BlockChoice],
     committed: &[StoredBlock],
@@ -56,18 +56,22 @@ pub(super) fn resolve(
     };
     let (in_content, in_staging) = (by_id(committed), by_id(staged));
     let mut blocks = Vec::with_capacity(choices.len());
+    let mut sources = HashMap::with_capacity(choices.len());
     for (index, BlockChoice { id, source }) in choices.iter().enumerate() {
         let part = match source {
             BlockSource::Committed => in_content.get(id),
             BlockSource::Uncommitted => in_staging.get(id),
             BlockSource::Latest => in_staging.get(id).or_else(|| in_content.get(id)),
         };
-        let missing = || {
-            let field = format!("blocks[{index}].id");
-            let rule = format!("the block does not exist: base64=`{}`", STANDARD.encode(id));
-            Fault::violation(Reason::InvalidBlockList, field, rule)
+        let invalid = |field, rule| {
+            let rule = format!("{rule}: base64=`{}`", STANDARD.encode(id));
+            Fault::violation(Reason::InvalidBlockList, format!("blocks[{index}].{field}"), rule)
         };
-        let part = *part.ok_or_else(missing)?;
+        if sources.insert(id, source).is_some_and(|earlier| earlier != source) {
+            let rule = "must be the same wherever the block occurs";
+            return Err(invalid("source", rule).into());
+        }
+        let part = *part.ok_or_else(|| invalid("id", "the block does not exist"))?;
         blocks.push(StoredBlock { id: id.clone(), part });
     }
     let mut kept: HashSet<_> = blocks.iter().map(|block| block.part.content).collect();

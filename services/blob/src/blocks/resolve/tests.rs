@@ -33,20 +33,32 @@ fn blocks_come_from_where_the_client_states_and_the_rest_is_dropped() {
     assert_eq!(resolved(&[("a", Uncommitted)]), (vec![3], vec![1, 2, 4]));
     assert_eq!(resolved(&[("a", Latest), ("b", Latest)]), (vec![3, 2], vec![1, 4]));
     assert_eq!(resolved(&[("c", Latest), ("c", Latest)]), (vec![4, 4], vec![1, 2, 3]));
-    let mixed = [("b", Committed), ("a", Uncommitted), ("a", Committed)];
-    assert_eq!(resolved(&mixed), (vec![2, 3, 1], vec![4]));
+    let mixed = [("b", Committed), ("a", Uncommitted), ("a", Uncommitted)];
+    assert_eq!(resolved(&mixed), (vec![2, 3, 3], vec![1, 4]));
     assert_eq!(resolved(&[]), (vec![], vec![1, 2, 3, 4]));
 }
 
 #[test]
 fn a_block_that_is_not_where_the_client_states_is_named() {
     use BlockSource::{Committed, Latest, Uncommitted};
-    let (committed, staged) = ([block("a", 1)], [block("b", 2)]);
+    let (committed, staged) = ([block("a", 1), block("d", 3)], [block("b", 2)]);
     for missing in [("b", Committed), ("a", Uncommitted), ("c", Latest)] {
-        let choices = choose(&[("a", Latest), missing]);
+        let choices = choose(&[("d", Latest), missing]);
         let error = resolve(&choices, &committed, &staged).expect_err("it does not exist");
         let fault = Fault::from(error);
         assert_eq!(fault.reason, Reason::InvalidBlockList);
         assert_eq!(fault.violations[0].field, "blocks[1].id");
+    }
+}
+
+#[test]
+fn a_block_has_one_source_wherever_it_is_named() {
+    use BlockSource::{Committed, Latest, Uncommitted};
+    let (committed, staged) = ([block("a", 1)], [block("a", 2)]);
+    for pair in [(Committed, Uncommitted), (Uncommitted, Latest), (Latest, Committed)] {
+        let choices = choose(&[("a", pair.0), ("a", pair.0), ("a", pair.1)]);
+        let fault = Fault::from(resolve(&choices, &committed, &staged).expect_err("two sources"));
+        assert_eq!(fault.reason, Reason::InvalidBlockList);
+        assert_eq!(fault.violations[0].field, "blocks[2].source", "{pair:?}");
     }
 }
