@@ -4,6 +4,7 @@ mod append;
 mod batches;
 mod blobs;
 mod blocks;
+mod changes;
 mod conditions;
 mod containers;
 mod copies;

@@ -9,6 +9,8 @@ blob_scenario!(
     pages_are_written_cleared_and_listed_in_pages,
     changes_since_a_snapshot_are_listed,
     a_page_blob_is_resized_and_numbered,
+    sequence_numbers_are_compared_and_have_a_bound,
+    changes_are_listed_since_an_earlier_snapshot_only,
     rejects_pages_past_their_bounds,
 );
 
@@ -162,6 +164,66 @@ async fn a_page_blob_is_resized_and_numbered(world: &World) {
     let error = write(&disks, equal(7), vec![2; 512].into()).await.unwrap_err();
     assert_eq!(error.kind(), (Code::Aborted, "SEQUENCE_NUMBER_CONDITION_NOT_MET"));
     write(&disks, equal(8), vec![2; 512].into()).await.unwrap();
+}
+
+async fn sequence_numbers_are_compared_and_have_a_bound(world: &World) {
+    let disks = world.container("disks").await;
+    create(&disks, "a", 512).await.unwrap();
+    let raised = update(&disks, None, Some(SequenceNumber::Raise(7))).await.unwrap();
+    let lower = update(&disks, None, Some(SequenceNumber::Raise(3))).await.unwrap();
+    assert_eq!((raised.sequence_number, lower.sequence_number), (7, 7));
+
+    let conditions = proto::SequenceConditions::default();
+    for (number, at_most, less_than, equal) in
+        [(6, false, false, false), (7, true, false, true), (8, true, true, false)]
+    {
+        let stated = Some(number);
+        for (sequence_conditions, is_met) in [
+            (proto::SequenceConditions { at_most: stated, ..conditions }, at_most),
+            (proto::SequenceConditions { less_than: stated, ..conditions }, less_than),
+            (proto::SequenceConditions { equal: stated, ..conditions }, equal),
+        ] {
+            let sequence_conditions = Some(sequence_conditions);
+            let spec = proto::WritePagesSpec { sequence_conditions, ..writing(&disks, "a", 0) };
+            let written = write(&disks, spec, vec![2; 512].into()).await;
+            assert_eq!(written.is_ok(), is_met, "{sequence_conditions:?}");
+        }
+    }
+
+    let largest = i64::MAX as u64;
+    update(&disks, None, Some(SequenceNumber::Set(largest))).await.unwrap();
+    let past = update(&disks, None, Some(SequenceNumber::Increment(true))).await.unwrap_err();
+    assert_eq!(past.kind(), (Code::OutOfRange, "SEQUENCE_NUMBER_INCREMENT_TOO_LARGE"));
+    let past = update(&disks, None, Some(SequenceNumber::Set(largest + 1))).await.unwrap_err();
+    assert_eq!(past.kind(), (Code::InvalidArgument, "INVALID_HEADER_VALUE"));
+    assert_eq!(disks.get("a").await.unwrap().sequence_number, largest);
+}
+
+async fn changes_are_listed_since_an_earlier_snapshot_only(world: &World) {
+    let disks = world.container("disks").await;
+    create(&disks, "a", 512).await.unwrap();
+    let mut taken = Vec::new();
+    for _ in 0..2 {
+        taken.push(disks.snapshot("a").await.unwrap().snapshot);
+    }
+    let list = async |snapshot: &str, previous: &str| {
+        let request = proto::ListPageRangesRequest {
+            container: disks.name(),
+            blob: "a".to_owned(),
+            snapshot: snapshot.to_owned(),
+            previous_snapshot: previous.to_owned(),
+            ..Default::default()
+        };
+        let listed = disks.client().list_page_ranges(request).await;
+        listed.map(drop).map_err(CallError::from)
+    };
+    list(&taken[1], &taken[0]).await.unwrap();
+    let newer = list(&taken[0], &taken[1]).await.unwrap_err();
+    assert_eq!(newer.kind(), (Code::InvalidArgument, "PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER"));
+    let absent = list("", "2020-07-24T14:34:28.2821851Z").await.unwrap_err();
+    assert_eq!(absent.kind(), (Code::NotFound, "PREVIOUS_SNAPSHOT_NOT_FOUND"));
+    let malformed = list("", "yesterday").await.unwrap_err();
+    assert_eq!(malformed.kind(), (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE"));
 }
 
 async fn rejects_pages_past_their_bounds(world: &World) {

@@ -147,6 +147,22 @@ async fn conditions_on_tags_decide(world: &World) {
     };
     let error = CallError::from(world.blobs().delete_blob(delete).await.unwrap_err());
     assert_eq!(error.reason, "CONDITION_NOT_MET");
+    let tier = |if_tags: &str| proto::SetBlobTierRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        access_tier: proto::AccessTier::Cool.into(),
+        if_tags: if_tags.to_owned(),
+        ..Default::default()
+    };
+    let error = world.blobs().set_blob_tier(tier("state = 'old'")).await.unwrap_err();
+    assert_eq!(CallError::from(error).reason, "CONDITION_NOT_MET");
+    assert_eq!(logs.get("a").await.unwrap().access_tier(), proto::AccessTier::Hot);
+    world.blobs().set_blob_tier(tier("state = 'new'")).await.unwrap();
+    let error = CallError::from(world.blobs().set_blob_tier(tier("state")).await.unwrap_err());
+    assert_eq!(
+        (error.reason.as_str(), &*error.fields),
+        ("INVALID_HEADER_VALUE", &["if_tags".to_owned()][..])
+    );
 }
 
 async fn copies_have_the_tags_that_the_call_states(world: &World) {

@@ -74,9 +74,10 @@ impl BlobApi {
         let names = parser.names(request.container, request.blob);
         let tier = parser.required_tier(request.access_tier);
         let lease_id = parser.lease_id(&request.lease_id, "lease_id");
+        let if_tags = parser.tag_condition(request.if_tags, "if_tags");
         let (names, tier) = parser.finish(names.zip(tier))?;
         let key = self.key(access, &names).await?;
-        let required = (Conditions::default(), lease_id);
+        let required = (Conditions { if_tags, ..Conditions::default() }, lease_id);
         let changed = self.blobs.change(key, BlobChange::Tier(tier), required).await?;
         Ok(proto::SetBlobTierResponse { blob: Some(self.show(access, &names, changed.record)) })
     }

@@ -53,7 +53,7 @@ impl RequestParser {
     }
 
     /// A condition on tags; none if it is empty or rejected.
-    pub(super) fn tag_condition(
+    pub(in crate::api) fn tag_condition(
         &mut self,
         text: String,
         field: &str,
