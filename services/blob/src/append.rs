@@ -145,7 +145,7 @@ impl NewPiece {
                 Self { form: PieceForm::Bytes, row: row.clone(), bytes }
             }
             NewContent::Append
-            | NewContent::Appended(..)
+            | NewContent::Appended { .. }
             | NewContent::Blocks(_)
             | NewContent::Pages { .. } => {
                 Self { form: PieceForm::Bytes, row: Bytes::new(), bytes: 0 }

@@ -301,6 +301,7 @@ impl BlobFixture {
             tags: None,
             conditions: Conditions::default(),
             lease_id: None,
+            is_sealed: false,
             tier: None,
             origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
             retention: self.retention(),

@@ -295,6 +295,17 @@ impl Content {
         }
     }
 
+    /// Content of a kind, without bytes.
+    pub(crate) fn empty(kind: BlobKind) -> Self {
+        match kind {
+            BlobKind::Block => Self::Inline { size: 0 },
+            BlobKind::Append => Self::Append(AppendContent::new(0)),
+            BlobKind::Page => {
+                Self::Pages(PageContent { generation: 0, size: 0, sequence_number: 0 })
+            }
+        }
+    }
+
     /// How it is written.
     pub(crate) fn kind(&self) -> BlobKind {
         match self {

@@ -11,6 +11,7 @@ blob_scenario!(
     concurrent_appends_are_all_there_and_whole,
     rejects_appends_by_position_size_and_type,
     a_sealed_blob_is_closed_to_appends_only,
+    a_copy_is_sealed_where_the_call_says_so,
     rejects_blocks_past_their_bounds_and_with_other_digests,
 );
 
@@ -106,6 +107,38 @@ async fn a_sealed_blob_is_closed_to_appends_only(world: &World) {
     assert_eq!(logs.read("a").await.unwrap().data, "text");
     logs.create_append("a").await.unwrap();
     assert_eq!(logs.get("a").await.unwrap().size, 0);
+}
+
+async fn a_copy_is_sealed_where_the_call_says_so(world: &World) {
+    let logs = world.container("logs").await;
+    logs.create_append("a").await.unwrap();
+    logs.append(logs.appending("a"), "one").await.unwrap();
+    logs.write("block", "text").await.unwrap();
+    let copy = async |from: &str, blob: &str, is_sealed| {
+        let source = proto::BlobSource {
+            container: logs.name(),
+            blob: from.to_owned(),
+            ..Default::default()
+        };
+        let request = proto::CopyBlobRequest {
+            container: logs.name(),
+            blob: blob.to_owned(),
+            source: Some(source),
+            is_sealed,
+            ..Default::default()
+        };
+        logs.copy(request).await
+    };
+    assert!(copy("a", "sealed", true).await.unwrap().is_sealed);
+    let closed = logs.append(logs.appending("sealed"), "two").await.unwrap_err();
+    assert_eq!(closed.kind(), (Code::FailedPrecondition, "BLOB_IS_SEALED"));
+    assert_eq!(logs.read("sealed").await.unwrap().data, "one");
+    assert!(!copy("sealed", "open", false).await.unwrap().is_sealed);
+    logs.append(logs.appending("open"), "two").await.unwrap();
+    assert_eq!(logs.read("open").await.unwrap().data, "onetwo");
+    let other = copy("block", "text", true).await.unwrap_err();
+    assert_eq!(other.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
+    assert_eq!(logs.get("text").await.unwrap_err().reason, "BLOB_NOT_FOUND");
 }
 
 async fn rejects_blocks_past_their_bounds_and_with_other_digests(world: &World) {

@@ -118,6 +118,21 @@ async fn a_page_blob_is_created_with_a_tier(world: &World) {
     assert_eq!(create(AccessTier::Hot).await.unwrap_err().kind(), INVALID);
     assert_eq!(create(AccessTier::P20).await.unwrap().access_tier(), AccessTier::P20);
     assert_eq!(create(AccessTier::Unspecified).await.unwrap().access_tier(), AccessTier::P20);
+
+    let copy = async |access_tier: AccessTier| {
+        let (container, blob) = (logs.name(), "pages".to_owned());
+        let source = proto::BlobSource { container, blob, ..Default::default() };
+        let request = proto::CopyBlobRequest {
+            container: logs.name(),
+            blob: "copy".to_owned(),
+            source: Some(source),
+            access_tier: access_tier.into(),
+            ..Default::default()
+        };
+        logs.copy(request).await
+    };
+    assert_eq!(copy(AccessTier::P30).await.unwrap().access_tier(), AccessTier::P30);
+    assert_eq!(copy(AccessTier::Cool).await.unwrap_err().kind(), INVALID);
 }
 
 async fn a_tier_that_is_not_of_the_type_of_the_blob_is_rejected(world: &World) {

@@ -102,6 +102,7 @@ impl BlobApi {
             conditions,
             lease_id,
             tier,
+            is_sealed: request.is_sealed,
             origin: CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) },
         };
         let copy = match source {

@@ -24,8 +24,8 @@ use crate::{
     keys::{self, BlobRow},
     pages::PinnedChunks,
     record::{
-        BlobRecord, Content, ContentId, CopyOrigin, Metadata, PageContent, Part, Retention,
-        Retired, StoredBlock,
+        BlobKind, BlobRecord, Content, ContentId, CopyOrigin, Metadata, PageContent, Part,
+        Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
     tags::Tags,
@@ -49,6 +49,8 @@ pub(crate) struct CopyCommand {
     pub(crate) lease_id: Option<Uuid>,
     /// The access tier; none: that of the blob that is overwritten.
     pub(crate) tier: Option<Tier>,
+    /// Whether it is sealed; of an append blob only.
+    pub(crate) is_sealed: bool,
     /// Names the copy and its source.
     pub(crate) origin: CopyOrigin,
     /// What is kept of the state before.
@@ -61,6 +63,7 @@ pub(crate) struct OpenedCopy {
     source: OpenedBlob,
     target: BlobKey,
     command: PutCommand,
+    is_sealed: bool,
 }
 
 impl Blobs {
@@ -83,7 +86,12 @@ impl Blobs {
         if source.freshness == Freshness::NotModified {
             return Err(BlobError::SourceUnmet(conditions.not_modified(source.record.etag)));
         }
-        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, retention } = command;
+        let CopyCommand { is_sealed, metadata, tags, conditions, lease_id, tier, origin, .. } =
+            command;
+        let kind = source.record.content.kind();
+        if is_sealed && kind != BlobKind::Append {
+            return Err(BlobError::OtherKind(target.name));
+        }
         let command = PutCommand {
             properties: source.record.properties.clone(),
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
@@ -92,10 +100,10 @@ impl Blobs {
             lease_id,
             tier,
             origin: Some(origin),
-            retention,
+            retention: command.retention,
         };
-        self.check_put((&target, source.record.content.kind()), &command).await?;
-        Ok(OpenedCopy { blobs: self.clone(), source, target, command })
+        self.check_put((&target, kind), &command).await?;
+        Ok(OpenedCopy { blobs: self.clone(), source, target, command, is_sealed })
     }
 }
 
@@ -118,10 +126,14 @@ impl OpenedCopy {
         self,
         progress: impl FnMut(u64) + Send,
     ) -> Result<FinishedCopy, BlobError> {
-        let Self { blobs, source, target, command } = self;
+        let Self { blobs, source, target, command, is_sealed } = self;
         let written = WrittenObjects::none(&blobs);
         let copied = Copied { blobs: &blobs, written, progress, bytes: 0 };
-        let (content, written) = copied.content(&source, &target).await.map_err(of_source)?;
+        let copied = copied.content(&source, &target).await;
+        let (mut content, written) = copied.map_err(of_source)?;
+        if let NewContent::Appended { is_sealed: sealed, .. } = &mut content {
+            *sealed = is_sealed;
+        }
         Ok(FinishedCopy { blobs, target, command, content, written })
     }
 }
@@ -188,7 +200,8 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
                 };
                 let pieces = self.blobs.clone().bytes(source);
                 let bytes = self.upload(pieces, SmallContent::Inline).await?;
-                NewContent::Appended(Box::new(bytes), appended.blocks)
+                let (bytes, blocks) = (Box::new(bytes), appended.blocks);
+                NewContent::Appended { bytes, blocks, is_sealed: false }
             }
             ContentSource::Paged(chunks) => self.pages(source, chunks, target).await?,
             ContentSource::Blocks(blocks) => {

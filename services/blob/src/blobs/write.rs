@@ -63,8 +63,15 @@ pub(crate) enum NewContent {
     Blocks(NewBlocks),
     /// An append blob, which is empty.
     Append,
-    /// The bytes of an append blob, and how many blocks it has.
-    Appended(Box<NewContent>, u64),
+    /// An append blob that was copied.
+    Appended {
+        /// Its bytes.
+        bytes: Box<NewContent>,
+        /// How many blocks it has.
+        blocks: u64,
+        /// Whether it is sealed.
+        is_sealed: bool,
+    },
     /// A page blob, without data unless it was copied.
     Pages {
         /// Length, in bytes: whole pages.
@@ -120,7 +127,7 @@ impl NewContent {
         match self {
             Self::Whole(part) => vec![*part],
             Self::Blocks(blocks) if blocks.reserved.is_empty() => blocks.parts(),
-            Self::Appended(bytes, _) => bytes.parts(),
+            Self::Appended { bytes, .. } => bytes.parts(),
             _ => Vec::new(),
         }
     }
@@ -141,7 +148,7 @@ impl NewContent {
             Self::Whole(_) | Self::Blocks(_) => remove_inline(current, inline, writes),
             Self::Pages { .. } => {}
             Self::Append => blob.forget_compaction(current, writes),
-            Self::Appended(bytes, _) => {
+            Self::Appended { bytes, .. } => {
                 blob.forget_compaction(current, writes);
                 blob.put_piece(bytes, &put.content, writes);
             }
@@ -171,15 +178,17 @@ impl NewContent {
             Self::Inline(row) => Content::Inline { size: row.len().saturating_sub(8) as u64 },
             Self::Whole(part) => Content::Whole(*part),
             Self::Append => Content::Append(AppendContent::new(version.ticks().get())),
-            Self::Appended(bytes, blocks) => {
+            Self::Appended { bytes, blocks, is_sealed } => {
                 let empty = AppendContent::new(version.ticks().get());
                 let size = bytes.content(version).size();
                 let (row_bytes, compacted_to) = match **bytes {
                     Self::Inline(_) => (size, 0),
                     _ => (0, size),
                 };
+                let (blocks, is_sealed) = (*blocks, *is_sealed);
+                let generation = empty.generation;
                 let content =
-                    AppendContent { size, blocks: *blocks, row_bytes, compacted_to, ..empty };
+                    AppendContent { generation, size, blocks, is_sealed, compacted_to, row_bytes };
                 Content::Append(content)
             }
             Self::Pages { size, sequence_number, copied } => {
@@ -253,7 +262,7 @@ impl Blobs {
     ) -> Result<(), BlobError> {
         let value = self.engine.get(&blob.row(BlobRow::Record, &[])).await?;
         let current = decode_record(value.as_ref())?;
-        let (now, empty) = (self.now(), Content::Inline { size: 0 });
+        let (now, empty) = (self.now(), Content::empty(kind));
         decide_put(current.as_ref(), command, empty, Version::new(now), now)?;
         blob.check_kind(current.as_ref(), kind, false)
     }

@@ -390,6 +390,7 @@ async fn copied_pages_that_are_not_published_are_deleted() {
             tags: None,
             conditions: Conditions::default(),
             lease_id: None,
+            is_sealed: false,
             tier: None,
             origin: crate::record::CopyOrigin { id: Uuid::nil(), source: String::new() },
             retention: Default::default(),

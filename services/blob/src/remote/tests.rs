@@ -50,6 +50,7 @@ async fn copy(fixture: &BlobFixture, key: &BlobKey, uri: &Uri) -> Result<BlobRec
         tags: None,
         conditions: Conditions::default(),
         lease_id: None,
+        is_sealed: false,
         tier: None,
         origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
         retention: Retention::default(),

@@ -31,7 +31,10 @@ impl Blobs {
         target: BlobKey,
         command: CopyCommand,
     ) -> Result<OpenedUrlCopy, BlobError> {
-        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, retention } = command;
+        let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, .. } = command;
+        if command.is_sealed {
+            return Err(BlobError::OtherKind(target.name));
+        }
         let mut command = PutCommand {
             metadata: metadata.unwrap_or_default(),
             tags: tags.unwrap_or_default(),
@@ -39,7 +42,7 @@ impl Blobs {
             lease_id,
             tier,
             origin: Some(origin),
-            retention,
+            retention: command.retention,
             ..PutCommand::default()
         };
         self.check_put((&target, BlobKind::Block), &command).await?;

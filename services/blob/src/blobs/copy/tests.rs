@@ -20,6 +20,7 @@ fn command() -> CopyCommand {
         tags: None,
         conditions: Conditions::default(),
         lease_id: None,
+        is_sealed: false,
         tier: None,
         origin: CopyOrigin { id: Uuid::from_u128(5), source: "logs/a".to_owned() },
         retention: Retention::default(),
