@@ -158,9 +158,12 @@ pub(super) fn decide_stage(
     }
     let count = staging.count + u64::from(replaced.is_none());
     let size = staging.size.saturating_sub(replaced.map_or(0, |part| part.size)) + size;
-    if count > STAGED_BLOCKS_MAX || size > BLOB_BYTES_MAX {
-        let rule = format!("a blob has at most {STAGED_BLOCKS_MAX} staged blocks: count=`{count}`");
-        return Err(Fault::new(Reason::BlockCountExceedsLimit, rule).into());
-    }
-    Ok(Staging { changed_at, count, size, ..staging })
+    let rule = if count > STAGED_BLOCKS_MAX {
+        format!("a blob has at most {STAGED_BLOCKS_MAX} staged blocks: count=`{count}`")
+    } else if size > BLOB_BYTES_MAX {
+        format!("the staged blocks of a blob have at most {BLOB_BYTES_MAX} bytes: bytes=`{size}`")
+    } else {
+        return Ok(Staging { changed_at, count, size, ..staging });
+    };
+    Err(Fault::new(Reason::BlockCountExceedsLimit, rule).into())
 }

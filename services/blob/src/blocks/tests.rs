@@ -1,14 +1,19 @@
 use std::time::Duration;
 
-use trestle_service::fault::{Fault, Reason};
+use trestle_kv::Version;
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason},
+    limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX},
+};
 
-use super::*;
+use super::{stage::decide_stage, *};
 use crate::{
     blobs::{BlobChange, BlobState, NewContent, PutCommand},
     conditions::Conditions,
     fixture::{BlobFixture, sample},
     lease::{LeaseAction, LeaseError, ResourceLease},
-    record::BlobRecord,
+    record::{BlobRecord, ContentId, Part, Staging},
     upload::SmallContent,
 };
 
@@ -247,4 +252,26 @@ async fn a_commit_is_prepared_again_where_blocks_were_staged_or_committed_meanwh
     let committed = fixture.blobs.try_commit(&key, &command, blocks, resolved).await;
     assert_eq!(committed.expect("decided"), None);
     assert_eq!(fixture.read(&key).await.expect("read"), "b");
+}
+
+#[test]
+fn staged_blocks_have_bounds_in_number_and_bytes() {
+    let staging = |count, size| {
+        let at = Ticks::new(7).expect("ticks");
+        Some(Staging { generation: 7, changed_at: at, id_bytes: 1, count, size })
+    };
+    let id = Bytes::from_static(b"A");
+    let stage = |staging, replaced, size| {
+        let staged =
+            decide_stage(staging, replaced, &id, size, Version::new(Ticks::new(9).expect("ticks")));
+        staged.map(|it| (it.count, it.size)).map_err(|error| Fault::from(error).reason)
+    };
+    let (full, past) = (STAGED_BLOCKS_MAX, Err(Reason::BlockCountExceedsLimit));
+    let same = Some(Part { content: ContentId(1), size: 5 });
+
+    assert_eq!(stage(staging(full - 1, 5), None, 1), Ok((full, 6)));
+    assert_eq!(stage(staging(full, 5), None, 1), past);
+    assert_eq!(stage(staging(full, 5), same, 1), Ok((full, 1)));
+    assert_eq!(stage(staging(1, BLOB_BYTES_MAX - 1), None, 1), Ok((2, BLOB_BYTES_MAX)));
+    assert_eq!(stage(staging(1, BLOB_BYTES_MAX), None, 1), past);
 }
