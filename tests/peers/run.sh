@@ -4,7 +4,7 @@
 #
 #   tests/peers/run.sh TRESTLE          the queue; TRESTLE is the server, built with optimisations
 #   tests/peers/run.sh TRESTLE rest     the protocol of Azure Storage, beside Azurite alone
-#   tests/peers/run.sh TRESTLE blob     blobs, beside Azurite, SeaweedFS and s3s-fs
+#   tests/peers/run.sh TRESTLE blob     blobs, beside Azurite, Garage, SeaweedFS and s3s-fs
 set -eu
 trestle=$(realpath "$1")
 cd "$(dirname "$0")"

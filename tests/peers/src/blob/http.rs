@@ -1,22 +1,58 @@
 //! The peers, over HTTP/1.1: objects at paths, with PUT and GET.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
+use rusty_s3::{
+    Bucket, Credentials, S3Action,
+    actions::{GetObject, PutObject},
+};
 
 use super::{Store, Target};
 use crate::wire::Connection;
 
+/// How long a signature is valid: longer than any run.
+const SIGNED_FOR: Duration = Duration::from_secs(24 * 3600);
+
 /// How requests of a server look.
 #[derive(Debug, Clone)]
 pub(super) struct Dialect {
-    /// The start of every path, up to the name of the blob.
-    pub(super) path: String,
-    /// The query, with the question mark, or nothing.
-    pub(super) query: String,
+    /// The path and query of a blob.
+    pub(super) location: Location,
     /// Further headers of a PUT, each with its line end.
     pub(super) put: &'static str,
     /// Further headers of every request, each with its line end.
     pub(super) all: &'static str,
+}
+
+/// What follows the method in a request.
+#[derive(Debug, Clone)]
+pub(super) enum Location {
+    /// The same for every call but for the name of the blob.
+    Fixed {
+        /// The start of every path, up to the name of the blob.
+        path: String,
+        /// The query, with the question mark, or nothing.
+        query: String,
+    },
+    /// With a signature for each call.
+    Signed(Box<(Bucket, Credentials)>),
+}
+
+impl Location {
+    fn of(&self, method: &str, name: &str) -> String {
+        let signed = match self {
+            Self::Fixed { path, query } => return format!("{path}/{name}{query}"),
+            Self::Signed(signed) => signed,
+        };
+        let (bucket, credentials) = &**signed;
+        let url = match method {
+            "PUT" => PutObject::new(bucket, Some(credentials), name).sign(SIGNED_FOR),
+            _ => GetObject::new(bucket, Some(credentials), name).sign(SIGNED_FOR),
+        };
+        format!("{}?{}", url.path(), url.query().unwrap_or_default())
+    }
 }
 
 /// A connection.
@@ -31,8 +67,9 @@ impl HttpStore {
     }
 
     fn head(&self, method: &str, name: &str, headers: &str) -> String {
-        let Dialect { path, query, all, .. } = &self.dialect;
-        format!("{method} {path}/{name}{query} HTTP/1.1\r\nhost: 127.0.0.1\r\n{all}{headers}\r\n")
+        let Dialect { location, all, .. } = &self.dialect;
+        let location = location.of(method, name);
+        format!("{method} {location} HTTP/1.1\r\nhost: 127.0.0.1\r\n{all}{headers}\r\n")
     }
 
     /// Creates the container.

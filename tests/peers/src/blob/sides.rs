@@ -1,16 +1,19 @@
 //! The servers.
 
 use std::{
+    fs,
     io::Write as _,
     path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
+use rusty_s3::{Bucket, Credentials, UrlStyle};
+
 use super::{
     CONTAINER, Store,
     grpc::GrpcStore,
-    http::{Dialect, HttpStore},
+    http::{Dialect, HttpStore, Location},
 };
 use crate::{
     azurite,
@@ -49,6 +52,7 @@ pub(super) async fn all(installed: &Installed) -> Vec<(&'static str, Result<Side
     vec![
         ("trestle", trestle(installed).await),
         ("azurite", azurite(installed).await),
+        ("garage", garage(installed).await),
         ("seaweedfs", seaweedfs(installed).await),
         ("s3s-fs", s3s(installed).await),
     ]
@@ -77,20 +81,58 @@ async fn azurite(installed: &Installed) -> Result<Side, String> {
     command.arg(port.to_string()).arg("--location").arg(server.data().join("data"));
     server.spawn(&mut command)?;
     server.listening(port).await?;
+    let path = format!("/{}/{CONTAINER}", azurite::ACCOUNT);
+    let query = format!("?{}", azurite::signature('b'));
+    let container = format!("{path}{query}&restype=container");
     let dialect = Dialect {
-        path: format!("/{}/{CONTAINER}", azurite::ACCOUNT),
-        query: format!("?{}", azurite::signature('b')),
+        location: Location::Fixed { path, query },
         put: "x-ms-blob-type: BlockBlob\r\n",
         all: "x-ms-version: 2021-10-04\r\n",
     };
-    let container = format!("{}{}&restype=container", dialect.path, dialect.query);
     HttpStore::open(port, dialect.clone()).await.create(&container).await?;
     Ok(Side { name: "azurite", server, protocol: Protocol::Http { port, dialect } })
 }
 
-/// The paths of a bucket.
+/// The path of the bucket.
+fn bucket_path() -> String {
+    format!("/{CONTAINER}")
+}
+
+/// Requests to a bucket, unsigned.
 fn s3_dialect() -> Dialect {
-    Dialect { path: format!("/{CONTAINER}"), query: String::new(), put: "", all: "" }
+    let location = Location::Fixed { path: bucket_path(), query: String::new() };
+    Dialect { location, put: "", all: "" }
+}
+
+/// One node of Garage with synced writes; its requests are signed, since it has no anonymous writes.
+async fn garage(installed: &Installed) -> Result<Side, String> {
+    let binary = installed.program("garage/bin/garage")?;
+    let (mut server, ports) = (Server::new(), [(); 3].map(|()| free_port()));
+    let [port, rpc, admin] = ports;
+    let (settings, data) = (server.data().join("garage.toml"), server.data().display());
+    let secret = "1".repeat(64);
+    let text = format!(
+        "metadata_dir = \"{data}/metadata\"\ndata_dir = \"{data}/data\"\ndb_engine = \"lmdb\"\n\
+         metadata_fsync = true\ndata_fsync = true\nreplication_factor = 1\n\
+         rpc_bind_addr = \"127.0.0.1:{rpc}\"\nrpc_public_addr = \"127.0.0.1:{rpc}\"\n\
+         rpc_secret = \"{secret}\"\n[s3_api]\ns3_region = \"garage\"\n\
+         api_bind_addr = \"127.0.0.1:{port}\"\n[admin]\napi_bind_addr = \"127.0.0.1:{admin}\"\n"
+    );
+    fs::write(&settings, text).map_err(|error| error.to_string())?;
+    let key = format!("GK{}", "0".repeat(24));
+    let mut command = Command::new(binary);
+    command.arg("-c").arg(&settings).args(["server", "--single-node", "--default-bucket"]);
+    command.env("GARAGE_DEFAULT_BUCKET", CONTAINER).env("GARAGE_DEFAULT_ACCESS_KEY", &key);
+    command.env("GARAGE_DEFAULT_SECRET_KEY", &secret).env("RUST_LOG", "warn");
+    command.env("GARAGE_ALLOW_WORLD_READABLE_SECRETS", "true");
+    server.spawn(&mut command)?;
+    server.listening(port).await?;
+    let endpoint = "http://127.0.0.1".parse().map_err(|error| format!("{error}"))?;
+    let bucket = Bucket::new(endpoint, UrlStyle::Path, CONTAINER, "garage");
+    let bucket = bucket.map_err(|error| error.to_string())?;
+    let signed = Box::new((bucket, Credentials::new(key, secret)));
+    let dialect = Dialect { location: Location::Signed(signed), put: "", all: "" };
+    Ok(Side { name: "garage", server, protocol: Protocol::Http { port, dialect } })
 }
 
 /// SeaweedFS with synced writes, without users.
@@ -120,7 +162,7 @@ async fn seaweedfs(installed: &Installed) -> Result<Side, String> {
     let dialect = s3_dialect();
     let began = Instant::now();
     let mut store = HttpStore::open(s3, dialect.clone()).await;
-    while let Err(reason) = store.create(&dialect.path).await {
+    while let Err(reason) = store.create(&bucket_path()).await {
         if began.elapsed() > READY_MAX {
             return Err(format!("it creates no bucket: {reason}"));
         }
@@ -156,6 +198,6 @@ async fn s3s(installed: &Installed) -> Result<Side, String> {
     server.spawn(&mut command)?;
     server.listening(port).await?;
     let dialect = s3_dialect();
-    HttpStore::open(port, dialect.clone()).await.create(&dialect.path).await?;
+    HttpStore::open(port, dialect.clone()).await.create(&bucket_path()).await?;
     Ok(Side { name: "s3s-fs", server, protocol: Protocol::Http { port, dialect } })
 }
