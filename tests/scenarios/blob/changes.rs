@@ -36,21 +36,8 @@ enum Call {
 
 /// The call on the blob `a`, for which `b` is the source of copies.
 async fn call(container: &Container, call: Call) -> Result<(), CallError> {
-    let mut client = container.client();
     let (name, blob) = (container.name(), "a".to_owned());
-    let update = |path: &str| proto::UpdateBlobRequest {
-        container: container.name(),
-        blob: "a".to_owned(),
-        update_mask: Some(prost_types::FieldMask { paths: vec![path.to_owned()] }),
-        ..Default::default()
-    };
-    let resize = |size, sequence_number| proto::UpdatePageBlobRequest {
-        container: container.name(),
-        blob: "a".to_owned(),
-        size,
-        sequence_number,
-        ..Default::default()
-    };
+    let mut client = container.client();
     match call {
         Call::Write => drop(container.write("a", "2").await?),
         Call::Stage => drop(container.stage("a", "A", "2").await?),
@@ -66,18 +53,17 @@ async fn call(container: &Container, call: Call) -> Result<(), CallError> {
                 proto::CopyBlobRequest { container: name, blob, source, ..Default::default() };
             container.copy(request).await?;
         }
-        Call::SetProperties => drop(client.update_blob(update("properties")).await?),
-        Call::SetMetadata => drop(client.update_blob(update("metadata")).await?),
+        Call::SetProperties => drop(client.update_blob(update(name, "properties")).await?),
+        Call::SetMetadata => drop(client.update_blob(update(name, "metadata")).await?),
         Call::SetTags => {
             let request = proto::SetBlobTagsRequest { container: name, blob, ..Default::default() };
             client.set_blob_tags(request).await?;
         }
         Call::SetTier => {
-            let access_tier = proto::AccessTier::Cool.into();
             let request = proto::SetBlobTierRequest {
                 container: name,
                 blob,
-                access_tier,
+                access_tier: proto::AccessTier::Cool.into(),
                 ..Default::default()
             };
             client.set_blob_tier(request).await?;
@@ -89,6 +75,27 @@ async fn call(container: &Container, call: Call) -> Result<(), CallError> {
             let request = proto::SealBlobRequest { container: name, blob, ..Default::default() };
             client.seal_blob(request).await?;
         }
+        Call::WritePages | Call::ClearPages | Call::Resize | Call::Number => {
+            call_on_pages(container, call).await?;
+        }
+    }
+    Ok(())
+}
+
+fn update(container: String, path: &str) -> proto::UpdateBlobRequest {
+    proto::UpdateBlobRequest {
+        container,
+        blob: "a".to_owned(),
+        update_mask: Some(prost_types::FieldMask { paths: vec![path.to_owned()] }),
+        ..Default::default()
+    }
+}
+
+/// A call on the page blob `a`.
+async fn call_on_pages(container: &Container, call: Call) -> Result<(), CallError> {
+    let (name, blob) = (container.name(), "a".to_owned());
+    let mut client = container.client();
+    match call {
         Call::WritePages => {
             let spec = proto::WritePagesSpec { container: name, blob, ..Default::default() };
             let finish = Some(proto::UploadFinish::default());
@@ -105,9 +112,15 @@ async fn call(container: &Container, call: Call) -> Result<(), CallError> {
             };
             client.clear_pages(request).await?;
         }
-        Call::Resize => drop(client.update_page_blob(resize(Some(512), None)).await?),
-        Call::Number => {
-            let request = resize(None, Some(SequenceNumber::Increment(true)));
+        _ => {
+            let is_number = matches!(call, Call::Number);
+            let request = proto::UpdatePageBlobRequest {
+                container: name,
+                blob,
+                size: (!is_number).then_some(512),
+                sequence_number: is_number.then_some(SequenceNumber::Increment(true)),
+                ..Default::default()
+            };
             client.update_page_blob(request).await?;
         }
     }

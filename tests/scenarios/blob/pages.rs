@@ -202,9 +202,9 @@ async fn sequence_numbers_are_compared_and_have_a_bound(world: &World) {
 async fn changes_are_listed_since_an_earlier_snapshot_only(world: &World) {
     let disks = world.container("disks").await;
     create(&disks, "a", 512).await.unwrap();
-    let mut taken = Vec::new();
+    let mut snapshots = Vec::new();
     for _ in 0..2 {
-        taken.push(disks.snapshot("a").await.unwrap().snapshot);
+        snapshots.push(disks.snapshot("a").await.unwrap().snapshot);
     }
     let list = async |snapshot: &str, previous: &str| {
         let request = proto::ListPageRangesRequest {
@@ -217,8 +217,8 @@ async fn changes_are_listed_since_an_earlier_snapshot_only(world: &World) {
         let listed = disks.client().list_page_ranges(request).await;
         listed.map(drop).map_err(CallError::from)
     };
-    list(&taken[1], &taken[0]).await.unwrap();
-    let newer = list(&taken[0], &taken[1]).await.unwrap_err();
+    list(&snapshots[1], &snapshots[0]).await.unwrap();
+    let newer = list(&snapshots[0], &snapshots[1]).await.unwrap_err();
     assert_eq!(newer.kind(), (Code::InvalidArgument, "PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER"));
     let absent = list("", "2020-07-24T14:34:28.2821851Z").await.unwrap_err();
     assert_eq!(absent.kind(), (Code::NotFound, "PREVIOUS_SNAPSHOT_NOT_FOUND"));

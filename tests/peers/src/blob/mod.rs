@@ -1,9 +1,9 @@
 //! Blobs: Trestle over gRPC beside Azurite, Garage, SeaweedFS and s3s-fs over their protocols.
 //!
 //! Each server gets the same blobs and the same operations, in turns, from as many connections with one call under way
-//! on each. Trestle, Garage and SeaweedFS answer a write when it is on disk, and Trestle verifies what it reads. Azurite
-//! and s3s-fs do neither: they answer from the page cache of the system. Requests to the peers but Garage are not signed
-//! again for each call, which costs them and the load less than usual.
+//! on each. Trestle, Garage and SeaweedFS answer a write when it is on disk, and Trestle verifies what it reads.
+//! Azurite and s3s-fs do neither: they answer from the page cache of the system. Only requests to Garage are signed for
+//! each call; the others cost less than usual.
 
 mod grpc;
 mod http;
