@@ -55,8 +55,18 @@ pub(crate) enum BlobNeed {
     DeleteVersion,
     /// To read or set the tags of a blob, or to use them in a condition.
     Tags,
-    /// To find blobs by their tags.
+    /// To list the tags of blobs beside their names.
+    ListTags,
+    /// To find blobs by their tags: where, the request states.
     Find,
+    /// To find blobs in every container.
+    FindInAccount,
+    /// To find blobs in one container.
+    FindInContainer,
+    /// To break the lease of a blob, the only action on one that needs no permission to write.
+    BreakLease,
+    /// To break the lease of a container.
+    BreakContainerLease,
     /// To read the settings or the state of the service.
     ReadService,
     /// To change its settings.
@@ -84,7 +94,12 @@ impl BlobNeed {
             Self::Delete => need("o", &["d"]),
             Self::DeleteVersion => need("o", &["x"]),
             Self::Tags => need("o", &["t"]),
+            Self::ListTags => need("c", &["t"]),
             Self::Find => need("sc", &["f"]),
+            Self::FindInAccount => need("s", &["f"]),
+            Self::FindInContainer => need("c", &["f"]),
+            Self::BreakLease => need("o", &["dw"]),
+            Self::BreakContainerLease => need("c", &["dw"]),
             Self::ReadService => need("s", &["r"]),
             Self::WriteService => need("s", &["w"]),
         }
@@ -109,8 +124,9 @@ impl BlobNeed {
             Self::DeleteAny => Some("dx"),
             Self::Delete => Some("d"),
             Self::DeleteVersion => Some("x"),
-            Self::Tags => Some("t"),
-            Self::Find => Some("f"),
+            Self::Tags | Self::ListTags => Some("t"),
+            Self::Find | Self::FindInContainer => Some("f"),
+            Self::BreakLease => Some("dw"),
             Self::ListBlobs => Some("l"),
             Self::ListContainers
             | Self::CreateContainer
@@ -118,6 +134,8 @@ impl BlobNeed {
             | Self::WriteContainer
             | Self::DeleteContainer
             | Self::AccessPolicies
+            | Self::FindInAccount
+            | Self::BreakContainerLease
             | Self::ReadService
             | Self::WriteService => None,
         }
@@ -208,18 +226,6 @@ impl BlobAccess {
     /// Whether the caller has no credentials.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.caller.authority == Authority::Anonymous
-    }
-
-    /// Checks that the access is to every container of the account.
-    ///
-    /// # Errors
-    /// That of a signature for a container or a blob.
-    pub(crate) fn check_account(&self) -> Result<(), Fault> {
-        match &self.caller.authority {
-            Authority::Resource(_) => Err(never()),
-            Authority::Anonymous => Err(anonymous()),
-            Authority::Owner | Authority::Account(_) => Ok(()),
-        }
     }
 
     /// A signature for a snapshot or a version is for calls that name it, and one for a blob for all of its states.

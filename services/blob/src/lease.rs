@@ -83,6 +83,13 @@ pub(crate) enum LeaseAction {
     Break(Option<Duration>),
 }
 
+impl LeaseAction {
+    /// Whether it breaks the lease.
+    pub(crate) fn is_break(self) -> bool {
+        matches!(self, Self::Break(_))
+    }
+}
+
 /// The result of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeaseResult {

@@ -1,6 +1,7 @@
 //! Errors of calls: one type, one table from reason to gRPC code, Azure code and HTTP status.
 
 mod blob;
+mod bounds;
 
 use std::{borrow::Cow, time::Duration};
 
@@ -348,7 +349,7 @@ impl Fault {
     /// The gRPC status, from the service with the full name `domain`.
     #[must_use]
     pub fn into_status(self, domain: &str) -> Status {
-        let fault = self;
+        let fault = self.bounded();
         let meaning = meaning(fault.reason);
         let mut metadata = vec![
             ("azureCode".to_owned(), meaning.azure_code.to_owned()),

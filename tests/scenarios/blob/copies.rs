@@ -91,6 +91,20 @@ async fn conditions_of_source_and_target_decide(world: &World) {
         let error = logs.copy(request).await.unwrap_err();
         assert_eq!(error.kind(), (Code::FailedPrecondition, "SOURCE_CONDITION_NOT_MET"));
     }
+    let times = |seconds| {
+        let if_unmodified_since = Some(prost_types::Timestamp { seconds, nanos: 0 });
+        Some(proto::BlobConditions { if_unmodified_since, ..Default::default() })
+    };
+    for (seconds, expected) in [
+        (-1, (Code::FailedPrecondition, "SOURCE_CONDITION_NOT_MET")),
+        (-62_135_596_800, (Code::FailedPrecondition, "SOURCE_CONDITION_NOT_MET")),
+        (253_402_300_800, (Code::InvalidArgument, "INVALID_HEADER_VALUE")),
+    ] {
+        let source_conditions = times(seconds);
+        let request = proto::CopyBlobRequest { source_conditions, ..copying(&logs, "a", &logs) };
+        let error = logs.copy(request).await.unwrap_err();
+        assert_eq!(error.kind(), expected, "{seconds}");
+    }
     let conditions = if_none_match("*");
     let once = proto::CopyBlobRequest { conditions, ..copying(&logs, "a", &logs) };
     logs.copy(once.clone()).await.unwrap();

@@ -3,9 +3,11 @@
 use http::HeaderName;
 use tonic::Code;
 use trestle_identity::{caller::BLOB_STATE_HEADER, sas::Scope, spec::BLOB};
-use trestle_proto::blob::v1 as proto;
+use trestle_proto::blob::v1::{self as proto, lease_blob_request::Action};
 use trestle_proto::service::v1::AccessPolicy;
-use trestle_tests::{Container, World, blob_scenario, over_account, terms, terms_by_policy, token};
+use trestle_tests::{
+    CallError, Container, World, blob_scenario, over_account, terms, terms_by_policy, token,
+};
 
 blob_scenario!(
     a_container_sas_grants_its_permissions_on_its_blobs,
@@ -14,6 +16,9 @@ blob_scenario!(
     the_permission_to_create_does_not_overwrite,
     a_policy_grants_tags_only_with_their_permission,
     a_signature_for_a_snapshot_reads_that_snapshot,
+    who_may_write_and_not_read_learns_no_properties,
+    who_may_delete_may_break_a_lease,
+    a_search_of_the_account_and_one_of_a_container_are_different_permissions,
 );
 
 const NO_PERMISSION: (Code, &str) = (Code::PermissionDenied, "AUTHORIZATION_PERMISSION_MISMATCH");
@@ -228,4 +233,99 @@ async fn a_signature_for_a_snapshot_reads_that_snapshot(world: &World) {
     let request = proto::DeleteBlobRequest { snapshot, ..reader.deleting("a") };
     reader.client().delete_blob(request).await.unwrap();
     assert_eq!(logs.read("a").await.unwrap().data, "two");
+}
+
+async fn who_may_write_and_not_read_learns_no_properties(world: &World) {
+    let logs = world.container("logs").await;
+    let metadata: std::collections::HashMap<_, _> = [("k".to_owned(), "secret".to_owned())].into();
+    let spec = proto::WriteBlobSpec { metadata: metadata.clone(), ..logs.spec("a") };
+    logs.write_with(spec, "1").await.unwrap();
+    logs.create_append("log").await.unwrap();
+    let update = proto::UpdateBlobRequest {
+        container: logs.name(),
+        blob: "log".to_owned(),
+        metadata: metadata.clone(),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["metadata".to_owned()] }),
+        ..Default::default()
+    };
+    logs.client().update_blob(update.clone()).await.unwrap();
+    let tier = proto::SetBlobTierRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        access_tier: proto::AccessTier::Cool.into(),
+        ..Default::default()
+    };
+    let properties = proto::UpdateBlobRequest {
+        blob: "a".to_owned(),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["properties".to_owned()] }),
+        ..update
+    };
+
+    for (reads, suffix) in [(false, ""), (true, "r")] {
+        let (appender, taker) = (held(world, &format!("a{suffix}")), held(world, "c"));
+        let writer = held(world, &format!("{suffix}w"));
+        let mut client = writer.client();
+        let appended = appender.append(appender.appending("log"), "2").await.unwrap().blob.unwrap();
+        let tiered = client.set_blob_tier(tier.clone()).await.unwrap().into_inner().blob.unwrap();
+        let updated = client.update_blob(properties.clone()).await.unwrap().into_inner();
+        for blob in [&appended, &tiered, &updated.blob.unwrap()] {
+            assert_eq!(blob.metadata == metadata, reads, "{blob:?}");
+            assert_eq!(blob.properties.is_some() && blob.create_time.is_some(), reads, "{blob:?}");
+            assert!(!blob.etag.is_empty() && blob.size > 0, "{blob:?}");
+        }
+        assert_eq!(tiered.access_tier(), proto::AccessTier::Cool);
+        let snapshot = taker.snapshot("a").await.unwrap();
+        assert!(snapshot.metadata.is_empty() && !snapshot.snapshot.is_empty(), "{snapshot:?}");
+    }
+}
+
+async fn who_may_delete_may_break_a_lease(world: &World) {
+    let logs = world.container("logs").await;
+    logs.write("a", "1").await.unwrap();
+    logs.acquire_lease("a").await.unwrap();
+    let deleter = held(world, "d");
+
+    let acquired = deleter.acquire_lease("a").await.unwrap_err();
+    assert_eq!(acquired.kind(), NO_PERMISSION);
+    let action = Action::Break(proto::BreakLease { break_period: None });
+    let request = proto::LeaseBlobRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        action: Some(action),
+        conditions: None,
+    };
+    let broken = deleter.client().lease_blob(request.clone()).await.unwrap().into_inner();
+    assert_eq!(broken.blob.unwrap().lease.unwrap().state(), proto::LeaseState::Broken);
+    let reader = held(world, "r");
+    let error = CallError::from(reader.client().lease_blob(request).await.unwrap_err());
+    assert_eq!(error.kind(), NO_PERMISSION);
+}
+
+async fn a_search_of_the_account_and_one_of_a_container_are_different_permissions(world: &World) {
+    let logs = world.container("logs").await;
+    let tags = [("k".to_owned(), "v".to_owned())].into();
+    logs.write_with(proto::WriteBlobSpec { tags, ..logs.spec("a") }, "1").await.unwrap();
+    let find = async |types: &str, container: &str| {
+        let token = token(terms(over_account("b", types), "f"));
+        let request = proto::FindBlobsRequest {
+            filter: "k = 'v'".to_owned(),
+            container: container.to_owned(),
+            ..Default::default()
+        };
+        let found = world.signed(&token).blobs().find_blobs(request).await;
+        found.map(|it| it.into_inner().blobs.len()).map_err(|it| CallError::from(it).reason)
+    };
+    let mismatch = || Err("AUTHORIZATION_RESOURCE_TYPE_MISMATCH".to_owned());
+    assert_eq!((find("s", "").await, find("c", "logs").await), (Ok(1), Ok(1)));
+    assert_eq!((find("c", "").await, find("s", "logs").await), (mismatch(), mismatch()));
+
+    let lister = token(terms(over_account("b", "c"), "lt"));
+    let request = proto::ListBlobsRequest {
+        container: logs.name(),
+        include_tags: true,
+        ..Default::default()
+    };
+    let listed = world.signed(&lister).blobs().list_blobs(request).await.unwrap().into_inner();
+    let Some(proto::listed_blob::Item::Blob(blob)) = &listed.items[0].item else { panic!() };
+    assert_eq!((blob.tag_count, blob.tags["k"].as_str()), (1, "v"));
 }

@@ -90,7 +90,7 @@ impl BlobApi {
         }
         let appended = written.publish(self.blobs.append(command, content)).await;
         let Appended { record, offset } = appended.map_err(failed)?;
-        let blob = Some(self.show(access, &names, record));
+        let blob = Some(self.show_changed(access, &names, record));
         Ok(proto::AppendBlockResponse { blob, offset, crc64: digests.crc64 })
     }
 
@@ -107,6 +107,6 @@ impl BlobApi {
         let (position, size_max) = (request.position, None);
         let command = AppendCommand { blob, conditions, lease_id, position, size_max };
         let record = self.blobs.seal(command).await?;
-        Ok(proto::SealBlobResponse { blob: Some(self.show(access, &names, record)) })
+        Ok(proto::SealBlobResponse { blob: Some(self.show_changed(access, &names, record)) })
     }
 }

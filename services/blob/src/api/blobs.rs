@@ -52,6 +52,20 @@ impl BlobApi {
         proto::Blob { tags: Default::default(), tag_count, ..blob }
     }
 
+    /// A blob after a change of a part of it: callers who may not read it learn what they need for the next change.
+    pub(super) fn show_changed(
+        &self,
+        access: &BlobAccess,
+        names: &(ContainerName, BlobName),
+        record: BlobRecord,
+    ) -> proto::Blob {
+        let blob = self.show(access, names, record);
+        match access.also(BlobNeed::Read) {
+            Ok(_) => blob,
+            Err(_) => render::unreadable(blob),
+        }
+    }
+
     pub(super) fn show_state(
         &self,
         access: &BlobAccess,
@@ -112,7 +126,9 @@ impl BlobApi {
         let versions = metadata.is_some() && self.retention(access).await?.versions;
         let change = BlobChange::Update { properties, metadata, versions };
         let changed = self.blobs.change(key, change, required).await?;
-        Ok(proto::UpdateBlobResponse { blob: Some(self.show(access, &names, changed.record)) })
+        Ok(proto::UpdateBlobResponse {
+            blob: Some(self.show_changed(access, &names, changed.record)),
+        })
     }
 
     pub(super) async fn delete(
@@ -142,7 +158,7 @@ impl BlobApi {
         access: &BlobAccess,
         request: proto::ListBlobsRequest,
     ) -> Result<proto::ListBlobsResponse, Fault> {
-        let tag_access = access.also(BlobNeed::Tags);
+        let tag_access = access.also(BlobNeed::ListTags);
         let included = Included {
             metadata: request.include_metadata,
             tags: request.include_tags,
@@ -178,10 +194,13 @@ impl BlobApi {
         let required = parser.blob_conditions(request.conditions);
         let action = parser.lease_action(request.action.map(Into::into), (self.random)());
         let (names, action) = parser.finish(names.zip(action))?;
-        let key = self.key(access, &names).await?;
+        let need = if action.is_break() { BlobNeed::BreakLease } else { BlobNeed::Write };
+        let key = self.key(&access.also(need)?, &names).await?;
         let changed = self.blobs.change(key, BlobChange::Lease(action), required).await?;
         let (lease_id, remaining) = render::lease_result(changed.lease);
-        let blob = Some(self.show(access, &names, changed.record));
+        let lease = render::lease(&changed.record.lease, self.blobs.now());
+        let blob = self.show_changed(access, &names, changed.record);
+        let blob = Some(proto::Blob { lease: Some(lease), ..blob });
         Ok(proto::LeaseBlobResponse { lease_id, remaining, blob })
     }
 

@@ -11,7 +11,7 @@ use super::{
     render,
 };
 use crate::{
-    authorize::BlobAccess,
+    authorize::{BlobAccess, BlobNeed},
     conditions::Conditions,
     containers::{ContainerChange, encode_policies, policies_of},
     error::BlobError,
@@ -85,7 +85,9 @@ impl BlobApi {
         let id = parser.container_version(&request.version);
         let (name, id) = parser.finish(name.zip(id))?;
         let record = self.containers.undelete(access.account(), name.clone(), id).await?;
-        Ok(proto::UndeleteContainerResponse { container: Some(self.shown(&name, record)) })
+        Ok(proto::UndeleteContainerResponse {
+            container: Some(self.changed(access, &name, record)),
+        })
     }
 
     pub(super) async fn containers(
@@ -149,6 +151,9 @@ impl BlobApi {
         let required = parser.container_conditions(request.conditions);
         let action = parser.lease_action(request.action.map(Into::into), (self.random)());
         let (name, action) = parser.finish(name.zip(action))?;
+        if !action.is_break() {
+            access.also(BlobNeed::WriteContainer)?;
+        }
         let change = ContainerChange::Lease(action);
         let (container, result) = self.change(access, name, change, required).await?;
         let (lease_id, remaining) = render::lease_result(result);
@@ -164,10 +169,37 @@ impl BlobApi {
     ) -> Result<(proto::Container, Option<LeaseResult>), Fault> {
         let changed = self.containers.change(access.account(), name.clone(), change, required);
         let (record, result) = changed.await?;
-        Ok((self.shown(&name, record), result))
+        let mut shown = self.changed(access, &name, record);
+        shown.lease = shown.lease.filter(|_| result.is_some() || reads(access));
+        Ok((shown, result))
+    }
+
+    /// A container after a change of a part of it: callers who may not read it learn what they need for the next change.
+    fn changed(
+        &self,
+        access: &BlobAccess,
+        name: &ContainerName,
+        record: ContainerRecord,
+    ) -> proto::Container {
+        let shown = self.shown(name, record);
+        match reads(access) {
+            true => shown,
+            false => proto::Container {
+                name: shown.name,
+                etag: shown.etag,
+                last_modified: shown.last_modified,
+                lease: shown.lease,
+                ..proto::Container::default()
+            },
+        }
     }
 
     fn shown(&self, name: &ContainerName, record: ContainerRecord) -> proto::Container {
         render::container(name.as_str(), record, self.engine.now())
     }
+}
+
+/// Whether the caller may read containers too.
+fn reads(access: &BlobAccess) -> bool {
+    access.also(BlobNeed::ReadContainer).is_ok()
 }

@@ -76,8 +76,9 @@ impl BlobApi {
         let names = parser.names(request.container, request.blob);
         let from = (request.source, request.source_url.as_str());
         let source = parser.copy_source(from, (&self.copy_hosts, access.account()));
-        let source_headers = parser.condition_headers(request.source_conditions.as_ref());
         let is_elsewhere = matches!(source, Some(CopySource::Url(_)));
+        let stated = request.source_conditions.as_ref().filter(|_| is_elsewhere);
+        let source_headers = parser.condition_headers(stated);
         let source_required = parser.source_conditions(request.source_conditions, is_elsewhere);
         let (mut conditions, lease_id) = parser.blob_conditions(request.conditions);
         let has_metadata = !request.metadata.is_empty();

@@ -192,7 +192,7 @@ by_domain! {
         AccessPolicies => policies;
     set_container_access_policies(SetContainerAccessPoliciesRequest) -> SetContainerAccessPoliciesResponse:
         AccessPolicies => set_policies;
-    lease_container(LeaseContainerRequest) -> LeaseContainerResponse: WriteContainer => container_lease;
+    lease_container(LeaseContainerRequest) -> LeaseContainerResponse: BreakContainerLease => container_lease;
     get_blob(GetBlobRequest) -> GetBlobResponse: Read => blob;
     update_blob(UpdateBlobRequest) -> UpdateBlobResponse: Write => update;
     delete_blob(DeleteBlobRequest) -> DeleteBlobResponse: DeleteAny => delete;
@@ -202,7 +202,7 @@ by_domain! {
     get_blob_tags(GetBlobTagsRequest) -> GetBlobTagsResponse: Tags => tags;
     set_blob_tags(SetBlobTagsRequest) -> SetBlobTagsResponse: Tags => set_tags;
     find_blobs(FindBlobsRequest) -> FindBlobsResponse: Find => find;
-    lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: Write => blob_lease;
+    lease_blob(LeaseBlobRequest) -> LeaseBlobResponse: BreakLease => blob_lease;
     set_blob_tier(SetBlobTierRequest) -> SetBlobTierResponse: Write => set_tier;
     snapshot_blob(SnapshotBlobRequest) -> SnapshotBlobResponse: Snapshot => take_snapshot;
     abort_copy_blob(AbortCopyBlobRequest) -> AbortCopyBlobResponse: Write => abort_copy;

@@ -100,7 +100,7 @@ impl BlobApi {
         };
         // The row begins with its checksum.
         let record = self.blobs.write_pages(command, offset, row.slice(8..)).await;
-        let blob = Some(self.show(access, &names, record.map_err(failed)?));
+        let blob = Some(self.show_changed(access, &names, record.map_err(failed)?));
         Ok(proto::WritePagesResponse { blob, crc64: digests.crc64 })
     }
 
@@ -120,7 +120,7 @@ impl BlobApi {
         let command = PageCommand { blob, conditions, lease_id, sequence };
         let range = offset..offset.saturating_add(length);
         let record = self.blobs.clear_pages(command, range).await?;
-        Ok(proto::ClearPagesResponse { blob: Some(self.show(access, &names, record)) })
+        Ok(proto::ClearPagesResponse { blob: Some(self.show_changed(access, &names, record)) })
     }
 
     pub(super) async fn update_pages(
@@ -137,7 +137,7 @@ impl BlobApi {
         let sequence = SequenceConditions::default();
         let command = PageCommand { blob, conditions, lease_id, sequence };
         let record = self.blobs.update_pages(command, update).await?;
-        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show(access, &names, record)) })
+        Ok(proto::UpdatePageBlobResponse { blob: Some(self.show_changed(access, &names, record)) })
     }
 
     pub(super) async fn page_ranges(

@@ -114,6 +114,24 @@ fn copy(copy: BlobCopy, size: u64) -> proto::BlobCopy {
     }
 }
 
+/// What a caller who may not read a blob learns of it by changing it.
+pub(super) fn unreadable(blob: proto::Blob) -> proto::Blob {
+    proto::Blob {
+        container: blob.container,
+        name: blob.name,
+        r#type: blob.r#type,
+        size: blob.size,
+        etag: blob.etag,
+        last_modified: blob.last_modified,
+        version_id: blob.version_id,
+        is_current_version: blob.is_current_version,
+        committed_block_count: blob.committed_block_count,
+        sequence_number: blob.sequence_number,
+        is_sealed: blob.is_sealed,
+        ..proto::Blob::default()
+    }
+}
+
 /// A blob that is a state of one.
 pub(super) fn with_state(blob: proto::Blob, state: BlobState) -> proto::Blob {
     match state {
@@ -138,7 +156,7 @@ fn properties(properties: ContentProperties) -> proto::HttpProperties {
     }
 }
 
-fn lease(lease: &ResourceLease, now: Ticks) -> proto::Lease {
+pub(super) fn lease(lease: &ResourceLease, now: Ticks) -> proto::Lease {
     let state = match lease.state(now) {
         LeaseState::Available => proto::LeaseState::Available,
         LeaseState::Leased => proto::LeaseState::Leased,

@@ -3,7 +3,7 @@
 use trestle_proto::blob::v1 as proto;
 use trestle_service::fault::Fault;
 
-use super::{BlobApi, parse::RequestParser};
+use super::{BlobApi, parse::RequestParser, render};
 use crate::{authorize::BlobAccess, blobs::BlobState};
 
 impl BlobApi {
@@ -21,7 +21,8 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let metadata = has_metadata.then_some(metadata);
         let (at, record) = self.blobs.snapshot(key, metadata, required).await?;
-        let snapshot = Some(self.show_state(access, &names, BlobState::Past(at), record));
+        let snapshot = self.show_changed(access, &names, record);
+        let snapshot = Some(render::with_state(snapshot, BlobState::Past(at)));
         Ok(proto::SnapshotBlobResponse { snapshot })
     }
 }

@@ -9,7 +9,12 @@ use super::{
     BlobApi,
     parse::{self, RequestParser},
 };
-use crate::{authorize::BlobAccess, blobs::BlobChange, find::FoundBlobTags, tags::Tags};
+use crate::{
+    authorize::{BlobAccess, BlobNeed},
+    blobs::BlobChange,
+    find::FoundBlobTags,
+    tags::Tags,
+};
 
 impl BlobApi {
     pub(super) async fn tags(
@@ -51,9 +56,10 @@ impl BlobApi {
         let is_in_container = !request.container.is_empty();
         let find = parse::find_blobs(request)?;
         if let Some(container) = find.container.as_ref().filter(|_| is_in_container) {
-            self.containers.open(access, container, None).await?;
+            let access = access.also(BlobNeed::FindInContainer)?;
+            self.containers.open(&access, container, None).await?;
         } else {
-            access.check_account()?;
+            access.also(BlobNeed::FindInAccount)?;
         }
         let page = self.blobs.find(access.account(), &find).await?;
         let found = |FoundBlobTags { container, name, tags }| proto::FoundBlob {

@@ -6,7 +6,7 @@ use trestle_service::fault::Reason;
 
 use super::*;
 
-const ALL: [BlobNeed; 12] = [
+const ALL: [BlobNeed; 18] = [
     BlobNeed::ListContainers,
     BlobNeed::CreateContainer,
     BlobNeed::ReadContainer,
@@ -19,6 +19,12 @@ const ALL: [BlobNeed; 12] = [
     BlobNeed::Delete,
     BlobNeed::ReadService,
     BlobNeed::WriteService,
+    BlobNeed::ListTags,
+    BlobNeed::Find,
+    BlobNeed::FindInAccount,
+    BlobNeed::FindInContainer,
+    BlobNeed::BreakLease,
+    BlobNeed::BreakContainerLease,
 ];
 
 fn letters(text: &str) -> Letters {
@@ -62,7 +68,7 @@ fn an_owner_may_do_everything() {
 #[test]
 fn an_account_signature_needs_service_resource_type_and_permission() {
     for need in ALL {
-        let found = access(account("b", "sco", "rwdlac"), need);
+        let found = access(account("b", "sco", "rwdlactf"), need);
         let expected = need != BlobNeed::AccessPolicies;
         assert_eq!(found.is_ok(), expected, "{need:?}");
     }
@@ -76,9 +82,30 @@ fn an_account_signature_needs_service_resource_type_and_permission() {
 }
 
 #[test]
+fn finding_blobs_and_breaking_leases_need_less_than_it_seems_or_more() {
+    use BlobNeed as N;
+    for (need, types, permissions, is_permitted) in [
+        (N::FindInAccount, "s", "f", true),
+        (N::FindInAccount, "co", "f", false),
+        (N::FindInContainer, "c", "f", true),
+        (N::FindInContainer, "so", "f", false),
+        (N::ListTags, "c", "t", true),
+        (N::ListTags, "so", "t", false),
+        (N::BreakLease, "o", "d", true),
+        (N::BreakLease, "o", "w", true),
+        (N::BreakLease, "o", "rac", false),
+        (N::BreakContainerLease, "c", "d", true),
+        (N::BreakContainerLease, "o", "dw", false),
+    ] {
+        let found = access(account("b", types, permissions), need);
+        assert_eq!(found.is_ok(), is_permitted, "{need:?} {types} {permissions}");
+    }
+}
+
+#[test]
 fn a_container_signature_covers_its_blobs_and_nothing_else() {
     for (need, is_permitted) in ALL.map(|need| (need, need.of_resource_grant().is_some())) {
-        assert_eq!(access(resource("c", "logs", "rwdl"), need).is_ok(), is_permitted, "{need:?}");
+        assert_eq!(access(resource("c", "logs", "rwdltf"), need).is_ok(), is_permitted, "{need:?}");
     }
     let read = access(resource("c", "logs", "r"), BlobNeed::Read).expect("permitted");
     for (name, is_permitted) in
@@ -150,7 +177,7 @@ fn a_caller_without_credentials_reads_what_the_container_opened() {
                 assert_eq!((reason, needed), (Reason::NoAuthenticationInformation, usize::MAX));
             }
             Ok(access) => {
-                assert!(access.is_anonymous() && access.check_account().is_err());
+                assert!(access.is_anonymous() && access.also(BlobNeed::FindInAccount).is_err());
                 for (index, level) in levels.into_iter().enumerate() {
                     let is_allowed = access.check_public(level).is_ok();
                     assert_eq!(is_allowed, index >= needed, "{need:?} {level:?}");

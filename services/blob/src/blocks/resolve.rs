@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use trestle_service::fault::{Fault, Reason};
+use trestle_service::fault::{Fault, Reason, quoted};
 
 use crate::{
     error::BlobError,
@@ -64,7 +64,7 @@ pub(super) fn resolve(
             BlockSource::Latest => in_staging.get(id).or_else(|| in_content.get(id)),
         };
         let invalid = |field, rule| {
-            let rule = format!("{rule}: base64=`{}`", STANDARD.encode(id));
+            let rule = format!("{rule}: base64=`{}`", quoted(&STANDARD.encode(id)));
             Fault::violation(Reason::InvalidBlockList, format!("blocks[{index}].{field}"), rule)
         };
         if sources.insert(id, source).is_some_and(|earlier| earlier != source) {

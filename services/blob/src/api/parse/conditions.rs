@@ -89,15 +89,13 @@ impl RequestParser {
     ) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let Some(conditions) = conditions else { return headers };
-        let time = |time: &Option<Timestamp>| {
-            let time = time.and_then(|time| SystemTime::try_from(time).ok());
-            time.map(httpdate::fmt_http_date).unwrap_or_default()
-        };
+        let modified = ("source_conditions.if_modified_since", conditions.if_modified_since);
+        let unmodified = ("source_conditions.if_unmodified_since", conditions.if_unmodified_since);
         for (name, value) in [
             (header::IF_MATCH, conditions.if_match.join(", ")),
             (header::IF_NONE_MATCH, conditions.if_none_match.join(", ")),
-            (header::IF_MODIFIED_SINCE, time(&conditions.if_modified_since)),
-            (header::IF_UNMODIFIED_SINCE, time(&conditions.if_unmodified_since)),
+            (header::IF_MODIFIED_SINCE, self.http_date(modified)),
+            (header::IF_UNMODIFIED_SINCE, self.http_date(unmodified)),
         ] {
             match HeaderValue::from_str(&value) {
                 Ok(value) if !value.is_empty() => drop(headers.insert(name, value)),
@@ -109,6 +107,20 @@ impl RequestParser {
             }
         }
         headers
+    }
+
+    /// A time as a header of HTTP; empty if it is absent or rejected.
+    fn http_date(&mut self, (field, time): (&str, Option<Timestamp>)) -> String {
+        let Some(time) = time else { return String::new() };
+        // The years 1970 to 9999: the form has no others.
+        let stated = (0..253_402_300_800).contains(&time.seconds).then_some(time);
+        let stated = stated.and_then(|time| SystemTime::try_from(time).ok());
+        if stated.is_none() {
+            let rule = "must be a time of the years 1970 to 9999 where another server reads it";
+            let rule = format!("{rule}: seconds=`{}`", time.seconds);
+            self.push(Reason::InvalidHeaderValue, field, rule);
+        }
+        stated.map(httpdate::fmt_http_date).unwrap_or_default()
     }
 
     /// The conditions of a call on a container, and the id of its lease.
@@ -157,8 +169,8 @@ impl RequestParser {
     fn time(&mut self, time: Option<Timestamp>, field: &str) -> Option<Ticks> {
         let time = time?;
         // Whole seconds are compared, so what is between two ticks is no matter.
-        let nanos = time.nanos - time.nanos.rem_euclid(100);
-        let ticks = Ticks::from_unix(time.seconds, nanos);
+        let nanos = time.nanos.checked_sub(time.nanos.rem_euclid(100));
+        let ticks = nanos.and_then(|nanos| Ticks::from_unix(time.seconds, nanos));
         if ticks.is_none() {
             let rule = "must be a time of the years 1 to 9999";
             self.push(Reason::InvalidHeaderValue, field, rule);

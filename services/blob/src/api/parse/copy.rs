@@ -111,8 +111,8 @@ impl RequestParser {
         }
         let from = self.copy_source((blob, &url), resolved);
         let range = self.range(range, "source_range");
-        let headers = self.condition_headers(conditions.as_ref());
         let is_elsewhere = matches!(from, Some(CopySource::Url(_)));
+        let headers = self.condition_headers(conditions.as_ref().filter(|_| is_elsewhere));
         let required = self.source_conditions(conditions, is_elsewhere);
         Some(DataSource { from: from?, range, headers, required })
     }

@@ -73,3 +73,48 @@ fn what_a_condition_is_compared_with_is_for_those_who_may_read_or_write() {
         assert_eq!(parsed.shows_current, is_shown, "{permissions}");
     }
 }
+
+#[test]
+fn the_times_for_another_server_are_those_that_http_has() {
+    let header = |seconds| {
+        let time = Some(Timestamp { seconds, nanos: 999_999_999 });
+        let conditions = proto::BlobConditions { if_modified_since: time, ..Default::default() };
+        let mut parser = RequestParser::default();
+        let headers = parser.condition_headers(Some(&conditions));
+        let fields: Vec<_> = match parser.finish(Some(())) {
+            Ok(()) => Vec::new(),
+            Err(fault) => fault.violations.iter().map(|it| it.field.clone()).collect(),
+        };
+        let text = headers.get(header::IF_MODIFIED_SINCE).map(|it| it.to_str().expect("text"));
+        (text.map(str::to_owned), fields)
+    };
+    let valid = |text: &str| (Some(text.to_owned()), Vec::new());
+    let rejected = || (None, vec!["source_conditions.if_modified_since".to_owned()]);
+
+    assert_eq!(header(0), valid("Thu, 01 Jan 1970 00:00:00 GMT"));
+    assert_eq!(header(253_402_300_799), valid("Fri, 31 Dec 9999 23:59:59 GMT"));
+    for seconds in [-1, -62_135_596_800, 253_402_300_800, i64::MIN, i64::MAX] {
+        assert_eq!(header(seconds), rejected(), "{seconds}");
+    }
+}
+
+#[test]
+fn times_that_are_none_are_rejected_with_their_field() {
+    for (seconds, nanos) in [
+        (0, i32::MIN),
+        (0, -1),
+        (0, 1_000_000_000),
+        (0, i32::MAX),
+        (i64::MIN, 0),
+        (i64::MAX, 0),
+        (-62_135_596_801, 0),
+        (253_402_300_800, 0),
+    ] {
+        let time = Some(Timestamp { seconds, nanos });
+        let conditions = proto::BlobConditions { if_modified_since: time, ..Default::default() };
+        let mut parser = RequestParser::default();
+        let parsed = parser.blob_conditions(Some(conditions));
+        let fault = parser.finish(Some(parsed)).expect_err("it is rejected");
+        assert_eq!(fault.violations[0].field, "conditions.if_modified_since");
+    }
+}
