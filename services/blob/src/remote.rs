@@ -183,8 +183,12 @@ fn unreachable(error: &legacy::Error) -> BlobError {
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> String {
-    let value = headers.get(name).and_then(|value| value.to_str().ok());
-    value.unwrap_or_default().to_owned()
+    headers.get(name).map(text_of).unwrap_or_default()
+}
+
+/// The value of a header. What is not ASCII remains visible as such, to be rejected where it is used.
+fn text_of(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
 fn properties(headers: &HeaderMap) -> ContentProperties {
@@ -205,7 +209,7 @@ fn base64_md5(text: &str) -> Option<[u8; 16]> {
 fn metadata(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair = |(name, value): (&HeaderName, &HeaderValue)| {
         let name = name.as_str().strip_prefix(METADATA_PREFIX)?;
-        Some((name.to_owned(), value.to_str().ok()?.to_owned()))
+        Some((name.to_owned(), text_of(value)))
     };
     headers.iter().filter_map(pair).collect()
 }

@@ -124,6 +124,9 @@ const RESPONSES: Responses = &[
     ),
     ("/huge", "200 OK\r\ncontent-length: 4194304001", b""),
     ("/moved", "302 Found\r\nlocation: /a", b""),
+    ("/tab", "200 OK\r\ncontent-length: 0\r\ncontent-type: a\tb", b""),
+    ("/twice", "200 OK\r\ncontent-length: 0\r\nx-ms-meta-a: 1\r\nX-MS-META-A: 2", b""),
+    ("/named", "200 OK\r\ncontent-length: 0\r\nx-ms-meta-a: \u{e9}", b""),
 ];
 
 /// A server with these responses, and 404 otherwise. It serves until the process ends.
@@ -252,4 +255,48 @@ async fn data_of_a_listed_server_becomes_blocks_appends_and_pages() {
     logs.client().write_pages(tokio_stream::iter([message])).await.unwrap();
     let expected = [&[0; 512], &DATA[..], &[0; 3584]].concat();
     assert_eq!(logs.read("pages").await.unwrap().data, expected);
+}
+
+#[tokio::test]
+async fn what_another_server_cannot_check_or_a_blob_cannot_have_is_rejected() {
+    let listed = canned(RESPONSES);
+    let (_server, logs) = with_listed(&listed).await;
+    let copying = |path: &str| proto::CopyBlobRequest {
+        container: logs.name(),
+        blob: "copied".to_owned(),
+        source_url: format!("{listed}{path}"),
+        ..Default::default()
+    };
+    let on_source = |conditions| proto::CopyBlobRequest {
+        source_conditions: Some(conditions),
+        ..copying("/a")
+    };
+    let conditions = proto::BlobConditions::default();
+    let lease_id = "0f0e0d0c-0b0a-4908-8706-050403020100".to_owned();
+    let accent = vec!["\"\u{e9}\"".to_owned()];
+    for (request, field) in [
+        (copying("/tab"), "properties of the source.content_type"),
+        (copying("/twice"), "metadata of the source"),
+        (copying("/named"), "metadata of the source"),
+        (proto::CopyBlobRequest { copy_source_tags: true, ..copying("/a") }, "copy_source_tags"),
+        (
+            on_source(proto::BlobConditions {
+                if_tags: "k = 'v'".to_owned(),
+                ..conditions.clone()
+            }),
+            "source_conditions.if_tags",
+        ),
+        (
+            on_source(proto::BlobConditions { lease_id, ..conditions.clone() }),
+            "source_conditions.lease_id",
+        ),
+        (
+            on_source(proto::BlobConditions { if_none_match: accent, ..conditions }),
+            "source_conditions",
+        ),
+    ] {
+        let error = logs.copy(request).await.unwrap_err();
+        assert_eq!((error.code, error.fields), (Code::InvalidArgument, vec![field.to_owned()]));
+        assert_eq!(logs.get("copied").await.unwrap_err().reason, "BLOB_NOT_FOUND", "{field}");
+    }
 }

@@ -105,6 +105,18 @@ async fn pages_are_written_cleared_and_listed_in_pages(world: &World) {
     for page_size in [1, 2, 100] {
         assert_eq!(ranges(&disks, page_size).await, expected);
     }
+    let first = proto::ListPageRangesRequest {
+        container: disks.name(),
+        blob: "a".to_owned(),
+        page_size: Some(1),
+        ..Default::default()
+    };
+    let page = disks.client().list_page_ranges(first.clone()).await.unwrap().into_inner();
+    let range = Some(proto::ByteRange { offset: 0, length: Some(4096) });
+    let page_token = page.next_page_token;
+    let other = proto::ListPageRangesRequest { range, page_token, ..first };
+    let error = CallError::from(disks.client().list_page_ranges(other).await.unwrap_err());
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_QUERY_PARAMETER_VALUE"));
     let range = proto::ByteRange { offset: mib - 1, length: Some(1026) };
     let request = proto::ReadBlobRequest { range: Some(range), ..disks.reading("a") };
     let read = disks.read_with(request).await.unwrap().data;

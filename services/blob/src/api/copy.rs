@@ -1,6 +1,7 @@
 //! Copies within the server: the progress as a stream, which ends with the blob.
 
 use std::{
+    collections::HashMap,
     pin::Pin,
     time::{Duration, Instant},
 };
@@ -84,12 +85,12 @@ impl BlobApi {
         let has_metadata = !request.metadata.is_empty();
         let metadata = parser.metadata(request.metadata, "metadata");
         let tags = parser.tags(request.tags, "tags");
-        if request.copy_source_tags && !tags.is_empty() {
-            let rule = "must be false where there are tags";
-            parser.push(Reason::InvalidInput, "copy_source_tags", rule);
-        }
         if request.copy_source_tags {
             parser.use_tags();
+            let rule = "must be false where there are tags, or where another server is the source";
+            if is_elsewhere || !tags.is_empty() {
+                parser.push(Reason::InvalidInput, "copy_source_tags", rule);
+            }
         }
         let text = parser.copy_source_text(request.source_text);
         let tier = parser.tier(request.access_tier);
@@ -121,6 +122,7 @@ impl BlobApi {
             CopySource::Url(uri) => {
                 let open = self.servers.open(uri, source_headers);
                 let copy = self.blobs.open_url_copy(open, target, command).await?;
+                check_stated_properties(&copy)?;
                 let copy = if has_metadata { copy } else { with_stated_metadata(copy)? };
                 CopyInProgress::FromUrl(Box::new(copy))
             }
@@ -197,10 +199,22 @@ impl BlobApi {
     }
 }
 
+/// Whether a blob may have the properties that the server of the source states.
+fn check_stated_properties(copy: &OpenedUrlCopy) -> Result<(), Fault> {
+    let mut parser = RequestParser::default();
+    parser.check_properties(copy.stated_properties(), "properties of the source");
+    parser.finish(Some(()))
+}
+
 /// With the metadata that the server of the source states.
 fn with_stated_metadata(copy: OpenedUrlCopy) -> Result<OpenedUrlCopy, Fault> {
     let mut parser = RequestParser::default();
-    let pairs = copy.stated_metadata().iter().cloned().collect();
+    let stated = copy.stated_metadata();
+    let pairs: HashMap<_, _> = stated.iter().cloned().collect();
+    if pairs.len() < stated.len() {
+        let rule = "must have each name once";
+        parser.push(Reason::InvalidMetadata, "metadata of the source", rule);
+    }
     let metadata = parser.metadata(pairs, "metadata of the source");
     Ok(copy.with_metadata(parser.finish(Some(metadata))?))
 }

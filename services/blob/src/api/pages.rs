@@ -150,6 +150,8 @@ impl BlobApi {
         let names = parser.names(request.container, request.blob);
         let state = parser.state(&request.snapshot, &request.version_id);
         let since = parser.past(&request.previous_snapshot, "previous_snapshot");
+        let stated =
+            request.range.map_or([u64::MAX; 2], |it| [it.offset, it.length.unwrap_or(u64::MAX)]);
         let range = parser.range(request.range, "range");
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let ranges_max = parser.ranges_max(request.page_size);
@@ -161,7 +163,9 @@ impl BlobApi {
         if let Some(previous) = since {
             self.blobs.check_previous(&key, view, previous).await?;
         }
-        let numbers = [view.generation, since.map_or(0, Ticks::get)].map(u64::to_be_bytes);
+        let [offset, length] = stated;
+        let numbers = [view.generation, since.map_or(0, Ticks::get), offset, length];
+        let numbers = numbers.map(u64::to_be_bytes);
         let identity = page::request_identity(&[b"page ranges", &numbers.concat()]);
         let first = match request.page_token.as_str() {
             "" => bytes.start,

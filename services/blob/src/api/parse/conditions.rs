@@ -71,6 +71,12 @@ impl RequestParser {
             self.push(Reason::UnsatisfiableCondition, "source_conditions.if_none_match", rule);
         }
         if is_elsewhere {
+            let unchecked = [("if_tags", &conditions.if_tags), ("lease_id", &conditions.lease_id)];
+            for (name, _) in unchecked.into_iter().filter(|(_, value)| !value.is_empty()) {
+                let rule = "must be empty: another server cannot check it";
+                let field = format!("source_conditions.{name}");
+                self.push(Reason::InvalidHeaderValue, &field, rule);
+            }
             for (etags, field) in [
                 (&mut conditions.if_match, "source_conditions.if_match"),
                 (&mut conditions.if_none_match, "source_conditions.if_none_match"),
@@ -98,9 +104,10 @@ impl RequestParser {
             (header::IF_UNMODIFIED_SINCE, self.http_date(unmodified)),
         ] {
             match HeaderValue::from_str(&value) {
-                Ok(value) if !value.is_empty() => drop(headers.insert(name, value)),
-                Ok(_) => {}
-                Err(_) => {
+                Ok(value) if value.is_empty() => {}
+                // Without it other than ASCII would be accepted.
+                Ok(value) if value.to_str().is_ok() => drop(headers.insert(name, value)),
+                _ => {
                     let rule = "must be printable ASCII";
                     self.push(Reason::InvalidHeaderValue, "source_conditions", rule);
                 }

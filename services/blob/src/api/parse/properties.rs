@@ -21,27 +21,39 @@ impl RequestParser {
     ) -> ContentProperties {
         let properties = properties.unwrap_or_default();
         let md5 = self.md5(&properties.content_md5, "properties.content_md5");
-        let content_type = self.property(properties.content_type, "content_type");
+        let proto::HttpProperties { content_type, content_encoding, content_language, .. } =
+            properties;
         let is_absent = content_type.is_empty();
-        ContentProperties {
+        let parsed = ContentProperties {
             content_type: if is_absent { DEFAULT_TYPE.to_owned() } else { content_type },
-            encoding: self.property(properties.content_encoding, "content_encoding"),
-            language: self.property(properties.content_language, "content_language"),
-            disposition: self.property(properties.content_disposition, "content_disposition"),
-            cache_control: self.property(properties.cache_control, "cache_control"),
+            encoding: content_encoding,
+            language: content_language,
+            disposition: properties.content_disposition,
+            cache_control: properties.cache_control,
             md5,
-        }
+        };
+        self.check_properties(&parsed, "properties");
+        parsed
     }
 
-    fn property(&mut self, value: String, name: &str) -> String {
-        let is_printable = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        if value.len() > HTTP_PROPERTY_BYTES_MAX || !is_printable {
-            let max = HTTP_PROPERTY_BYTES_MAX;
-            let rule = format!("must be at most {max} bytes of printable ASCII");
-            let rule = format!("{rule}: value=`{}`", quoted(&value));
-            self.push(Reason::InvalidHeaderValue, &format!("properties.{name}"), rule);
+    /// Checks the texts of HTTP properties in a field.
+    pub(in crate::api) fn check_properties(&mut self, properties: &ContentProperties, field: &str) {
+        let ContentProperties { content_type, encoding, language, .. } = properties;
+        for (name, value) in [
+            ("content_type", content_type),
+            ("content_encoding", encoding),
+            ("content_language", language),
+            ("content_disposition", &properties.disposition),
+            ("cache_control", &properties.cache_control),
+        ] {
+            let is_printable = value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+            if value.len() > HTTP_PROPERTY_BYTES_MAX || !is_printable {
+                let max = HTTP_PROPERTY_BYTES_MAX;
+                let rule = format!("must be at most {max} bytes of printable ASCII");
+                let rule = format!("{rule}: value=`{}`", quoted(value));
+                self.push(Reason::InvalidHeaderValue, &format!("{field}.{name}"), rule);
+            }
         }
-        value
     }
 
     /// An MD5; none if it is empty or rejected.

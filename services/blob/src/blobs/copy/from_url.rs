@@ -7,7 +7,7 @@ use super::{CopyCommand, FinishedCopy};
 use crate::{
     blobs::{BlobKey, Blobs, PutCommand},
     error::BlobError,
-    record::{BlobKind, Metadata},
+    record::{BlobKind, ContentProperties, Metadata},
     remote::RemoteContent,
     upload::{SmallContent, Upload, Uploaded},
 };
@@ -56,6 +56,11 @@ impl OpenedUrlCopy {
     /// Length of the content, in bytes, where its server states it.
     pub(crate) fn size(&self) -> Option<u64> {
         self.source.size
+    }
+
+    /// The properties that the server states, unchecked.
+    pub(crate) fn stated_properties(&self) -> &ContentProperties {
+        &self.source.properties
     }
 
     /// The metadata that the server states, unchecked.
