@@ -9,6 +9,7 @@ blob_scenario!(
     a_write_takes_place_for_the_stated_version_only,
     a_blob_is_created_once,
     a_read_of_a_known_version_has_no_content,
+    tags_and_pages_of_a_known_version_are_not_read,
     conditions_that_cannot_be_combined_are_rejected,
     an_unmet_condition_is_named_with_what_there_is,
     a_text_that_is_no_etag_is_rejected,
@@ -71,6 +72,49 @@ async fn a_read_of_a_known_version_has_no_content(world: &World) {
     let if_modified_since = Some(prost_types::Timestamp { seconds: 0, nanos: 0 });
     let both = BlobConditions { if_modified_since, ..if_none_match(&written.etag).unwrap() };
     assert_eq!(read(Some(both)).await.unwrap().data, "1");
+}
+
+async fn tags_and_pages_of_a_known_version_are_not_read(world: &World) {
+    let logs = world.container("logs").await;
+    let request = proto::CreatePageBlobRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        size: 512,
+        ..Default::default()
+    };
+    let created = logs.client().create_page_blob(request).await.unwrap().into_inner();
+    let set = proto::SetBlobTagsRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        tags: [("k".to_owned(), "v".to_owned())].into(),
+        ..Default::default()
+    };
+    logs.client().set_blob_tags(set).await.unwrap();
+    let known = if_none_match(&created.blob.unwrap().etag);
+    for (conditions, not_modified) in [(known, true), (if_none_match("\"0x1\""), false)] {
+        let request = proto::GetBlobTagsRequest {
+            container: logs.name(),
+            blob: "a".to_owned(),
+            conditions: conditions.clone(),
+            ..Default::default()
+        };
+        let tags = logs.client().get_blob_tags(request).await.unwrap().into_inner();
+        assert_eq!((tags.not_modified, tags.tags.is_empty()), (not_modified, not_modified));
+        let request = proto::ListPageRangesRequest {
+            container: logs.name(),
+            blob: "a".to_owned(),
+            conditions: conditions.clone(),
+            ..Default::default()
+        };
+        let ranges = logs.client().list_page_ranges(request).await.unwrap().into_inner();
+        assert_eq!((ranges.not_modified, ranges.blob.unwrap().size), (not_modified, 512));
+        let range = Some(proto::ByteRange { offset: 512, length: None });
+        let request = proto::ReadBlobRequest { range, conditions, ..logs.reading("a") };
+        match logs.read_with(request).await {
+            Ok(read) => assert!(read.not_modified && not_modified),
+            Err(error) => assert_eq!((&*error.reason, not_modified), ("INVALID_RANGE", false)),
+        }
+    }
 }
 
 async fn conditions_that_cannot_be_combined_are_rejected(world: &World) {

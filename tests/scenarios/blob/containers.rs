@@ -248,7 +248,7 @@ async fn settings_of_rest_round_trip(world: &World) {
     set(Some(""), Some(proto::StaticWebsite::default())).await.unwrap();
     assert_eq!(get().await, (String::new(), proto::StaticWebsite::default()));
 
-    for version in ["now", "2021-12-2", "2021/12/02"] {
+    for version in ["now", "2021-12-2", "2021/12/02", "2021-13-02", "2021-02-30"] {
         assert_eq!(set(Some(version), None).await.unwrap_err().reason, "INVALID_XML_NODE_VALUE");
     }
     let changed = |change: fn(&mut proto::StaticWebsite)| {
@@ -259,6 +259,8 @@ async fn settings_of_rest_round_trip(world: &World) {
     for invalid in [
         changed(|it| it.index_document = "a/b".to_owned()),
         changed(|it| it.index_document = "a".repeat(256)),
+        changed(|it| it.index_document = "a\0".to_owned()),
+        changed(|it| it.error_document_404_path = "a\u{fffe}".to_owned()),
         changed(|it| it.error_document_404_path = "/404".to_owned()),
         changed(|it| it.default_index_document_path = "app.html".to_owned()),
     ] {
@@ -266,4 +268,20 @@ async fn settings_of_rest_round_trip(world: &World) {
         assert_eq!(error.reason, "INVALID_XML_NODE_VALUE", "{invalid:?}");
     }
     assert_eq!(set(None, None).await.unwrap_err().code, Code::InvalidArgument);
+
+    // A request of which one part is rejected changes nothing.
+    let logging = Logging { version: "1.0".to_owned(), delete: true, ..Default::default() };
+    let policy = proto::DeleteRetentionPolicy { enabled: true, days: 0 };
+    let request = proto::SetServicePropertiesRequest {
+        properties: Some(ServiceProperties { logging: Some(logging), ..Default::default() }),
+        data_protection: Some(proto::DataProtection {
+            delete_retention_policy: Some(policy),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let error = world.blobs().set_service_properties(request).await.unwrap_err();
+    assert_eq!(trestle_tests::CallError::from(error).reason, "INVALID_XML_NODE_VALUE");
+    let found = world.blobs().get_service_properties(proto::GetServicePropertiesRequest {}).await;
+    assert!(!found.unwrap().into_inner().properties.unwrap().logging.unwrap().delete);
 }

@@ -245,14 +245,15 @@ impl BlobApi {
         request: proto::SetServicePropertiesRequest,
     ) -> Result<proto::SetServicePropertiesResponse, Fault> {
         let rest = parse::rest_settings(request.default_service_version, request.static_website)?;
-        let is_required = request.data_protection.is_none() && rest.is_empty();
+        let protection = request.data_protection.as_ref().map(parse::protection).transpose()?;
+        let is_required = protection.is_none() && rest.is_empty();
         if is_required || request.properties.is_some() {
             let change = service_properties::required(request.properties)?;
             let key = keys::service_properties(access.account());
             let domain = keys::own_domain(&key);
             service_properties::change(&*self.engine, domain, key, change).await?;
         }
-        if let Some(protection) = request.data_protection {
+        if let Some(protection) = protection {
             self.set_protection(access, protection).await?;
         }
         if !rest.is_empty() {

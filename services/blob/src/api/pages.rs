@@ -17,6 +17,7 @@ use super::{
 use crate::{
     authorize::BlobAccess,
     blobs::{NewContent, PutCommand},
+    conditions::Freshness,
     containers::position,
     error::BlobError,
     pages::{PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, SequenceConditions},
@@ -159,6 +160,11 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let opened = self.blobs.open_pages((&key, state), range, (&conditions, lease_id)).await?;
         let (found, mut chunks, bytes) = opened;
+        if found.freshness == Freshness::NotModified {
+            let blob = Some(self.show_state(access, &names, found.state, found.record));
+            let not_modified = true;
+            return Ok(proto::ListPageRangesResponse { blob, not_modified, ..Default::default() });
+        }
         let view = chunks.view();
         if let Some(previous) = since {
             self.blobs.check_previous(&key, view, previous).await?;
@@ -179,6 +185,7 @@ impl BlobApi {
             blob: Some(self.show_state(access, &names, found.state, found.record)),
             ranges: list.ranges.iter().map(page_range).collect(),
             next_page_token: token.unwrap_or_default(),
+            not_modified: false,
         })
     }
 }

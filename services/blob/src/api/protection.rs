@@ -6,7 +6,7 @@ use trestle_service::fault::Fault;
 
 use super::{
     BlobApi,
-    parse::{RequestParser, protection},
+    parse::{RequestParser, RetentionChange},
 };
 use crate::{
     authorize::BlobAccess, error::BlobError, keys, record::Retention, stored::Stored as _,
@@ -23,9 +23,8 @@ impl BlobApi {
     pub(super) async fn set_protection(
         &self,
         access: &BlobAccess,
-        settings: proto::DataProtection,
+        change: RetentionChange,
     ) -> Result<(), Fault> {
-        let change = protection(&settings)?;
         let key = keys::protection(access.account());
         let mut spec = ChangeSpec::new(keys::own_domain(&key));
         let stored = spec.read(key);

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     authorize::{BlobAccess, BlobNeed},
     blobs::BlobChange,
+    conditions::Freshness,
     find::FoundBlobTags,
     tags::Tags,
 };
@@ -30,7 +31,9 @@ impl BlobApi {
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
         let found = self.blobs.get((&key, state), (&conditions, lease_id)).await?;
-        Ok(proto::GetBlobTagsResponse { tags: shown(found.record.tags) })
+        let not_modified = found.freshness == Freshness::NotModified;
+        let tags = if not_modified { HashMap::new() } else { shown(found.record.tags) };
+        Ok(proto::GetBlobTagsResponse { tags, not_modified })
     }
 
     pub(super) async fn set_tags(

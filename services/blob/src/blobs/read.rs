@@ -149,7 +149,10 @@ impl Blobs {
         let snapshot: Arc<dyn Snapshot> = self.engine.snapshot().await?.into();
         let (state, record) = name.into().find(&*snapshot, &blob).await?;
         let freshness = self.check_read(&record, conditions, lease_id)?;
-        let range = bounded(range, record.content.size())?;
+        let range = match freshness {
+            Freshness::NotModified => 0..0,
+            _ => bounded(range, record.content.size())?,
+        };
         let source = match record.content {
             Content::Inline { size } => {
                 let row = snapshot.get(&blob.row(BlobRow::Inline, &state.numbers())).await?;

@@ -189,6 +189,9 @@ impl ResourceScope {
         }
         (service.normalize)(&mut values)?;
         let scope = Self { service, name, fields: values };
+        if let Some(since) = scope.resource_type().map(|resource_type| resource_type.since) {
+            must_sign(version, "sr", since)?;
+        }
         let name_in = scope.resource_type().map(|resource_type| resource_type.name_in);
         match name_in.and_then(|name_in| name_in(&scope.name, &scope.fields)) {
             Some(name) => Ok(Self { name, ..scope }),

@@ -37,6 +37,12 @@ impl Version {
         Ok(Self(text))
     }
 
+    /// Whether a text has the form of a version, supported or not: a date.
+    #[must_use]
+    pub fn is_version(text: &str) -> bool {
+        date(text).is_some()
+    }
+
     /// Whether this version is `first` or newer.
     pub(super) fn since(&self, first: &str) -> bool {
         self.0.as_str() >= first

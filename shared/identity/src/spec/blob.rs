@@ -9,6 +9,12 @@ use crate::{
     shared_key::all_headers,
 };
 
+/// The first version that signs response headers. Before it a token of a container is signed like one of a queue.
+const SIGNS_HEADERS: &str = "2013-08-15";
+/// The first version that signs the type of the resource, and the time of a snapshot or a version. Before it a token of
+/// a blob is signed like one of its snapshot, or of a directory of its name.
+const SIGNS_TYPE: &str = "2018-11-09";
+
 /// Blobs.
 pub const BLOB: ServiceSpec = ServiceSpec {
     name: "blob",
@@ -41,17 +47,17 @@ pub const BLOB: ServiceSpec = ServiceSpec {
     container: "container",
     objects: "blobs",
     resource_types: &[
-        ResourceType { code: "c", name_in: container, covers_below: true },
-        ResourceType { code: "b", name_in: whole, covers_below: false },
-        ResourceType { code: "bs", name_in: whole, covers_below: false },
-        ResourceType { code: "bv", name_in: whole, covers_below: false },
-        ResourceType { code: "d", name_in: directory, covers_below: true },
+        ResourceType { code: "c", since: SIGNS_HEADERS, name_in: container, covers_below: true },
+        ResourceType { code: "b", since: SIGNS_HEADERS, name_in: whole, covers_below: false },
+        ResourceType { code: "bs", since: SIGNS_TYPE, name_in: whole, covers_below: false },
+        ResourceType { code: "bv", since: SIGNS_TYPE, name_in: whole, covers_below: false },
+        ResourceType { code: "d", since: SIGNS_TYPE, name_in: directory, covers_below: true },
     ],
     fields: &[
-        FieldSpec { signed_since: Some("2018-11-09"), ..field("sr") },
+        FieldSpec { signed_since: Some(SIGNS_TYPE), ..field("sr") },
         FieldSpec { signed_since: None, ..field("sdd") },
         FieldSpec {
-            signed_since: Some("2018-11-09"),
+            signed_since: Some(SIGNS_TYPE),
             is_bound: true,
             of_request: &["snapshot", "versionid"],
             header: Some(BLOB_STATE_HEADER),
@@ -77,7 +83,7 @@ pub const SNAPSHOT: &str = "snapshot";
 const fn field(name: &'static str) -> FieldSpec {
     FieldSpec {
         name,
-        signed_since: Some("2013-08-15"),
+        signed_since: Some(SIGNS_HEADERS),
         is_new: false,
         is_bound: false,
         of_request: &[],

@@ -60,6 +60,8 @@ pub struct ServiceSpec {
 pub struct ResourceType {
     /// Its value of `sr`; empty where a service has only one type and no such field.
     pub code: &'static str,
+    /// The first version of its tokens. Those of earlier versions are signed like tokens of other resources.
+    pub since: &'static str,
     /// The resource of a token of this type, if a call is on this path.
     pub name_in: fn(path: &str, fields: &FieldValues) -> Option<String>,
     /// Whether a token is also for the resources below.

@@ -3,7 +3,10 @@
 use trestle_service::{fault::Violations, name::QueueName};
 
 use super::{ResourceType, ServiceSpec, whole, without_empty};
-use crate::{caller::QUEUE_HEADER, field_values::FieldValues, sas::Scope, shared_key::all_headers};
+use crate::{
+    caller::QUEUE_HEADER, field_values::FieldValues, sas::OLDEST_VERSION, sas::Scope,
+    shared_key::all_headers,
+};
 
 /// Queues.
 pub const QUEUE: ServiceSpec = ServiceSpec {
@@ -19,7 +22,12 @@ pub const QUEUE: ServiceSpec = ServiceSpec {
     has_paths: false,
     container: "queue",
     objects: "messages",
-    resource_types: &[ResourceType { code: "", name_in: whole, covers_below: false }],
+    resource_types: &[ResourceType {
+        code: "",
+        since: OLDEST_VERSION,
+        name_in: whole,
+        covers_below: false,
+    }],
     fields: &[],
     normalize: without_empty,
     describe: |_| String::new(),

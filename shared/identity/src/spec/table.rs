@@ -6,6 +6,7 @@ use super::{ResourceType, ServiceSpec, bound, whole};
 use crate::{
     caller::KeyRange,
     field_values::FieldValues,
+    sas::OLDEST_VERSION,
     sas::{Malformed, Scope},
     shared_key::table,
 };
@@ -24,7 +25,12 @@ pub const TABLE: ServiceSpec = ServiceSpec {
     has_paths: false,
     container: "table",
     objects: "entities",
-    resource_types: &[ResourceType { code: "", name_in: whole, covers_below: false }],
+    resource_types: &[ResourceType {
+        code: "",
+        since: OLDEST_VERSION,
+        name_in: whole,
+        covers_below: false,
+    }],
     fields: &[bound("spk"), bound("srk"), bound("epk"), bound("erk")],
     normalize,
     describe,

@@ -27,7 +27,7 @@ pub(super) use self::{
     lists::{list_blobs, list_containers},
     pages::sequence_conditions,
     properties::check_digests,
-    protection::protection,
+    protection::{RetentionChange, protection},
     rest_settings::{RestSettingsChange, rest_settings},
     tags::find_blobs,
 };

@@ -1,9 +1,11 @@
 //! The settings that only REST uses.
 
+use trestle_identity::sas::Version;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     fault::{Fault, Reason, quoted},
     limits::BLOB_NAME_CHARS_MAX,
+    xml,
 };
 
 use super::RequestParser;
@@ -44,22 +46,13 @@ pub(in crate::api) fn rest_settings(
 ) -> Result<RestSettingsChange, Fault> {
     let mut parser = RequestParser::default();
     if let Some(version) = &default_version
-        && !(version.is_empty() || is_version(version))
+        && !(version.is_empty() || Version::is_version(version))
     {
         let rule = format!("must be a date such as 2021-12-02: value=`{}`", quoted(version));
         parser.push(Reason::InvalidXmlNodeValue, "default_service_version", rule);
     }
     let website = website.map(|website| parser.website(website));
     parser.finish(Some(RestSettingsChange { default_version, website }))
-}
-
-/// Whether a text has the form of a version of Azure's protocol: a date.
-fn is_version(text: &str) -> bool {
-    text.len() == 10
-        && text.bytes().enumerate().all(|(index, byte)| match index {
-            4 | 7 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
 }
 
 impl RequestParser {
@@ -78,6 +71,16 @@ impl RequestParser {
                     "must be at most {BLOB_NAME_CHARS_MAX} characters, without `/` at first"
                 );
                 self.website_problem(field, &rule, path);
+            }
+        }
+        for (field, text) in [
+            ("index_document", index),
+            ("error_document_404_path", &website.error_document_404_path),
+            ("default_index_document_path", &website.default_index_document_path),
+        ] {
+            if !text.chars().all(xml::is_allowed) {
+                let rule = "must have only characters that XML 1.0 can carry";
+                self.website_problem(field, rule, text);
             }
         }
         if !index.is_empty() && !website.default_index_document_path.is_empty() {

@@ -29,6 +29,7 @@ const LOGS: ServiceSpec = ServiceSpec {
     objects: "streams",
     resource_types: &[ResourceType {
         code: "",
+        since: "2012-02-12",
         name_in: |path, _| path.split('/').next().map(str::to_owned),
         covers_below: true,
     }],

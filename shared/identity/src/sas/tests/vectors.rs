@@ -252,7 +252,6 @@ fn older_layouts_of_blobs_omit_what_their_versions_do_not_sign() {
         string_to_sign(&token.terms, "acme")
     };
 
-    assert_eq!(text("2012-02-12"), "r\n\n2035-11-21\n/acme/logs\n\n2012-02-12");
     let headers = "\n\n\n\n\ntext/plain";
     let of_2013 = format!("r\n\n2035-11-21\n/acme/logs\n\n2013-08-15{headers}");
     assert_eq!(text("2013-08-15"), of_2013);
@@ -283,5 +282,27 @@ fn a_token_of_a_snapshot_signs_the_time_of_the_request_and_a_directory_its_path(
     assert_eq!(signed("sr=d&sdd=2", "logs/a/b/c", None), text("logs/a/b", "d", ""));
     for (fields, path) in [("sr=d", "logs/a"), ("sr=d&sdd=3", "logs/a/b"), ("sr=x", "logs/a")] {
         assert_eq!(signed(fields, path, None), None, "{fields} {path}");
+    }
+}
+
+#[test]
+fn a_version_that_signs_one_resource_like_another_is_none_of_blobs() {
+    let parse = |version: &str, kind: &str| {
+        let signature = STANDARD.encode([0; 32]).replace('=', "%3D");
+        let mut named = NamedResource::new(&BLOB, "logs/a");
+        named.fields.set("snapshot", "2025-11-21T00:00:00.0000000Z");
+        let text = format!("sp=r&se=2035-11-21&sv={version}&sr={kind}&sdd=1&sig={signature}");
+        Token::parse(&text, Some(named)).map(drop).map_err(|error| error.to_string())
+    };
+    for (kind, before, first) in [
+        ("c", "2012-02-12", "2013-08-15"),
+        ("b", "2013-08-14", "2013-08-15"),
+        ("bs", "2018-03-28", "2018-11-09"),
+        ("bv", "2015-04-05", "2018-11-09"),
+        ("d", "2015-02-21", "2018-11-09"),
+    ] {
+        let error = parse(before, kind).expect_err(kind);
+        assert!(error.contains(&format!("needs sv {first} or newer")), "{kind}: {error}");
+        assert_eq!(parse(first, kind), Ok(()), "{kind}");
     }
 }
