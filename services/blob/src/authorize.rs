@@ -244,6 +244,12 @@ impl BlobAccess {
         }
     }
 
+    /// Whether the container decides, which may change while a call reads: by a stored access policy, or by its public
+    /// access.
+    pub(crate) fn may_be_revoked(&self) -> bool {
+        self.is_by_policy() || self.is_anonymous()
+    }
+
     /// Whether a stored access policy decides.
     pub(crate) fn is_by_policy(&self) -> bool {
         self.caller.authority.policy().is_some()

@@ -153,6 +153,9 @@ impl From<BlobError> for Fault {
             BlobError::OtherKind(name) => about(Reason::InvalidBlobType, "blob", name.as_str()),
             BlobError::Pages(error) => Self::new(reason_of_pages(*error), message),
             BlobError::Append(error) => Self::new(reason_of_append(*error), message),
+            BlobError::Tier(error @ TierError::OfOtherKind) => {
+                Self::violation(reason_of_tier(*error), "access_tier", message)
+            }
             BlobError::Tier(error) => Self::new(reason_of_tier(*error), message),
             BlobError::SourceCondition | BlobError::SourceUnmet(_) => {
                 Self::new(Reason::SourceConditionNotMet, message)

@@ -34,7 +34,7 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 /// How a header with metadata begins.
 const METADATA_PREFIX: &str = "x-ms-meta-";
 
-/// Reads from other servers. Clones share the connections.
+/// Reads from other servers. Clones share the settings of connections.
 #[derive(Clone)]
 pub(crate) struct RemoteServers {
     /// None on a platform without the versions of TLS.
@@ -56,7 +56,10 @@ impl RemoteServers {
     /// Connects to none yet.
     pub(crate) fn new() -> Self {
         let connector = connector(Schemes::HttpsOrHttp).ok();
-        let client = |connector| Client::builder(TokioExecutor::new()).build(connector);
+        // A connection for each request: one that is used again may be closed by its server at that moment.
+        let client = |connector| {
+            Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)
+        };
         Self { client: connector.map(client) }
     }
 

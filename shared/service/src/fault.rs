@@ -2,6 +2,7 @@
 
 mod blob;
 mod bounds;
+mod fields;
 
 use std::{borrow::Cow, time::Duration};
 

@@ -203,7 +203,7 @@ async fn data_that_a_listed_server_does_not_send_whole_is_rejected() {
     let error = stage(&logs, huge.clone(), None).await.unwrap_err();
     assert_eq!(
         (error.reason.as_str(), error.fields),
-        ("REQUEST_BODY_TOO_LARGE", vec!["source".to_owned()])
+        ("REQUEST_BODY_TOO_LARGE", vec!["spec.source".to_owned()])
     );
     logs.create_append("appended").await.unwrap();
     let spec = proto::AppendBlockSpec { source_url: huge, ..logs.appending("appended") };

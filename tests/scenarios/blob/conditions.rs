@@ -130,7 +130,7 @@ async fn conditions_that_cannot_be_combined_are_rejected(world: &World) {
         let error = logs.write_with(spec, "2").await.unwrap_err();
         let expected = (Code::InvalidArgument, "MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED");
         assert_eq!(error.kind(), expected);
-        assert_eq!(error.fields, ["conditions.if_match"]);
+        assert_eq!(error.fields, ["spec.conditions.if_match"]);
     }
 }
 
@@ -175,6 +175,6 @@ async fn a_text_that_is_no_etag_is_rejected(world: &World) {
         let spec = proto::WriteBlobSpec { conditions: if_none_match(text), ..logs.spec("a") };
         let error = logs.write_with(spec, "2").await.unwrap_err();
         assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_HEADER_VALUE"), "{text}");
-        assert_eq!(error.fields, ["conditions.if_none_match"]);
+        assert_eq!(error.fields, ["spec.conditions.if_none_match"]);
     }
 }

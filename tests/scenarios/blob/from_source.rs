@@ -148,7 +148,7 @@ async fn a_source_that_cannot_be_read_is_rejected(world: &World) {
     let (_, reason, fields) = rejected(past).await;
     assert_eq!(
         (reason.as_str(), fields),
-        ("INVALID_RANGE", vec!["source_range.offset".to_owned()])
+        ("INVALID_RANGE", vec!["spec.source_range.offset".to_owned()])
     );
     let read = logs.get("source").await.unwrap();
     let condition = if_none_match(&read.etag);

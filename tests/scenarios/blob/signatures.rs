@@ -16,8 +16,9 @@ blob_scenario!(
     the_permission_to_create_does_not_overwrite,
     a_policy_grants_tags_only_with_their_permission,
     a_signature_for_a_snapshot_reads_that_snapshot,
-    who_may_write_and_not_read_learns_no_properties,
+    who_may_write_and_not_read_receives_no_properties,
     who_may_delete_may_break_a_lease,
+    a_read_ends_when_the_policy_does_not_permit_it_any_more,
     a_search_of_the_account_and_one_of_a_container_are_different_permissions,
 );
 
@@ -117,6 +118,33 @@ async fn a_container_policy_is_used_and_revoked(world: &World) {
     assert_eq!(reader.write("a", "2").await.unwrap_err().kind(), NO_PERMISSION);
     set_policies(&logs, Vec::new()).await;
     assert_eq!(reader.read("a").await.unwrap_err().kind(), NOT_AUTHENTIC);
+}
+
+async fn a_read_ends_when_the_policy_does_not_permit_it_any_more(world: &World) {
+    let logs = world.container("logs").await;
+    let data = vec![7; 3_900_000];
+    logs.create_append("a").await.unwrap();
+    for _ in 0..16 {
+        logs.append(logs.appending("a"), data.clone()).await.unwrap();
+    }
+    let token = token(terms_by_policy(Scope::of_container("logs"), "readers"));
+    let reader = world.signed_for_blob(&token, "logs").existing_container("logs");
+    for (denied, kind) in
+        [(Vec::new(), NOT_AUTHENTIC), (vec![policy("readers", "w")], NO_PERMISSION)]
+    {
+        set_policies(&logs, vec![policy("readers", "r")]).await;
+        let mut messages = reader.client().read_blob(reader.reading("a")).await.unwrap();
+        let mut bytes = messages.get_mut().message().await.unwrap().unwrap().data.len();
+        set_policies(&logs, denied).await;
+        let error = loop {
+            match messages.get_mut().message().await {
+                Ok(message) => bytes += message.expect("more of the blob").data.len(),
+                Err(status) => break CallError::from(status),
+            }
+        };
+        assert_eq!(error.kind(), kind);
+        assert!(bytes < 16 * data.len(), "{bytes}");
+    }
 }
 
 async fn the_permission_to_create_does_not_overwrite(world: &World) {
@@ -235,7 +263,7 @@ async fn a_signature_for_a_snapshot_reads_that_snapshot(world: &World) {
     assert_eq!(logs.read("a").await.unwrap().data, "two");
 }
 
-async fn who_may_write_and_not_read_learns_no_properties(world: &World) {
+async fn who_may_write_and_not_read_receives_no_properties(world: &World) {
     let logs = world.container("logs").await;
     let metadata: std::collections::HashMap<_, _> = [("k".to_owned(), "secret".to_owned())].into();
     let spec = proto::WriteBlobSpec { metadata: metadata.clone(), ..logs.spec("a") };

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use tonic::Code;
-use trestle_proto::blob::v1::{UploadFinish, WriteBlobRequest};
+use trestle_proto::blob::v1::{
+    AccessTier, AppendBlockSpec, BlobConditions, BlobSource, CopyBlobRequest, HttpProperties,
+    UploadFinish, WriteBlobRequest, WriteBlobSpec,
+};
 use trestle_tests::{Container, World, blob_scenario};
 
 blob_scenario!(
@@ -11,6 +14,7 @@ blob_scenario!(
     a_stream_without_its_end_stores_nothing,
     misplaced_parts_of_a_stream_are_rejected,
     a_write_that_is_not_permitted_is_rejected_before_its_data,
+    errors_name_the_fields_of_the_request,
 );
 
 fn first(container: &Container, data: impl Into<Bytes>) -> WriteBlobRequest {
@@ -97,6 +101,7 @@ async fn misplaced_parts_of_a_stream_are_rejected(world: &World) {
     {
         let error = logs.send(messages).await.unwrap_err();
         assert_eq!(error.kind(), (Code::InvalidArgument, reason));
+        assert_eq!(error.fields, ["spec"]);
     }
     let ended = || WriteBlobRequest { data: "b".into(), ..end(UploadFinish::default()) };
     for behind in [more("lost"), end(UploadFinish::default())] {
@@ -121,4 +126,39 @@ async fn a_write_that_is_not_permitted_is_rejected_before_its_data(world: &World
 
     assert_eq!(error.code(), Code::NotFound);
     drop(sender);
+}
+
+async fn errors_name_the_fields_of_the_request(world: &World) {
+    let logs = world.container("logs").await;
+    let mut spec = logs.spec("");
+    spec.metadata = [("1".to_owned(), String::new())].into();
+    spec.access_tier = AccessTier::P10.into();
+    let etags = vec!["none".to_owned()];
+    spec.conditions = Some(BlobConditions { if_match: etags, ..Default::default() });
+    let error = logs.write_with(spec, "x").await.unwrap_err();
+    let mut fields = error.fields;
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        ["spec.access_tier", "spec.blob", "spec.conditions.if_match", "spec.metadata"]
+    );
+    let content_md5 = vec![1; 16].into();
+    let properties = Some(HttpProperties { content_md5, ..Default::default() });
+    let spec = WriteBlobSpec { properties, ..logs.spec("a") };
+    let error = logs.write_with(spec, "x").await.unwrap_err();
+    assert_eq!(error.kind(), (Code::DataLoss, "MD5_MISMATCH"));
+    assert_eq!(error.fields, ["spec.properties.content_md5"]);
+
+    let source = BlobSource { snapshot: "now".to_owned(), ..Default::default() };
+    let copy = CopyBlobRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        source: Some(source.clone()),
+        ..Default::default()
+    };
+    let error = logs.copy(copy).await.unwrap_err();
+    assert_eq!(error.fields, ["source.snapshot", "source.container", "source.blob"]);
+    let spec = AppendBlockSpec { source: Some(source), ..logs.appending("a") };
+    let error = logs.append(spec, "").await.unwrap_err();
+    assert_eq!(error.fields, ["spec.source.snapshot", "spec.source.container", "spec.source.blob"]);
 }

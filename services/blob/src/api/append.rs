@@ -10,7 +10,7 @@ use trestle_service::{
 use super::{
     BlobApi, failed,
     parse::{RequestParser, StatedSource},
-    upload::{Uploader, first, in_time},
+    upload::{Uploader, first, in_time, of_spec},
 };
 use crate::{
     append::{AppendCommand, Appended},
@@ -67,14 +67,14 @@ impl BlobApi {
             conditions: spec.source_conditions,
         };
         let source = parser.data_source(stated, (&self.copy_hosts, access.account()));
-        let names = parser.finish(names).map_err(failed)?;
+        let names = parser.finish(names).map_err(of_spec)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let (position, size_max) = (spec.position, spec.size_max);
         let command = AppendCommand { blob, conditions, lease_id, position, size_max };
         let is_long = first.finish.is_none() || source.is_some();
         if is_long {
             // What would be rejected is rejected before its data is sent.
-            self.blobs.check_append(&command).await.map_err(failed)?;
+            self.blobs.check_append(&command).await.map_err(of_spec)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
         let upload = Upload::new(&uploader.blobs, SmallContent::Inline, with_md5);
@@ -89,7 +89,7 @@ impl BlobApi {
             self.check_container(access, &names, &command.blob).await.map_err(failed)?;
         }
         let appended = written.publish(self.blobs.append(command, content)).await;
-        let Appended { record, offset } = appended.map_err(failed)?;
+        let Appended { record, offset } = appended.map_err(of_spec)?;
         let blob = Some(self.show_changed(access, &names, record));
         Ok(proto::AppendBlockResponse { blob, offset, crc64: digests.crc64 })
     }

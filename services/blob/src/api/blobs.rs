@@ -14,7 +14,7 @@ use crate::{
     blobs::{BlobChange, BlobKey, BlobState, DeleteScope, ListedItem, PutCommand, StateName},
     conditions::{Conditions, Freshness},
     names::{BlobName, ContainerName},
-    record::BlobRecord,
+    record::{BlobKind, BlobRecord},
 };
 
 impl BlobApi {
@@ -52,7 +52,8 @@ impl BlobApi {
         proto::Blob { tags: Default::default(), tag_count, ..blob }
     }
 
-    /// A blob after a change of a part of it: callers who may not read it learn what they need for the next change.
+    /// A blob after a change of a part of it: callers who may not read it receive what they
+    /// need for the next change.
     pub(super) fn show_changed(
         &self,
         access: &BlobAccess,
@@ -212,7 +213,7 @@ impl BlobApi {
         let mut parser = RequestParser::of(access);
         let names = parser.names(request.container, request.blob);
         let blocks = parser.blocks(request.blocks);
-        let tier = parser.tier(request.access_tier);
+        let tier = parser.tier_of(request.access_tier, BlobKind::Block);
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");

@@ -174,7 +174,8 @@ impl BlobApi {
         Ok((shown, result))
     }
 
-    /// A container after a change of a part of it: callers who may not read it learn what they need for the next change.
+    /// A container after a change of a part of it: callers who may not read it receive what they
+    /// need for the next change.
     fn changed(
         &self,
         access: &BlobAccess,

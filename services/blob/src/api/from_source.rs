@@ -10,7 +10,7 @@ use trestle_service::fault::{Fault, Reason};
 use super::{
     BlobApi, failed,
     parse::{CopySource, DataSource},
-    upload::{UploadMessage, check_finish, end, finished, invalid, receive},
+    upload::{UploadMessage, check_finish, end, finished, invalid, of_spec, receive},
 };
 use crate::{
     authorize::{BlobAccess, BlobNeed},
@@ -46,7 +46,7 @@ impl BlobApi {
         let finish = first.finish.ok_or_else(missing)?;
         check_finish(&finish)?;
         end(messages).await?;
-        let opened = self.open_source(access, source).await.map_err(failed)?;
+        let opened = self.open_source(access, source).await.map_err(of_spec)?;
         if opened.size.is_some_and(|size| size > bytes_max) {
             return Err(source_too_large(bytes_max));
         }
@@ -92,5 +92,5 @@ impl BlobApi {
 
 fn source_too_large(max: u64) -> Status {
     let rule = format!("must have at most {max} bytes, or a source_range of at most that length");
-    failed(Fault::violation(Reason::RequestBodyTooLarge, "source", rule))
+    of_spec(Fault::violation(Reason::RequestBodyTooLarge, "source", rule))
 }

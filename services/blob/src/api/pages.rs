@@ -12,7 +12,7 @@ use trestle_service::{
 use super::{
     BlobApi, failed,
     parse::{RequestParser, StatedSource, sequence_conditions},
-    upload::{Uploader, first, in_time},
+    upload::{Uploader, first, in_time, of_spec},
 };
 use crate::{
     authorize::BlobAccess,
@@ -21,6 +21,7 @@ use crate::{
     containers::position,
     error::BlobError,
     pages::{PAGE_BYTES, PageCommand, PageRange, PageRangesRequest, SequenceConditions},
+    record::BlobKind,
     upload::{SmallContent, Upload, Uploaded},
 };
 
@@ -36,7 +37,7 @@ impl BlobApi {
         let properties = parser.properties(request.properties);
         let metadata = parser.metadata(request.metadata, "metadata");
         let tags = parser.tags(request.tags, "tags");
-        let tier = parser.tier(request.access_tier);
+        let tier = parser.tier_of(request.access_tier, BlobKind::Page);
         let size = parser.page_blob_size(request.size);
         let sequence_number = parser.sequence_number(request.sequence_number, "sequence_number");
         let names = parser.finish(names)?;
@@ -78,13 +79,13 @@ impl BlobApi {
             conditions: spec.source_conditions,
         };
         let source = parser.data_source(stated, (&self.copy_hosts, access.account()));
-        let names = parser.finish(names).map_err(failed)?;
+        let names = parser.finish(names).map_err(of_spec)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let sequence = sequence_conditions(spec.sequence_conditions);
         let command = PageCommand { blob, conditions, lease_id, sequence };
         if first.finish.is_none() || source.is_some() {
             // What would be rejected is rejected before its data is sent.
-            self.blobs.check_pages(&command).await.map_err(failed)?;
+            self.blobs.check_pages(&command).await.map_err(of_spec)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
         let upload = Upload::new(&uploader.blobs, SmallContent::Memory, with_md5);
@@ -101,7 +102,7 @@ impl BlobApi {
         };
         // The row begins with its checksum.
         let record = self.blobs.write_pages(command, offset, row.slice(8..)).await;
-        let blob = Some(self.show_changed(access, &names, record.map_err(failed)?));
+        let blob = Some(self.show_changed(access, &names, record.map_err(of_spec)?));
         Ok(proto::WritePagesResponse { blob, crc64: digests.crc64 })
     }
 

@@ -114,7 +114,7 @@ fn copy(copy: BlobCopy, size: u64) -> proto::BlobCopy {
     }
 }
 
-/// What a caller who may not read a blob learns of it by changing it.
+/// What a caller who may not read a blob receives after changing it.
 pub(super) fn unreadable(blob: proto::Blob) -> proto::Blob {
     proto::Blob {
         container: blob.container,

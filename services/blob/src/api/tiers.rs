@@ -42,6 +42,16 @@ impl RequestParser {
         of_number.map(|(_, tier)| *tier)
     }
 
+    /// An access tier of blobs of a kind; none if it is not stated or rejected.
+    pub(super) fn tier_of(&mut self, number: i32, kind: BlobKind) -> Option<Tier> {
+        let tier = self.tier(number)?;
+        if tier.check_kind(kind).is_err() {
+            let rule = "must be a tier of blobs of this type";
+            self.push(Reason::InvalidBlobTier, "access_tier", rule);
+        }
+        Some(tier)
+    }
+
     fn required_tier(&mut self, number: i32) -> Option<Tier> {
         if number == proto::AccessTier::Unspecified as i32 {
             self.push(Reason::InvalidBlobTier, "access_tier", "required: the tier to set");

@@ -74,10 +74,10 @@ impl BlobApi {
         let names = parser.names(spec.container, spec.blob);
         let (mut conditions, lease_id) = parser.blob_conditions(spec.conditions);
         let mut properties = parser.properties(spec.properties);
-        let metadata = parser.metadata(spec.metadata, "spec.metadata");
-        let tags = parser.tags(spec.tags, "spec.tags");
-        let tier = parser.tier(spec.access_tier);
-        let names = parser.finish(names).map_err(failed)?;
+        let metadata = parser.metadata(spec.metadata, "metadata");
+        let tags = parser.tags(spec.tags, "tags");
+        let tier = parser.tier_of(spec.access_tier, BlobKind::Block);
+        let names = parser.finish(names).map_err(of_spec)?;
         let key = self.key_to_create(access, &names, &mut conditions).await.map_err(failed)?;
         let stated = properties.md5.take();
         let retention = self.retention(access).await.map_err(failed)?;
@@ -95,7 +95,7 @@ impl BlobApi {
         let is_long = first.finish.is_none();
         if is_long {
             // What would be rejected is rejected before its data is sent.
-            self.blobs.check_put((&key, BlobKind::Block), &command).await.map_err(failed)?;
+            self.blobs.check_put((&key, BlobKind::Block), &command).await.map_err(of_spec)?;
         }
         let upload = Upload::new(&uploader.blobs, SmallContent::Inline, true);
         let received = receive(upload, first, &mut messages, BLOB_BYTES_MAX, stated);
@@ -106,7 +106,7 @@ impl BlobApi {
             self.check_container(access, &names, &key).await.map_err(failed)?;
         }
         let published = written.publish(self.blobs.put(key, command, content));
-        let record = published.await.map_err(failed)?;
+        let record = published.await.map_err(of_spec)?;
         let blob = Some(self.show(access, &names, record));
         Ok(proto::WriteBlobResponse { blob, crc64: digests.crc64 })
     }
@@ -121,7 +121,7 @@ impl BlobApi {
         uploader.recorder.record(|statistics| statistics.set_container(&spec.container));
         let mut parser = RequestParser::of(access);
         let names = parser.names(spec.container, spec.blob);
-        let lease_id = parser.lease_id(&spec.lease_id, "spec.lease_id");
+        let lease_id = parser.lease_id(&spec.lease_id, "lease_id");
         parser.block_id(&spec.block_id);
         let stated = StatedSource {
             blob: spec.source,
@@ -130,12 +130,12 @@ impl BlobApi {
             conditions: spec.source_conditions,
         };
         let source = parser.data_source(stated, (&self.copy_hosts, access.account()));
-        let names = parser.finish(names).map_err(failed)?;
+        let names = parser.finish(names).map_err(of_spec)?;
         let blob = self.key(access, &names).await.map_err(failed)?;
         let block = NewBlock { blob, id: spec.block_id, lease_id };
         let is_long = first.finish.is_none() || source.is_some();
         if is_long {
-            self.blobs.check_stage(&block).await.map_err(failed)?;
+            self.blobs.check_stage(&block).await.map_err(of_spec)?;
         }
         let with_md5 = first.finish.as_ref().is_none_or(|finish| !finish.md5.is_empty());
         let upload = Upload::new(&uploader.blobs, SmallContent::Object, with_md5);
@@ -149,7 +149,7 @@ impl BlobApi {
         if is_long {
             self.check_container(access, &names, &block.blob).await.map_err(failed)?;
         }
-        written.publish(self.blobs.stage(block, part)).await.map_err(failed)?;
+        written.publish(self.blobs.stage(block, part)).await.map_err(of_spec)?;
         Ok(proto::StageBlockResponse { crc64: digests.crc64 })
     }
 }
@@ -180,9 +180,9 @@ pub(super) struct Uploader {
 pub(super) async fn first<M: Into<UploadMessage<T>>, T>(
     messages: &mut Streaming<M>,
 ) -> Result<(T, UploadMessage<T>), Status> {
-    let mut first: UploadMessage<T> = next(messages).await?;
-    let spec = first.spec.take();
     let missing = || invalid("spec", "required in the first message");
+    let mut first: UploadMessage<T> = soon(messages).await?.ok_or_else(missing)?.into();
+    let spec = first.spec.take();
     Ok((spec.ok_or_else(missing)?, first))
 }
 
@@ -256,7 +256,7 @@ pub(super) async fn finished(
 ) -> Result<Uploaded, Status> {
     let md5 = check_finish(finish)?;
     let uploaded = upload.finish().await.map_err(failed)?;
-    check_digests(&uploaded.digests, finish, &[md5, stated]).map_err(failed)?;
+    check_digests(&uploaded.digests, finish, (md5, stated)).map_err(failed)?;
     Ok(uploaded)
 }
 
@@ -265,6 +265,11 @@ pub(super) async fn in_time(
 ) -> Result<Uploaded, Status> {
     let late = |_| failed(BlobError::Busy);
     tokio::time::timeout(UPLOAD_TIME_MAX, received).await.map_err(late)?
+}
+
+/// The error of what the spec of an upload states.
+pub(super) fn of_spec(error: impl Into<Fault>) -> Status {
+    failed(error.into().below("spec"))
 }
 
 pub(super) fn invalid(field: &str, rule: &str) -> Status {

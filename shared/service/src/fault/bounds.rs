@@ -35,7 +35,7 @@ fn is_printable(it: char) -> bool {
     it.is_ascii_graphic() || it == ' '
 }
 
-/// Shortens a text to so many bytes, where each byte of a character counts as often as `weight` says.
+/// Shortens a text to so many bytes, where each byte of a character counts as often as its `weight`.
 fn cut(text: &mut String, bytes_max: usize, weight: impl Fn(char) -> usize) {
     let mut bytes = 0;
     let past = text.char_indices().find(|(_, it)| {

@@ -85,7 +85,7 @@ impl RequestParser {
         (hosts, account): (&CopyHosts, &AccountName),
     ) -> Option<CopySource> {
         match (source, url.is_empty()) {
-            (Some(source), true) => self.blob_source(source),
+            (Some(source), true) => self.blob_source(source, |field| format!("source.{field}")),
             (None, false) => self.url_source(url, (hosts, account)),
             (None, true) => {
                 self.push(Reason::MissingRequiredHeader, "source", "required: the blob to copy");
@@ -117,10 +117,22 @@ impl RequestParser {
         Some(DataSource { from: from?, range, headers, required })
     }
 
-    fn blob_source(&mut self, source: proto::BlobSource) -> Option<CopySource> {
-        let state = self.state(&source.snapshot, &source.version_id);
-        let names = self.names(source.container, source.blob)?;
-        Some(CopySource::Blob(BlobSource { names, state }))
+    /// A source, whose fields have other names in the request.
+    fn blob_source(
+        &mut self,
+        source: proto::BlobSource,
+        renamed: impl Fn(&str) -> String,
+    ) -> Option<CopySource> {
+        let mut parser = Self::default();
+        let state = parser.state(&source.snapshot, &source.version_id);
+        let names = parser.names(source.container, source.blob);
+        match parser.finish(names) {
+            Ok(names) => Some(CopySource::Blob(BlobSource { names, state })),
+            Err(fault) => {
+                self.violations.extend(fault.with_fields(renamed).violations);
+                None
+            }
+        }
     }
 
     fn url_source(
@@ -152,7 +164,8 @@ impl RequestParser {
             return None;
         }
         let OwnUrl { container, blob, snapshot, version_id, .. } = own;
-        self.blob_source(proto::BlobSource { container, blob, snapshot, version_id })
+        let source = proto::BlobSource { container, blob, snapshot, version_id };
+        self.blob_source(source, |_| "source_url".to_owned())
     }
 
     /// How the client names the source, if it does.

@@ -77,7 +77,7 @@ impl RequestParser {
 pub(in crate::api) fn check_digests(
     digests: &Digests,
     stated: &proto::UploadFinish,
-    stated_md5: &[Option<[u8; 16]>],
+    (of_finish, of_properties): (Option<[u8; 16]>, Option<[u8; 16]>),
 ) -> Result<(), Fault> {
     let differs = |reason, field: &str, what: &str| {
         let rule = format!("differs from that of the data: data=`{what}`");
@@ -89,9 +89,12 @@ pub(in crate::api) fn check_digests(
     if stated.crc64.is_some_and(|crc64| crc64 != digests.crc64) {
         return differs(Reason::Crc64Mismatch, "finish.crc64", &format!("{:#x}", digests.crc64));
     }
-    if stated_md5.iter().flatten().any(|md5| Some(*md5) != digests.md5) {
-        let data: String = digests.md5.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
-        return differs(Reason::Md5Mismatch, "finish.md5", &data);
+    for (md5, field) in [(of_finish, "finish.md5"), (of_properties, "spec.properties.content_md5")]
+    {
+        if md5.is_some() && md5 != digests.md5 {
+            let hex = |md5: [u8; 16]| md5.map(|byte| format!("{byte:02x}")).concat();
+            return differs(Reason::Md5Mismatch, field, &digests.md5.map(hex).unwrap_or_default());
+        }
     }
     Ok(())
 }
