@@ -212,12 +212,14 @@ impl BlobAccess {
     }
 
     /// Checks that a caller without credentials may read this much of a container. An absent one is as a private one.
+    /// A previous version is not public: its content was replaced or deleted.
     ///
     /// # Errors
     /// That of a call without credentials.
     pub(crate) fn check_public(&self, level: PublicAccess) -> Result<(), Fault> {
         let is_enough = self.need.public_access().is_some_and(|needed| level >= needed);
-        match self.is_anonymous() && !is_enough {
+        let is_version = self.state.as_ref().is_some_and(|state| state.resource_type == "bv");
+        match self.is_anonymous() && (is_version || !is_enough) {
             true => Err(anonymous()),
             false => Ok(()),
         }

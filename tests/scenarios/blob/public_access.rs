@@ -24,6 +24,7 @@ blob_scenario_with!(
     a_container_is_open_as_far_as_its_level,
     an_account_that_does_not_allow_it_stays_closed,
     nothing_but_blobs_is_open,
+    a_previous_version_is_not_public,
 );
 
 const NONE: (Code, &str) = (Code::Unauthenticated, "NO_AUTHENTICATION_INFORMATION");
@@ -153,4 +154,27 @@ async fn nothing_but_blobs_is_open(world: &World) {
     let policies = proto::GetContainerAccessPoliciesRequest { container: listed.name() };
     let error = open.blobs().get_container_access_policies(policies).await.unwrap_err();
     assert_eq!(CallError::from(error).kind(), NONE);
+}
+
+async fn a_previous_version_is_not_public(world: &World) {
+    let owner = owner(world, "open");
+    let settings = |is_versioning_enabled| proto::SetServicePropertiesRequest {
+        data_protection: Some(proto::DataProtection {
+            is_versioning_enabled: Some(is_versioning_enabled),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    owner.blobs().set_service_properties(settings(true)).await.unwrap();
+    let listed = container(&owner, "listed", proto::PublicAccess::Container).await;
+    let first = listed.write("a", "old").await.unwrap();
+    listed.write("a", "new").await.unwrap();
+    let version_id = first.version_id;
+    let of_version = proto::ReadBlobRequest { version_id, ..listed.reading("a") };
+    assert_eq!(listed.read_with(of_version.clone()).await.unwrap().data, "old");
+
+    let open = anyone(world, "open").existing_container("listed");
+    assert_eq!(open.read("a").await.unwrap().data, "new");
+    assert_eq!(open.read_with(of_version).await.unwrap_err().kind(), NONE);
+    owner.blobs().set_service_properties(settings(false)).await.unwrap();
 }

@@ -6,6 +6,7 @@ use trestle_tests::{CallError, Container, World, blob_scenario};
 
 blob_scenario!(
     deleted_and_overwritten_blobs_are_restored,
+    a_group_of_deleted_blobs_only_is_not_listed,
     nothing_is_kept_unless_the_settings_require_it,
     rejects_settings_out_of_range,
 );
@@ -97,4 +98,25 @@ async fn rejects_settings_out_of_range(world: &World) {
     let request = proto::SetServicePropertiesRequest::default();
     let error = world.blobs().set_service_properties(request).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument, "there is nothing to change");
+}
+
+async fn a_group_of_deleted_blobs_only_is_not_listed(world: &World) {
+    let logs = world.container("logs").await;
+    keep(world, true, 7).await.unwrap();
+    for blob in ["a/1", "b/1", "b/2"] {
+        logs.write(blob, "x").await.unwrap();
+    }
+    for blob in ["a/1", "b/1"] {
+        logs.delete(blob).await.unwrap();
+    }
+    assert_eq!(logs.list("", "/").await.unwrap(), ["[b/]"]);
+    let all = proto::ListBlobsRequest {
+        container: logs.name(),
+        delimiter: "/".to_owned(),
+        include_deleted: true,
+        ..Default::default()
+    };
+    let listed = logs.client().list_blobs(all).await.unwrap().into_inner().items;
+    let groups: Vec<_> = listed.into_iter().filter_map(|it| it.item).collect();
+    assert_eq!(groups, ["a/", "b/"].map(|it| Item::Prefix(it.to_owned())));
 }

@@ -85,6 +85,19 @@ async fn an_account_sas_grants_its_permissions_on_blobs(world: &World) {
     assert_eq!(kind(wrong), "AUTHORIZATION_RESOURCE_TYPE_MISMATCH");
     let wrong = holder("b", "o", "r").write("a", "2").await.unwrap_err();
     assert_eq!(kind(wrong), "AUTHORIZATION_PERMISSION_MISMATCH");
+
+    let creator = token(terms(over_account("b", "sco"), "rwc"));
+    for (public_access, expected) in
+        [(proto::PublicAccess::Blob, Some(FAILURE)), (proto::PublicAccess::Unspecified, None)]
+    {
+        let public_access = public_access.into();
+        let name = "created".to_owned();
+        let container = Some(proto::Container { name, public_access, ..Default::default() });
+        let request = proto::CreateContainerRequest { container };
+        let created = world.signed(&creator).blobs().create_container(request).await;
+        let error = created.map_err(CallError::from).err();
+        assert_eq!(error.as_ref().map(CallError::kind), expected);
+    }
 }
 
 fn policy(id: &str, permissions: &str) -> AccessPolicy {

@@ -17,7 +17,7 @@ use crate::{
     error::BlobError,
     lease::LeaseResult,
     names::ContainerName,
-    record::ContainerRecord,
+    record::{ContainerRecord, PublicAccess},
 };
 
 impl BlobApi {
@@ -27,6 +27,10 @@ impl BlobApi {
         request: proto::CreateContainerRequest,
     ) -> Result<proto::CreateContainerResponse, Fault> {
         let new = parse::new_container(request.container)?;
+        if new.public_access != PublicAccess::None {
+            // As a change of it: a signature could give everybody more than itself.
+            access.also(BlobNeed::AccessPolicies)?;
+        }
         let name = new.name.clone();
         let record = self.containers.create(access.account(), new).await?;
         Ok(proto::CreateContainerResponse { container: Some(self.shown(&name, record)) })

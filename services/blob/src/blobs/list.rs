@@ -146,15 +146,17 @@ impl Blobs {
                 page.next_page_token = Some(page::encode(identity, &position));
                 return Ok(page);
             }
-            if let Some(group) = group_of(name, prefix, delimiter) {
+            let item = next.item(*past)?;
+            // What is not listed is in no group that is.
+            if let Some(group) = item.as_ref().and_then(|_| group_of(name, prefix, delimiter)) {
                 cursors.skip(&group);
                 bytes += group.len();
                 page.items.push(ListedItem::Group(group));
                 continue;
             }
+            // Also of what is not listed: a page reads a bounded part of the container.
+            bytes += next.item_bytes();
             cursors.advance(&next);
-            let item = next.item(*past)?;
-            bytes += item.as_ref().map_or(0, |_| next.item_bytes());
             page.items.extend(item);
         }
     }
