@@ -78,7 +78,7 @@ async fn an_account_sas_grants_its_permissions_on_blobs(world: &World) {
 
     assert_eq!(holder("b", "o", "r").read("a").await.unwrap().data, "1");
     assert_eq!(holder("b", "c", "l").list("", "").await.unwrap(), ["a"]);
-    let kind = |error: trestle_tests::CallError| error.reason;
+    let kind = |error: CallError| error.reason;
     let wrong = holder("qt", "o", "r").read("a").await.unwrap_err();
     assert_eq!(kind(wrong), "AUTHORIZATION_SERVICE_MISMATCH");
     let wrong = holder("b", "c", "r").read("a").await.unwrap_err();

@@ -28,7 +28,7 @@ impl BlobApi {
     ) -> Result<proto::CreateContainerResponse, Fault> {
         let new = parse::new_container(request.container)?;
         if new.public_access != PublicAccess::None {
-            // As a change of it: a signature could give everybody more than itself.
+            // As a change of it: a signature could open more than it grants.
             access.also(BlobNeed::AccessPolicies)?;
         }
         let name = new.name.clone();

@@ -11,6 +11,7 @@ use trestle_kv::{EngineError, Snapshot};
 use super::read::{ChunkPart, ChunkView, chunks_in};
 use crate::{
     blobs::{BlobKey, BlobState, Blobs},
+    conditions::ConditionError,
     error::BlobError,
     etag::ETag,
 };
@@ -49,7 +50,7 @@ impl PinnedChunks {
     /// Chunks by index, each with all its epochs; a part at a time.
     ///
     /// # Errors
-    /// [`BlobError::KeepsChanging`] where the snapshot was held too long and the blob was changed since; a failed read.
+    /// [`ConditionError::NotMet`] where the snapshot was held too long and the blob was changed since; a failed read.
     pub(super) async fn chunks(
         &mut self,
         blobs: &Blobs,
@@ -76,7 +77,7 @@ impl PinnedChunks {
             match self.state.record(&*snapshot, &self.blob).await {
                 Ok(record) if record.etag == self.etag => {}
                 Ok(_) | Err(BlobError::BlobNotFound(_)) => {
-                    return Err(BlobError::KeepsChanging(self.blob.name.clone()));
+                    return Err(ConditionError::NotMet.into());
                 }
                 Err(error) => return Err(error),
             }

@@ -88,8 +88,8 @@ async fn a_slow_read_goes_on_unless_the_blob_was_changed() {
             Err(error) => break Fault::from(error),
         }
     };
-    assert_eq!(error.reason, Reason::ServerUnavailable);
-    assert_eq!(error.message, "the blob keeps changing: blob=`a`");
+    assert_eq!(error.reason, Reason::ConditionNotMet);
+    assert_eq!(error.message, ConditionError::NotMet.to_string());
 }
 
 #[tokio::test]
