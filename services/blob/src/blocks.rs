@@ -64,7 +64,7 @@ impl Blobs {
     /// The blocks of a snapshot or a version, and which state it is.
     ///
     /// # Errors
-    /// [`BlobError::BlobNotFound`], or a failed read.
+    /// [`BlobError::BlobNotFound`], a blob of another kind, or a failed read.
     pub(crate) async fn past_blocks(
         &self,
         blob: &BlobKey,
@@ -72,6 +72,7 @@ impl Blobs {
     ) -> Result<(BlobState, BlobBlocks), BlobError> {
         let snapshot = self.engine.snapshot().await?;
         let (state, record) = name.find(&*snapshot, blob).await?;
+        blob.check_kind(Some(&record), BlobKind::Block, false)?;
         let committed = committed(&*snapshot, blob, Some(record.content)).await?;
         let record = Some(record);
         Ok((state, BlobBlocks { record, committed, staging: None, staged: Vec::new() }))

@@ -5,8 +5,9 @@ mod binding;
 mod cloud;
 mod http;
 mod location;
+mod partial;
 
-use std::{fs, io, ops::Range, path::Path as FilePath, sync::Arc};
+use std::{collections::BTreeSet, fs, io, ops::Range, path::Path as FilePath, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
@@ -23,7 +24,7 @@ use trestle_kv::{DiskSpace, SpaceClaim};
 use crate::{
     error::BlobError,
     extent::{Extent, ExtentId},
-    record::Part,
+    record::{ContentId, Part},
 };
 
 /// Directory of the objects within the data directory.
@@ -37,6 +38,8 @@ const DELETES_MAX: usize = 8;
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     name: &'static str,
+    /// The directory of the files, if the objects are files.
+    directory: Option<Arc<FilePath>>,
     /// The disk that the objects share with the store of the records.
     disk: Option<DiskSpace>,
 }
@@ -95,7 +98,7 @@ impl Objects {
         };
         let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
         binding.claim(&*store).await?;
-        Ok(Self { store, name: url.kind.scheme(), disk: None })
+        Ok(Self { store, name: url.kind.scheme(), directory: None, disk: None })
     }
 
     /// In files of a directory, which is created. Every file and its name are synced before a write returns.
@@ -108,19 +111,20 @@ impl Objects {
             fs::File::open(parent)?.sync_all()?;
         }
         let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
-        Ok(Self { store: Arc::new(store.with_fsync(true)), name: "file", disk: None })
+        let store = Arc::new(store.with_fsync(true));
+        Ok(Self { store, name: "file", directory: Some(directory.into()), disk: None })
     }
 
     /// In memory.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { store: Arc::new(InMemory::new()), name: "memory", disk: None }
+        Self { store: Arc::new(InMemory::new()), name: "memory", directory: None, disk: None }
     }
 
     /// In a store of the test's choice.
     #[cfg(test)]
     pub(crate) fn of(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, name: "test", disk: None }
+        Self { store, name: "test", directory: None, disk: None }
     }
 
     /// The kind of the store: `file`, `memory`, `s3`, `gs` or `az`.
@@ -206,6 +210,22 @@ impl Objects {
             }
         };
         futures::stream::iter(ids.map(delete)).buffer_unordered(DELETES_MAX).try_collect().await
+    }
+
+    /// Deletes what writes of these contents left that a crash ended; how many files.
+    ///
+    /// # Errors
+    /// [`BlobError::Objects`]; some may be deleted.
+    pub(crate) async fn delete_partial(
+        &self,
+        contents: BTreeSet<ContentId>,
+    ) -> Result<usize, BlobError> {
+        let Some(directory) = self.directory.clone() else { return Ok(0) };
+        let deleted = tokio::task::spawn_blocking(move || partial::delete(&directory, &contents));
+        let failed = |error: io::Error| {
+            BlobError::objects(&Error::Generic { store: self.name, source: error.into() })
+        };
+        deleted.await.map_err(io::Error::other).map_err(failed)?.map_err(failed)
     }
 
     /// Every object of this service, in any order.

@@ -159,6 +159,8 @@ pub(crate) struct BlobCopy {
     pub(crate) origin: CopyOrigin,
     /// When it was complete.
     pub(crate) completed_at: Ticks,
+    /// How much was copied, in bytes; none: as much as the blob has.
+    pub(crate) size: Option<u64>,
 }
 
 /// What a blob has in common with its past states.

@@ -146,6 +146,8 @@ pub(crate) struct CopyForm {
     source: String,
     #[prost(uint64, tag = "3")]
     completed_at: u64,
+    #[prost(uint64, optional, tag = "4")]
+    size: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -404,12 +406,12 @@ fn append_of(form: &AppendForm, size: u64) -> AppendContent {
 fn copy_form(copy: &BlobCopy) -> CopyForm {
     let CopyOrigin { id, source } = copy.origin.clone();
     let completed_at = copy.completed_at.get();
-    CopyForm { id: Bytes::copy_from_slice(id.as_bytes()), source, completed_at }
+    CopyForm { id: Bytes::copy_from_slice(id.as_bytes()), source, completed_at, size: copy.size }
 }
 
 fn copy_of(form: CopyForm) -> Option<BlobCopy> {
     let origin = CopyOrigin { id: Uuid::from_slice(&form.id).ok()?, source: form.source };
-    Some(BlobCopy { origin, completed_at: Ticks::new(form.completed_at)? })
+    Some(BlobCopy { origin, completed_at: Ticks::new(form.completed_at)?, size: form.size })
 }
 
 fn metadata_form(metadata: &Metadata) -> Vec<MetadataForm> {

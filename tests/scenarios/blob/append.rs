@@ -136,6 +136,8 @@ async fn a_copy_is_sealed_on_request(world: &World) {
     assert!(!copy("sealed", "open", false).await.unwrap().is_sealed);
     logs.append(logs.appending("open"), "two").await.unwrap();
     assert_eq!(logs.read("open").await.unwrap().data, "onetwo");
+    let of = logs.get("open").await.unwrap().copy.unwrap();
+    assert_eq!((of.copied_bytes, of.total_bytes), (3, 3), "what was copied, not what came after");
     let other = copy("block", "text", true).await.unwrap_err();
     assert_eq!(other.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
     assert_eq!(logs.get("text").await.unwrap_err().reason, "BLOB_NOT_FOUND");

@@ -10,6 +10,7 @@ blob_scenario!(
     a_previous_version_is_restored_by_a_copy_and_deleted_by_its_id,
     rejects_names_of_versions_that_are_none,
     a_previous_version_needs_a_permission_of_its_own_to_be_deleted,
+    a_version_of_pages_is_no_snapshot_and_has_no_blocks,
 );
 
 const NOT_FOUND: (Code, &str) = (Code::NotFound, "BLOB_NOT_FOUND");
@@ -149,5 +150,43 @@ async fn a_previous_version_needs_a_permission_of_its_own_to_be_deleted(world: &
     assert_eq!(delete("x", "").await.unwrap_err().kind(), denied);
     delete("x", &first.version_id).await.unwrap();
     delete("d", "").await.unwrap();
+    keep_versions(world, false).await;
+}
+
+async fn a_version_of_pages_is_no_snapshot_and_has_no_blocks(world: &World) {
+    let logs = world.container("logs").await;
+    keep_versions(world, true).await;
+    let request = proto::CreatePageBlobRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        size: 512,
+        ..Default::default()
+    };
+    let created = logs.client().create_page_blob(request).await.unwrap().into_inner();
+    let version_id = created.blob.unwrap().version_id;
+    let update = proto::UpdateBlobRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        update_mask: Some(prost_types::FieldMask { paths: vec!["metadata".to_owned()] }),
+        ..Default::default()
+    };
+    logs.client().update_blob(update).await.unwrap();
+
+    let request = proto::ListPageRangesRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        previous_snapshot: version_id.clone(),
+        ..Default::default()
+    };
+    let error = CallError::from(logs.client().list_page_ranges(request).await.unwrap_err());
+    assert_eq!(error.kind(), (Code::NotFound, "PREVIOUS_SNAPSHOT_NOT_FOUND"));
+    let request = proto::GetBlockListRequest {
+        container: logs.name(),
+        blob: "a".to_owned(),
+        version_id,
+        ..Default::default()
+    };
+    let error = CallError::from(logs.client().get_block_list(request).await.unwrap_err());
+    assert_eq!(error.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
     keep_versions(world, false).await;
 }

@@ -104,6 +104,7 @@ fn block_count(blocks: u64) -> u32 {
 }
 
 fn copy(copy: BlobCopy, size: u64) -> proto::BlobCopy {
+    let size = copy.size.unwrap_or(size);
     proto::BlobCopy {
         id: copy.origin.id.hyphenated().to_string(),
         source: copy.origin.source,

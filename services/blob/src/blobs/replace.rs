@@ -102,7 +102,7 @@ impl ReplacedState {
         (retention, now): (Retention, Ticks),
         writes: &mut Writes,
     ) -> Result<bool, BlobError> {
-        if retention.versions {
+        if retention.versions && self.current.is_some() {
             writes.delete(blob.row(BlobRow::Record, &[]));
             return Ok(self.keep(blob, (retention, now), writes)?.is_some());
         }

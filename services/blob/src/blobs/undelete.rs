@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use trestle_kv::{ChangeSpec, ReadId, ScanLimit, Writes, transact};
+use trestle_kv::{ChangeSpec, ReadId, Reads, ScanLimit, Version, Writes, transact};
 use trestle_service::clock::Ticks;
 
 use super::{BlobKey, Blobs, decode_stored, replace::CURRENT};
@@ -11,7 +11,7 @@ use crate::{
     blocks::ATTEMPTS_MAX,
     error::BlobError,
     keys::{self, BlobRow},
-    record::{BlobHistory, BlobRecord, Content},
+    record::{BlobHistory, BlobKind, BlobRecord, Content, Retired, Staging},
     stored::Stored as _,
     tags,
 };
@@ -22,34 +22,52 @@ const AT_ONCE: ScanLimit = ScanLimit { rows: 256, bytes: 1024 * 1024 };
 /// The rows of deleted states.
 struct DeletedRows {
     record: ReadId,
+    staging: ReadId,
     /// Small content of the deleted blob with this etag.
     inline: Option<(Ticks, ReadId)>,
     past: Vec<(u64, ReadId)>,
 }
 
+/// What one change restored.
+struct Undeleted {
+    /// Whether there is a blob, or a version was restored.
+    is_found: bool,
+    /// Where there may be more to restore.
+    next: Option<u64>,
+}
+
 impl Blobs {
     /// Restores a deleted blob, if there is one, and the deleted states of it; does nothing where none is deleted. Up
-    /// to 256 states are restored with the blob; more follow.
+    /// to 256 states are restored with the blob; more follow. Without a blob versions are restored, and no snapshots.
     ///
     /// # Errors
-    /// [`BlobError::BlobNotFound`] where there is neither a blob nor a deleted one; a failed commit.
+    /// [`BlobError::BlobNotFound`] where there is neither a blob nor a deleted one or a deleted version; a failed
+    /// commit.
     pub(crate) async fn undelete(&self, blob: BlobKey) -> Result<(), BlobError> {
+        let (mut from, mut is_found) = (CURRENT + 1, false);
         for _ in 0..ATTEMPTS_MAX {
-            while let Some(more) = self.try_undelete(&blob).await? {
-                if !more {
-                    return Ok(());
+            while let Some(undeleted) = self.try_undelete(&blob, from).await? {
+                is_found |= undeleted.is_found;
+                match undeleted.next {
+                    Some(next) => from = next,
+                    None if is_found => return Ok(()),
+                    None => return Err(blob.not_found()),
                 }
             }
         }
         Err(BlobError::KeepsChanging(blob.name))
     }
 
-    /// Returns whether there may be more to restore; none where the blob was changed meanwhile.
-    async fn try_undelete(&self, blob: &BlobKey) -> Result<Option<bool>, BlobError> {
+    /// Restores the states from a number on; none where the blob was changed meanwhile.
+    async fn try_undelete(
+        &self,
+        blob: &BlobKey,
+        from: u64,
+    ) -> Result<Option<Undeleted>, BlobError> {
         let snapshot = self.engine.snapshot().await?;
         let stored = snapshot.get(&blob.row(BlobRow::Record, &[])).await?;
         let of_blob = (blob.container, &blob.name);
-        let span = keys::numbered_rows(BlobRow::SoftDeleted, of_blob, CURRENT + 1..u64::MAX);
+        let span = keys::numbered_rows(BlobRow::SoftDeleted, of_blob, from..u64::MAX);
         let scan = snapshot.scan(&span, AT_ONCE).await?;
         drop(snapshot);
         let mut spec = ChangeSpec::new(blob.domain());
@@ -64,18 +82,20 @@ impl Blobs {
         });
         let rows = DeletedRows {
             record: spec.read(blob.row(BlobRow::Record, &[])),
+            staging: spec.read(blob.row(BlobRow::Staging, &[])),
             inline: inline.map(|stored| {
                 let at = stored.etag.0;
                 (at, spec.read(blob.row(BlobRow::Inline, &[at.get()])))
             }),
             past,
         };
-        let (blob, more) = (blob.clone(), scan.more);
+        let last = rows.past.last().filter(|_| scan.more);
+        let (blob, next) = (blob.clone(), last.map(|(at, _)| at.saturating_add(1)));
         transact(&*self.engine, spec, move |reads, version| {
-            let stored = decode_stored(reads.get(rows.record))?;
-            let mut record = stored.ok_or_else(|| blob.not_found())?;
+            let mut record = decode_stored(reads.get(rows.record))?;
             let mut writes = Writes::new();
-            if record.deletion.is_some() {
+            let deleted = record.as_mut().filter(|record| record.deletion.is_some());
+            if let Some(record) = deleted {
                 if let Content::Inline { .. } = record.content {
                     let at = record.etag.0;
                     let Some((_, row)) = rows.inline.filter(|(of, _)| *of == at) else {
@@ -89,23 +109,51 @@ impl Blobs {
                 writes.delete(blob.row(BlobRow::SoftDeleted, &[CURRENT]));
                 record.deletion = None;
                 tags::reindex(&blob, &[], &record.tags, &mut writes);
-                blob.require_compaction(&record, version, &mut writes);
+                blob.require_compaction(record, version, &mut writes);
+                if record.content.kind() != BlobKind::Block {
+                    blob.drop_staged((reads, rows.staging), version, &mut writes)?;
+                }
             }
-            let mut snapshots = 0;
+            let (mut snapshots, mut is_found) = (0, record.is_some());
             for (at, row) in &rows.past {
                 let Some(past) = decode_stored(reads.get(*row))? else { continue };
+                if record.is_none() && past.version.is_none() {
+                    continue;
+                }
+                is_found = true;
                 snapshots += u64::from(past.deletion.is_some() && past.version.is_none());
                 let past = BlobRecord { deletion: None, ..past };
                 writes.put(reads.key(*row).clone(), past.encode());
                 writes.delete(blob.row(BlobRow::SoftDeleted, &[*at]));
             }
-            record.history = BlobHistory {
-                snapshots: record.history.snapshots + snapshots,
-                newest_shared: Some(version.ticks()),
-            };
-            writes.put(reads.key(rows.record).clone(), record.encode());
-            Ok::<_, BlobError>((writes, Some(more)))
+            if let Some(mut record) = record {
+                record.history = BlobHistory {
+                    snapshots: record.history.snapshots + snapshots,
+                    newest_shared: Some(version.ticks()),
+                };
+                writes.put(reads.key(rows.record).clone(), record.encode());
+            }
+            Ok::<_, BlobError>((writes, Some(Undeleted { is_found, next })))
         })
         .await?
+    }
+}
+
+impl BlobKey {
+    /// Drops staged blocks, which only a block blob can have.
+    fn drop_staged(
+        &self,
+        (reads, row): (&Reads<'_>, ReadId),
+        version: Version,
+        writes: &mut Writes,
+    ) -> Result<(), BlobError> {
+        let staging = reads.get(row).map(|value| Staging::decode(value)).transpose()?;
+        if staging.is_some() {
+            writes.delete(reads.key(row).clone());
+        }
+        let mut retired = Retired::default();
+        retired.staging(staging.as_ref());
+        self.retire(&retired, false, version, writes);
+        Ok(())
     }
 }

@@ -224,6 +224,8 @@ pub(crate) fn decide_put(
         new.check_kind(content.kind())?;
         tier = Some(AssignedTier::set(tier, new, version.ticks()));
     }
+    let size = Some(content.size());
+    let copy = |origin| BlobCopy { origin, completed_at: version.ticks(), size };
     Ok(BlobRecord {
         etag: ETag(version.ticks()),
         created_at: version.ticks(),
@@ -232,10 +234,7 @@ pub(crate) fn decide_put(
         lease,
         content,
         tier,
-        copy: command
-            .origin
-            .clone()
-            .map(|origin| BlobCopy { origin, completed_at: version.ticks() }),
+        copy: command.origin.clone().map(copy),
         deletion: None,
         tags: command.tags.clone(),
         version: command.retention.versions.then_some(version.ticks()),

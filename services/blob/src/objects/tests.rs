@@ -17,6 +17,7 @@ fn stores(directory: &FilePath) -> Vec<Objects> {
         stores.push(Objects {
             store: cloud::open(&url).unwrap(),
             name: url.kind.scheme(),
+            directory: None,
             disk: None,
         });
     }

@@ -158,7 +158,8 @@ impl Blobs {
             return Err(PageError::PreviousNewer.into());
         }
         let value = self.engine.get(&BlobState::Past(previous).row(blob)).await?;
-        let record = decode_record(value.as_ref())?.ok_or(PageError::PreviousAbsent)?;
+        let record = decode_record(value.as_ref())?.filter(|past| past.version.is_none());
+        let record = record.ok_or(PageError::PreviousAbsent)?;
         match record.content {
             Content::Pages(content) if content.generation == view.generation => Ok(()),
             _ => Err(PageError::Overwritten.into()),

@@ -43,6 +43,7 @@ fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
         copy: Some(BlobCopy {
             origin: CopyOrigin { id: Uuid::from_u128(0xB), source: "logs/a".to_owned() },
             completed_at: ticks(7),
+            size: Some(8),
         }),
         deletion: Some(Deletion { at: ticks(8), until: ticks(9) }),
         tags: vec![("k".to_owned(), "v".to_owned())],

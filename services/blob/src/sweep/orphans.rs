@@ -33,6 +33,10 @@ impl BlobSweeper {
             let objects =
                 self.blobs.objects.list().try_filter(|id| std::future::ready(is_orphan(id)));
             let orphans: Vec<_> = objects.try_collect().await?;
+            let partial = self.blobs.objects.delete_partial(candidates.clone()).await?;
+            if partial > 0 {
+                tracing::info!(files = partial, "deleted files of writes that a crash ended");
+            }
             if !orphans.is_empty() {
                 tracing::info!(objects = orphans.len(), "deleting objects that no blob has");
                 self.blobs.objects.delete_each(orphans.into_iter()).await?;

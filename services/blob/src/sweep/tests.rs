@@ -7,6 +7,7 @@ use super::*;
 use crate::{
     blobs::PutCommand,
     fixture::{BlobFixture, sample},
+    objects::Objects,
     upload::{SmallContent, Upload},
 };
 
@@ -117,6 +118,36 @@ async fn objects_of_an_upload_that_was_never_published_are_deleted_after_a_day()
     fixture.advance(2 * SECOND);
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 1);
+    assert_eq!(fixture.read(&key).await.expect("read"), kept);
+}
+
+#[tokio::test]
+async fn files_of_writes_that_a_crash_ended_are_deleted_after_a_day() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let fixture = BlobFixture::on(Objects::in_directory(folder.path()).expect("usable"));
+    let key = fixture.key("a").await;
+    let kept = sample(100_000);
+    fixture.put(&key, kept.clone()).await;
+    let files = || -> Vec<_> {
+        let entries = std::fs::read_dir(folder.path()).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").path()).collect()
+    };
+    let whole = files();
+    std::mem::forget(
+        fixture.upload(sample(100_000), SmallContent::Inline).await.expect("written").written,
+    );
+    // As the object store names a file while it writes it.
+    for file in files().iter().filter(|file| !whole.contains(file)) {
+        std::fs::rename(file, format!("{}#1", file.display())).expect("renamed");
+    }
+    assert_eq!((files().len(), fixture.objects().await), (2, 1), "it is not listed");
+
+    fixture.advance(ORPHAN_GRACE - SECOND);
+    fixture.sweep().await;
+    assert_eq!(files().len(), 2);
+    fixture.advance(2 * SECOND);
+    fixture.sweep().await;
+    assert_eq!(files(), whole);
     assert_eq!(fixture.read(&key).await.expect("read"), kept);
 }
 

@@ -74,7 +74,8 @@ async fn a_copy_has_content_properties_and_metadata_of_its_source_and_bytes_of_i
         let record = copy(&fixture, (&key, BlobState::Current), &target).await.expect("copied");
 
         assert_eq!(record.metadata, metadata);
-        let expected = BlobCopy { origin: command().origin, completed_at: record.etag.0 };
+        let size = Some(record.content.size());
+        let expected = BlobCopy { origin: command().origin, completed_at: record.etag.0, size };
         assert_eq!(record.copy, Some(expected));
         fixture.delete(&key).await.expect("deleted");
         fixture.advance(READ_GRACE + SECOND);

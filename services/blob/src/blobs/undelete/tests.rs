@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    blobs::{BlobState, DeleteScope, ListBlobs, ListedItem, PastStates},
+    blobs::{BlobState, DeleteScope, ListBlobs, ListedItem, PastStates, StateName},
     conditions::Conditions,
     fixture::{BlobFixture, sample},
     names::BlobName,
@@ -229,4 +229,56 @@ async fn a_deleted_container_leaves_no_deleted_blobs() {
     fixture.advance(ORPHAN_GRACE + SECOND);
     fixture.sweep().await;
     assert_eq!((fixture.objects().await, fixture.rows().await), (0, before));
+}
+
+#[tokio::test]
+async fn deleted_versions_come_back_without_a_blob_and_snapshots_with_one() {
+    let (fixture, key) = fixture().await;
+    let versions = Retention { versions: true, ..soft() };
+    fixture.keep(versions);
+    let first = fixture.put(&key, sample(100_000)).await;
+    fixture.snapshot(&key).await.expect("a snapshot");
+    fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
+    let none = fixture.undelete(&key).await;
+    assert!(matches!(none, Err(BlobError::BlobNotFound(_))), "{none:?}");
+    let id = first.version.expect("a version");
+    fixture.delete_scope(&key, DeleteScope::Version(id)).await.expect("deleted");
+    let read = async || fixture.read_state((&key, StateName::Version(id)), None).await;
+    assert!(read().await.is_err());
+
+    fixture.undelete(&key).await.expect("the version is restored");
+    assert_eq!(read().await.expect("read"), sample(100_000));
+    assert!(matches!(fixture.read(&key).await, Err(BlobError::BlobNotFound(_))));
+    fixture.put(&key, "new").await;
+    fixture.undelete(&key).await.expect("the snapshot is restored");
+    let delete = fixture.delete_scope(&key, DeleteScope::Blob).await;
+    assert!(matches!(delete, Err(BlobError::SnapshotsPresent)), "{delete:?}");
+}
+
+#[tokio::test]
+async fn a_delete_of_staged_blocks_leaves_the_deleted_blob() {
+    let (fixture, key) = fixture().await;
+    fixture.put(&key, sample(100_000)).await;
+    fixture.delete(&key).await.expect("deleted");
+    fixture.keep(Retention { versions: true, ..soft() });
+    fixture.stage(&key, "A", "a").await.expect("staged");
+    fixture.delete(&key).await.expect("the staged blocks are deleted");
+
+    fixture.undelete(&key).await.expect("restored");
+    assert_eq!(fixture.read(&key).await.expect("read"), sample(100_000));
+}
+
+#[tokio::test]
+async fn a_blob_without_blocks_comes_back_without_staged_ones() {
+    let (fixture, key) = fixture().await;
+    fixture.create_pages(&key, 512).await.expect("created");
+    fixture.delete(&key).await.expect("deleted");
+    fixture.stage(&key, "A", sample(100_000)).await.expect("staged");
+    assert_eq!(fixture.objects().await, 1);
+
+    fixture.undelete(&key).await.expect("restored");
+    fixture.advance(READ_GRACE + SECOND);
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 0, "the staged block is reclaimed");
+    assert_eq!(fixture.read(&key).await.expect("read"), vec![0; 512]);
 }
