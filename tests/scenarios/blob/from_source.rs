@@ -157,7 +157,7 @@ async fn a_source_that_cannot_be_read_is_rejected(world: &World) {
     assert_eq!(error.reason, "SOURCE_CONDITION_NOT_MET");
     assert!(error.message.contains("source_conditions.if_none_match"), "{}", error.message);
     let empty = proto::StageBlockSpec { source_range: range(0, 0), ..block(&logs) };
-    assert_eq!(rejected(empty).await.2, ["source_range.length"]);
+    assert_eq!(rejected(empty).await.2, ["spec.source_range.length"]);
     let alone = proto::StageBlockSpec { source: None, source_range: range(0, 1), ..block(&logs) };
     assert_eq!(rejected(alone).await.1, "MISSING_REQUIRED_HEADER");
     let source_url = "https://elsewhere.example/a".to_owned();
