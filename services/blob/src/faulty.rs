@@ -5,6 +5,7 @@ use std::{
     fmt, io,
     ops::Range,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -28,7 +29,12 @@ pub(crate) enum ObjectFault {
     Unacknowledged,
     /// A read returns too few bytes, or changed ones.
     Damaged,
+    /// It succeeds after a long time.
+    Slow,
 }
+
+/// How long a slow call takes.
+const SLOW: Duration = Duration::from_secs(60);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -57,6 +63,10 @@ impl FaultyObjects {
                 Err(Error::Generic { store: "faulty", source: full.into() })
             }
             ObjectFault::Unacknowledged => call.await.and(Err(failed())),
+            ObjectFault::Slow => {
+                tokio::time::sleep(SLOW).await;
+                Ok((call.await?, ObjectFault::None))
+            }
             fault => Ok((call.await?, fault)),
         }
     }

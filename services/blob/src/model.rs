@@ -41,6 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Failed),
         1 => Just(ObjectFault::Unacknowledged),
         1 => Just(ObjectFault::Damaged),
+        1 => Just(ObjectFault::Slow),
     ];
     let faults = prop::collection::vec(fault, 0..3);
     let step = (0_u8..21, 0_usize..2, 0_usize..LENGTHS.len(), faults);
@@ -363,7 +364,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
     #[test]
     fn faults_of_the_object_store_publish_nothing_wrong_and_leave_nothing(steps in steps(), keeps in 0_u8..3) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime").block_on(async {
             let store = Arc::new(FaultyObjects::default());
             let fixture = BlobFixture::on(Objects::of(Arc::clone(&store) as _));
