@@ -28,6 +28,25 @@ struct DeletedRows {
     past: Vec<(u64, ReadId)>,
 }
 
+impl DeletedRows {
+    /// Restores small content. Returns false where the blob was changed meanwhile.
+    fn restore_inline(
+        &self,
+        (blob, record): (&BlobKey, &BlobRecord),
+        reads: &Reads<'_>,
+        writes: &mut Writes,
+    ) -> Result<bool, BlobError> {
+        let Content::Inline { .. } = record.content else { return Ok(true) };
+        let Some((_, row)) = self.inline.filter(|(of, _)| *of == record.etag.0) else {
+            return Ok(false);
+        };
+        let bytes = reads.get(row).ok_or_else(|| BlobError::corrupt("inline content"))?;
+        writes.put(blob.row(BlobRow::Inline, &[]), bytes.clone());
+        writes.delete(reads.key(row).clone());
+        Ok(true)
+    }
+}
+
 /// What one change restored.
 struct Undeleted {
     /// Whether there is a blob, or a version was restored.
@@ -96,15 +115,8 @@ impl Blobs {
             let mut writes = Writes::new();
             let deleted = record.as_mut().filter(|record| record.deletion.is_some());
             if let Some(record) = deleted {
-                if let Content::Inline { .. } = record.content {
-                    let at = record.etag.0;
-                    let Some((_, row)) = rows.inline.filter(|(of, _)| *of == at) else {
-                        return Ok((Writes::new(), None));
-                    };
-                    let bytes = reads.get(row);
-                    let bytes = bytes.ok_or_else(|| BlobError::corrupt("inline content"))?;
-                    writes.put(blob.row(BlobRow::Inline, &[]), bytes.clone());
-                    writes.delete(reads.key(row).clone());
+                if !rows.restore_inline((&blob, record), reads, &mut writes)? {
+                    return Ok((Writes::new(), None));
                 }
                 writes.delete(blob.row(BlobRow::SoftDeleted, &[CURRENT]));
                 record.deletion = None;
