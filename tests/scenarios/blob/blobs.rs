@@ -14,6 +14,7 @@ blob_scenario!(
     a_deleted_blob_is_not_found,
     blobs_are_listed_with_prefix_and_delimiter,
     blobs_are_listed_between_bounds,
+    a_listing_skips_and_repeats_nothing_while_blobs_are_written,
     a_page_of_blobs_fits_into_a_message,
     names_are_data,
 );
@@ -187,6 +188,51 @@ async fn blobs_are_listed_between_bounds(world: &World) {
         let error = list(start_from, end_before).await.unwrap_err();
         assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_URI"));
         assert_eq!(error.fields, [field]);
+    }
+}
+
+async fn a_listing_skips_and_repeats_nothing_while_blobs_are_written(world: &World) {
+    let logs = world.container("logs").await;
+    let name = |number: usize| format!("{:02}/{number:03}", number / 20);
+    let stable: Vec<usize> = (0..100).filter(|number| number % 2 == 0).collect();
+    for number in &stable {
+        logs.write(&name(*number), "x").await.unwrap();
+    }
+    for (delimiter, page_size) in [("", 7), ("/", 1)] {
+        let mut request = proto::ListBlobsRequest {
+            container: logs.name(),
+            delimiter: delimiter.to_owned(),
+            page_size: Some(page_size),
+            ..Default::default()
+        };
+        let mut listed = Vec::new();
+        loop {
+            let page = logs.client().list_blobs(request.clone()).await.unwrap().into_inner();
+            listed.extend(page.items.into_iter().map(|item| match item.item {
+                Some(Item::Blob(blob)) => blob.name,
+                Some(Item::Prefix(prefix)) => prefix,
+                None => panic!("an item is a blob or a group"),
+            }));
+            if page.next_page_token.is_empty() {
+                break;
+            }
+            request.page_token = page.next_page_token;
+            // Before and behind the next page.
+            for number in [1, 49, 99] {
+                match listed.len() % 2 {
+                    0 => logs.write(&name(number), "x").await.map(drop).unwrap(),
+                    _ => drop(logs.delete(&name(number)).await),
+                }
+            }
+        }
+        assert!(listed.is_sorted_by(|one, other| one < other), "{listed:?}");
+        let groups = ["00/", "01/", "02/", "03/", "04/"].map(str::to_owned);
+        let expected = match delimiter.is_empty() {
+            true => stable.iter().map(|number| name(*number)).collect(),
+            false => groups.to_vec(),
+        };
+        let missing: Vec<_> = expected.iter().filter(|name| !listed.contains(name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }
 
