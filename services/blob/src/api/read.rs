@@ -26,7 +26,10 @@ impl BlobApi {
         let (conditions, lease_id) = parser.blob_conditions(request.conditions);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
-        let opened = self.blobs.open((key.clone(), state), range, (&conditions, lease_id)).await?;
+        let revocable = access.may_be_revoked();
+        let revocable =
+            revocable.then(|| Arc::new((self.clone(), access.clone(), names.clone(), key.clone())));
+        let opened = self.blobs.open((key, state), range, (&conditions, lease_id)).await?;
         let not_modified = opened.freshness == Freshness::NotModified;
         let read = &opened.range;
         let read = proto::ByteRange { offset: read.start, length: Some(read.end - read.start) };
@@ -39,7 +42,6 @@ impl BlobApi {
         if not_modified {
             return Ok(Box::pin(stream::iter([Ok(first)])));
         }
-        let checked = (self.clone(), access.clone(), names, key);
         let mut pieces = Box::pin(self.blobs.clone().bytes(&opened));
         // The first piece is part of the first message: a small blob is one message.
         let data = pieces.next().await.transpose()?.unwrap_or_default();
@@ -47,16 +49,14 @@ impl BlobApi {
             recorder.record(|statistics| statistics.bytes += data.len() as u64);
         };
         count(&data);
-        let checked = Arc::new(checked);
         let rest = pieces.then(move |piece: Result<Bytes, BlobError>| {
-            let checked = Arc::clone(&checked);
+            let revocable = revocable.clone();
             if let Ok(data) = &piece {
                 count(data);
             }
             async move {
                 let data = piece.map_err(failed)?;
-                let (api, access, names, key) = &*checked;
-                if access.may_be_revoked() {
+                if let Some((api, access, names, key)) = revocable.as_deref() {
                     api.check_container(access, names, key).await.map_err(failed)?;
                 }
                 Ok::<_, Status>(proto::ReadBlobResponse { data, ..Default::default() })

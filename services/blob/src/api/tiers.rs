@@ -89,11 +89,7 @@ impl BlobApi {
         let key = self.key(access, &names).await?;
         let required = (Conditions { if_tags, ..Conditions::default() }, lease_id);
         let changed = self.blobs.change(key, BlobChange::Tier(tier), required).await?;
-        let blob = with_tier(proto::Blob::default(), &changed.record);
-        let (access_tier, access_tier_change_time) =
-            (blob.access_tier, blob.access_tier_change_time);
-        let blob = self.show_changed(access, &names, changed.record);
-        let blob = Some(proto::Blob { access_tier, access_tier_change_time, ..blob });
-        Ok(proto::SetBlobTierResponse { blob })
+        let blob = self.show_changed(access, &names, changed.record.clone());
+        Ok(proto::SetBlobTierResponse { blob: Some(with_tier(blob, &changed.record)) })
     }
 }

@@ -128,12 +128,8 @@ impl OpenedCopy {
     ) -> Result<FinishedCopy, BlobError> {
         let Self { blobs, source, target, command, is_sealed } = self;
         let written = WrittenObjects::none(&blobs);
-        let copied = Copied { blobs: &blobs, written, progress, bytes: 0 };
-        let copied = copied.content(&source, &target).await;
-        let (mut content, written) = copied.map_err(of_source)?;
-        if let NewContent::Appended { is_sealed: sealed, .. } = &mut content {
-            *sealed = is_sealed;
-        }
+        let copied = Copied { blobs: &blobs, is_sealed, written, progress, bytes: 0 };
+        let (content, written) = copied.content(&source, &target).await.map_err(of_source)?;
         Ok(FinishedCopy { blobs, target, command, content, written })
     }
 }
@@ -180,6 +176,7 @@ pub(crate) fn of_source(error: BlobError) -> BlobError {
 /// What was copied so far.
 struct Copied<'a, P> {
     blobs: &'a Blobs,
+    is_sealed: bool,
     written: WrittenObjects,
     progress: P,
     bytes: u64,
@@ -201,7 +198,7 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
                 let pieces = self.blobs.clone().bytes(source);
                 let bytes = self.upload(pieces, SmallContent::Inline).await?;
                 let (bytes, blocks) = (Box::new(bytes), appended.blocks);
-                NewContent::Appended { bytes, blocks, is_sealed: false }
+                NewContent::Appended { bytes, blocks, is_sealed: self.is_sealed }
             }
             ContentSource::Paged(chunks) => self.pages(source, chunks, target).await?,
             ContentSource::Blocks(blocks) => {

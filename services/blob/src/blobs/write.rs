@@ -179,14 +179,13 @@ impl NewContent {
             Self::Whole(part) => Content::Whole(*part),
             Self::Append => Content::Append(AppendContent::new(version.ticks().get())),
             Self::Appended { bytes, blocks, is_sealed } => {
-                let empty = AppendContent::new(version.ticks().get());
+                let generation = version.ticks().get();
                 let size = bytes.content(version).size();
                 let (row_bytes, compacted_to) = match **bytes {
                     Self::Inline(_) => (size, 0),
                     _ => (0, size),
                 };
                 let (blocks, is_sealed) = (*blocks, *is_sealed);
-                let generation = empty.generation;
                 let content =
                     AppendContent { generation, size, blocks, is_sealed, compacted_to, row_bytes };
                 Content::Append(content)

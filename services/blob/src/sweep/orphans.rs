@@ -33,7 +33,7 @@ impl BlobSweeper {
             let objects =
                 self.blobs.objects.list().try_filter(|id| std::future::ready(is_orphan(id)));
             let orphans: Vec<_> = objects.try_collect().await?;
-            let partial = self.blobs.objects.delete_partial(candidates.clone()).await?;
+            let partial = self.blobs.objects.delete_partial(candidates).await?;
             if partial > 0 {
                 tracing::info!(files = partial, "deleted files of writes that a crash ended");
             }

@@ -189,10 +189,11 @@ impl ResourceScope {
         }
         (service.normalize)(&mut values)?;
         let scope = Self { service, name, fields: values };
-        if let Some(since) = scope.resource_type().map(|resource_type| resource_type.since) {
-            must_sign(version, "sr", since)?;
+        let resource_type = scope.resource_type();
+        if let Some(resource_type) = resource_type {
+            must_sign(version, "sr", resource_type.since)?;
         }
-        let name_in = scope.resource_type().map(|resource_type| resource_type.name_in);
+        let name_in = resource_type.map(|resource_type| resource_type.name_in);
         match name_in.and_then(|name_in| name_in(&scope.name, &scope.fields)) {
             Some(name) => Ok(Self { name, ..scope }),
             None => {

@@ -4,7 +4,9 @@ use trestle_service::{fault::Violations, name::QueueName};
 
 use super::{ResourceType, ServiceSpec, whole, without_empty};
 use crate::{
-    caller::QUEUE_HEADER, field_values::FieldValues, sas::OLDEST_VERSION, sas::Scope,
+    caller::QUEUE_HEADER,
+    field_values::FieldValues,
+    sas::{OLDEST_VERSION, Scope},
     shared_key::all_headers,
 };
 

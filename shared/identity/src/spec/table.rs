@@ -6,8 +6,7 @@ use super::{ResourceType, ServiceSpec, bound, whole};
 use crate::{
     caller::KeyRange,
     field_values::FieldValues,
-    sas::OLDEST_VERSION,
-    sas::{Malformed, Scope},
+    sas::{Malformed, OLDEST_VERSION, Scope},
     shared_key::table,
 };
 
