@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use trestle_proto::blob::v1::{BlobSource, CopyBlobRequest, UploadFinish, WriteBlobRequest};
+use trestle_proto::blob::v1::{UploadFinish, WriteBlobRequest};
 use trestle_tests::{CallError, Container, Server};
 
 use crate::{appends::AppendWriter, kills::seed, start};
@@ -59,12 +59,6 @@ async fn send(container: &Container, blob: &str, data: &Bytes) -> Result<(), Cal
     container.send(messages).await.map(drop)
 }
 
-fn copying(container: &Container, source: String, blob: &str) -> CopyBlobRequest {
-    let (container, blob) = (container.name(), blob.to_owned());
-    let source = BlobSource { container: container.clone(), blob: source, ..Default::default() };
-    CopyBlobRequest { container, blob, source: Some(source), ..Default::default() }
-}
-
 impl BlobWriter {
     /// Writes until a call fails.
     async fn run(&mut self, container: &Container) -> CallError {
@@ -105,7 +99,7 @@ impl BlobWriter {
         if number % 5 == 4 {
             let source = format!("{}-source", self.name);
             send(container, &source, &data).await?;
-            return container.copy(copying(container, source, &self.name)).await.map(drop);
+            return container.copy(container.copying(&source, &self.name)).await.map(drop);
         }
         if number.is_multiple_of(3) {
             let middle = data.len() / 2;

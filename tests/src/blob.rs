@@ -187,6 +187,18 @@ impl Container {
         Ok(response.snapshot.expect("a snapshot"))
     }
 
+    /// What copies a blob of this container to another one of it.
+    pub fn copying(&self, source: &str, blob: &str) -> proto::CopyBlobRequest {
+        let (container, source) = (self.name(), source.to_owned());
+        let source = proto::BlobSource { container, blob: source, ..Default::default() };
+        proto::CopyBlobRequest {
+            container: self.name(),
+            blob: blob.to_owned(),
+            source: Some(source),
+            ..Default::default()
+        }
+    }
+
     /// Copies a blob.
     pub async fn copy(&self, request: proto::CopyBlobRequest) -> Result<Blob, CallError> {
         let mut messages = self.client().copy_blob(request).await?.into_inner();
@@ -247,6 +259,14 @@ impl Container {
         let (container, blob) = (self.name(), blob.to_owned());
         let request = proto::CreateAppendBlobRequest { container, blob, ..Default::default() };
         let response = self.client().create_append_blob(request).await?.into_inner();
+        Ok(response.blob.expect("a blob"))
+    }
+
+    /// Creates a page blob.
+    pub async fn create_pages(&self, blob: &str, size: u64) -> Result<Blob, CallError> {
+        let (container, blob) = (self.name(), blob.to_owned());
+        let request = proto::CreatePageBlobRequest { container, blob, size, ..Default::default() };
+        let response = self.client().create_page_blob(request).await?.into_inner();
         Ok(response.blob.expect("a blob"))
     }
 

@@ -238,10 +238,7 @@ async fn data_of_a_listed_server_becomes_blocks_appends_and_pages() {
     logs.append(spec, "").await.unwrap();
     assert_eq!(logs.read("appended").await.unwrap().data, &DATA[..]);
 
-    let (container, blob) = (logs.name(), "pages".to_owned());
-    let request =
-        proto::CreatePageBlobRequest { container, blob, size: 8192, ..Default::default() };
-    logs.client().create_page_blob(request).await.unwrap();
+    logs.create_pages("pages", 8192).await.unwrap();
     let (container, blob) = (logs.name(), "pages".to_owned());
     let spec = Some(proto::WritePagesSpec {
         container,

@@ -115,18 +115,7 @@ async fn a_copy_is_sealed_on_request(world: &World) {
     logs.append(logs.appending("a"), "one").await.unwrap();
     logs.write("block", "text").await.unwrap();
     let copy = async |from: &str, blob: &str, is_sealed| {
-        let source = proto::BlobSource {
-            container: logs.name(),
-            blob: from.to_owned(),
-            ..Default::default()
-        };
-        let request = proto::CopyBlobRequest {
-            container: logs.name(),
-            blob: blob.to_owned(),
-            source: Some(source),
-            is_sealed,
-            ..Default::default()
-        };
+        let request = proto::CopyBlobRequest { is_sealed, ..logs.copying(from, blob) };
         logs.copy(request).await
     };
     assert!(copy("a", "sealed", true).await.unwrap().is_sealed);

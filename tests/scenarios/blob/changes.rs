@@ -42,17 +42,7 @@ async fn call(container: &Container, call: Call) -> Result<(), CallError> {
         Call::Write => drop(container.write("a", "2").await?),
         Call::Stage => drop(container.stage("a", "A", "2").await?),
         Call::Commit => drop(container.commit("a", &[]).await?),
-        Call::Copy => {
-            let source = proto::BlobSource {
-                container: name.clone(),
-                blob: "b".to_owned(),
-                ..Default::default()
-            };
-            let source = Some(source);
-            let request =
-                proto::CopyBlobRequest { container: name, blob, source, ..Default::default() };
-            container.copy(request).await?;
-        }
+        Call::Copy => drop(container.copy(container.copying("b", "a")).await?),
         Call::SetProperties => drop(client.update_blob(update(name, "properties")).await?),
         Call::SetMetadata => drop(client.update_blob(update(name, "metadata")).await?),
         Call::SetTags => {
@@ -129,19 +119,9 @@ async fn call_on_pages(container: &Container, call: Call) -> Result<(), CallErro
 
 /// Creates a blob of a type.
 async fn create(container: &Container, blob: &str, kind: proto::BlobType) -> Result<(), CallError> {
-    let name = container.name();
     match kind {
         proto::BlobType::Append => drop(container.create_append(blob).await?),
-        proto::BlobType::Page => {
-            let blob = blob.to_owned();
-            let request = proto::CreatePageBlobRequest {
-                container: name,
-                blob,
-                size: 1024,
-                ..Default::default()
-            };
-            container.client().create_page_blob(request).await?;
-        }
+        proto::BlobType::Page => drop(container.create_pages(blob, 1024).await?),
         _ => drop(container.write(blob, "1").await?),
     }
     Ok(())

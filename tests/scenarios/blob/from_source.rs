@@ -72,13 +72,7 @@ async fn blocks_appends_and_pages_come_from_a_blob(world: &World) {
     let expected = [data.slice(5..15), data.clone(), data.clone()].concat();
     assert_eq!(logs.read("appended").await.unwrap().data, expected);
 
-    let page_blob = proto::CreatePageBlobRequest {
-        container: logs.name(),
-        blob: "pages".to_owned(),
-        size: 4096,
-        ..Default::default()
-    };
-    logs.client().create_page_blob(page_blob).await.unwrap();
+    logs.create_pages("pages", 4096).await.unwrap();
     let pages = async |from: &str, source_range| {
         let spec = proto::WritePagesSpec {
             container: logs.name(),
@@ -236,13 +230,7 @@ async fn what_is_required_of_the_target_holds_with_a_source(world: &World) {
     assert_eq!(again.reason, "APPEND_POSITION_CONDITION_NOT_MET");
     assert_eq!(logs.read("appended").await.unwrap().data, sample(512));
 
-    let page_blob = proto::CreatePageBlobRequest {
-        container: logs.name(),
-        blob: "pages".to_owned(),
-        size: 512,
-        ..Default::default()
-    };
-    logs.client().create_page_blob(page_blob).await.unwrap();
+    logs.create_pages("pages", 512).await.unwrap();
     let write = async |spec: proto::WritePagesSpec| {
         let finish = Some(UploadFinish::default());
         let message = proto::WritePagesRequest { spec: Some(spec), finish, ..Default::default() };

@@ -14,17 +14,6 @@ blob_scenario!(
     rejects_pages_past_their_bounds,
 );
 
-async fn create(container: &Container, blob: &str, size: u64) -> Result<proto::Blob, CallError> {
-    let request = proto::CreatePageBlobRequest {
-        container: container.name(),
-        blob: blob.to_owned(),
-        size,
-        ..Default::default()
-    };
-    let response = container.client().create_page_blob(request).await?.into_inner();
-    Ok(response.blob.unwrap())
-}
-
 fn writing(container: &Container, blob: &str, offset: u64) -> proto::WritePagesSpec {
     let (container, blob) = (container.name(), blob.to_owned());
     proto::WritePagesSpec { container, blob, offset, ..Default::default() }
@@ -89,7 +78,7 @@ async fn update(
 
 async fn pages_are_written_cleared_and_listed_in_pages(world: &World) {
     let disks = world.container("disks").await;
-    let created = create(&disks, "a", 1 << 30).await.unwrap();
+    let created = disks.create_pages("a", 1 << 30).await.unwrap();
     assert_eq!((created.r#type(), created.size), (proto::BlobType::Page, 1 << 30));
     let large = Bytes::from(vec![7; 4 * 1024 * 1024]);
 
@@ -125,7 +114,7 @@ async fn pages_are_written_cleared_and_listed_in_pages(world: &World) {
 
 async fn changes_since_a_snapshot_are_listed(world: &World) {
     let disks = world.container("disks").await;
-    create(&disks, "a", 1 << 20).await.unwrap();
+    disks.create_pages("a", 1 << 20).await.unwrap();
     write(&disks, writing(&disks, "a", 0), vec![1; 2048].into()).await.unwrap();
     let snapshot = disks.snapshot("a").await.unwrap().snapshot;
     write(&disks, writing(&disks, "a", 512), vec![2; 512].into()).await.unwrap();
@@ -150,14 +139,14 @@ async fn changes_since_a_snapshot_are_listed(world: &World) {
     assert_eq!(list.ranges.iter().map(range).collect::<Vec<_>>(), [(0, 2048, false)]);
     let read = proto::ReadBlobRequest { snapshot, ..disks.reading("a") };
     assert_eq!(disks.read_with(read).await.unwrap().data[..2048], [1; 2048]);
-    create(&disks, "a", 512).await.unwrap();
+    disks.create_pages("a", 512).await.unwrap();
     let status = disks.client().list_page_ranges(request).await.unwrap_err();
     assert_eq!(CallError::from(status).kind(), (Code::Aborted, "BLOB_OVERWRITTEN"));
 }
 
 async fn a_page_blob_is_resized_and_numbered(world: &World) {
     let disks = world.container("disks").await;
-    create(&disks, "a", 1024).await.unwrap();
+    disks.create_pages("a", 1024).await.unwrap();
     write(&disks, writing(&disks, "a", 0), vec![1; 1024].into()).await.unwrap();
 
     let changed = update(&disks, Some(512), Some(SequenceNumber::Set(7))).await.unwrap();
@@ -180,7 +169,7 @@ async fn a_page_blob_is_resized_and_numbered(world: &World) {
 
 async fn sequence_numbers_are_compared_and_have_a_bound(world: &World) {
     let disks = world.container("disks").await;
-    create(&disks, "a", 512).await.unwrap();
+    disks.create_pages("a", 512).await.unwrap();
     let raised = update(&disks, None, Some(SequenceNumber::Raise(7))).await.unwrap();
     let lower = update(&disks, None, Some(SequenceNumber::Raise(3))).await.unwrap();
     assert_eq!((raised.sequence_number, lower.sequence_number), (7, 7));
@@ -213,7 +202,7 @@ async fn sequence_numbers_are_compared_and_have_a_bound(world: &World) {
 
 async fn changes_are_listed_since_an_earlier_snapshot_only(world: &World) {
     let disks = world.container("disks").await;
-    create(&disks, "a", 512).await.unwrap();
+    disks.create_pages("a", 512).await.unwrap();
     let mut snapshots = Vec::new();
     for _ in 0..2 {
         snapshots.push(disks.snapshot("a").await.unwrap().snapshot);
@@ -241,11 +230,11 @@ async fn changes_are_listed_since_an_earlier_snapshot_only(world: &World) {
 async fn rejects_pages_past_their_bounds(world: &World) {
     let disks = world.container("disks").await;
     for size in [1, 513, (8 << 40) + 512] {
-        let error = create(&disks, "a", size).await.unwrap_err();
+        let error = disks.create_pages("a", size).await.unwrap_err();
         assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_HEADER_VALUE"), "{size}");
     }
-    create(&disks, "largest", 8 << 40).await.unwrap();
-    create(&disks, "a", 1024).await.unwrap();
+    disks.create_pages("largest", 8 << 40).await.unwrap();
+    disks.create_pages("a", 1024).await.unwrap();
     for (offset, length) in [(1, 512), (0, 511), (0, 0), (512, 1024), (1024, 512)] {
         let error =
             write(&disks, writing(&disks, "a", offset), vec![1; length].into()).await.unwrap_err();
@@ -256,7 +245,7 @@ async fn rejects_pages_past_their_bounds(world: &World) {
     disks.write("block", "text").await.unwrap();
     let error = write(&disks, writing(&disks, "block", 0), vec![1; 512].into()).await.unwrap_err();
     assert_eq!(error.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
-    let error = create(&disks, "block", 512).await.unwrap_err();
+    let error = disks.create_pages("block", 512).await.unwrap_err();
     assert_eq!(error.kind(), (Code::FailedPrecondition, "INVALID_BLOB_TYPE"));
     assert_eq!(disks.read("a").await.unwrap().data, vec![0; 1024]);
 

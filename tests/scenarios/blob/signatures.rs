@@ -172,21 +172,15 @@ async fn the_permission_to_create_does_not_overwrite(world: &World) {
     ];
     for (index, creator) in holders.iter().enumerate() {
         let [block, append, page] = ["block", "append", "page"].map(|it| format!("{index}/{it}"));
-        let new_page = || async {
-            let (container, blob) = (creator.name(), page.clone());
-            let request =
-                proto::CreatePageBlobRequest { container, blob, size: 512, ..Default::default() };
-            creator.client().create_page_blob(request).await.map(drop)
-        };
         creator.write(&block, "1").await.unwrap();
         creator.create_append(&append).await.unwrap();
-        new_page().await.unwrap();
+        creator.create_pages(&page, 512).await.unwrap();
         creator.snapshot(&block).await.unwrap();
 
         let rejected = [
             creator.write(&block, "2").await.map(drop),
             creator.create_append(&append).await.map(drop),
-            new_page().await.map_err(Into::into),
+            creator.create_pages(&page, 512).await.map(drop),
         ];
         for rejected in rejected {
             assert_eq!(rejected.unwrap_err().kind(), OVERWRITE, "{index}");

@@ -120,15 +120,8 @@ async fn a_page_blob_is_created_with_a_tier(world: &World) {
     assert_eq!(create(AccessTier::Unspecified).await.unwrap().access_tier(), AccessTier::P20);
 
     let copy = async |access_tier: AccessTier| {
-        let (container, blob) = (logs.name(), "pages".to_owned());
-        let source = proto::BlobSource { container, blob, ..Default::default() };
-        let request = proto::CopyBlobRequest {
-            container: logs.name(),
-            blob: "copy".to_owned(),
-            source: Some(source),
-            access_tier: access_tier.into(),
-            ..Default::default()
-        };
+        let access_tier = access_tier.into();
+        let request = proto::CopyBlobRequest { access_tier, ..logs.copying("pages", "copy") };
         logs.copy(request).await
     };
     assert_eq!(copy(AccessTier::P30).await.unwrap().access_tier(), AccessTier::P30);

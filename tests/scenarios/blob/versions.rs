@@ -156,14 +156,7 @@ async fn a_previous_version_needs_a_permission_of_its_own_to_be_deleted(world: &
 async fn a_version_of_pages_is_no_snapshot_and_has_no_blocks(world: &World) {
     let logs = world.container("logs").await;
     keep_versions(world, true).await;
-    let request = proto::CreatePageBlobRequest {
-        container: logs.name(),
-        blob: "a".to_owned(),
-        size: 512,
-        ..Default::default()
-    };
-    let created = logs.client().create_page_blob(request).await.unwrap().into_inner();
-    let version_id = created.blob.unwrap().version_id;
+    let version_id = logs.create_pages("a", 512).await.unwrap().version_id;
     let update = proto::UpdateBlobRequest {
         container: logs.name(),
         blob: "a".to_owned(),
