@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::compactions::{self, StoredRows};
+use super::compactions::StoredRows;
 use super::manifest::{self, ManifestVerdict};
 use super::options::{FjallOptions, OpenError};
 use super::reclaim::SNAPSHOTS_WITHIN;
@@ -45,7 +45,7 @@ pub fn compact(options: &FjallOptions) -> Result<Vec<CompactedKeyspace>, OpenErr
     let mut compacted = Vec::with_capacity(shared.trees.len());
     for (keyspace, tree) in options.keyspaces.iter().zip(&shared.trees) {
         let name = keyspace.name;
-        let done = compact_keyspace(options, &shared, name, tree);
+        let done = compact_keyspace(&shared, name, tree);
         compacted.push(done.map_err(|error| OpenError::Compaction {
             path: path.clone(),
             keyspace: name,
@@ -56,7 +56,6 @@ pub fn compact(options: &FjallOptions) -> Result<Vec<CompactedKeyspace>, OpenErr
 }
 
 fn compact_keyspace(
-    options: &FjallOptions,
     shared: &EngineState,
     keyspace: &'static str,
     tree: &Tree,
@@ -70,13 +69,8 @@ fn compact_keyspace(
         return Err(io::Error::other("a snapshot is open").into());
     };
     // As if space were short: small steps, and no waste.
-    let run = Run { shared, probe: &options.space_probe, tree, watermark, is_short: true };
-    let is_complete = if stored.bytes <= run.spare_bytes() {
-        compactions::compact_whole(tree, watermark)?;
-        true
-    } else {
-        run.compact(&stored)?
-    };
+    let run = Run { shared, tree, watermark, is_short: true };
+    let is_complete = run.compact_whole(stored.bytes)? || run.compact(&stored)?;
     shared.release_files(SNAPSHOTS_WITHIN);
     let bytes_after = StoredRows::of(tree).bytes;
     Ok(CompactedKeyspace { keyspace, bytes_before: stored.bytes, bytes_after, is_complete })

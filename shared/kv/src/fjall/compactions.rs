@@ -11,7 +11,7 @@ use fjall::compaction::Leveled;
 use fjall::{AbstractTree as _, SeqNo};
 
 use super::shared::Tree;
-use super::step_output::{File, output_of, piece_bytes, step_output_of};
+use super::step_output::{File, due_output_of, output_of, piece_bytes, step_output_of};
 
 /// Biggest size of a file that compaction writes; the database's own.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -27,6 +27,9 @@ const FILES_OF_LEVEL: u64 = 4;
 /// While space is short, compactions write files of one of so many parts of the usual size: the next step down then
 /// overlaps little.
 const PIECES_OF_FILE: u64 = 8;
+
+/// What a row takes in a file beside its key and value, at most, with its parts of the index and the filter.
+const ROW_BYTES: usize = 32;
 
 /// Size of the files that compactions write to a store that keeps so many bytes free.
 pub(super) fn file_bytes(reserve_bytes: u64) -> u64 {
@@ -76,6 +79,11 @@ pub(super) fn next_output(tree: &Tree) -> u64 {
     with_levels(tree, |levels| output_of(levels, tree.file_bytes * FILES_OF_LEVEL))
 }
 
+/// The most that the database writes in the compaction that follows its next flush, if one is due then, in bytes.
+pub(super) fn due_output(tree: &Tree) -> u64 {
+    with_levels(tree, |levels| due_output_of(levels, tree.file_bytes * FILES_OF_LEVEL))
+}
+
 /// The most that the next step of [`push_down`] writes before what it read is removed, in bytes.
 pub(super) fn next_step_output(tree: &Tree) -> u64 {
     with_levels(tree, step_output_of)
@@ -121,12 +129,13 @@ pub(super) fn push_down(
     Ok(tree.handle.tree.current_version().id() != before)
 }
 
-/// Bytes of keys and values that are not deleted, uncompressed; some number above `most` if they are more.
+/// Bytes of rows that are not deleted, uncompressed; some number above `most` if they are more.
 pub(super) fn live_bytes(tree: &Tree, most: u64) -> Result<u64, fjall::Error> {
     let mut live = 0_u64;
     for row in tree.handle.iter() {
         let (key, value) = row.into_inner()?;
-        live = live.saturating_add(u64::try_from(key.len() + value.len()).unwrap_or(u64::MAX));
+        let bytes = key.len() + value.len() + ROW_BYTES;
+        live = live.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         if live > most {
             break;
         }

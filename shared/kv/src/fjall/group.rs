@@ -5,7 +5,7 @@
 //! key: a batch of the database gives all its items one sequence number, so two writes of a key
 //! in it would have no order, and merging them also makes a hot key cheap.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt as _};
@@ -171,8 +171,7 @@ impl Group {
                 return Ok(Evaluated::Pressed(keyspaces));
             }
             let in_group = u64::try_from(self.bytes).unwrap_or(u64::MAX);
-            let buffered = shared.buffered_bytes.load(Relaxed).saturating_add(in_group);
-            if shared.space.admit(writes.as_slice(), buffered)? == Room::WaitsForFlush {
+            if shared.admit(writes.as_slice(), in_group)? == Room::WaitsForFlush {
                 return Ok(Evaluated::Pressed(keyspaces));
             }
             self.obsoletes += obsoletes(writes.as_slice(), change.spec.reads.keys(), &current);

@@ -1,13 +1,17 @@
 //! The gate before a write that keeps disk space free.
 //!
 //! Free space is measured once a tick, and a fast writer fills a small disk in less. So the gate also counts what will
-//! be written without a further decision: the journal since the last measurement, the memtables that are not flushed,
-//! and the output of a compaction, which exists beside its input until it is done. What is left is the headroom.
+//! be written without a further decision: the journal since the last measurement, the memtables that are not flushed
+//! or were flushed since then, and the output of compactions, which exists beside their input until they are done:
+//! of the next one of the database, with what is flushed until then, and of one that gives back space. What is left is
+//! the headroom. A background failure of the database for want of space stops the store for good, so each of them
+//! must find the room it needs whatever else runs.
 //!
 //! What is in flight is written within seconds, and then takes less, since journals are deleted. So where the headroom
 //! is below the reserve, writes first wait until everything is flushed; space is short if it is below it even then.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use super::options::MEMTABLE_BYTES;
 use crate::{CommitError, Write};
@@ -29,6 +33,9 @@ const LEAVES_ABOVE: u64 = 16;
 /// deletes of a part of the data are always enough.
 const FREED_BY_DELETES: u64 = 2;
 
+/// Near the reserve, space is measured again once so much was admitted: the thread that does it each tick may be late.
+const MEASURED_EVERY_BYTES: u64 = 1024 * 1024;
+
 /// Whether there is room for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
@@ -44,14 +51,24 @@ pub(super) struct SpaceGuard {
     reserve_bytes: u64,
     free_bytes: AtomicU64,
     used_bytes: AtomicU64,
+    /// Bytes in memtables when free space was measured; those that are flushed since are no longer in them.
+    measured_buffered_bytes: AtomicU64,
     /// Bytes for the journal, admitted since free space was measured.
     admitted_bytes: AtomicU64,
+    /// Bytes of files beside the database, written since free space was measured.
+    written_bytes: AtomicU64,
     /// Bytes of files beside the database that are being written.
     claimed_bytes: AtomicU64,
     /// Bytes of written files that are deleted again if the call that writes them fails.
     unpublished_bytes: AtomicU64,
-    /// What the next compaction may write.
+    /// What the next compaction of the database may write.
     compaction_bytes: AtomicU64,
+    /// What the database compacts after its next flush.
+    due_bytes: AtomicU64,
+    /// What a compaction that gives back space may write, while it runs.
+    reclaim_bytes: AtomicU64,
+    /// Held while free space is measured.
+    measuring: Mutex<()>,
     is_short: AtomicBool,
     /// Whether writes wait until what is in flight is flushed.
     is_draining: AtomicBool,
@@ -68,10 +85,15 @@ impl SpaceGuard {
             reserve_bytes,
             free_bytes: AtomicU64::new(u64::MAX),
             used_bytes: AtomicU64::new(0),
+            measured_buffered_bytes: AtomicU64::new(0),
             admitted_bytes: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
             claimed_bytes: AtomicU64::new(0),
             unpublished_bytes: AtomicU64::new(0),
             compaction_bytes: AtomicU64::new(0),
+            due_bytes: AtomicU64::new(0),
+            reclaim_bytes: AtomicU64::new(0),
+            measuring: Mutex::new(()),
             is_short: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
             is_late: AtomicBool::new(false),
@@ -79,20 +101,37 @@ impl SpaceGuard {
         }
     }
 
-    /// Measures free space with `probe`. What is admitted meanwhile counts on top.
-    pub(super) fn measure<E>(&self, probe: impl FnOnce() -> Result<u64, E>) -> Result<(), E> {
-        let written = self.admitted_bytes.load(Relaxed);
+    /// Measures free space with `probe`, with so many bytes in memtables. What is admitted meanwhile counts on top.
+    pub(super) fn measure<E>(
+        &self,
+        buffered_bytes: u64,
+        probe: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<(), E> {
+        let _measuring = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        let admitted = self.admitted_bytes.load(Relaxed);
+        let written = self.written_bytes.load(Relaxed);
         self.free_bytes.store(probe()?, Relaxed);
-        self.admitted_bytes.fetch_sub(written, Relaxed);
+        self.measured_buffered_bytes.store(buffered_bytes, Relaxed);
+        self.admitted_bytes.fetch_sub(admitted, Relaxed);
+        self.written_bytes.fetch_sub(written, Relaxed);
         Ok(())
+    }
+
+    /// Whether free space is to be measured before more is admitted: it is near the reserve, and much was written since.
+    pub(super) fn is_stale(&self, buffered_bytes: u64) -> bool {
+        self.admitted_bytes.load(Relaxed) >= MEASURED_EVERY_BYTES
+            && !self.is_short()
+            && !self.has_room(buffered_bytes)
     }
 
     pub(super) fn measured_used(&self, used_bytes: u64) {
         self.used_bytes.store(used_bytes, Relaxed);
     }
 
-    pub(super) fn measured_compaction(&self, bytes: u64) {
+    /// What the next compaction of the database may write, and the one that is due after its next flush.
+    pub(super) fn measured_compaction(&self, bytes: u64, due_bytes: u64) {
         self.compaction_bytes.store(bytes, Relaxed);
+        self.due_bytes.store(due_bytes, Relaxed);
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
@@ -112,25 +151,64 @@ impl SpaceGuard {
         self.is_short.load(Relaxed)
     }
 
-    /// What a compaction may write and leave for deletes what is theirs, with so many bytes free now and in memtables.
-    pub(super) fn spare_bytes(&self, free_bytes: u64, buffered_bytes: u64) -> u64 {
-        self.once_written(free_bytes, buffered_bytes).saturating_sub(KEPT_FROM_DELETES)
+    /// What a compaction that gives back space may write: it leaves what a compaction of the database writes that is due,
+    /// and for deletes what is theirs.
+    pub(super) fn spare_bytes(&self, buffered_bytes: u64) -> u64 {
+        let due = match self.has_flush_room(buffered_bytes) {
+            true => self.due_bytes.load(Relaxed),
+            // Nothing is flushed then, so it does not begin.
+            false => 0,
+        };
+        self.unwritten(buffered_bytes).saturating_sub(due.saturating_add(KEPT_FROM_DELETES))
+    }
+
+    /// Whether the compaction of the database fits that follows a flush.
+    pub(super) fn has_flush_room(&self, buffered_bytes: u64) -> bool {
+        self.unwritten(buffered_bytes) >= self.due_bytes.load(Relaxed)
+    }
+
+    /// What such a compaction may write without that a write has to wait for it.
+    pub(super) fn idle_bytes(&self, buffered_bytes: u64) -> u64 {
+        // It counts as in flight until it is done, also what it has written.
+        self.headroom(buffered_bytes).saturating_sub(self.accepting_bytes()) / 2
+    }
+
+    /// Counts what a compaction may write that gives back space, until it is dropped.
+    pub(super) fn claim_reclaim(&self, bytes: u64) -> ReclaimClaim<'_> {
+        self.reclaim_bytes.fetch_add(bytes, Relaxed);
+        ReclaimClaim { space: self, bytes }
+    }
+
+    /// Whether such a compaction runs.
+    pub(super) fn is_reclaiming(&self) -> bool {
+        self.reclaim_bytes.load(Relaxed) > 0
     }
 
     /// Free bytes once journal and memtables are written.
     fn unwritten(&self, buffered_bytes: u64) -> u64 {
-        self.once_written(self.free_bytes(), buffered_bytes)
+        let parts = [&self.admitted_bytes, &self.written_bytes, &self.claimed_bytes];
+        let in_files = self.unwritten_files(buffered_bytes);
+        let sum = parts.iter().fold(in_files, |sum, part| sum.saturating_add(part.load(Relaxed)));
+        self.free_bytes().saturating_sub(sum)
     }
 
-    fn once_written(&self, free_bytes: u64, buffered_bytes: u64) -> u64 {
-        let admitted = self.admitted_bytes.load(Relaxed);
-        let claimed = self.claimed_bytes.load(Relaxed);
-        free_bytes.saturating_sub(admitted.saturating_add(claimed).saturating_add(buffered_bytes))
+    /// Bytes that are flushed from now on, or were since free space was measured.
+    fn unwritten_files(&self, buffered_bytes: u64) -> u64 {
+        let measured = self.measured_buffered_bytes.load(Relaxed);
+        buffered_bytes.max(measured.saturating_add(self.admitted_bytes.load(Relaxed)))
     }
 
-    /// Free bytes once a compaction also ran.
+    /// Free bytes once compactions also ran. That of the database also writes what is flushed before it.
     fn headroom(&self, buffered_bytes: u64) -> u64 {
-        self.unwritten(buffered_bytes).saturating_sub(self.compaction_bytes.load(Relaxed))
+        let compacted = self.unwritten_files(buffered_bytes);
+        self.compacted(buffered_bytes).saturating_sub(compacted)
+    }
+
+    /// Free bytes once compactions also ran, of what is in files now.
+    fn compacted(&self, buffered_bytes: u64) -> u64 {
+        let reclaim = self.reclaim_bytes.load(Relaxed);
+        let compaction = self.compaction_bytes.load(Relaxed).saturating_add(reclaim);
+        self.unwritten(buffered_bytes).saturating_sub(compaction)
     }
 
     /// Whether writes wait until what is in flight is flushed.
@@ -143,6 +221,7 @@ impl SpaceGuard {
     pub(super) fn admit(&self, writes: &[Write], buffered_bytes: u64) -> Result<Room, CommitError> {
         let bytes = journal_bytes(writes);
         // Once in the journal, and once in a memtable that becomes a file.
+        let buffered_bytes = self.unwritten_files(buffered_bytes);
         let room = self.room_for(writes, buffered_bytes.saturating_add(bytes.saturating_mul(2)))?;
         if room == Room::Admitted {
             self.admitted_bytes.fetch_add(bytes, Relaxed);
@@ -190,7 +269,7 @@ impl SpaceGuard {
 
     /// A claimed file is written, or failed. Until the next measurement its bytes count as used.
     pub(super) fn written(&self, bytes: u64) {
-        self.admitted_bytes.fetch_add(bytes, Relaxed);
+        self.written_bytes.fetch_add(bytes, Relaxed);
         self.unpublished_bytes.fetch_add(bytes, Relaxed);
         self.claimed_bytes.fetch_sub(bytes, Relaxed);
     }
@@ -260,7 +339,8 @@ impl SpaceGuard {
         if !self.is_short.swap(true, Relaxed) || was_late {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             let in_flight_bytes = self.in_flight(buffered_bytes);
-            let enough = bytes_for_writes(reserve_bytes, in_flight_bytes, self.used_bytes());
+            let taken = free_bytes.saturating_sub(self.compacted(buffered_bytes));
+            let enough = bytes_for_writes(reserve_bytes, taken, self.used_bytes());
             // Calls that fail now delete their files: then a repeated call would make space short again at once.
             let unpublished = self.unpublished_bytes.load(Relaxed).min(reserve_bytes);
             let after_failures =
@@ -274,6 +354,18 @@ impl SpaceGuard {
                 "disk space is short, only deletes are accepted"
             );
         }
+    }
+}
+
+/// What a running compaction that gives back space may write.
+pub(super) struct ReclaimClaim<'a> {
+    space: &'a SpaceGuard,
+    bytes: u64,
+}
+
+impl Drop for ReclaimClaim<'_> {
+    fn drop(&mut self) {
+        self.space.reclaim_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use fjall::{AbstractTree as _, PersistMode};
 
-use super::compactions;
 use super::failure;
-use super::options::{SpaceProbe, SyncPolicy};
+use super::options::SyncPolicy;
 use super::point::CommitPoint;
 use super::shared::{EngineState, Tree, not_now};
 
@@ -41,10 +40,7 @@ pub(super) struct Drain {
 
 pub(super) struct Housekeeper {
     pub(super) shared: Arc<EngineState>,
-    pub(super) probe: SpaceProbe,
     pub(super) tick: Duration,
-    /// Whether the last probe failed, to log it once and not once a tick.
-    pub(super) is_blind: bool,
     /// What writes wait for, if space is low.
     pub(super) drain: Option<Drain>,
 }
@@ -70,25 +66,9 @@ impl Housekeeper {
         self.persist();
     }
 
-    /// Measures free space, and what is in flight to it. Returns the bytes in memtables.
-    fn measure_space(&mut self) -> u64 {
-        let space = &self.shared.space;
-        match space.measure(|| (self.probe)(&self.shared.path)) {
-            Ok(()) => self.is_blind = false,
-            Err(error) => {
-                if !std::mem::replace(&mut self.is_blind, true) {
-                    tracing::warn!(%error, "free disk space cannot be measured");
-                }
-            }
-        }
-        let outputs = self.shared.trees.iter().map(compactions::next_output);
-        space.measured_compaction(outputs.max().unwrap_or(0));
-        self.shared.measure_buffered()
-    }
-
     /// Measures space and what scans have to pass, and requests heartbeats.
     pub(super) fn look_around(&mut self) {
-        let buffered_bytes = self.measure_space();
+        let buffered_bytes = self.shared.measure_space();
         self.shared.space.check(buffered_bytes);
         if let Ok(used_bytes) = self.shared.database.disk_space() {
             self.shared.space.measured_used(used_bytes);
@@ -105,14 +85,17 @@ impl Housekeeper {
             return;
         }
         let drain = *self.drain.get_or_insert_with(|| {
-            self.shared.trees.iter().for_each(rotate);
+            if self.shared.may_flush() {
+                self.shared.trees.iter().for_each(rotate);
+            }
             Drain { since: Instant::now(), moved: Instant::now(), free_bytes: 0 }
         });
-        let buffered_bytes = self.measure_space();
+        let buffered_bytes = self.shared.measure_space();
         let free_bytes = self.shared.space.free_bytes();
         let moved = if free_bytes == drain.free_bytes { drain.moved } else { Instant::now() };
         let database = &self.shared.database;
-        let is_flushed = buffered_bytes <= DRAINED_BYTES && database.active_compactions() == 0;
+        let is_compacting = database.active_compactions() > 0 || self.shared.space.is_reclaiming();
+        let is_flushed = buffered_bytes <= DRAINED_BYTES && !is_compacting;
         let unchanged = if database.journal_count() < 2 { FILES_WITHIN } else { JOURNALS_WITHIN };
         let has_room = self.shared.space.has_room(buffered_bytes);
         let is_over = is_flushed && (has_room || moved.elapsed() >= unchanged);

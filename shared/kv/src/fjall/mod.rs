@@ -96,13 +96,8 @@ impl FjallEngine {
     pub fn open(options: FjallOptions) -> Result<Self, OpenError> {
         failure::listen();
         let shared = Arc::new(open::open(&options)?);
-        let mut housekeeper = Housekeeper {
-            shared: Arc::clone(&shared),
-            probe: Arc::clone(&options.space_probe),
-            tick: options.tick,
-            is_blind: false,
-            drain: None,
-        };
+        let FjallOptions { path, tick, .. } = options;
+        let mut housekeeper = Housekeeper { shared: Arc::clone(&shared), tick, drain: None };
         housekeeper.look_around();
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let (housekeeping, stop) = std::sync::mpsc::channel();
@@ -115,11 +110,11 @@ impl FjallEngine {
             threads: Vec::with_capacity(3),
             shared: Arc::clone(&shared),
         };
-        let io_failed = |source| OpenError::Io { path: options.path.clone(), source };
+        let io_failed = |source| OpenError::Io { path: path.clone(), source };
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(io_failed)
         };
-        let reclaimer = Reclaimer::new(Arc::clone(&shared), options.space_probe, options.tick);
+        let reclaimer = Reclaimer::new(Arc::clone(&shared), tick);
         let committer = Committer::new(shared);
         let commits = spawn("kv-commit", Box::new(move || committer.run(queue)))?;
         engine.threads.push(commits);

@@ -90,6 +90,7 @@ pub(super) fn open(options: &FjallOptions) -> Result<EngineState, OpenError> {
         path: path.clone(),
         durability: options.durability,
         space: SpaceGuard::new(options.min_free_bytes),
+        probe: Arc::clone(&options.space_probe),
         write_buffer_bytes: options.write_buffer_bytes,
         memtable_bytes: options.memtable_bytes,
         on_group: Arc::clone(&options.on_group),

@@ -1,8 +1,8 @@
 //! The thread that gives back the space of what was deleted: while disk space is short, and when the engine is idle.
 //!
 //! For each keyspace: flush what deletes left in memory, compact the marks of deletes down to what they delete, and
-//! remove the files that this replaced. A compaction writes its output before its input is removed, so while space is
-//! short only those run that fit in what is free.
+//! remove the files that this replaced. A compaction writes its output before its input is removed, so only those run
+//! that fit in what is free, beside what the database may compact meanwhile; what they write counts as in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,7 +10,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::compactions::StoredRows;
-use super::options::SpaceProbe;
 use super::reclaim_run::{Run, flush_heartbeat};
 use super::shared::{EngineState, not_now};
 
@@ -25,7 +24,6 @@ pub(super) const SNAPSHOTS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Reclaimer {
     shared: Arc<EngineState>,
-    probe: SpaceProbe,
     tick: Duration,
     /// Bytes that were committed when they last were many, and when that was.
     busy: (u64, Instant),
@@ -34,9 +32,9 @@ pub(super) struct Reclaimer {
 }
 
 impl Reclaimer {
-    pub(super) fn new(shared: Arc<EngineState>, probe: SpaceProbe, tick: Duration) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>, tick: Duration) -> Self {
         let settled = shared.trees.iter().map(|_| None).collect();
-        Self { shared, probe, tick, busy: (0, Instant::now()), settled }
+        Self { shared, tick, busy: (0, Instant::now()), settled }
     }
 
     /// Runs until the sender of `stop` was dropped.
@@ -61,7 +59,7 @@ impl Reclaimer {
 
     /// Flushes what keeps the database from removing journals that it has sealed.
     fn release_journals(&self) {
-        if self.shared.database.journal_count() < 2 {
+        if self.shared.database.journal_count() < 2 || !self.shared.may_flush() {
             return;
         }
         for tree in &self.shared.trees {
@@ -88,7 +86,8 @@ impl Reclaimer {
         else {
             return Ok(());
         };
-        if tree.deletes.swap(0, Relaxed) > 0 {
+        if tree.deletes.load(Relaxed) > 0 && shared.may_flush() {
+            tree.deletes.store(0, Relaxed);
             flush_heartbeat(&shared, tree)?;
         }
         let stored = StoredRows::of(tree);
@@ -97,7 +96,7 @@ impl Reclaimer {
             return Ok(());
         }
         let Some(watermark) = shared.watermark(SNAPSHOTS_WITHIN) else { return Ok(()) };
-        let run = Run { shared: &shared, probe: &self.probe, tree, watermark, is_short };
+        let run = Run { shared: &shared, tree, watermark, is_short };
         if run.compact(&stored)? {
             *settled = Some(StoredRows::of(tree));
         }

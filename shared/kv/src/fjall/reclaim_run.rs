@@ -6,7 +6,7 @@ use fjall::{AbstractTree as _, PersistMode, SeqNo};
 
 use super::committer::HEARTBEAT_KEY;
 use super::compactions::{self, StoredRows};
-use super::options::SpaceProbe;
+use super::guard::SpaceGuard;
 use super::reclaim::SNAPSHOTS_WITHIN;
 use super::shared::{EngineState, Tree};
 
@@ -20,7 +20,6 @@ const FLUSH_POLL: Duration = Duration::from_millis(5);
 /// Compactions of a keyspace.
 pub(super) struct Run<'a> {
     pub(super) shared: &'a EngineState,
-    pub(super) probe: &'a SpaceProbe,
     pub(super) tree: &'a Tree,
     pub(super) watermark: SeqNo,
     pub(super) is_short: bool,
@@ -29,41 +28,93 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// Compacts what there is room for. Returns whether nothing is left to do.
     pub(super) fn compact(&self, stored: &StoredRows) -> Result<bool, fjall::Error> {
-        let room = self.spare_bytes().min(WHOLE_BYTES_MAX);
-        let fits = stored.bytes <= room
-            || self.is_short
-                && stored.bytes <= SCANNED_BYTES_MAX
-                && compactions::live_bytes(self.tree, room)? <= room;
-        if fits {
-            compactions::compact_whole(self.tree, self.watermark)?;
+        let room = self.whole_room().min(WHOLE_BYTES_MAX);
+        let is_scanned = stored.bytes > room && self.is_short && stored.bytes <= SCANNED_BYTES_MAX;
+        let bytes = match is_scanned {
+            true => compactions::live_bytes(self.tree, room)?,
+            false => stored.bytes,
+        };
+        if bytes <= WHOLE_BYTES_MAX && self.compact_whole(bytes)? {
             return Ok(true);
         }
         self.push_down()
     }
 
+    /// Compacts the keyspace as a whole, which writes at most so many bytes. Returns whether there was room.
+    pub(super) fn compact_whole(&self, bytes: u64) -> Result<bool, fjall::Error> {
+        let compacted = self.within(self.whole_room(), bytes, || {
+            compactions::compact_whole(self.tree, self.watermark)?;
+            Ok(true)
+        });
+        Ok(compacted?.is_some())
+    }
+
     /// Compacts step by step, for as long as there is room for a step. Returns whether nothing is left to do; a
     /// compaction of the database that is under way may hide what is.
     fn push_down(&self) -> Result<bool, fjall::Error> {
-        if self.is_short && self.tree.handle.tree.l0_run_count() > 0 {
+        if self.is_short && self.tree.handle.tree.l0_run_count() > 0 && self.shared.may_flush() {
             // A file alone in the first level would be moved down as it is. Two that overlap, which the second with
             // this row does, are merged into small ones.
             flush_heartbeat(self.shared, self.tree)?;
         }
-        while compactions::next_step_output(self.tree) <= self.spare_bytes()
-            && self.shared.stopped().is_none()
-        {
-            if !compactions::push_down(self.tree, self.watermark, self.is_short)? {
-                return Ok(self.shared.database.active_compactions() == 0);
+        while self.shared.stopped().is_none() {
+            let step = || compactions::push_down(self.tree, self.watermark, self.is_short);
+            match self.within(self.step_room(), compactions::next_step_output(self.tree), step)? {
+                Some(true) => {}
+                Some(false) => return Ok(self.shared.database.active_compactions() == 0),
+                None => {
+                    self.let_database_compact()?;
+                    break;
+                }
             }
-            self.shared.release_files(SNAPSHOTS_WITHIN);
         }
         Ok(false)
     }
 
-    /// What a compaction may write now; nothing, where free space cannot be measured.
-    pub(super) fn spare_bytes(&self) -> u64 {
-        let free_bytes = (self.probe)(&self.shared.path).unwrap_or(0);
-        self.shared.space.spare_bytes(free_bytes, self.shared.measure_buffered())
+    /// Lets the database run the compaction that room is kept for, after a flush.
+    fn let_database_compact(&self) -> Result<(), fjall::Error> {
+        if self.is_short && compactions::due_output(self.tree) > 0 && self.shared.may_flush() {
+            flush_heartbeat(self.shared, self.tree)?;
+        }
+        Ok(())
+    }
+
+    /// Runs a compaction that writes at most so many bytes, if there is room for it.
+    fn within(
+        &self,
+        room: u64,
+        bytes: u64,
+        compact: impl FnOnce() -> Result<bool, fjall::Error>,
+    ) -> Result<Option<bool>, fjall::Error> {
+        if bytes > room {
+            return Ok(None);
+        }
+        let claim = self.shared.space.claim_reclaim(bytes);
+        let compacted = compact();
+        self.shared.release_files(SNAPSHOTS_WITHIN);
+        // What it wrote counts as in flight until it counts as used.
+        self.shared.measure_space();
+        drop(claim);
+        compacted.map(Some)
+    }
+
+    /// What a compaction of the whole keyspace may write now. While space is not short, no write is to wait for it.
+    fn whole_room(&self) -> u64 {
+        match self.is_short {
+            true => self.step_room(),
+            false => self.measured(SpaceGuard::idle_bytes),
+        }
+    }
+
+    /// What a step may write now; writes wait for it at most shortly.
+    fn step_room(&self) -> u64 {
+        self.measured(SpaceGuard::spare_bytes)
+    }
+
+    /// Nothing, where free space cannot be measured.
+    fn measured(&self, bytes: fn(&SpaceGuard, u64) -> u64) -> u64 {
+        let buffered_bytes = self.shared.measure_space();
+        if self.shared.is_blind() { 0 } else { bytes(&self.shared.space, buffered_bytes) }
     }
 }
 

@@ -17,9 +17,9 @@ use fjall::{Database, LsmError, SeqNo};
 use super::backpressure;
 use super::clean_shutdown::CleanShutdown;
 use super::compactions;
-use super::guard::SpaceGuard;
+use super::guard::{Room, SpaceGuard};
 use super::hot_rows::HotKeys;
-use super::options::{GroupObserver, SyncObserver, SyncPolicy};
+use super::options::{GroupObserver, SpaceProbe, SyncObserver, SyncPolicy};
 use super::point::{CommitPoint, PointHook};
 use super::read_epochs::ReadEpochs;
 use super::stats::Counters;
@@ -28,7 +28,7 @@ use crate::keyspace::{Keyspaces, unknown_keyspace};
 use crate::limits::Limits;
 use crate::service_clock::ServiceClock;
 use crate::time::Ticks;
-use crate::{CommitError, EngineError};
+use crate::{CommitError, EngineError, Write};
 
 /// A keyspace that is open.
 pub(super) struct Tree {
@@ -51,6 +51,9 @@ pub(super) struct EngineState {
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
+    pub(super) probe: SpaceProbe,
+    /// Whether the last probe failed, to log it once and not once a tick.
+    is_blind: AtomicBool,
     /// Most bytes in memtables, over all keyspaces.
     pub(super) write_buffer_bytes: u64,
     /// Bytes of a memtable from which on it is flushed.
@@ -85,6 +88,7 @@ pub(super) struct EngineParts {
     pub(super) path: PathBuf,
     pub(super) durability: SyncPolicy,
     pub(super) space: SpaceGuard,
+    pub(super) probe: SpaceProbe,
     pub(super) write_buffer_bytes: u64,
     pub(super) memtable_bytes: u64,
     pub(super) on_group: GroupObserver,
@@ -107,6 +111,8 @@ impl EngineState {
             path: parts.path,
             durability: parts.durability,
             space: parts.space,
+            probe: parts.probe,
+            is_blind: AtomicBool::new(false),
             write_buffer_bytes: parts.write_buffer_bytes,
             memtable_bytes: parts.memtable_bytes,
             buffered_bytes: AtomicU64::new(0),
@@ -147,6 +153,46 @@ impl EngineState {
     /// Bytes in memtables now, with those that are flushed and not released yet.
     pub(super) fn measure_buffered(&self) -> u64 {
         self.trees.iter().map(backpressure::buffered_bytes).sum()
+    }
+
+    /// Measures free space, and what is in flight to it. Returns the bytes in memtables.
+    pub(super) fn measure_space(&self) -> u64 {
+        let buffered_bytes = self.measure_buffered();
+        match self.space.measure(buffered_bytes, || (self.probe)(&self.path)) {
+            Ok(()) => self.is_blind.store(false, Ordering::Relaxed),
+            Err(error) => {
+                if !self.is_blind.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "free disk space cannot be measured");
+                }
+            }
+        }
+        let most = |output: fn(&Tree) -> u64| self.trees.iter().map(output).max().unwrap_or(0);
+        self.space
+            .measured_compaction(most(compactions::next_output), most(compactions::due_output));
+        buffered_bytes
+    }
+
+    /// Whether memtables may be flushed: a compaction of the database that follows fits into what is free.
+    pub(super) fn may_flush(&self) -> bool {
+        let buffered_bytes = self.measure_space();
+        self.space.has_flush_room(buffered_bytes)
+    }
+
+    /// Whether free space could not be measured.
+    pub(super) fn is_blind(&self) -> bool {
+        self.is_blind.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is room for writes beside those of the group that is formed, in bytes.
+    ///
+    /// # Errors
+    /// [`CommitError::Full`] where space is short.
+    pub(super) fn admit(&self, writes: &[Write], in_group: u64) -> Result<Room, CommitError> {
+        let mut buffered_bytes = self.buffered_bytes.load(Ordering::Relaxed);
+        if self.space.is_stale(buffered_bytes) {
+            buffered_bytes = self.measure_space();
+        }
+        self.space.admit(writes, buffered_bytes.saturating_add(in_group))
     }
 
     /// The sequence number that every open snapshot has passed, once those of before this call are closed; none if one

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::*;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
 use crate::fjall::open::open;
