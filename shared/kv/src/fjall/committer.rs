@@ -145,7 +145,7 @@ impl Committer {
         let mut group = Group::new(self.written, pressed);
         for late in self.delayed.expired() {
             self.shared.counters.shed();
-            answer(late.answer, Err(busy()));
+            answer(late.answer, Err(expiry(&self.shared)));
         }
         let mut ready = Vec::new();
         self.delayed.ready(pressed, |delayed| {
@@ -268,6 +268,14 @@ impl Committer {
         for tree in &self.shared.trees {
             batch.insert(&tree.handle, HEARTBEAT_KEY, self.heartbeats.to_be_bytes());
         }
+    }
+}
+
+/// Why a change that waited too long is rejected.
+fn expiry(shared: &EngineState) -> CommitError {
+    match shared.space.is_draining() {
+        true => shared.space.full(shared.buffered_bytes.load(Relaxed)),
+        false => busy(),
     }
 }
 

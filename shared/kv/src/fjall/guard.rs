@@ -4,8 +4,8 @@
 //! be written without a further decision: the journal since the last measurement, the memtables that are not flushed
 //! or were flushed since then, and the output of compactions, which exists beside their input until they are done:
 //! of the next one of the database, with what is flushed until then, and of one that gives back space. What is left is
-//! the headroom. A background failure of the database for want of space stops the store for good, so each of them
-//! must find the room it needs whatever else runs.
+//! the headroom. A failure of the database in the background stops the store for good, also one that a full disk
+//! causes, so each of them must find the room it needs whatever else runs.
 //!
 //! What is in flight is written within seconds, and then takes less, since journals are deleted. So where the headroom
 //! is below the reserve, writes first wait until everything is flushed; space is short if it is below it even then.
@@ -117,7 +117,8 @@ impl SpaceGuard {
         Ok(())
     }
 
-    /// Whether free space is to be measured before more is admitted: it is near the reserve, and much was written since.
+    /// Whether free space is to be measured before more is admitted: it is near the reserve, and much was written
+    /// since.
     pub(super) fn is_stale(&self, buffered_bytes: u64) -> bool {
         self.admitted_bytes.load(Relaxed) >= MEASURED_EVERY_BYTES
             && !self.is_short()
@@ -151,8 +152,8 @@ impl SpaceGuard {
         self.is_short.load(Relaxed)
     }
 
-    /// What a compaction that gives back space may write: it leaves what a compaction of the database writes that is due,
-    /// and for deletes what is theirs.
+    /// What a compaction that gives back space may write: it leaves what a due compaction of the database writes, and
+    /// for deletes what is theirs.
     pub(super) fn spare_bytes(&self, buffered_bytes: u64) -> u64 {
         let due = match self.has_flush_room(buffered_bytes) {
             true => self.due_bytes.load(Relaxed),
@@ -339,8 +340,8 @@ impl SpaceGuard {
         if !self.is_short.swap(true, Relaxed) || was_late {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             let in_flight_bytes = self.in_flight(buffered_bytes);
-            let taken = free_bytes.saturating_sub(self.compacted(buffered_bytes));
-            let enough = bytes_for_writes(reserve_bytes, taken, self.used_bytes());
+            let in_use = free_bytes.saturating_sub(self.compacted(buffered_bytes));
+            let enough = bytes_for_writes(reserve_bytes, in_use, self.used_bytes());
             // Calls that fail now delete their files: then a repeated call would make space short again at once.
             let unpublished = self.unpublished_bytes.load(Relaxed).min(reserve_bytes);
             let after_failures =

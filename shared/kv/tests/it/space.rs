@@ -220,7 +220,7 @@ async fn deleted_rows_free_a_short_disk_without_a_restart() {
         within(SLOW, "most space is back", async || engine.status().free_bytes > Some(100 * MIB))
             .await;
         let left_bytes = (u64::try_from(kept).unwrap() + 64) * 64 * 1024;
-        within(SLOW, "deleted rows are gone", async || {
+        within(SLOW, "deleted rows are in no file", async || {
             table_bytes(&disk.path().join("kv")) < left_bytes
         })
         .await;

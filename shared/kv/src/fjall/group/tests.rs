@@ -189,6 +189,30 @@ fn a_keyspace_that_takes_no_writes_delays_its_changes_and_no_others() {
 }
 
 #[test]
+fn a_change_that_waits_too_long_for_space_is_rejected_as_one_without() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = FjallOptions {
+        // At the reserve, and no thread that flushes for space.
+        space_probe: Arc::new(|_| Ok(512 * 1024 * 1024)),
+        ..FjallOptions::new(directory.path(), vec![keyspace("a", 1), keyspace("b", 2)])
+    };
+    let shared = Arc::new(open(&options).unwrap());
+    shared.measure_space();
+    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (change, waiter) = job(&[], vec![put("a", "1")]);
+    queue.blocking_send(change).unwrap();
+    drop(queue);
+
+    let none_is_pressed = |_: &EngineState| KeyspaceSet::default();
+    let committer = Committer::with_gate(Arc::clone(&shared), none_is_pressed);
+    let ended = std::thread::spawn(move || committer.run(jobs));
+
+    let outcome = waiter.blocking_recv().unwrap();
+    assert!(matches!(outcome, Err(CommitError::Full { .. })), "{outcome:?}");
+    ended.join().unwrap();
+}
+
+#[test]
 fn a_commit_thread_that_panics_stops_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
