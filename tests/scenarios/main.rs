@@ -16,6 +16,7 @@ mod bad_input;
 mod batches;
 mod blob;
 mod browsers;
+mod compression;
 mod conditions;
 mod credentials;
 mod cross_origin;

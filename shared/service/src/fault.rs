@@ -171,6 +171,13 @@ impl Violations {
     }
 }
 
+/// The error of a message of gRPC that is larger than a server reads.
+#[must_use]
+pub fn message_too_large(bytes_max: usize) -> Fault {
+    let rule = format!("must be at most {bytes_max} bytes, after decompression");
+    Fault::violation(Reason::RpcMessageTooLarge, "message", rule)
+}
+
 /// A client's value, shortened for an error text.
 #[must_use]
 pub fn quoted(value: &str) -> Cow<'_, str> {
@@ -216,6 +223,7 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::EntityTooLarge => invalid("EntityTooLarge"),
         R::DuplicatePropertiesSpecified => invalid("DuplicatePropertiesSpecified"),
         R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
+        R::RpcMessageTooLarge => (Code::ResourceExhausted, "RequestBodyTooLarge", 413),
         R::CommandsInBatchActOnDifferentPartitions => {
             invalid("CommandsInBatchActOnDifferentPartitions")
         }
