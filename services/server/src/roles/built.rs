@@ -9,7 +9,7 @@ use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, tas
 use trestle_service::{
     layer::{
         CallService, Request, Response, ResponseFuture, compression::MessageCompressionLayer,
-        message_size::MessageSizeLayer,
+        message_size::MessageSizeLayer, unknown_method::UnknownMethodLayer,
     },
     limits::MESSAGE_BYTES_MAX,
     upstream::Upstream,
@@ -76,6 +76,7 @@ impl BuiltRole {
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
         S: Clone + Send + Sync + 'static,
     {
+        let service = UnknownMethodLayer::default().layer(service);
         let service = MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service);
         Self {
             // Here, and not in the gateway, which passes bodies as they are.

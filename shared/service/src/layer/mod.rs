@@ -22,6 +22,7 @@ mod peer_counts;
 pub mod short_circuit;
 pub mod shutdown;
 pub mod trace;
+pub mod unknown_method;
 
 #[cfg(test)]
 mod tests;
