@@ -228,7 +228,10 @@ pub fn meaning(reason: Reason) -> Meaning {
             invalid("CommandsInBatchActOnDifferentPartitions")
         }
         R::InvalidDuplicateRow => invalid("InvalidDuplicateRow"),
-        R::InvalidXmlDocument => invalid("InvalidXmlDocument"),
+        // Azure has one code for all three, which is about the document and not about its content.
+        R::InvalidXmlDocument | R::InvalidAccessPolicy | R::InvalidCorsRule => {
+            invalid("InvalidXmlDocument")
+        }
         R::InvalidQueryParameterValue => invalid("InvalidQueryParameterValue"),
         R::InvalidHeaderValue => invalid("InvalidHeaderValue"),
         R::OutOfRangeQueryParameterValue => invalid("OutOfRangeQueryParameterValue"),
@@ -240,7 +243,7 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::MissingRequiredHeader => invalid("MissingRequiredHeader"),
         R::MissingContentLengthHeader => (Code::InvalidArgument, "MissingContentLengthHeader", 411),
         R::UnsupportedHttpVerb => (Code::Unimplemented, "UnsupportedHttpVerb", 405),
-        R::InvalidXmlNodeValue => invalid("InvalidXmlNodeValue"),
+        R::InvalidXmlNodeValue | R::InvalidServiceProperty => invalid("InvalidXmlNodeValue"),
         R::MissingRequiredXmlNode => invalid("MissingRequiredXmlNode"),
         R::XMethodNotUsingPost => invalid("XMethodNotUsingPost"),
         R::XMethodIncorrectValue => invalid("XMethodIncorrectValue"),
