@@ -18,6 +18,7 @@ mod blob;
 mod browsers;
 mod compression;
 mod conditions;
+mod contract;
 mod credentials;
 mod cross_origin;
 mod encryption;
