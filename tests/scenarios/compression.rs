@@ -14,7 +14,7 @@ use trestle_tests::{Transport, World, entity, int, path_of, scenario, string};
 scenario!(
     a_client_with_compression_makes_every_kind_of_call,
     a_compressed_page_is_smaller_and_has_the_same_entities,
-    a_response_is_not_compressed_unless_the_client_asks,
+    a_response_is_not_compressed_unless_the_client_requests_it,
     a_decompression_bomb_is_rejected_and_the_service_continues,
     an_unsupported_encoding_is_rejected_with_the_supported_ones,
 );
@@ -94,8 +94,8 @@ async fn a_compressed_page_is_smaller_and_has_the_same_entities(world: &World) {
     let (_, plain) = sent(world, "QueryEntities", &[], query("pages")).await;
 
     for encoding in ["gzip", "zstd", "deflate"] {
-        let asked = [("grpc-encoding", encoding), ("grpc-accept-encoding", encoding)];
-        let (headers, page) = sent(world, "QueryEntities", &asked, query("pages")).await;
+        let requested = [("grpc-encoding", encoding), ("grpc-accept-encoding", encoding)];
+        let (headers, page) = sent(world, "QueryEntities", &requested, query("pages")).await;
 
         assert_eq!(headers["grpc-encoding"], encoding);
         assert_eq!(page[0], 1, "the flag of a compressed message");
@@ -103,7 +103,7 @@ async fn a_compressed_page_is_smaller_and_has_the_same_entities(world: &World) {
     }
 }
 
-async fn a_response_is_not_compressed_unless_the_client_asks(world: &World) {
+async fn a_response_is_not_compressed_unless_the_client_requests_it(world: &World) {
     filled(world, "plain").await;
     for offered in ["identity, deflate, gzip", "gzip"] {
         let offer = [("grpc-accept-encoding", offered)];

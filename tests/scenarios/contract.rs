@@ -1,4 +1,4 @@
-//! What the contract says about itself: authentication, results that are easy to misread, and the
+//! Statements of the contract: authentication, results that are easy to misread, and the
 //! published service config.
 
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ fn results_of_many_items_are_announced_before_anything_else() {
 }
 
 #[test]
-fn every_service_says_how_to_authenticate_and_its_limit() {
+fn every_service_declares_how_to_authenticate_and_its_limit() {
     let mut count = 0;
     for file in files() {
         for (index, service) in (0..).zip(&file.service) {

@@ -108,8 +108,8 @@ fn answer(index: &DescriptorIndex, question: Option<&MessageRequest>) -> Message
         Some(MessageRequest::FileContainingSymbol(name)) => {
             file(index.symbol(name), format!("symbol not found: symbol=`{}`", quoted(name)))
         }
-        Some(MessageRequest::FileContainingExtension(asked)) => {
-            let (extended, number) = (&asked.containing_type, asked.extension_number);
+        Some(MessageRequest::FileContainingExtension(extension)) => {
+            let (extended, number) = (&extension.containing_type, extension.extension_number);
             let what =
                 format!("extension not found: type=`{}`, number=`{number}`", quoted(extended));
             file(index.extension(extended, number), what)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Calls the real binary with grpcurl and ghz, which know the contract by reflection only: every grpcurl
+# Calls the real binary with grpcurl and ghz, which have the contract by reflection only: every grpcurl
 # command of README.md and docs, the options of fields, the details of errors, and a load with
 # compression.
 #

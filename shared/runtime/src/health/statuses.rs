@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use tokio::sync::watch;
-use tokio_stream::wrappers::WatchStream;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::{
     HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus,
@@ -15,28 +17,33 @@ use trestle_service::fault::{Fault, Reason, quoted};
 /// The full name of the service.
 const HEALTH: &str = "grpc.health.v1.Health";
 
-/// The status of every name, shared by clones; none: watches end.
+/// The status of every name, shared by clones.
 #[derive(Clone)]
-pub(super) struct Statuses(Arc<watch::Sender<Option<BTreeMap<&'static str, ServingStatus>>>>);
+pub(super) struct Statuses(Arc<watch::Sender<Published>>);
+
+#[derive(Default)]
+struct Published {
+    by_name: BTreeMap<&'static str, ServingStatus>,
+    /// Watches end after the last status.
+    is_ended: bool,
+}
 
 impl Statuses {
     /// Of a process that serves.
     pub(super) fn new(whole: &'static str) -> Self {
-        let statuses = BTreeMap::from([(whole, ServingStatus::Serving)]);
-        Self(Arc::new(watch::Sender::new(Some(statuses))))
+        let by_name = BTreeMap::from([(whole, ServingStatus::Serving)]);
+        Self(Arc::new(watch::Sender::new(Published { by_name, is_ended: false })))
     }
 
     pub(super) fn set(&self, name: &'static str, status: ServingStatus) {
-        self.0.send_modify(|statuses| {
-            if let Some(statuses) = statuses {
-                statuses.insert(name, status);
-            }
+        self.0.send_modify(|published| {
+            published.by_name.insert(name, status);
         });
     }
 
-    /// Ends every watch.
+    /// Ends every watch, after its last status.
     pub(super) fn end(&self) {
-        self.0.send_replace(None);
+        self.0.send_modify(|published| published.is_ended = true);
     }
 }
 
@@ -47,7 +54,7 @@ impl Health for Statuses {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<HealthCheckResponse>, Status> {
         let service = &*request.get_ref().service;
-        let status = self.0.borrow().as_ref().and_then(|all| all.get(service).copied());
+        let status = self.0.borrow().by_name.get(service).copied();
         let status = status.ok_or_else(|| {
             let message = format!("unknown service: service=`{}`", quoted(service));
             Fault::new(Reason::ResourceNotFound, message).into_status(HEALTH)
@@ -62,17 +69,27 @@ impl Health for Statuses {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let (service, mut last) = (request.into_inner().service, None);
-        let changes = WatchStream::new(self.0.subscribe());
-        let status = move |statuses: BTreeMap<&'static str, ServingStatus>| {
-            statuses.get(&*service).copied().unwrap_or(ServingStatus::ServiceUnknown)
-        };
-        let statuses = changes.take_while(|all| futures::future::ready(all.is_some()));
-        let statuses = statuses.filter_map(move |all| {
-            let status = all.map(&status).filter(|status| last.replace(*status) != Some(*status));
-            futures::future::ready(status)
+        let (service, changes) = (request.into_inner().service, self.0.subscribe());
+        let answers = stream::unfold((changes, None), move |(mut changes, last)| {
+            let service = service.clone();
+            async move {
+                loop {
+                    let (status, is_ended) = {
+                        let published = changes.borrow_and_update();
+                        let status = published.by_name.get(&*service).copied();
+                        (status.unwrap_or(ServingStatus::ServiceUnknown), published.is_ended)
+                    };
+                    if last != Some(status) {
+                        let answer = HealthCheckResponse { status: status.into() };
+                        return Some((Ok(answer), (changes, Some(status))));
+                    }
+                    if is_ended {
+                        return None;
+                    }
+                    changes.changed().await.ok()?;
+                }
+            }
         });
-        let answers = statuses.map(|status| Ok(HealthCheckResponse { status: status.into() }));
         Ok(Response::new(answers.boxed()))
     }
 }

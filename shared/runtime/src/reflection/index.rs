@@ -1,4 +1,4 @@
-//! What reflection is asked for, and the file that has it.
+//! The names in descriptors, and the file that has each.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,7 +16,7 @@ use prost_types::{
 pub struct DescriptorError(#[from] prost::DecodeError);
 
 /// An encoded file descriptor, as it was compiled.
-type File = Arc<[u8]>;
+type EncodedFile = Arc<[u8]>;
 
 /// A `FileDescriptorSet` whose files are not decoded: their options would be lost.
 #[derive(Clone, PartialEq, Message)]
@@ -28,10 +28,10 @@ struct EncodedFiles {
 /// The files of a descriptor set by what they contain.
 #[derive(Default)]
 pub(super) struct DescriptorIndex {
-    files: HashMap<String, File>,
-    symbols: HashMap<String, File>,
+    files: HashMap<String, EncodedFile>,
+    symbols: HashMap<String, EncodedFile>,
     /// By the extended type and the number.
-    extensions: BTreeMap<(String, i32), File>,
+    extensions: BTreeMap<(String, i32), EncodedFile>,
     services: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl DescriptorIndex {
         &self.services
     }
 
-    fn add(&mut self, descriptor: &FileDescriptorProto, file: &File) {
+    fn add(&mut self, descriptor: &FileDescriptorProto, file: &EncodedFile) {
         self.files.insert(descriptor.name().to_owned(), Arc::clone(file));
         let package = descriptor.package();
         for message in &descriptor.message_type {
@@ -92,7 +92,7 @@ impl DescriptorIndex {
         }
     }
 
-    fn add_message(&mut self, scope: &str, message: &DescriptorProto, file: &File) {
+    fn add_message(&mut self, scope: &str, message: &DescriptorProto, file: &EncodedFile) {
         let name = self.add_symbol(scope, message.name(), file);
         for nested in &message.nested_type {
             self.add_message(&name, nested, file);
@@ -107,16 +107,21 @@ impl DescriptorIndex {
         self.add_extensions(&name, &message.extension, file);
     }
 
-    fn add_enum(&mut self, scope: &str, kind: &EnumDescriptorProto, file: &File) {
+    fn add_enum(&mut self, scope: &str, kind: &EnumDescriptorProto, file: &EncodedFile) {
         let name = self.add_symbol(scope, kind.name(), file);
         for value in &kind.value {
-            // In C++ rules a value is a sibling of its type; clients ask for both names.
+            // In C++ rules a value is a sibling of its type; clients look up both names.
             self.add_symbol(scope, value.name(), file);
             self.add_symbol(&name, value.name(), file);
         }
     }
 
-    fn add_extensions(&mut self, scope: &str, extensions: &[FieldDescriptorProto], file: &File) {
+    fn add_extensions(
+        &mut self,
+        scope: &str,
+        extensions: &[FieldDescriptorProto],
+        file: &EncodedFile,
+    ) {
         for extension in extensions {
             self.add_symbol(scope, extension.name(), file);
             let extended = extension.extendee().trim_start_matches('.').to_owned();
@@ -125,7 +130,7 @@ impl DescriptorIndex {
     }
 
     /// Adds a symbol; its full name.
-    fn add_symbol(&mut self, scope: &str, name: &str, file: &File) -> String {
+    fn add_symbol(&mut self, scope: &str, name: &str, file: &EncodedFile) -> String {
         let name = if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") };
         self.symbols.insert(name.clone(), Arc::clone(file));
         name

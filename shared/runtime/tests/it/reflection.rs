@@ -1,4 +1,4 @@
-//! Reflection in both versions: what it has, and what it says about what it does not have.
+//! Reflection in both versions: what it has, and its answers about what it does not have.
 
 use prost::Message as _;
 use prost_types::FileDescriptorProto;
@@ -54,14 +54,14 @@ fn code(answer: &MessageResponse) -> (Code, &str) {
 
 #[tokio::test]
 async fn an_unknown_name_is_an_error_response_and_the_stream_continues() {
-    let asked = ExtensionRequest {
+    let requested = ExtensionRequest {
         containing_type: "google.protobuf.FieldOptions".to_owned(),
         extension_number: 1,
     };
     let answers = answers(vec![
         MessageRequest::FileContainingSymbol("no.Such".to_owned()),
         MessageRequest::FileByFilename("no.proto".to_owned()),
-        MessageRequest::FileContainingExtension(asked),
+        MessageRequest::FileContainingExtension(requested),
         MessageRequest::AllExtensionNumbersOfType("no.Such".to_owned()),
         MessageRequest::FileContainingSymbol(TABLE.to_owned()),
     ])
@@ -87,10 +87,11 @@ async fn options_of_fields_and_comments_are_served_as_they_were_compiled() {
     .await;
 
     let MessageResponse::FileDescriptorResponse(files) = &answers[0] else { panic!() };
-    // `field_behavior` is number 1052 and not packed; REQUIRED is 2: the key of a varint, and the value.
-    let required = [0xe0, 0x41, 0x02];
+    // `field_behavior` is number 1052, REQUIRED is 2: one value, or a list of one.
+    let (required, packed) = ([0xe0, 0x41, 0x02], [0xe2, 0x41, 0x01, 0x02]);
     let encoded = &files.file_descriptor_proto[0];
-    assert!(encoded.windows(3).any(|bytes| bytes == required), "the options are lost");
+    let has = |option: &[u8]| encoded.windows(option.len()).any(|bytes| bytes == option);
+    assert!(has(&required) || has(&packed), "the options are lost");
     let info = file(&answers[0]).source_code_info.unwrap();
     assert!(info.location.iter().any(|location| location.leading_comments().contains("A table.")));
     assert_eq!(file(&answers[1]).name(), "google/api/field_behavior.proto");
@@ -101,8 +102,8 @@ async fn options_of_fields_and_comments_are_served_as_they_were_compiled() {
 #[tokio::test]
 async fn every_detail_of_an_error_can_be_read() {
     let details = ["ErrorInfo", "RetryInfo", "BadRequest", "ResourceInfo", "QuotaFailure"];
-    let ask = |name| MessageRequest::FileContainingSymbol(format!("google.rpc.{name}"));
-    for answer in answers(details.map(ask).to_vec()).await {
+    let find = |name| MessageRequest::FileContainingSymbol(format!("google.rpc.{name}"));
+    for answer in answers(details.map(find).to_vec()).await {
         assert_eq!(file(&answer).name(), "google/rpc/error_details.proto");
     }
 }

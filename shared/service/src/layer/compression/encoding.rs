@@ -12,14 +12,14 @@ use crate::limits::MESSAGE_BYTES_MAX;
 
 /// Level of zstd: the fastest of the regular ones.
 const ZSTD_LEVEL: i32 = 1;
-/// Largest window of zstd, as a power of two: as large as a message. A stream may ask for 128 MiB.
+/// Largest window of zstd, as a power of two: as large as a message. A stream may require 128 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = MESSAGE_BYTES_MAX.trailing_zeros();
 /// Memory is reserved in steps of at least this size, in bytes.
 const STEP_BYTES: usize = 16 * 1024;
 
 /// How messages are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(super) enum MessageEncoding {
     Gzip,
     Deflate,
     Zstd,
@@ -36,7 +36,7 @@ pub(super) enum DecompressError {
     Malformed(io::Error),
 }
 
-impl Encoding {
+impl MessageEncoding {
     const ALL: [Self; 3] = [Self::Gzip, Self::Deflate, Self::Zstd];
 
     /// By its name in headers.

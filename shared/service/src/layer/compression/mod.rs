@@ -1,4 +1,4 @@
-//! Compression of messages: requests in gzip, deflate or zstd, and responses where the client asks for it.
+//! Compression of messages: requests in gzip, deflate or zstd, and responses where the client requests it.
 //!
 //! In front of a service, behind everything that passes bodies as they are, such as a gateway. tonic has compression of
 //! its own; this layer reads the same format, and adds what a server needs: a bound on the memory of a decompressed
@@ -14,7 +14,9 @@ use std::{convert::Infallible, sync::Arc};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tower::Service;
 
-use self::{encoding::Encoding, requests::DecompressedRequest, responses::CompressedResponse};
+use self::{
+    encoding::MessageEncoding, requests::DecompressedRequest, responses::CompressedResponse,
+};
 use super::{
     Request, Response, ResponseFuture,
     body_bytes::BodyBudget,
@@ -76,7 +78,7 @@ impl Middleware for MessageCompression {
 }
 
 /// A response whose messages are compressed; one that failed has none.
-fn compressed(mut answer: Response, encoding: Encoding) -> Response {
+fn compressed(mut answer: Response, encoding: MessageEncoding) -> Response {
     if code_of(answer.headers()).is_some() {
         return answer;
     }
@@ -93,10 +95,10 @@ fn rejected(fault: Fault) -> ResponseFuture {
 }
 
 /// The encoding of the messages of a request; none: they are not compressed.
-fn declared(headers: &HeaderMap) -> Result<Option<Encoding>, Fault> {
+fn declared(headers: &HeaderMap) -> Result<Option<MessageEncoding>, Fault> {
     let Some(value) = headers.get(ENCODING) else { return Ok(None) };
     let name = String::from_utf8_lossy(value.as_bytes());
-    match Encoding::named(name.trim()) {
+    match MessageEncoding::named(name.trim()) {
         None if name.trim() != IDENTITY => {
             let message = format!(
                 "unsupported compression: grpc-encoding=`{}`, supported=`{}`",
@@ -109,19 +111,21 @@ fn declared(headers: &HeaderMap) -> Result<Option<Encoding>, Fault> {
     }
 }
 
-/// The encoding that the client asks for. That it reads one is not enough: most libraries offer gzip
-/// without being asked, and compression costs more than all other work on a page. It asks by
+/// The encoding that the client requests. That it reads one is not enough: most libraries offer gzip
+/// by themselves, and compression costs more than all other work on a page. It requests one by
 /// compressing the request, by naming an encoding before `identity`, or by naming zstd, which no
 /// library offers by itself.
-fn requested(declared: Option<Encoding>, headers: &HeaderMap) -> Option<Encoding> {
+fn requested(declared: Option<MessageEncoding>, headers: &HeaderMap) -> Option<MessageEncoding> {
     let accepted = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     let Some(accepted) = accepted else { return declared };
     let names = || accepted.split(',').map(str::trim);
-    let is_accepted = |encoding: &Encoding| names().any(|name| name == encoding.name());
+    let is_accepted = |encoding: &MessageEncoding| names().any(|name| name == encoding.name());
     declared
         .filter(is_accepted)
-        .or_else(|| names().find_map(Encoding::named).filter(|_| prefers_compression(names())))
-        .or_else(|| Some(Encoding::Zstd).filter(is_accepted))
+        .or_else(|| {
+            names().find_map(MessageEncoding::named).filter(|_| prefers_compression(names()))
+        })
+        .or_else(|| Some(MessageEncoding::Zstd).filter(is_accepted))
 }
 
 /// Whether a list names an encoding, and later `identity`.

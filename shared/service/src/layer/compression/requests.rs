@@ -16,7 +16,7 @@ use super::{
         body_wrapper::{BodyPart, BodyWrapper, Next},
         framing::{COMPRESSED, HEAD_BYTES},
     },
-    encoding::{DecompressError, Encoding},
+    encoding::{DecompressError, MessageEncoding},
 };
 use crate::{
     fault::{Fault, Reason, message_too_large},
@@ -25,7 +25,7 @@ use crate::{
 
 /// Decompresses messages, one at a time.
 pub(super) struct DecompressedRequest {
-    encoding: Encoding,
+    encoding: MessageEncoding,
     /// The bytes of the message that was read last.
     held: Arc<HeldBytes>,
     /// Bytes that were read from the body.
@@ -35,7 +35,7 @@ pub(super) struct DecompressedRequest {
 }
 
 impl DecompressedRequest {
-    pub(super) fn new(encoding: Encoding, held: Arc<HeldBytes>) -> Self {
+    pub(super) fn new(encoding: MessageEncoding, held: Arc<HeldBytes>) -> Self {
         Self { encoding, held, waiting: BytesMut::new(), last: None }
     }
 

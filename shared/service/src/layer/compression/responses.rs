@@ -14,7 +14,7 @@ use super::{
         body_wrapper::{BodyPart, BodyWrapper, Next},
         framing::{COMPRESSED, HEAD_BYTES},
     },
-    encoding::Encoding,
+    encoding::MessageEncoding,
 };
 
 /// Messages from this size on are compressed, in bytes; smaller ones would gain little.
@@ -22,7 +22,7 @@ pub(super) const MESSAGE_BYTES_MIN: usize = 1024;
 
 /// Compresses messages.
 pub(super) struct CompressedResponse {
-    encoding: Encoding,
+    encoding: MessageEncoding,
     /// Bytes of a message that is not complete.
     waiting: BytesMut,
     /// What follows them.
@@ -30,7 +30,7 @@ pub(super) struct CompressedResponse {
 }
 
 impl CompressedResponse {
-    pub(super) fn new(encoding: Encoding) -> Self {
+    pub(super) fn new(encoding: MessageEncoding) -> Self {
         Self { encoding, waiting: BytesMut::new(), last: None }
     }
 

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tonic::{Code, Status, body::Body};
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
-use super::*;
+use super::{encoding::DecompressError, *};
 use crate::{
     fault::reason_name,
     layer::{
@@ -20,7 +20,8 @@ use crate::{
     limits::MESSAGE_BYTES_MAX,
 };
 
-const ALL: [Encoding; 3] = [Encoding::Gzip, Encoding::Deflate, Encoding::Zstd];
+const ALL: [MessageEncoding; 3] =
+    [MessageEncoding::Gzip, MessageEncoding::Deflate, MessageEncoding::Zstd];
 
 fn framed(flag: u8, content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap();
@@ -28,7 +29,7 @@ fn framed(flag: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// The plain messages of a body.
-fn contents(mut body: &[u8], encoding: Encoding) -> Vec<(u8, Vec<u8>)> {
+fn contents(mut body: &[u8], encoding: MessageEncoding) -> Vec<(u8, Vec<u8>)> {
     let mut contents = Vec::new();
     while let Some((&[flag, length @ ..], rest)) = body.split_first_chunk::<5>() {
         let (content, rest) = rest.split_at(u32::from_be_bytes(length) as usize);
@@ -64,13 +65,13 @@ fn request(headers: &[(HeaderName, &str)], pieces: Vec<Bytes>) -> Request {
     request
 }
 
-async fn sent(service: &CallService, request: Request) -> (http::HeaderMap, Bytes) {
+async fn sent(service: &CallService, request: Request) -> (HeaderMap, Bytes) {
     let Ok(answer) = service.clone().oneshot(request).await;
     let (head, body) = answer.into_parts();
     (head.headers, body.collect().await.unwrap().to_bytes())
 }
 
-fn rejected_with(headers: &http::HeaderMap) -> (Code, String) {
+fn rejected_with(headers: &HeaderMap) -> (Code, String) {
     use tonic_types::StatusExt as _;
     let status = Status::from_header_map(headers).expect("a status");
     let info = status.get_details_error_info().expect("error info");
@@ -106,7 +107,7 @@ async fn a_decompression_bomb_is_rejected_before_it_takes_memory() {
             true
         };
         let result = encoding.decompress(&compressed, MESSAGE_BYTES_MAX, hold);
-        assert!(matches!(result, Err(encoding::DecompressError::TooLarge)), "{encoding:?}");
+        assert!(matches!(result, Err(DecompressError::TooLarge)), "{encoding:?}");
         assert_eq!(most, MESSAGE_BYTES_MAX + 1, "{encoding:?}");
 
         let headers = [(ENCODING, encoding.name())];
@@ -132,11 +133,11 @@ fn a_message_of_exactly_the_limit_is_accepted() {
 fn a_window_larger_than_a_message_is_rejected() {
     // Magic number, no content size, a window of 128 MiB; one last block of a byte 4 times.
     let window = |log: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, (log - 10) << 3, 0x23, 0, 0, 7];
-    let read = |log| Encoding::Zstd.decompress(&window(log), MESSAGE_BYTES_MAX, |_| true);
+    let read = |log| MessageEncoding::Zstd.decompress(&window(log), MESSAGE_BYTES_MAX, |_| true);
 
     assert_eq!(read(23).unwrap(), [7; 4]);
-    assert!(matches!(read(24), Err(encoding::DecompressError::Malformed(_))));
-    assert!(matches!(read(27), Err(encoding::DecompressError::Malformed(_))));
+    assert!(matches!(read(24), Err(DecompressError::Malformed(_))));
+    assert!(matches!(read(27), Err(DecompressError::Malformed(_))));
 }
 
 #[tokio::test]
@@ -145,7 +146,7 @@ async fn decompressed_bytes_count_for_the_budget_of_bodies() {
         |bytes_max| BodyBounds { bytes_max, calls_max: 8, arrives_within: Duration::from_secs(60) };
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
     let layer = |bytes_max| BodyBytesLayer::new(bounds(bytes_max), methods.clone());
-    let compressed = framed(1, &Encoding::Zstd.compress(&[0; 1024 * 1024]).unwrap());
+    let compressed = framed(1, &MessageEncoding::Zstd.compress(&[0; 1024 * 1024]).unwrap());
     assert!(compressed.len() < 1024);
     for (bytes_max, is_accepted) in [(512 * 1024, false), (4 * 1024 * 1024, true)] {
         let service = CallService::new(layer(bytes_max).layer(echo()));
@@ -195,28 +196,28 @@ async fn large_messages_of_a_response_are_compressed_and_small_ones_are_not() {
 }
 
 #[test]
-fn compresses_responses_only_for_clients_that_ask() {
-    let asked = |sent: Option<&'static str>, accepted: Option<&'static str>| {
+fn compresses_responses_only_for_clients_that_request_it() {
+    let requested_by = |sent: Option<&'static str>, accepted: Option<&'static str>| {
         let mut headers = HeaderMap::new();
         let pairs = [(ENCODING, sent), (ACCEPT_ENCODING, accepted)];
         for (name, value) in pairs {
             headers.extend(value.map(|value| (name, HeaderValue::from_static(value))));
         }
         let declared = declared(&headers).unwrap();
-        requested(declared, &headers).map(Encoding::name)
+        requested(declared, &headers).map(MessageEncoding::name)
     };
-    // What the libraries of C, Java and .NET offer without being asked.
+    // What the libraries of C, Java and .NET offer by themselves.
     for offered in ["identity, deflate, gzip", "gzip", "identity,gzip,deflate", "identity", ""] {
-        assert_eq!(asked(None, Some(offered)), None, "{offered}");
+        assert_eq!(requested_by(None, Some(offered)), None, "{offered}");
     }
-    assert_eq!(asked(None, None), None);
-    assert_eq!(asked(Some("identity"), Some("gzip")), None);
-    assert_eq!(asked(Some("gzip"), None), Some("gzip"));
-    assert_eq!(asked(Some("gzip"), Some("identity, deflate, gzip")), Some("gzip"));
-    assert_eq!(asked(Some("gzip"), Some("identity")), None);
-    assert_eq!(asked(None, Some("gzip,identity")), Some("gzip"));
-    assert_eq!(asked(None, Some("gzip,zstd,identity")), Some("gzip"));
-    assert_eq!(asked(None, Some("zstd")), Some("zstd"));
-    assert_eq!(asked(None, Some("identity,gzip,zstd")), Some("zstd"));
-    assert_eq!(asked(Some("gzip"), Some("br,zstd,identity")), Some("zstd"));
+    assert_eq!(requested_by(None, None), None);
+    assert_eq!(requested_by(Some("identity"), Some("gzip")), None);
+    assert_eq!(requested_by(Some("gzip"), None), Some("gzip"));
+    assert_eq!(requested_by(Some("gzip"), Some("identity, deflate, gzip")), Some("gzip"));
+    assert_eq!(requested_by(Some("gzip"), Some("identity")), None);
+    assert_eq!(requested_by(None, Some("gzip,identity")), Some("gzip"));
+    assert_eq!(requested_by(None, Some("gzip,zstd,identity")), Some("gzip"));
+    assert_eq!(requested_by(None, Some("zstd")), Some("zstd"));
+    assert_eq!(requested_by(None, Some("identity,gzip,zstd")), Some("zstd"));
+    assert_eq!(requested_by(Some("gzip"), Some("br,zstd,identity")), Some("zstd"));
 }
