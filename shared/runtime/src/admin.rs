@@ -35,6 +35,7 @@ const BOUNDS: Bounds = Bounds {
     keepalive: Duration::from_secs(20),
     head_within: Duration::from_secs(60),
     headers_max: None,
+    keeps_header_case: false,
     reader_within: Duration::from_secs(30),
     drain_within: Duration::from_secs(5),
 };
