@@ -45,8 +45,8 @@ pub(super) fn extensions(names: &[String]) -> Option<Extensions> {
     builder.preserve_header_case(true).max_headers(QUEUE_HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
     let connection = builder.serve_connection(Memory::of(head), service);
     poll(pin!(connection));
-    let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
-    found
+    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+    found.take()
 }
 
 /// Room for the names of all metadata, with what separates them.
