@@ -1,5 +1,4 @@
-//! Errors of exports, which repeat as long as the collector is away: one line in a while stands for
-//! them.
+//! Errors of exports, which repeat as long as the collector is away: one of them is logged in a while.
 
 use std::{
     sync::{Mutex, PoisonError},
