@@ -36,6 +36,9 @@ pub enum Command {
     /// Give back the disk space of deleted data; the server must not run
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
+    /// Check the configuration, the machine, and what a server reaches, with a hint for each finding
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
     /// Show the configuration
     Config {
         /// What to show
@@ -237,6 +240,26 @@ pub struct CompactArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory [default: that of the configuration]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Report as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+const DOCTOR_HELP: &str = "\
+Run it as the user of the server, with the same variables. It may run beside a server.
+
+Exit codes: 0 a server would start and serve, perhaps with warnings; 1 it would not, 2 wrong arguments or
+configuration.";
 
 const COMPACT_HELP: &str = "\
 Exit codes: 0 compacted; 2 wrong arguments or configuration, 3 the data directory is in use, 4 there is no
