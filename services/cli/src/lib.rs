@@ -1,4 +1,4 @@
-//! The client commands of the `trestle` binary: tables, entities, queues, blobs, files of them, load.
+//! The client commands of the `trestle` binary: tables, entities, queues, blobs, logs, files of them, load.
 //!
 //! Each command is one call, or one stream, against the gRPC contract; the crate does not depend on
 //! the server. Standard output contains only the result; progress, costs and errors go to standard
@@ -21,6 +21,7 @@ mod field_error;
 pub mod files;
 pub mod interrupt;
 mod lines;
+mod log;
 pub mod output;
 mod queue;
 pub mod retry;
@@ -43,6 +44,10 @@ pub use args::{
 pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
 pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySide, LeaseCommand};
 pub use credentials::{CredentialArgs, SecretText};
+pub use log::{
+    AppendLogArgs, CreateStreamArgs, LineFormat, LogCommand, ReadLogArgs, SegmentsArgs,
+    TailLogArgs, UpdateStreamArgs,
+};
 pub use queue::{
     DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand, proto_duration,
     send_messages,
@@ -72,6 +77,13 @@ pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run_blob(command: BlobCommand, client: ClientArgs) -> ExitCode {
     finish_call(Box::pin(blob::run(command, &client)).await, &client).await
+}
+
+/// Runs a command on streams of log records and prints its answer; errors go to standard error.
+///
+/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
+pub async fn run_log(command: LogCommand, client: ClientArgs) -> ExitCode {
+    finish_call(Box::pin(log::run(command, &client)).await, &client).await
 }
 
 /// Creates or explains a shared access signature; errors go to standard error. Nothing is sent.

@@ -304,7 +304,7 @@ fn entity_record(entity: &Entity) -> Result<Value, String> {
 }
 
 /// Control characters are escaped: stored text must not control the terminal.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.chars().fold(String::new(), |mut text, c| {
         match c.is_control() {
             true => text.extend(c.escape_debug()),

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 use trestle_cli::{
-    BenchCommand, BlobCommand, ClientArgs, QueueCommand, SasArgs, TableCommand, TlsArgs,
+    BenchCommand, BlobCommand, ClientArgs, LogCommand, QueueCommand, SasArgs, TableCommand, TlsArgs,
 };
 use trestle_import::ImportCommand;
 
@@ -67,6 +67,15 @@ pub enum Command {
         /// What to do
         #[command(subcommand)]
         command: BlobCommand,
+        /// Where
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Work with streams of log records on a server
+    Log {
+        /// What to do
+        #[command(subcommand)]
+        command: LogCommand,
         /// Where
         #[command(flatten)]
         client: ClientArgs,

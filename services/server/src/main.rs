@@ -61,6 +61,9 @@ fn main() -> ExitCode {
         Command::Blob { command, client } => {
             run(None, Box::pin(trestle_cli::run_blob(command, client)))
         }
+        Command::Log { command, client } => {
+            run(None, Box::pin(trestle_cli::run_log(command, client)))
+        }
         Command::Import { command, client } => {
             run(None, Box::pin(trestle_import::run_import(command, client)))
         }

@@ -22,8 +22,6 @@ use trestle_service::{
 
 use crate::value::{RuleBroken, Value, utf16_len};
 
-pub(crate) use name::{is_name_part, is_name_start};
-
 /// The key of an entity within its table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EntityKey {

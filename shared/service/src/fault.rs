@@ -3,9 +3,11 @@
 mod blob;
 mod bounds;
 mod fields;
+mod log;
 
 use std::{borrow::Cow, time::Duration};
 
+use prost::Message as _;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
@@ -115,6 +117,19 @@ impl Fault {
         Self { retry_after: Some(delay), ..self }
     }
 
+    /// The error of an item in the response of a call of this service that has an outcome for each.
+    #[must_use]
+    pub fn into_item_status(self, service: &str) -> tonic_types::Status {
+        let status = self.into_status(service);
+        let plain = || tonic_types::Status {
+            code: status.code().into(),
+            message: status.message().to_owned(),
+            details: Vec::new(),
+        };
+        // The details of a status are this very message, encoded.
+        tonic_types::Status::decode(status.details()).unwrap_or_else(|_| plain())
+    }
+
     /// The error of a call that exceeds a limit.
     pub fn over_quota(quota: OverQuota, retry_after: Duration) -> Self {
         let message = format!("over a limit: {}: {}", quota.subject, quota.description);
@@ -171,6 +186,13 @@ impl Violations {
     }
 }
 
+/// The error of a message of gRPC that is larger than a server reads.
+#[must_use]
+pub fn message_too_large(bytes_max: usize) -> Fault {
+    let rule = format!("must be at most {bytes_max} bytes, after decompression");
+    Fault::violation(Reason::RpcMessageTooLarge, "message", rule)
+}
+
 /// A client's value, shortened for an error text.
 #[must_use]
 pub fn quoted(value: &str) -> Cow<'_, str> {
@@ -216,6 +238,7 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::EntityTooLarge => invalid("EntityTooLarge"),
         R::DuplicatePropertiesSpecified => invalid("DuplicatePropertiesSpecified"),
         R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
+        R::RpcMessageTooLarge => (Code::ResourceExhausted, "RequestBodyTooLarge", 413),
         R::CommandsInBatchActOnDifferentPartitions => {
             invalid("CommandsInBatchActOnDifferentPartitions")
         }
@@ -284,7 +307,11 @@ fn of_access(reason: Reason) -> (Code, &'static str, u16) {
         }
         R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
         R::CorsPreflightFailure => (Code::PermissionDenied, "CorsPreflightFailure", 403),
-        other => blob::codes(other).unwrap_or((Code::Internal, "InternalError", 500)),
+        other => blob::codes(other).or_else(|| log::codes(other)).unwrap_or((
+            Code::Internal,
+            "InternalError",
+            500,
+        )),
     }
 }
 

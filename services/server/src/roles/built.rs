@@ -3,11 +3,14 @@
 use std::{convert::Infallible, sync::Arc};
 
 use tower::{Layer as _, Service};
-use trestle_blob::Objects;
 use trestle_kv::Engine;
+use trestle_objects::ObjectStorage;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
-    layer::{CallService, Request, Response, ResponseFuture, message_size::MessageSizeLayer},
+    layer::{
+        CallService, Request, Response, ResponseFuture, compression::MessageCompressionLayer,
+        message_size::MessageSizeLayer,
+    },
     limits::MESSAGE_BYTES_MAX,
     upstream::Upstream,
 };
@@ -38,7 +41,7 @@ impl BuildContext<'_> {
     ///
     /// # Errors
     /// A process without one.
-    pub fn objects(&self) -> Result<Objects, ProcessError> {
+    pub fn objects(&self) -> Result<ObjectStorage, ProcessError> {
         self.deps.objects.clone().ok_or_else(no_store)
     }
 }
@@ -73,8 +76,10 @@ impl BuiltRole {
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
         S: Clone + Send + Sync + 'static,
     {
+        let service = MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service);
         Self {
-            calls: CallService::new(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service)),
+            // Here, and not in the gateway, which passes bodies as they are.
+            calls: CallService::new(MessageCompressionLayer::default().layer(service)),
             tasks: Vec::new(),
             watches: Vec::new(),
             pages: Vec::new(),

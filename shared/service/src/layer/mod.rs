@@ -9,6 +9,7 @@ pub mod body_bytes;
 pub mod body_wrapper;
 mod call;
 pub mod call_statistics;
+pub mod compression;
 pub mod deadline;
 mod error_domain;
 mod framing;
