@@ -24,11 +24,11 @@ const HEAD: &str = "\
 
 Made from the comments of the settings by `tests/tidy/configuration.rs`; change those.
 
-Settings come from defaults, then a TOML file, then variables, then flags of `trestle serve`. The file is that of `--config`,
-of the variable `TRESTLE_CONFIG`, or `./trestle.toml` where it exists. The variable of a key is `TRESTLE__SECTION__KEY`:
-`storage.cache_bytes` is `TRESTLE__STORAGE__CACHE_BYTES`. Numbers of bytes may have a unit: `128MiB`, `1.5GiB`, `500MB`.
-`trestle config print` prints the settings that result, never a key of an account; `trestle config check` reports every mistake
-with its file and line.
+Settings come from defaults, then a TOML file, then variables, then flags of `trestle serve`. The file is that of
+`--config`, of the variable `TRESTLE_CONFIG`, or `./trestle.toml` where it exists. The variable of a key is
+`TRESTLE__SECTION__KEY`: `storage.cache_bytes` is `TRESTLE__STORAGE__CACHE_BYTES`. Numbers of bytes may have a unit:
+`128MiB`, `1.5GiB`, `500MB`. `trestle config print` prints the settings that result, never a key of an account;
+`trestle config check` reports every mistake with its file and line.
 ";
 
 /// A section of the settings: its name, its comment, and its keys.

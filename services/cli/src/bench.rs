@@ -141,12 +141,12 @@ impl BenchTally {
 
 /// The measured time.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct MeasuredTime {
     from: Instant,
     end: Instant,
 }
 
-impl Span {
+impl MeasuredTime {
     /// Whether a call began and ended within it.
     fn has(&self, began: Instant, ended: Instant) -> bool {
         began >= self.from && ended <= self.end
@@ -184,7 +184,7 @@ impl BenchCommand {
 async fn measure<F: Future<Output = BenchTally> + Send + 'static>(
     args: &BenchLoadArgs,
     client: &ClientArgs,
-    caller: impl Fn(Session, u32, Span) -> F,
+    caller: impl Fn(Session, u32, MeasuredTime) -> F,
 ) -> Result<BenchTally, CliError> {
     let mut sessions = Vec::new();
     for _ in 0..args.connections {
@@ -192,7 +192,7 @@ async fn measure<F: Future<Output = BenchTally> + Send + 'static>(
     }
     let begin = Instant::now();
     let from = begin.checked_add(args.warmup).unwrap_or(begin);
-    let span = Span { from, end: from.checked_add(args.duration).unwrap_or(begin) };
+    let span = MeasuredTime { from, end: from.checked_add(args.duration).unwrap_or(begin) };
     let mut callers = JoinSet::new();
     for (number, session) in (0..args.clients).zip(sessions.iter().cycle()) {
         callers.spawn(caller(session.clone(), number, span));

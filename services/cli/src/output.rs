@@ -19,7 +19,7 @@ mod drawing;
 pub use cells::escaped;
 pub(crate) use cells::with_fields;
 use cells::{entity_record, raw, title};
-use drawing::{Drawing, Listing};
+use drawing::{Drawing, TableListing};
 
 /// Most records of a listing that a table holds before it is printed.
 const TABLE_ROWS_MAX: usize = 1000;
@@ -81,7 +81,7 @@ pub struct Output {
     out: Box<dyn Write + Send>,
     args: OutputArgs,
     /// Records of a table that is not printed yet.
-    listing: Option<Listing>,
+    listing: Option<TableListing>,
     /// JSON records that were printed; none before the first listing.
     listed: Option<u64>,
     /// The last header of CSV or plain columns.
@@ -160,11 +160,11 @@ impl Output {
         title: fn(&str) -> String,
     ) -> Result<(), CliError> {
         if self.is_table() {
-            let is_other = |listing: &Listing| !listing.is_like(columns);
+            let is_other = |listing: &TableListing| !listing.is_like(columns);
             if self.listing.as_ref().is_some_and(is_other) {
                 self.print_listing()?;
             }
-            let listing = self.listing.get_or_insert_with(|| Listing::new(columns, title));
+            let listing = self.listing.get_or_insert_with(|| TableListing::new(columns, title));
             listing.records.extend_from_slice(records);
             let is_full = listing.records.len() >= TABLE_ROWS_MAX;
             return if is_full { self.print_listing() } else { Ok(()) };

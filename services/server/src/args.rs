@@ -344,9 +344,9 @@ Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration
 is in use, 4 the store cannot be opened as it is, or cannot be repaired, 1 anything else.";
 
 const SERVE_HELP: &str = "\
-Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables TRESTLE__SECTION__KEY, then flags;
-`trestle config print` shows the result. SIGTERM and SIGINT drain calls, a second signal cuts
-them.
+Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables
+TRESTLE__SECTION__KEY, then flags; `trestle config print` shows the result, `trestle config check`
+every mistake. SIGTERM and SIGINT drain calls, a second signal cuts them.
 
 Exit codes: 0 ended by a signal, 2 wrong arguments or configuration, 3 the data directory is in use,
 4 the data cannot be opened, 5 an address cannot be bound, 6 calls were cut off by the shutdown,

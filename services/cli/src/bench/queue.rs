@@ -12,7 +12,7 @@ use trestle_proto::queue::v1::{
     outgoing_message::Body,
 };
 
-use super::{BenchLoadArgs, BenchTally, Span, measure, op_name, unless_pressed};
+use super::{BenchLoadArgs, BenchTally, MeasuredTime, measure, op_name, unless_pressed};
 use crate::{client::Session, errors::CliError, flags::ClientArgs, queue::proto_duration};
 
 /// Visibility timeout of received messages: no bench lasts longer between a receive and its delete.
@@ -57,13 +57,14 @@ pub(super) async fn run(
 ) -> Result<(serde_json::Value, BenchTally), CliError> {
     let queue = Some(Queue { name: name.clone(), ..Queue::default() });
     session.queues().create_queue(CreateQueueRequest { queue }).await?;
-    let caller =
-        |session, _, span| Caller { session, span, queue: name.clone(), args: args.clone() }.run();
+    let caller = |session, _, span| {
+        QueueWorker { session, span, queue: name.clone(), args: args.clone() }.run()
+    };
     let measured = unless_pressed(async {
         if args.op == QueueBenchOp::Peek {
-            let span = Span { from: Instant::now(), end: Instant::now() };
+            let span = MeasuredTime { from: Instant::now(), end: Instant::now() };
             let session = session.clone();
-            Caller { session, span, queue: name.clone(), args: args.clone() }.send().await?;
+            QueueWorker { session, span, queue: name.clone(), args: args.clone() }.send().await?;
         }
         measure(&args.load, client, caller).await
     });
@@ -78,14 +79,14 @@ pub(super) async fn run(
 }
 
 /// One caller.
-struct Caller {
+struct QueueWorker {
     session: Session,
-    span: Span,
+    span: MeasuredTime,
     queue: String,
     args: QueueBenchArgs,
 }
 
-impl Caller {
+impl QueueWorker {
     /// Calls until the end; what began and ended within the measured time is counted.
     async fn run(self) -> BenchTally {
         let mut tally = BenchTally::new();

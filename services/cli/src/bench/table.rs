@@ -15,7 +15,7 @@ use trestle_proto::table::v1::{
     batch_operation::Operation, import_entities_request::Message, value::Kind,
 };
 
-use super::{BenchOp, BenchTally, Span, TableBenchArgs, measure, op_name, unless_pressed};
+use super::{BenchOp, BenchTally, MeasuredTime, TableBenchArgs, measure, op_name, unless_pressed};
 use crate::{
     client::{Session, TableClient},
     errors::CliError,
@@ -157,7 +157,7 @@ struct Worker {
     load: BenchLoad,
     client: TableClient,
     number: u32,
-    span: Span,
+    span: MeasuredTime,
 }
 
 impl Worker {

@@ -16,13 +16,13 @@ const VALUE_CHARS_MAX: usize = 4000;
 const COLUMN_WIDTH_MIN: usize = 8;
 
 /// Records of a listing.
-pub(super) struct Listing {
+pub(super) struct TableListing {
     columns: Vec<String>,
     title: fn(&str) -> String,
     pub(super) records: Vec<Value>,
 }
 
-impl Listing {
+impl TableListing {
     /// With these columns; with all that the records have where none is named.
     pub(super) fn new(columns: &[&str], title: fn(&str) -> String) -> Self {
         let columns = columns.iter().map(|name| (*name).to_owned()).collect();
@@ -55,7 +55,7 @@ pub(super) struct Drawing {
 
 impl Drawing {
     /// One table of all records; a single record vertically, and each one where the columns do not fit.
-    pub(super) fn listing(&self, listing: &Listing) -> Vec<String> {
+    pub(super) fn listing(&self, listing: &TableListing) -> Vec<String> {
         let names = listing.names();
         let width_min = names.len().saturating_mul(COLUMN_WIDTH_MIN);
         let is_narrow = self.width.is_some_and(|width| usize::from(width) < width_min);
@@ -141,8 +141,8 @@ mod tests {
 
     use super::*;
 
-    fn listing(records: &[Value]) -> Listing {
-        Listing { columns: Vec::new(), title: str::to_owned, records: records.to_vec() }
+    fn listing(records: &[Value]) -> TableListing {
+        TableListing { columns: Vec::new(), title: str::to_owned, records: records.to_vec() }
     }
 
     fn widest(tables: &[String]) -> usize {

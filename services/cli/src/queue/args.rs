@@ -111,8 +111,8 @@ pub enum QueueCommand {
 
 /// Hides the arguments for a message, which commands on queues took before.
 fn hide_message(arg: Arg) -> Arg {
-    let is_hidden = matches!(arg.get_id().as_str(), "message_id" | "receipt");
-    arg.hide(is_hidden)
+    let is_shown = matches!(arg.get_id().as_str(), "queue" | "yes");
+    if is_shown { arg } else { arg.hide(true) }
 }
 
 /// Commands on messages.

@@ -138,7 +138,7 @@ impl QueueDrain {
             let mut writing = pin!(self.sink.write(&deliveries));
             let written = match interrupts.unless_pressed(&mut writing).await {
                 // Lines that are being written would be in the file and in the queue: they are completed. Only a pipe
-                // may have nobody who reads it.
+                // may have no reader.
                 Err(CliError::Interrupted) => {
                     self.is_interrupted = true;
                     match self.sink.is_file {
