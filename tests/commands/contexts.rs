@@ -21,15 +21,15 @@ fn a_context_names_a_server_and_its_credentials() {
 
     let set = ["context", "set", "dev", "--endpoint", &address, "--account", "devstoreaccount1"];
     let stored = run(&set);
-    let other = run(&["context", "set", "gone", "--endpoint", "127.0.0.1:1"]);
+    let other = run(&["context", "set", "other", "--endpoint", "127.0.0.1:1"]);
     let file = config.path().join("trestle/client.toml");
     let mode = fs::metadata(&file).unwrap().permissions().mode();
 
     assert_eq!((stored.code, other.code), (Some(0), Some(0)), "{stored:?} {other:?}");
     assert_eq!(mode & 0o777, 0o600, "only the owner reads it");
     assert_eq!(run(&["table", "create", "orders"]).code, Some(0), "the first is used at once");
-    assert_eq!(run(&["table", "list", "--context", "gone"]).code, Some(5));
-    assert_eq!(run(&["context", "use", "gone"]).code, Some(0));
+    assert_eq!(run(&["table", "list", "--context", "other"]).code, Some(5));
+    assert_eq!(run(&["context", "use", "other"]).code, Some(0));
     assert_eq!(run(&["table", "list"]).code, Some(5));
     assert_eq!(run(&["--context", "dev", "table", "list"]).code, Some(0));
     let listed = run(&["context", "list"]).output;
@@ -41,7 +41,7 @@ fn a_context_names_a_server_and_its_credentials() {
     let missing = run(&["table", "list", "--context", "nosuch"]);
     assert_eq!(missing.code, Some(2), "{missing:?}");
     assert!(missing.errors.contains("trestle context list"), "{missing:?}");
-    assert_eq!(run(&["context", "delete", "gone"]).code, Some(0));
+    assert_eq!(run(&["context", "delete", "other"]).code, Some(0));
     assert_eq!(run(&["context", "list"]).output.lines().count(), 2);
 }
 

@@ -147,7 +147,7 @@ fn a_bench_needs_no_arguments() {
 }
 
 #[test]
-fn an_import_without_a_written_row_says_so() {
+fn an_import_without_a_written_row_reports_that() {
     let server = server();
     succeeds(&server, &["table", "create", "rows"]);
     let directory = tempfile::tempdir().unwrap();
@@ -162,8 +162,8 @@ fn an_import_without_a_written_row_says_so() {
     let again = run(&server, &import);
 
     assert_eq!(again.code, Some(1), "{again:?}");
-    let told = "nothing was written, 5 rows failed and not written";
-    assert!(again.errors.contains(told), "{again:?}");
+    let reported = "nothing was written, 5 rows failed and not written";
+    assert!(again.errors.contains(reported), "{again:?}");
     assert!(again.errors.contains("5 rows not imported, 0 rows written"), "{again:?}");
     assert!(trestle(&server, &["status"]).status().unwrap().success());
 }
