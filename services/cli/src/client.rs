@@ -118,7 +118,8 @@ pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, Cl
     let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
     if is_encrypted {
         let rejected = |error: tonic::transport::Error| {
-            CliError::Usage(format!("certificates cannot be used: {}", innermost(&error)))
+            let rule = "certificates cannot be used, give those of the CA with --ca-file";
+            CliError::Usage(format!("{rule}: {}", innermost(&error)))
         };
         target = target.tls_config(tls.config()?).map_err(rejected)?;
     }

@@ -257,6 +257,10 @@ impl CliError {
             error => {
                 let cause = match &error {
                     Self::Call(status) => message(status),
+                    // The problem names it in words.
+                    Self::Connect { cause, .. } if cause.contains("peer certificate") => {
+                        String::new()
+                    }
                     Self::Connect { cause, .. } => cause.clone(),
                     other => other.to_string(),
                 };
@@ -284,7 +288,9 @@ impl CliError {
         if let Some(fields) = error.as_object_mut() {
             if let Self::Misdirected { endpoint, cause, .. } = self {
                 fields.insert("endpoint".to_owned(), json!(endpoint));
-                fields.insert("cause".to_owned(), json!(cause));
+                if !cause.is_empty() {
+                    fields.insert("cause".to_owned(), json!(cause));
+                }
             }
             if let Some(at) = at {
                 fields.insert("endpoint".to_owned(), json!(at.endpoint));
