@@ -199,10 +199,12 @@ impl SpaceGuard {
         buffered_bytes.max(measured.saturating_add(self.admitted_bytes.load(Relaxed)))
     }
 
-    /// Free bytes once compactions also ran. That of the database also writes what is flushed before it.
+    /// Free bytes once compactions also ran. That of the database also writes what is flushed before it, for which the
+    /// reserve is there as far as deletes leave it.
     fn headroom(&self, buffered_bytes: u64) -> u64 {
-        let compacted = self.unwritten_files(buffered_bytes);
-        self.compacted(buffered_bytes).saturating_sub(compacted)
+        let reserved = self.reserve_bytes.saturating_sub(KEPT_FROM_DELETES);
+        let above = self.unwritten_files(buffered_bytes).saturating_sub(reserved);
+        self.compacted(buffered_bytes).saturating_sub(above)
     }
 
     /// Free bytes once compactions also ran, of what is in files now.
