@@ -74,14 +74,13 @@ impl StoredRows {
     }
 }
 
-/// The most that the next compaction by the database writes before what it read is removed, in bytes.
-pub(super) fn next_output(tree: &Tree) -> u64 {
-    with_levels(tree, |levels| output_of(levels, tree.file_bytes * FILES_OF_LEVEL))
-}
-
-/// The most that the database writes in the compaction that follows its next flush, if one is due then, in bytes.
-pub(super) fn due_output(tree: &Tree) -> u64 {
-    with_levels(tree, |levels| due_output_of(levels, tree.file_bytes * FILES_OF_LEVEL))
+/// The most that the database writes in a compaction before what it read is removed, in bytes: in the next one, and in
+/// the one that follows its next flush, if one is due then.
+pub(super) fn outputs(tree: &Tree) -> (u64, u64) {
+    let level_bytes_max = tree.file_bytes * FILES_OF_LEVEL;
+    with_levels(tree, |levels| {
+        (output_of(levels, level_bytes_max), due_output_of(levels, level_bytes_max))
+    })
 }
 
 /// The most that the next step of [`push_down`] writes before what it read is removed, in bytes.
@@ -89,7 +88,7 @@ pub(super) fn next_step_output(tree: &Tree) -> u64 {
     with_levels(tree, step_output_of)
 }
 
-fn with_levels(tree: &Tree, output: impl FnOnce(&[Vec<File<'_>>]) -> u64) -> u64 {
+fn with_levels<T>(tree: &Tree, output: impl FnOnce(&[Vec<File<'_>>]) -> T) -> T {
     let version = tree.handle.tree.current_version();
     let levels: Vec<Vec<File<'_>>> = version
         .iter_levels()

@@ -73,7 +73,7 @@ impl Run<'_> {
 
     /// Lets the database run the compaction that room is kept for, after a flush.
     fn let_database_compact(&self) -> Result<(), fjall::Error> {
-        if self.is_short && compactions::due_output(self.tree) > 0 && self.shared.may_flush() {
+        if self.is_short && compactions::outputs(self.tree).1 > 0 && self.shared.may_flush() {
             flush_heartbeat(self.shared, self.tree)?;
         }
         Ok(())

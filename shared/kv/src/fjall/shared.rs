@@ -166,9 +166,10 @@ impl EngineState {
                 }
             }
         }
-        let most = |output: fn(&Tree) -> u64| self.trees.iter().map(output).max().unwrap_or(0);
-        self.space
-            .measured_compaction(most(compactions::next_output), most(compactions::due_output));
+        let outputs = self.trees.iter().map(compactions::outputs);
+        let (next, due) =
+            outputs.fold((0, 0), |(next, due), of_tree| (of_tree.0.max(next), of_tree.1.max(due)));
+        self.space.measured_compaction(next, due);
         buffered_bytes
     }
 
