@@ -29,8 +29,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors = protox::compile(FILES, ["."])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
-    let reflected = protox::compile(FILES.iter().chain(STANDARD_FILES), ["."])?;
-    fs::write(out.join("reflection.bin"), reflected.encode_to_vec())?;
+    // As bytes: decoded descriptors lose their options, such as `google.api.field_behavior`.
+    let mut reflected = protox::Compiler::new(["."])?;
+    reflected.include_source_info(true).include_imports(true);
+    reflected.open_files(FILES.iter().chain(STANDARD_FILES))?;
+    fs::write(out.join("reflection.bin"), reflected.encode_file_descriptor_set())?;
 
     let mut config = prost_build::Config::new();
     // The codec identifies a message by its name.

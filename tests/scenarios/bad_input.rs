@@ -204,7 +204,7 @@ async fn rejects_a_message_over_the_size_limit(world: &World) {
 
     let rejected = world.raw("InsertEntity", request.encode_to_vec().into()).await.unwrap_err();
 
-    let expected = (Code::InvalidArgument, "REQUEST_BODY_TOO_LARGE");
+    let expected = (Code::ResourceExhausted, "RPC_MESSAGE_TOO_LARGE");
     assert_eq!(rejected.kind(), expected);
     still_serves(world).await;
 }

@@ -18,6 +18,7 @@ use trestle_tests::{
 };
 
 scenario!(
+    text_is_answered_in_text,
     unary_calls_work_in_grpc_web_and_grpc_web_text,
     stream_is_delivered_message_by_message,
     import_works_over_grpc_web_with_a_complete_body,
@@ -55,6 +56,20 @@ async fn still_serves(world: &World) {
     let answer = world.web((Version::HTTP_11, TEXT), "ListTables", &request).await;
     answer.message::<ListTablesResponse>();
     assert!(world.list("", None, "").await.is_ok(), "plain gRPC is still served");
+}
+
+async fn text_is_answered_in_text(world: &World) {
+    let body = STANDARD.encode(framed(&ListTablesRequest::default().encode_to_vec()));
+    for accepted in [None, Some("*/*"), Some("application/json")] {
+        let mut request = web_request(&path_of("ListTables"), TEXT, body.clone());
+        request.headers_mut().remove(header::ACCEPT);
+        if let Some(accepted) = accepted {
+            request.headers_mut().insert(header::ACCEPT, accepted.parse().unwrap());
+        }
+        let answer = world.http(Version::HTTP_11, request).await.unwrap();
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], TEXT, "{accepted:?}");
+        assert!(answer.body().is_ascii(), "base64");
+    }
 }
 
 async fn unary_calls_work_in_grpc_web_and_grpc_web_text(world: &World) {
@@ -188,7 +203,7 @@ async fn malformed_grpc_web_body_is_invalid_argument(world: &World) {
             let request = web_request(&path_of("CreateTable"), kind, body);
             let rejected = world.web_body(version, request).await.error();
             let expected = match what {
-                "four gigabytes" => Code::InvalidArgument,
+                "four gigabytes" => Code::ResourceExhausted,
                 _ => Code::Internal,
             };
             assert_eq!(rejected.code, expected, "{what} {version:?}: {rejected:?}");

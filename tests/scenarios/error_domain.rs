@@ -42,6 +42,15 @@ async fn errors_of_every_origin_carry_the_service_that_was_called(world: &World)
         assert_eq!(by_gateway, expected(Code::Unauthenticated, reason));
     }
 
+    for service in [TABLE, QUEUE] {
+        let path = format!("/{service}/None");
+        let status = world.call(&path, Request::new(named.clone())).await.unwrap_err();
+        assert_eq!(status.message(), format!("unknown method: path=`{path}`"));
+        let unknown = rejected(world, &path, Request::new(named.clone())).await;
+        let expected = (Code::Unimplemented, "NOT_IMPLEMENTED".to_owned(), service.to_owned());
+        assert_eq!(unknown, expected);
+    }
+
     let unknown = rejected(world, "/other.v1.Service/Call", Request::new(named.clone())).await;
     let expected = (Code::Unimplemented, "NOT_IMPLEMENTED", "other.v1.Service");
     assert_eq!((unknown.0, &*unknown.1, &*unknown.2), expected);

@@ -17,7 +17,8 @@ scenario!(
     stats_report_durability_and_engine,
 );
 
-const MALFORMED: (Code, &str) = (Code::InvalidArgument, "INVALID_XML_DOCUMENT");
+const MALFORMED: (Code, &str) = (Code::InvalidArgument, "INVALID_ACCESS_POLICY");
+const MALFORMED_RULE: (Code, &str) = (Code::InvalidArgument, "INVALID_CORS_RULE");
 const DAY: i64 = 86_400;
 
 fn policy(id: &str) -> AccessPolicy {
@@ -170,7 +171,7 @@ async fn service_properties_are_validated(world: &World) {
         (detailed, "properties.hour_metrics.include_apis"),
     ] {
         let rejected = world.set_properties(change).await.unwrap_err();
-        assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_XML_NODE_VALUE"));
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, "INVALID_SERVICE_PROPERTY"));
         assert_eq!(rejected.fields, [field]);
     }
     assert_eq!(world.properties().await.unwrap(), before);
@@ -199,12 +200,12 @@ async fn cors_rules_are_validated(world: &World) {
     };
     world.set_properties(cors(vec![long(253)])).await.unwrap();
     let rejected = world.set_properties(cors(vec![long(254)])).await.unwrap_err();
-    assert_eq!(rejected.kind(), MALFORMED);
+    assert_eq!(rejected.kind(), MALFORMED_RULE);
     assert_eq!(rejected.fields, ["properties.cors.rules"], "2,049 characters in all");
 
     let too_many = vec![rule(); limits::CORS_RULES_MAX + 1];
     let rejected = world.set_properties(cors(too_many)).await.unwrap_err();
-    assert_eq!(rejected.kind(), MALFORMED);
+    assert_eq!(rejected.kind(), MALFORMED_RULE);
     assert_eq!(rejected.fields, ["properties.cors.rules"]);
     type Change = (&'static str, fn(&mut CorsRule));
     let changes: [Change; 10] = [
@@ -236,7 +237,7 @@ async fn cors_rules_are_validated(world: &World) {
         change(&mut changed);
         let rules = vec![rule(), changed];
         let rejected = world.set_properties(cors(rules)).await.unwrap_err();
-        assert_eq!(rejected.kind(), MALFORMED, "{field}");
+        assert_eq!(rejected.kind(), MALFORMED_RULE, "{field}");
         assert_eq!(rejected.fields, [format!("properties.cors.rules[1].{field}")]);
     }
 }

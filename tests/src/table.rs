@@ -34,7 +34,8 @@ pub struct Version {
 type Outcome<T> = Result<T, CallError>;
 
 impl Table {
-    pub(crate) fn new(client: TableServiceClient<Transport>, name: &str) -> Self {
+    /// A table over a client, which may exist or not.
+    pub fn new(client: TableServiceClient<Transport>, name: &str) -> Self {
         Self { client, name: name.to_owned() }
     }
 

@@ -8,7 +8,11 @@ use tonic::{Status, body::Body};
 use tower::Service as _;
 use trestle_service::{
     fault::{Fault, Reason},
-    layer::{Request, trace::REQUEST_ID_HEADER},
+    layer::{
+        Request,
+        compression::{ACCEPT_ENCODING, ENCODING},
+        trace::REQUEST_ID_HEADER,
+    },
     limits::MESSAGE_BYTES_MAX,
     upstream::Upstream,
 };
@@ -27,7 +31,11 @@ pub(crate) struct GrpcCall {
 
 impl GrpcCall {
     /// A call on behalf of `request`, which has passed all layers.
-    pub(crate) fn of(request: http::request::Parts, upstream: Upstream) -> Self {
+    pub(crate) fn of(mut request: http::request::Parts, upstream: Upstream) -> Self {
+        // They are about the messages of a call, and these are not those of the client.
+        for name in [ENCODING, ACCEPT_ENCODING] {
+            request.headers.remove(name);
+        }
         Self { upstream, headers: request.headers, extensions: request.extensions }
     }
 

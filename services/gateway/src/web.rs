@@ -90,6 +90,7 @@ impl Service<Request> for Web {
                                 application/grpc-web+proto or application/grpc-web-text+proto";
                     return self.reject(&request, Reason::InvalidHeaderValue, text);
                 }
+                answer_in_kind(&mut request);
                 DeclaredLength::keep(&mut request);
                 // Built here, so that the clone for each call of gRPC copies nothing more.
                 let inner = self.calls.clone();
@@ -105,6 +106,18 @@ impl Service<Request> for Web {
                 self.reject(&request, Reason::InvalidHeaderValue, text)
             }
         }
+    }
+}
+
+/// A response has the type of its request, unless the client accepts another one of these only: a
+/// client of text that names none could not read bytes.
+fn answer_in_kind(request: &mut Request) {
+    let headers = request.headers_mut();
+    let accepted = headers.get(header::ACCEPT).map(HeaderValue::as_bytes);
+    if accepted.is_none_or(|accepted| !TYPES.contains(&accepted))
+        && let Some(kind) = headers.get(header::CONTENT_TYPE).cloned()
+    {
+        headers.insert(header::ACCEPT, kind);
     }
 }
 

@@ -4,16 +4,17 @@
 //! it is not shutting down. A limitation, such as that nothing can be written, has a name of its own and
 //! is not a problem of the whole: what still works should continue.
 
+mod statuses;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tonic_health::{
-    ServingStatus,
-    server::{HealthReporter, HealthService},
-};
+use tonic_health::pb::{health_check_response::ServingStatus, health_server::HealthServer};
 use trestle_service::layer::CallService;
+
+use self::statuses::Statuses;
 
 /// The name of the process as a whole.
 const WHOLE: &str = "";
@@ -21,7 +22,7 @@ const WHOLE: &str = "";
 /// The health of a process. Clones share it.
 #[derive(Clone)]
 pub struct Health {
-    reporter: HealthReporter,
+    statuses: Statuses,
     state: Arc<Mutex<HealthState>>,
 }
 
@@ -61,7 +62,7 @@ impl Health {
     pub async fn of(services: &[&'static str]) -> Self {
         let parts = services.iter().map(|name| (*name, None)).collect();
         let state = HealthState { parts, ..HealthState::default() };
-        let health = Self { reporter: HealthReporter::new(), state: Arc::new(Mutex::new(state)) };
+        let health = Self { statuses: Statuses::new(WHOLE), state: Arc::new(Mutex::new(state)) };
         for service in services {
             health.publish(service).await;
         }
@@ -102,10 +103,7 @@ impl Health {
     /// Ends every watch, after the last status was sent: a watch would otherwise never end, nor its
     /// connection.
     pub async fn end_watches(&self) {
-        let mut reporter = self.reporter.clone();
-        for name in self.names() {
-            reporter.clear_service_status(name).await;
-        }
+        self.statuses.end();
     }
 
     /// The problems, a line each; none, if the process is ready for calls.
@@ -123,8 +121,7 @@ impl Health {
     /// The gRPC health service.
     #[must_use]
     pub fn service(&self) -> CallService {
-        let service = HealthService::from_health_reporter(self.reporter.clone());
-        CallService::new(tonic_health::pb::health_server::HealthServer::new(service))
+        CallService::new(HealthServer::new(self.statuses.clone()))
     }
 
     fn names(&self) -> Vec<&'static str> {
@@ -135,7 +132,7 @@ impl Health {
 
     async fn publish(&self, name: &'static str) {
         let status = self.lock().status(name);
-        self.reporter.set_service_status(name, status).await;
+        self.statuses.set(name, status);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HealthState> {

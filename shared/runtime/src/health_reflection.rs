@@ -9,16 +9,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use tonic_reflection::server::Builder;
-use tower::Service;
-use trestle_service::layer::{CallService, Request, Response, ResponseFuture};
+use tower::{Layer as _, Service};
+use trestle_service::layer::{
+    CallService, Request, Response, ResponseFuture, unknown_method::UnknownMethodLayer,
+};
 
-use crate::health::Health;
+use crate::{health::Health, reflection::Reflection};
 
-/// Descriptors that reflection cannot read.
-#[derive(Debug, thiserror::Error)]
-#[error("descriptors cannot be served by reflection: {0}")]
-pub struct DescriptorError(String);
+pub use crate::reflection::DescriptorError;
 
 /// Health, reflection and the rest.
 #[derive(Clone)]
@@ -37,21 +35,12 @@ impl HealthReflectionRouter {
         descriptors: &[u8],
         rest: CallService,
     ) -> Result<Self, DescriptorError> {
-        // Copied, because the builder borrows its descriptors for its whole lifetime.
-        let descriptors = descriptors.to_vec();
-        let builder = || {
-            Builder::configure()
-                .register_encoded_file_descriptor_set(&descriptors)
-                // The descriptors have the reflection services, with comments.
-                .include_reflection_service(false)
-        };
-        let failed = |error: tonic_reflection::server::Error| DescriptorError(error.to_string());
-        let v1 = CallService::new(builder().build_v1().map_err(failed)?);
-        let v1alpha = CallService::new(builder().build_v1alpha().map_err(failed)?);
+        let named = UnknownMethodLayer::default();
+        let reflection = CallService::new(named.layer(Reflection::new(descriptors)?));
         let routes = [
-            ("/grpc.health.v1.Health/", health.service()),
-            ("/grpc.reflection.v1.ServerReflection/", v1),
-            ("/grpc.reflection.v1alpha.ServerReflection/", v1alpha),
+            ("/grpc.health.v1.Health/", CallService::new(named.layer(health.service()))),
+            ("/grpc.reflection.v1.ServerReflection/", reflection.clone()),
+            ("/grpc.reflection.v1alpha.ServerReflection/", reflection),
         ];
         Ok(Self { routes, rest })
     }

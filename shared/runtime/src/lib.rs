@@ -7,6 +7,7 @@ pub mod config;
 pub mod health;
 pub mod health_reflection;
 pub mod openmetrics;
+mod reflection;
 pub mod serve;
 pub mod task;
 pub mod telemetry;

@@ -171,6 +171,13 @@ impl Violations {
     }
 }
 
+/// The error of a message of gRPC that is larger than a server reads.
+#[must_use]
+pub fn message_too_large(bytes_max: usize) -> Fault {
+    let rule = format!("must be at most {bytes_max} bytes, after decompression");
+    Fault::violation(Reason::RpcMessageTooLarge, "message", rule)
+}
+
 /// A client's value, shortened for an error text.
 #[must_use]
 pub fn quoted(value: &str) -> Cow<'_, str> {
@@ -216,11 +223,15 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::EntityTooLarge => invalid("EntityTooLarge"),
         R::DuplicatePropertiesSpecified => invalid("DuplicatePropertiesSpecified"),
         R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
+        R::RpcMessageTooLarge => (Code::ResourceExhausted, "RequestBodyTooLarge", 413),
         R::CommandsInBatchActOnDifferentPartitions => {
             invalid("CommandsInBatchActOnDifferentPartitions")
         }
         R::InvalidDuplicateRow => invalid("InvalidDuplicateRow"),
-        R::InvalidXmlDocument => invalid("InvalidXmlDocument"),
+        // Azure has one code for all three, which is about the document and not about its content.
+        R::InvalidXmlDocument | R::InvalidAccessPolicy | R::InvalidCorsRule => {
+            invalid("InvalidXmlDocument")
+        }
         R::InvalidQueryParameterValue => invalid("InvalidQueryParameterValue"),
         R::InvalidHeaderValue => invalid("InvalidHeaderValue"),
         R::OutOfRangeQueryParameterValue => invalid("OutOfRangeQueryParameterValue"),
@@ -232,7 +243,7 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::MissingRequiredHeader => invalid("MissingRequiredHeader"),
         R::MissingContentLengthHeader => (Code::InvalidArgument, "MissingContentLengthHeader", 411),
         R::UnsupportedHttpVerb => (Code::Unimplemented, "UnsupportedHttpVerb", 405),
-        R::InvalidXmlNodeValue => invalid("InvalidXmlNodeValue"),
+        R::InvalidXmlNodeValue | R::InvalidServiceProperty => invalid("InvalidXmlNodeValue"),
         R::MissingRequiredXmlNode => invalid("MissingRequiredXmlNode"),
         R::XMethodNotUsingPost => invalid("XMethodNotUsingPost"),
         R::XMethodIncorrectValue => invalid("XMethodIncorrectValue"),

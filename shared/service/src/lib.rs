@@ -8,6 +8,7 @@ pub mod access;
 pub mod call_statistics;
 pub mod clock;
 pub mod cors;
+pub mod duration;
 pub mod edm;
 pub mod etag;
 pub mod exemplar;

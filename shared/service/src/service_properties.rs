@@ -9,6 +9,7 @@ pub use trestle_proto::service::v1::{Cors, CorsRule, Logging, Metrics, ServicePr
 
 use self::stored::encode;
 use crate::{
+    duration,
     fault::{Fault, Reason, Violations, quoted},
     limits::CORS_RULES_MAX,
     xml,
@@ -120,18 +121,18 @@ fn check(change: &ServiceProperties) -> Result<(), Fault> {
         check_retention(metrics.retention.as_ref(), &field, &mut violations);
         if metrics.include_apis && !metrics.enabled {
             let rule = "must be false when metrics are not enabled";
-            violations.push(Reason::InvalidXmlNodeValue, format!("{field}.include_apis"), rule);
+            violations.push(Reason::InvalidServiceProperty, format!("{field}.include_apis"), rule);
         }
     }
     let rules = change.cors.as_ref().map_or(&[][..], |cors| &cors.rules);
     if rules.len() > CORS_RULES_MAX {
         let rule = format!("must have at most {CORS_RULES_MAX} rules: count=`{}`", rules.len());
-        violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
+        violations.push(Reason::InvalidCorsRule, "properties.cors.rules", rule);
     }
     let chars: usize = rules.iter().flat_map(texts).map(|text| text.chars().count()).sum();
     if chars > CORS_CHARS_MAX {
         let rule = format!("must have at most {CORS_CHARS_MAX} characters in all: count=`{chars}`");
-        violations.push(Reason::InvalidXmlDocument, "properties.cors.rules", rule);
+        violations.push(Reason::InvalidCorsRule, "properties.cors.rules", rule);
     }
     for (index, rule) in rules.iter().enumerate().take(CORS_RULES_MAX) {
         let field = format!("properties.cors.rules[{index}]");
@@ -150,7 +151,7 @@ fn texts(rule: &CorsRule) -> impl Iterator<Item = &String> {
 fn check_version(version: &str, field: &str, violations: &mut Violations) {
     if version != PART_VERSION {
         let rule = format!("must be `{PART_VERSION}`: value=`{}`", quoted(version));
-        violations.push(Reason::InvalidXmlNodeValue, format!("{field}.version"), rule);
+        violations.push(Reason::InvalidServiceProperty, format!("{field}.version"), rule);
     }
 }
 
@@ -163,15 +164,15 @@ fn check_retention(
     let whole_days = retention.seconds % DAY_SECONDS == 0 && retention.nanos == 0;
     let days = retention.seconds / DAY_SECONDS;
     if !whole_days || !(1..=RETENTION_DAYS_MAX).contains(&days) {
-        let seconds = retention.seconds;
-        let rule = format!("must be 1 to {RETENTION_DAYS_MAX} whole days: seconds=`{seconds}`");
-        violations.push(Reason::InvalidXmlNodeValue, format!("{field}.retention"), rule);
+        let value = duration::exact(*retention);
+        let rule = format!("must be 1 to {RETENTION_DAYS_MAX} whole days: value=`{value}`");
+        violations.push(Reason::InvalidServiceProperty, format!("{field}.retention"), rule);
     }
 }
 
 fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
     let mut reject = |name: &str, text: String| {
-        violations.push(Reason::InvalidXmlDocument, format!("{field}.{name}"), text);
+        violations.push(Reason::InvalidCorsRule, format!("{field}.{name}"), text);
     };
     let origins = rule.allowed_origins.len();
     if origins == 0 || origins > CORS_ORIGINS_MAX {

@@ -112,7 +112,7 @@ def test_malformed_protobuf_is_rejected(channel, body):
 
 def test_a_message_over_the_limit_is_rejected_and_the_connection_remains_open(api, stub, table):
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(130)})
-    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_BODY_TOO_LARGE"):
+    with rejected(grpc.StatusCode.RESOURCE_EXHAUSTED, "RPC_MESSAGE_TOO_LARGE"):
         stub.InsertEntity(api.pb.InsertEntityRequest(table=table, entity=big))
 
     big = entity(api, "p", "r", **{f"b{n}": ("binary_value", bytes(65_536)) for n in range(16)})

@@ -95,7 +95,7 @@ def test_access_policies_are_returned_as_they_were_set(api, stub, table):
 
 def test_a_sixth_access_policy_is_rejected(api, stub, table):
     policies = [api.policy.AccessPolicy(id=str(number), permissions="r") for number in range(6)]
-    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_XML_DOCUMENT"):
+    with rejected(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ACCESS_POLICY"):
         stub.SetTableAccessPolicies(
             api.pb.SetTableAccessPoliciesRequest(table=table, policies=policies)
         )

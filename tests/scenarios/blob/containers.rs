@@ -146,7 +146,7 @@ async fn container_access_policies_round_trip(world: &World) {
         vec![policy("a", "r"); 6],
     ] {
         let error = trestle_tests::CallError::from(set(wrong).await.unwrap_err());
-        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_ACCESS_POLICY"));
     }
 }
 
@@ -216,7 +216,7 @@ async fn a_deleted_container_is_restored(world: &World) {
     assert_eq!(restored, created);
     assert_eq!(container.read("a").await.unwrap().data, "kept");
     let error = keep(true, 366).await.unwrap_err();
-    assert_eq!(trestle_tests::CallError::from(error).reason, "INVALID_XML_NODE_VALUE");
+    assert_eq!(trestle_tests::CallError::from(error).reason, "INVALID_SERVICE_PROPERTY");
     keep(false, 0).await.unwrap();
 }
 
@@ -249,7 +249,7 @@ async fn settings_of_rest_round_trip(world: &World) {
     assert_eq!(get().await, (String::new(), proto::StaticWebsite::default()));
 
     for version in ["now", "2021-12-2", "2021/12/02", "2021-13-02", "2021-02-30"] {
-        assert_eq!(set(Some(version), None).await.unwrap_err().reason, "INVALID_XML_NODE_VALUE");
+        assert_eq!(set(Some(version), None).await.unwrap_err().reason, "INVALID_SERVICE_PROPERTY");
     }
     let changed = |change: fn(&mut proto::StaticWebsite)| {
         let mut website = website.clone();
@@ -265,7 +265,7 @@ async fn settings_of_rest_round_trip(world: &World) {
         changed(|it| it.default_index_document_path = "app.html".to_owned()),
     ] {
         let error = set(None, invalid.clone()).await.unwrap_err();
-        assert_eq!(error.reason, "INVALID_XML_NODE_VALUE", "{invalid:?}");
+        assert_eq!(error.reason, "INVALID_SERVICE_PROPERTY", "{invalid:?}");
     }
     assert_eq!(set(None, None).await.unwrap_err().code, Code::InvalidArgument);
 
@@ -281,7 +281,7 @@ async fn settings_of_rest_round_trip(world: &World) {
         ..Default::default()
     };
     let error = world.blobs().set_service_properties(request).await.unwrap_err();
-    assert_eq!(trestle_tests::CallError::from(error).reason, "INVALID_XML_NODE_VALUE");
+    assert_eq!(trestle_tests::CallError::from(error).reason, "INVALID_SERVICE_PROPERTY");
     let found = world.blobs().get_service_properties(proto::GetServicePropertiesRequest {}).await;
     assert!(!found.unwrap().into_inner().properties.unwrap().logging.unwrap().delete);
 }

@@ -93,7 +93,7 @@ async fn nothing_is_kept_unless_the_settings_require_it(world: &World) {
 async fn rejects_settings_out_of_range(world: &World) {
     for days in [-1, 0, 366] {
         let error = keep(world, true, days).await.unwrap_err();
-        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_XML_NODE_VALUE"), "{days}");
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_SERVICE_PROPERTY"), "{days}");
     }
     let request = proto::SetServicePropertiesRequest::default();
     let error = world.blobs().set_service_properties(request).await.unwrap_err();

@@ -206,6 +206,9 @@ async fn ttl_and_delay_are_limited(world: &World) {
         assert_eq!(error.kind(), expected);
         assert_eq!(error.fields, ["messages[0].visibility_delay"]);
     }
+    let both = queue.send(delayed(with_ttl(text("a"), seconds(10)), seconds(11))).await;
+    let rule = "must be less than time_to_live: visibility_delay=`11s`, time_to_live=`10s`";
+    assert!(both.unwrap_err().message.ends_with(rule));
 }
 
 async fn receive_parameters_are_limited(world: &World) {
@@ -231,6 +234,11 @@ async fn receive_parameters_are_limited(world: &World) {
     for wait in [-1, 21, i64::MAX] {
         let error = queue.wait(seconds(wait)).await.unwrap_err();
         assert_eq!((error.kind(), &error.fields[..]), (RANGE, &["wait".to_owned()][..]));
+    }
+    let half = Duration { seconds: 20, nanos: 500_000_000 };
+    for (wait, text) in [(seconds(30), "30s"), (half, "20.5s")] {
+        let error = queue.wait(wait).await.unwrap_err();
+        assert_eq!(error.message, format!("wait: must be 0 to 20 seconds: value=`{text}`"));
     }
     queue.send(text("a")).await.unwrap();
     let wait = Some(seconds(20));

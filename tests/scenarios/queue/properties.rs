@@ -73,8 +73,8 @@ async fn invalid_queue_properties_change_nothing(world: &World) {
     let other = Logging { version: "2.0".to_owned(), ..logging(true) };
     let other = ServiceProperties { logging: Some(other), ..Default::default() };
     for (change, reason, field) in [
-        (six, "INVALID_XML_DOCUMENT", "properties.cors.rules"),
-        (other, "INVALID_XML_NODE_VALUE", "properties.logging.version"),
+        (six, "INVALID_CORS_RULE", "properties.cors.rules"),
+        (other, "INVALID_SERVICE_PROPERTY", "properties.logging.version"),
     ] {
         let rejected = world.set_queue_properties(change).await.unwrap_err();
         assert_eq!(rejected.kind(), (Code::InvalidArgument, reason));

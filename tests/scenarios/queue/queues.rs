@@ -273,7 +273,7 @@ async fn queue_access_policies_round_trip(world: &World) {
     ];
     for policies in broken {
         let error = set(policies).await.unwrap_err();
-        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_XML_DOCUMENT"));
+        assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_ACCESS_POLICY"));
     }
     for odd in ["a\u{1}b", "\0", "\u{ffff}"] {
         let error = set(vec![policy(odd, None)]).await.unwrap_err();

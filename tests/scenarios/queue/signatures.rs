@@ -163,6 +163,8 @@ async fn queue_sas_must_name_the_signed_queue(world: &World) {
 
     let unnamed = world.signed(&token).existing_queue("jobs").peek(1).await.unwrap_err();
     assert_eq!(unnamed.kind(), (Code::Unauthenticated, "INVALID_AUTHENTICATION_INFO"));
+    let header = "one of a queue needs its name in `trestle-queue`";
+    assert!(unnamed.message.contains(header), "{}", unnamed.message);
     let renamed = world.signed_for_queue(&token, "other").existing_queue("other");
     assert_eq!(renamed.peek(1).await.unwrap_err().kind(), NOT_AUTHENTIC);
     let malformed = world.signed_for_queue(&token, "No Queue").existing_queue("jobs");

@@ -6,6 +6,7 @@ mod settings;
 use std::time::Duration;
 
 use trestle_service::{
+    duration::exact,
     fault::{Fault, Reason, Violations, quoted},
     limits::{REDRIVE_MESSAGES_MAX, VISIBILITY_DEFAULT, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
     name::QueueName,
@@ -90,8 +91,7 @@ fn ranged(
     let parsed = seconds.zip(nanos).map(|(seconds, nanos)| Duration::new(seconds, nanos));
     let fitting = parsed.filter(|parsed| (min..=max).contains(parsed));
     if fitting.is_none() {
-        let (seconds, nanos) = (value.seconds, value.nanos);
-        let given = format!("seconds=`{seconds}`, nanos=`{nanos}`");
+        let given = format!("value=`{}`", exact(value));
         let rule = match max {
             Duration::MAX => format!("must be {} seconds or more: {given}", min.as_secs()),
             max => format!("must be {} to {} seconds: {given}", min.as_secs(), max.as_secs()),

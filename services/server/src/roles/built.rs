@@ -7,7 +7,10 @@ use trestle_blob::Objects;
 use trestle_kv::Engine;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
-    layer::{CallService, Request, Response, ResponseFuture, message_size::MessageSizeLayer},
+    layer::{
+        CallService, Request, Response, ResponseFuture, compression::MessageCompressionLayer,
+        message_size::MessageSizeLayer, unknown_method::UnknownMethodLayer,
+    },
     limits::MESSAGE_BYTES_MAX,
     upstream::Upstream,
 };
@@ -73,8 +76,11 @@ impl BuiltRole {
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
         S: Clone + Send + Sync + 'static,
     {
+        let service = UnknownMethodLayer::default().layer(service);
+        let service = MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service);
         Self {
-            calls: CallService::new(MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service)),
+            // Here, and not in the gateway, which passes bodies as they are.
+            calls: CallService::new(MessageCompressionLayer::default().layer(service)),
             tasks: Vec::new(),
             watches: Vec::new(),
             pages: Vec::new(),

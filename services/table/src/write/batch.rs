@@ -69,14 +69,14 @@ fn decide_batch(
 /// Rejects a batch of too many operations, before any of them is parsed.
 ///
 /// # Errors
-/// The fault, at the position of the last operation that a batch could have.
+/// The fault, at the first operation that is one too many.
 pub(crate) fn check_batch_count(count: usize) -> Result<(), Fault> {
     if count <= BATCH_OPERATIONS_MAX {
         return Ok(());
     }
     let rule = format!("must have at most {BATCH_OPERATIONS_MAX} operations: count=`{count}`");
     let fault = Fault::violation(Reason::InvalidInput, "operations", rule);
-    Err(fault.at(BATCH_OPERATIONS_MAX - 1))
+    Err(fault.at(BATCH_OPERATIONS_MAX))
 }
 
 /// The rules for a batch as a whole: its size, one partition, no entity twice.

@@ -17,7 +17,7 @@ use trestle_service::{
 pub fn check(policies: &[AccessPolicy], letters: &str) -> Result<(), Fault> {
     let mut violations = Violations::default();
     let mut reject = |field: String, rule: String| {
-        violations.push(Reason::InvalidXmlDocument, field, rule);
+        violations.push(Reason::InvalidAccessPolicy, field, rule);
     };
     if policies.len() > ACCESS_POLICIES_MAX {
         let count = policies.len();

@@ -113,9 +113,7 @@ impl Scope {
             return ResourceScope::take(fields, named, version).map(Self::Resource);
         }
         let Some(named) = named else {
-            let rule = "must be of an account (ss and srt) or of a table (tn); one of a queue needs \
-                        the name of the queue beside it";
-            return Err(Malformed::new("token", rule));
+            return Err(Malformed::new("token", unnamed()));
         };
         ResourceScope::take(fields, named, version).map(Self::Resource)
     }
@@ -135,6 +133,17 @@ impl Scope {
         }
         Ok(Self::Account { services, resource_types, encryption_scope })
     }
+}
+
+/// The rule for a token that contains no resource, in a call that names none.
+fn unnamed() -> String {
+    let named = SERVICES.iter().filter_map(|service| Some((service, service.name_header?)));
+    let headers: Vec<_> = named
+        .map(|(service, header)| {
+            format!("one of a {} needs its name in `{header}`", service.container)
+        })
+        .collect();
+    format!("must be of an account (ss and srt) or of a table (tn); {}", headers.join("; "))
 }
 
 impl ResourceScope {

@@ -48,6 +48,26 @@ async fn reports_not_found_for_an_unknown_service() {
 }
 
 #[tokio::test]
+async fn a_watch_of_an_unknown_service_reports_it_as_unknown_and_continues() {
+    let health = Health::of(&[TABLE]).await;
+    let mut client = HealthClient::new(health.service());
+
+    let mut watch = client.watch(about("later")).await.unwrap().into_inner();
+    let first = watch.next().await.unwrap().unwrap().status();
+    health.report(TABLE, Some("of another service".to_owned())).await;
+    let silence = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
+    health.report("later", None).await;
+    health.report("later", Some("broken".to_owned())).await;
+    let later = watch.next().await.unwrap().unwrap().status();
+    health.end_watches().await;
+
+    assert_eq!(first, ServingStatus::ServiceUnknown);
+    assert!(silence.is_err(), "an unchanged status was reported again");
+    assert_eq!(later, ServingStatus::NotServing);
+    assert!(watch.next().await.is_none());
+}
+
+#[tokio::test]
 async fn a_watch_reports_each_change_once_and_ends_with_the_process() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());

@@ -8,6 +8,7 @@ mod goaway;
 mod health;
 mod keepalive;
 mod listening;
+mod reflection;
 mod serve;
 mod shares;
 mod slow_clients;

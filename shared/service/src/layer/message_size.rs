@@ -18,7 +18,7 @@ use super::{
     middleware::{Middleware, MiddlewareLayer},
     trailers,
 };
-use crate::fault::{Fault, Reason};
+use crate::fault::{Fault, message_too_large};
 
 /// The prefix of tonic's text in a header.
 const TEXT: &[u8] = b"Error, decoded message length too large";
@@ -44,8 +44,7 @@ impl MessageSizeLayer {
 
 impl MessageSize {
     fn fault(self) -> Fault {
-        let rule = format!("must be at most {} bytes", self.bytes_max);
-        Fault::violation(Reason::RequestBodyTooLarge, "message", rule)
+        message_too_large(self.bytes_max)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod body_bytes;
 pub mod body_wrapper;
 mod call;
 pub mod call_statistics;
+pub mod compression;
 pub mod deadline;
 mod error_domain;
 mod framing;
@@ -21,6 +22,7 @@ mod peer_counts;
 pub mod short_circuit;
 pub mod shutdown;
 pub mod trace;
+pub mod unknown_method;
 
 #[cfg(test)]
 mod tests;

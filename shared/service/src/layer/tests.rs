@@ -247,7 +247,7 @@ const TOO_LARGE: &str =
     "Error, decoded message length too large: found 9 bytes, the limit is: 8 bytes";
 
 #[tokio::test]
-async fn a_message_that_is_too_large_is_an_invalid_argument_in_headers_and_trailers() {
+async fn a_message_that_is_too_large_exhausts_a_resource_in_headers_and_trailers() {
     let too_large = || Status::out_of_range(TOO_LARGE);
     let at_once = before(MessageSizeLayer::new(8), move |_| ready(too_large().into_http()));
     let later = before(MessageSizeLayer::new(8), move |_| {
@@ -257,8 +257,8 @@ async fn a_message_that_is_too_large_is_an_invalid_argument_in_headers_and_trail
     for service in [at_once, later] {
         let status = status(send(&service, &[]).await).await;
 
-        assert_eq!(status.code(), Code::InvalidArgument);
-        assert_eq!(reason(&status), "REQUEST_BODY_TOO_LARGE");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(reason(&status), "RPC_MESSAGE_TOO_LARGE");
     }
 }
 

@@ -10,6 +10,7 @@ use trestle_proto::blob::v1::{
     lease_container_request,
 };
 use trestle_service::{
+    duration,
     fault::Reason,
     limits::{LEASE_MAX, LEASE_MIN},
 };
@@ -17,8 +18,6 @@ use uuid::Uuid;
 
 use super::RequestParser;
 use crate::lease::LeaseAction;
-
-const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
 /// An action of a request, on whatever it is.
 pub(in crate::api) enum LeaseRequest {
@@ -101,24 +100,15 @@ impl RequestParser {
         range: RangeInclusive<Duration>,
         field: &str,
     ) -> Option<Duration> {
-        let duration = duration?;
-        let seconds = u64::try_from(duration.seconds).ok().filter(|_| duration.nanos == 0);
+        let given = duration?;
+        let seconds = u64::try_from(given.seconds).ok().filter(|_| given.nanos == 0);
         let parsed = seconds.map(Duration::from_secs).filter(|it| range.contains(it));
         if parsed.is_none() {
             let (min, max) = (range.start().as_secs(), range.end().as_secs());
-            let value = exact(duration);
+            let value = duration::exact(given);
             let rule = format!("must be {min} to {max} whole seconds: value=`{value}`");
             self.push(Reason::InvalidHeaderValue, field, rule);
         }
         parsed
     }
-}
-
-/// A duration with all of its digits, such as `15.000000001s`, also one that is out of range.
-fn exact(duration: prost_types::Duration) -> String {
-    let nanos = i128::from(duration.seconds) * NANOS_PER_SECOND + i128::from(duration.nanos);
-    let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
-    let per_second = NANOS_PER_SECOND.unsigned_abs();
-    let text = format!("{sign}{}.{:09}", nanos / per_second, nanos % per_second);
-    format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -68,7 +68,7 @@ impl RequestParser {
         let days = days.filter(|days| (1..=DELETE_RETENTION_DAYS_MAX).contains(days));
         if days.is_none() {
             let rule = format!("must be 1 to {DELETE_RETENTION_DAYS_MAX}: value=`{}`", policy.days);
-            self.push(Reason::InvalidXmlNodeValue, &format!("{field}.days"), rule);
+            self.push(Reason::InvalidServiceProperty, &format!("{field}.days"), rule);
         }
         days.map(|days| DAY * days)
     }

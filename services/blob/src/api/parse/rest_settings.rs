@@ -49,7 +49,7 @@ pub(in crate::api) fn rest_settings(
         && !(version.is_empty() || Version::is_version(version))
     {
         let rule = format!("must be a date such as 2021-12-02: value=`{}`", quoted(version));
-        parser.push(Reason::InvalidXmlNodeValue, "default_service_version", rule);
+        parser.push(Reason::InvalidServiceProperty, "default_service_version", rule);
     }
     let website = website.map(|website| parser.website(website));
     parser.finish(Some(RestSettingsChange { default_version, website }))
@@ -97,6 +97,6 @@ impl RequestParser {
 
     fn website_problem(&mut self, field: &str, rule: &str, value: &str) {
         let rule = format!("{rule}: value=`{}`", quoted(value));
-        self.push(Reason::InvalidXmlNodeValue, &format!("static_website.{field}"), rule);
+        self.push(Reason::InvalidServiceProperty, &format!("static_website.{field}"), rule);
     }
 }

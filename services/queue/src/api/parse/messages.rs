@@ -102,7 +102,11 @@ fn outgoing(message: proto::OutgoingMessage, prefix: &str) -> Result<NewMessage,
     };
     // The rule applies to a requested delay: without one, no comparison is needed.
     if violations.is_empty() && time_to_live.is_some_and(|time_to_live| time_to_live <= delay) {
-        let rule = "time_to_live must be greater than visibility_delay";
+        let rule = format!(
+            "must be less than time_to_live: visibility_delay=`{}s`, time_to_live=`{}s`",
+            delay.as_secs_f64(),
+            time_to_live.unwrap_or_default().as_secs_f64()
+        );
         violations.push(Reason::InvalidQueryParameterValue, delay_field, rule);
     }
     let max = DEDUPLICATION_ID_BYTES_MAX;

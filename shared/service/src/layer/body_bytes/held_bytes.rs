@@ -12,7 +12,7 @@ use crate::fault::{Fault, Reason};
 
 /// The bytes that one request holds, released when the request and its response are dropped.
 #[derive(Debug)]
-pub(super) struct HeldBytes {
+pub(in crate::layer) struct HeldBytes {
     budget: Arc<Budget>,
     held: AtomicUsize,
     /// Why the request was rejected: it did not fit, or was late.
@@ -27,7 +27,7 @@ impl HeldBytes {
     }
 
     /// Holds so many bytes from now on, if they fit. Only the body of the request calls this.
-    pub(super) fn hold(&self, bytes: usize) -> bool {
+    pub(in crate::layer) fn hold(&self, bytes: usize) -> bool {
         let before = self.held.load(Ordering::Relaxed);
         if bytes > before && !self.budget.reserve(bytes - before) {
             self.is_over.store(true, Ordering::Relaxed);
@@ -48,6 +48,11 @@ impl HeldBytes {
         let message = "the request took too long to arrive";
         let is_late = self.is_late.load(Ordering::Relaxed);
         is_late.then(|| Fault::new(Reason::OperationTimedOut, message))
+    }
+
+    /// The error of bytes that do not fit.
+    pub(in crate::layer) fn fault(&self) -> Fault {
+        self.budget.fault()
     }
 
     /// The error that a reader of the body gets.

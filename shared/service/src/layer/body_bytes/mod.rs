@@ -20,25 +20,22 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use http::header;
 use tower::Service;
 
+pub(in crate::layer) use self::held_bytes::HeldBytes;
 use self::{
     arrival::{ArrivalDeadline, Arrivals},
     bodies::{CountedPieces, CountedRequest, CountedResponse},
     budget::Budget,
-    held_bytes::HeldBytes,
 };
 use super::{
     Request, Response, ResponseFuture,
     body_wrapper::wrap_body,
+    compression::ENCODING,
     error_response,
     framing::Framing,
     methods::Methods,
     middleware::{Middleware, MiddlewareLayer},
 };
-use crate::{
-    fault::{Fault, Reason},
-    limits::MESSAGE_BYTES_MAX,
-    peer::Peer,
-};
+use crate::{fault::message_too_large, limits::MESSAGE_BYTES_MAX, peer::Peer};
 
 /// Most bytes that a request of one message may declare: the largest message as text in base64, with room to spare.
 const DECLARED_BYTES_MAX: u64 = 2 * MESSAGE_BYTES_MAX as u64;
@@ -113,6 +110,23 @@ impl DeclaredLength {
     }
 }
 
+/// The budget of bodies, in the extensions of a request whose messages are decompressed behind it.
+#[derive(Debug, Clone)]
+pub(in crate::layer) struct BodyBudget(Arc<Budget>);
+
+impl BodyBudget {
+    /// The budget of a request; without bound where no layer has one.
+    pub(in crate::layer) fn of(extensions: &http::Extensions) -> Self {
+        let unbounded = || Self(Arc::new(Budget::new(usize::MAX)));
+        extensions.get::<Self>().cloned().unwrap_or_else(unbounded)
+    }
+
+    /// Bytes that are reserved from it.
+    pub(in crate::layer) fn held(self) -> HeldBytes {
+        HeldBytes::new(self.0)
+    }
+}
+
 impl Middleware for BodyBytes {
     fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
     where
@@ -129,8 +143,7 @@ impl Middleware for BodyBytes {
         if !is_stream
             && DeclaredLength::of(&request).is_some_and(|length| length.0 > DECLARED_BYTES_MAX)
         {
-            let rule = format!("must be at most {MESSAGE_BYTES_MAX} bytes");
-            let fault = Fault::violation(Reason::RequestBodyTooLarge, "message", rule);
+            let fault = message_too_large(MESSAGE_BYTES_MAX);
             return Box::pin(async move { Ok(error_response(fault)) });
         }
         let deadline = match is_stream {
@@ -146,10 +159,13 @@ impl Middleware for BodyBytes {
             Some(Unframed { is_compressed, .. }) => Framing::none(is_compressed),
             None => Framing::default(),
         };
-        let request = request.map(|body| match is_bulk {
+        let mut request = request.map(|body| match is_bulk {
             true => wrap_body(body, CountedPieces { budget: Arc::clone(&budget) }),
             false => wrap_body(body, CountedRequest::new(framing, arriving, deadline)),
         });
+        if request.headers().contains_key(ENCODING) {
+            request.extensions_mut().insert(BodyBudget(Arc::clone(&self.budget)));
+        }
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;

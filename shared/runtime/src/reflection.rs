@@ -1,0 +1,136 @@
+//! Server reflection: the descriptors of the contract, byte by byte as the compiler wrote them, so
+//! that options such as `google.api.field_behavior` remain.
+//!
+//! Both versions of the protocol have the same messages, so one service serves both. An unknown
+//! symbol is an `error_response`, after which the stream continues.
+
+mod index;
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::{StreamExt as _, stream::BoxStream};
+use http::Uri;
+use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_reflection::pb::v1::{
+    ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse, ListServiceResponse,
+    ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
+    server_reflection_request::MessageRequest,
+    server_reflection_response::MessageResponse,
+    server_reflection_server::{ServerReflection, ServerReflectionServer},
+};
+use tower::Service;
+use trestle_service::{
+    fault::quoted,
+    layer::{self, ResponseFuture},
+};
+
+pub use self::index::DescriptorError;
+use self::index::DescriptorIndex;
+
+/// The path of the only method, in the version that the service implements.
+const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+/// The same in the older version.
+const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
+
+/// The reflection of a set of descriptors, in both versions.
+#[derive(Clone)]
+pub(crate) struct Reflection(ServerReflectionServer<ReflectionApi>);
+
+impl Reflection {
+    /// Of an encoded `FileDescriptorSet`.
+    ///
+    /// # Errors
+    /// A malformed descriptor set.
+    pub(crate) fn new(descriptors: &[u8]) -> Result<Self, DescriptorError> {
+        let index = Arc::new(DescriptorIndex::new(descriptors)?);
+        Ok(Self(ServerReflectionServer::new(ReflectionApi { index })))
+    }
+}
+
+impl Service<layer::Request> for Reflection {
+    type Response = layer::Response;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: layer::Request) -> ResponseFuture {
+        if request.uri().path() == V1_ALPHA {
+            *request.uri_mut() = Uri::from_static(V1);
+        }
+        self.0.call(request)
+    }
+}
+
+#[derive(Clone)]
+struct ReflectionApi {
+    index: Arc<DescriptorIndex>,
+}
+
+#[tonic::async_trait]
+impl ServerReflection for ReflectionApi {
+    type ServerReflectionInfoStream = BoxStream<'static, Result<ServerReflectionResponse, Status>>;
+
+    async fn server_reflection_info(
+        &self,
+        request: Request<Streaming<ServerReflectionRequest>>,
+    ) -> Result<Response<Self::ServerReflectionInfoStream>, Status> {
+        let index = Arc::clone(&self.index);
+        let answers = request.into_inner().map(move |request| {
+            let request = request?;
+            let message_response = Some(answer(&index, request.message_request.as_ref()));
+            let valid_host = request.host.clone();
+            let original_request = Some(request);
+            Ok(ServerReflectionResponse { valid_host, original_request, message_response })
+        });
+        Ok(Response::new(answers.boxed()))
+    }
+}
+
+/// The response to one question.
+fn answer(index: &DescriptorIndex, question: Option<&MessageRequest>) -> MessageResponse {
+    let file = |file: Option<&[u8]>, what: String| match file {
+        Some(file) => MessageResponse::FileDescriptorResponse(FileDescriptorResponse {
+            file_descriptor_proto: vec![file.to_vec()],
+        }),
+        None => error(Code::NotFound, what),
+    };
+    match question {
+        Some(MessageRequest::FileByFilename(name)) => {
+            file(index.file(name), format!("file not found: file=`{}`", quoted(name)))
+        }
+        Some(MessageRequest::FileContainingSymbol(name)) => {
+            file(index.symbol(name), format!("symbol not found: symbol=`{}`", quoted(name)))
+        }
+        Some(MessageRequest::FileContainingExtension(extension)) => {
+            let (extended, number) = (&extension.containing_type, extension.extension_number);
+            let what =
+                format!("extension not found: type=`{}`, number=`{number}`", quoted(extended));
+            file(index.extension(extended, number), what)
+        }
+        Some(MessageRequest::AllExtensionNumbersOfType(name)) => match index.extensions_of(name) {
+            Some(extension_number) => {
+                let base_type_name = name.clone();
+                let numbers = ExtensionNumberResponse { base_type_name, extension_number };
+                MessageResponse::AllExtensionNumbersResponse(numbers)
+            }
+            None => error(Code::NotFound, format!("type not found: type=`{}`", quoted(name))),
+        },
+        Some(MessageRequest::ListServices(_)) => {
+            let named = |name: &String| ServiceResponse { name: name.clone() };
+            let service = index.services().iter().map(named).collect();
+            MessageResponse::ListServicesResponse(ListServiceResponse { service })
+        }
+        None => error(Code::InvalidArgument, "message_request: required".to_owned()),
+    }
+}
+
+fn error(code: Code, error_message: String) -> MessageResponse {
+    MessageResponse::ErrorResponse(ErrorResponse { error_code: code.into(), error_message })
+}

@@ -1,0 +1,137 @@
+//! Compression of messages: requests in gzip, deflate or zstd, and responses where the client requests it.
+//!
+//! In front of a service, behind everything that passes bodies as they are, such as a gateway. tonic has compression of
+//! its own; this layer reads the same format, and adds what a server needs: a bound on the memory of a decompressed
+//! message, window included, which counts for the budget of bodies; small messages stay as they are; and a level of
+//! compression that does not make a page ten times as expensive.
+
+mod encoding;
+mod requests;
+mod responses;
+
+use std::{convert::Infallible, sync::Arc};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tower::Service;
+
+use self::{
+    encoding::MessageEncoding, requests::DecompressedRequest, responses::CompressedResponse,
+};
+use super::{
+    Request, Response, ResponseFuture,
+    body_bytes::BodyBudget,
+    body_wrapper::wrap_body,
+    code_of, error_response,
+    middleware::{Middleware, MiddlewareLayer},
+};
+use crate::fault::{Fault, Reason, quoted};
+
+/// The encoding of the messages of a request or a response.
+pub const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+/// The encodings that the sender reads.
+pub const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+/// No compression.
+const IDENTITY: &str = "identity";
+/// What this layer reads.
+const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip,zstd,deflate,identity");
+
+/// Compresses and decompresses messages.
+pub type MessageCompressionLayer = MiddlewareLayer<MessageCompression>;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MessageCompression;
+
+impl Middleware for MessageCompression {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
+    {
+        let (declared, requested) = match declared(request.headers()) {
+            Ok(declared) => (declared, requested(declared, request.headers())),
+            Err(fault) => return rejected(fault),
+        };
+        request.headers_mut().remove(ENCODING);
+        let held = declared.map(|encoding| {
+            let held = BodyBudget::of(request.extensions()).held();
+            (encoding, Arc::new(held))
+        });
+        let request = match &held {
+            Some((encoding, held)) => request
+                .map(|body| wrap_body(body, DecompressedRequest::new(*encoding, Arc::clone(held)))),
+            None => request,
+        };
+        let answer = inner.call(request);
+        if held.is_none() && requested.is_none() {
+            return answer;
+        }
+        Box::pin(async move {
+            let answer = answer.await?;
+            // What was decompressed is in use until here.
+            drop(held);
+            Ok(match requested {
+                Some(encoding) => compressed(answer, encoding),
+                None => answer,
+            })
+        })
+    }
+}
+
+/// A response whose messages are compressed; one that failed has none.
+fn compressed(mut answer: Response, encoding: MessageEncoding) -> Response {
+    if code_of(answer.headers()).is_some() {
+        return answer;
+    }
+    answer.headers_mut().insert(ENCODING, HeaderValue::from_static(encoding.name()));
+    answer.headers_mut().insert(ACCEPT_ENCODING, ACCEPTED);
+    answer.map(|body| wrap_body(body, CompressedResponse::new(encoding)))
+}
+
+/// The response to an unsupported encoding, with the supported ones.
+fn rejected(fault: Fault) -> ResponseFuture {
+    let mut answer = error_response(fault);
+    answer.headers_mut().insert(ACCEPT_ENCODING, ACCEPTED);
+    Box::pin(async move { Ok(answer) })
+}
+
+/// The encoding of the messages of a request; none: they are not compressed.
+fn declared(headers: &HeaderMap) -> Result<Option<MessageEncoding>, Fault> {
+    let Some(value) = headers.get(ENCODING) else { return Ok(None) };
+    let name = String::from_utf8_lossy(value.as_bytes());
+    match MessageEncoding::named(name.trim()) {
+        None if name.trim() != IDENTITY => {
+            let message = format!(
+                "unsupported compression: grpc-encoding=`{}`, supported=`{}`",
+                quoted(&name),
+                String::from_utf8_lossy(ACCEPTED.as_bytes())
+            );
+            Err(Fault::new(Reason::NotImplemented, message))
+        }
+        encoding => Ok(encoding),
+    }
+}
+
+/// The encoding that the client requests. That it reads one is not enough: most libraries offer gzip
+/// by themselves, and compression costs more than all other work on a page. It requests one by
+/// compressing the request, by naming an encoding before `identity`, or by naming zstd, which no
+/// library offers by itself.
+fn requested(declared: Option<MessageEncoding>, headers: &HeaderMap) -> Option<MessageEncoding> {
+    let accepted = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    let Some(accepted) = accepted else { return declared };
+    let names = || accepted.split(',').map(str::trim);
+    let is_accepted = |encoding: &MessageEncoding| names().any(|name| name == encoding.name());
+    declared
+        .filter(is_accepted)
+        .or_else(|| {
+            names().find_map(MessageEncoding::named).filter(|_| prefers_compression(names()))
+        })
+        .or_else(|| Some(MessageEncoding::Zstd).filter(is_accepted))
+}
+
+/// Whether a list names an encoding, and later `identity`.
+fn prefers_compression<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
+    names.next().is_some_and(|first| first != IDENTITY) && names.any(|name| name == IDENTITY)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+# A server for suites that are not started by a program of their own; sourced by their run.sh after
+# setup.sh.
+
+# start_server: starts an empty server with the development account on free ports, and sets `grpc` to
+# its address. It ends with the script.
+start_server() {
+  local word="" rest=""
+  coproc server {
+    exec "$TRESTLE_BIN" serve --ephemeral --listen 127.0.0.1:0 --admin 127.0.0.1:0 \
+      --azure-table 127.0.0.1:0 --azure-queue 127.0.0.1:0 2>/dev/null
+  }
+  # shellcheck disable=SC2154  # set by coproc
+  trap 'kill "$server_PID" 2>/dev/null || true' EXIT
+  read -r -t 60 word rest <&"${server[0]}" || true
+  if [ "$word" != ready ]; then
+    echo "the server is not ready: $word $rest" >&2
+    exit 1
+  fi
+  grpc=$(sed -n 's/.*\bgrpc=\([^ ]*\).*/\1/p' <<<"ready $rest")
+}
+
+# protoc: sets `protoc` to a compiler of contracts, the one of the machine or of a wheel.
+find_protoc() {
+  if command -v protoc >/dev/null; then
+    protoc=$(command -v protoc)
+    return
+  fi
+  python_environment protoc "$root/tests/clients/protoc.txt"
+  protoc=$(dirname "$python")/protoc
+}
