@@ -46,7 +46,8 @@ impl Process {
     pub(crate) fn trestle(args: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-        command.args(["--azure-table", "127.0.0.1:0", "--azure-queue", "127.0.0.1:0"]).args(args);
+        command.args(["--azure-table", "127.0.0.1:0", "--azure-queue", "127.0.0.1:0"]);
+        command.args(["--azure-blob", "127.0.0.1:0"]).args(args);
         command.env("TRESTLE__TELEMETRY__LOG_FILTER", "warn").stdin(Stdio::null());
         command
     }

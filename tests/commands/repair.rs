@@ -55,6 +55,7 @@ impl KilledStore {
         let free = "127.0.0.1:0";
         let mut serve = bare(&["serve", "--data-dir", self.path(), "--listen", free]);
         serve.args(["--admin", free, "--azure-table", free, "--azure-queue", free]);
+        serve.args(["--azure-blob", free]);
         let ended = Ended::of(serve);
         assert_eq!(ended.code, Some(4), "{ended:?}");
         ended

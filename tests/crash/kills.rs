@@ -41,7 +41,7 @@ async fn work_and_kill(crew: Vec<Writer>, server: Server, after: Duration) -> Ve
 async fn kill_at_start(data: &TempDir, after: Duration) {
     let mut command = Command::new(server_binary());
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-    command.args(["--azure-table", "off", "--azure-queue", "off"]);
+    command.args(["--azure-table", "off", "--azure-queue", "off", "--azure-blob", "off"]);
     command.arg("--data-dir").arg(data.path()).stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.spawn().expect("the server starts");
     tokio::time::sleep(after).await;

@@ -91,7 +91,8 @@ done
 # serve DATA URL: starts a server on a data directory.
 serve() {
   TRESTLE__STORAGE__BLOB_URL=$2 "$TRESTLE_BIN" serve --data-dir "$work/$1" --listen 127.0.0.1:0 \
-    --admin 127.0.0.1:0 --azure-table off --azure-queue off >"$work/ready" 2>"$work/$1.log" </dev/null &
+    --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off >"$work/ready" \
+    2>"$work/$1.log" </dev/null &
   server=$!
   started+=("$server")
   until_true "the server" grep -q '^ready ' "$work/ready"
@@ -129,11 +130,11 @@ for url in s3://trestle/server az://trestle/server; do
   # Neither another data directory on the same objects, nor another store for the same data directory.
   export TRESTLE__STORAGE__BLOB_URL=$url
   ends 4 timeout 60 "$TRESTLE_BIN" serve --data-dir "$work/$scheme-other" --listen 127.0.0.1:0 \
-    --admin 127.0.0.1:0 --azure-table off --azure-queue off
+    --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off
   grep -q "in use by another data directory" "$work/answer" || { cat "$work/answer"; exit 1; }
   unset TRESTLE__STORAGE__BLOB_URL
   ends 4 timeout 60 "$TRESTLE_BIN" serve --data-dir "$work/$scheme-data" --listen 127.0.0.1:0 \
-    --admin 127.0.0.1:0 --azure-table off --azure-queue off
+    --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off
   echo "$url: equal after a kill and a restart, and closed to another data directory"
 done
 echo "2 passed, 0 failed"

@@ -167,7 +167,7 @@ fn non_loopback_listener_requires_tls_or_explicit_plain_text() {
     let ours = CertificateAuthority::new("ours");
     let issued = ours.issue(LOOPBACK);
     let account = ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY);
-    for listener in ["--listen", "--azure-table", "--azure-queue", "--admin"] {
+    for listener in ["--listen", "--azure-table", "--azure-queue", "--azure-blob", "--admin"] {
         let print = |more: &[&str], settings: &[(&str, &str)]| {
             let mut command = Command::new(server_binary());
             command.args(["config", "print", listener, "0.0.0.0:0"]).args(more);

@@ -82,7 +82,9 @@ impl Server {
     ) -> Self {
         let free = "127.0.0.1:0";
         command.args(["serve", "--listen", address, "--admin", free]);
-        command.args(["--azure-table", free, "--azure-queue", free]).args(args);
+        command
+            .args(["--azure-table", free, "--azure-queue", free, "--azure-blob", free])
+            .args(args);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let mut ready = String::new();

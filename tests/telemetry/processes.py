@@ -24,7 +24,7 @@ class Process:
         self._log = tempfile.TemporaryFile()
         command = [os.environ["TRESTLE_BIN"], "serve", *arguments]
         command += ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        command += ["--azure-table", azure_table, "--azure-queue", "off"]
+        command += ["--azure-table", azure_table, "--azure-queue", "off", "--azure-blob", "off"]
         self._process = subprocess.Popen(
             command,
             env=settings,

@@ -32,7 +32,7 @@ finish() {
 trap finish EXIT
 
 "$TRESTLE_BIN" serve --data-dir "$work/data" --listen 127.0.0.1:0 --admin 127.0.0.1:0 \
-  --azure-table off --azure-queue off >"$work/ready" </dev/null &
+  --azure-table off --azure-queue off --azure-blob off >"$work/ready" </dev/null &
 server=$!
 for _ in $(seq 300); do
   grep -q '^ready ' "$work/ready" && break

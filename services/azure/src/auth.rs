@@ -261,6 +261,12 @@ mod tests {
             Ok("devstoreaccount1")
         );
         assert_eq!(of(token.replace("sp=raud", "sp=r")), Err(Reason::AuthenticationFailed));
+        // User delegation is rejected as what it is.
+        let delegated = head(&format!("/devstoreaccount1/MyTable?skoid=a&{token}"), &[]);
+        let delegated = caller(&delegated, &TABLE, &identity(Account::development()));
+        let delegated = delegated.expect_err("rejected");
+        assert_eq!(delegated.reason, Reason::AuthenticationFailed);
+        assert!(delegated.message.contains("skoid: user delegation is not"), "{delegated}");
         // A malformed signature is a wrong one.
         assert_eq!(of(format!("{token}&sp=raud")), Err(Reason::AuthenticationFailed));
     }

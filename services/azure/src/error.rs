@@ -4,21 +4,18 @@ mod sentence;
 
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
-use tonic::Status;
-use tonic_types::StatusExt as _;
+use http::{HeaderMap, Response, StatusCode};
+use tonic::{Status, body::Body};
+use tonic_types::{FieldViolation, StatusExt as _};
 use trestle_service::{
     clock::Ticks,
-    fault::{Fault, Reason, meaning, quoted},
+    fault::{Fault, Reason, meaning, quoted, reason_name},
 };
 
-use crate::date;
+use crate::{date, reply, xml};
 
 /// The element of an error body that names the invalid credential.
 const AUTHENTICATION_DETAIL: &str = "AuthenticationErrorDetail";
-
-/// The field of a query that does not parse.
-const FILTER: &str = "filter";
 
 /// The error of a request, from any component.
 #[derive(Debug, Clone)]
@@ -41,6 +38,43 @@ impl RestError {
         Self::from(Fault::violation(reason, name, rule))
             .with("QueryParameterName", name)
             .with("QueryParameterValue", quoted(value))
+    }
+
+    /// Whether it has this reason.
+    pub(crate) fn is(&self, reason: Reason) -> bool {
+        let details = self.status.get_error_details();
+        details.error_info().is_some_and(|info| info.reason == reason_name(reason))
+    }
+
+    /// The error with another reason, which has the same gRPC code.
+    #[must_use]
+    pub(crate) fn with_reason(mut self, reason: Reason) -> Self {
+        let mut details = self.status.get_error_details();
+        let Some(info) = details.error_info().cloned() else { return self };
+        let (mut metadata, meaning) = (info.metadata, meaning(reason));
+        metadata.insert("azureCode".to_owned(), meaning.azure_code.to_owned());
+        metadata.insert("httpStatus".to_owned(), meaning.http_status.to_string());
+        details.set_error_info(reason_name(reason), info.domain, metadata);
+        let (code, message) = (self.status.code(), self.status.message());
+        *self.status = Status::with_error_details(code, message, details);
+        self
+    }
+
+    /// The error with other names of its invalid fields, where `name` has one.
+    #[must_use]
+    pub(crate) fn with_fields(mut self, name: impl Fn(&str) -> Option<String>) -> Self {
+        let mut details = self.status.get_error_details();
+        let violations = details.bad_request().map(|bad| bad.field_violations.clone());
+        let named = violations.unwrap_or_default().into_iter().map(|violation| {
+            let field = name(&violation.field).unwrap_or(violation.field);
+            FieldViolation { field, ..violation }
+        });
+        let named: Vec<_> = named.collect();
+        let Some(first) = named.first() else { return self };
+        let message = format!("{}: {}", first.field, first.description);
+        details.set_bad_request(named);
+        *self.status = Status::with_error_details(self.status.code(), message, details);
+        self
     }
 
     /// The error with one more element of its error body.
@@ -97,27 +131,34 @@ impl ErrorResponse {
         let code = metadata("azureCode").unwrap_or_else(|| unknown.azure_code.to_owned());
         let http_status = metadata("httpStatus").and_then(|text| text.parse().ok());
         let http_status = StatusCode::from_u16(http_status.unwrap_or(unknown.http_status));
+        let http_status = http_status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // With a delay clients would retry any status.
+        let delay = details.retry_info().and_then(|info| info.retry_delay);
+        let retry_after = delay.filter(|_| http_status.is_server_error());
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let field = violation.map(|violation| violation.field.clone());
         let sentence = sentence::of(&code, field.as_deref());
-        let of_filter = violation.filter(|violation| violation.field == FILTER);
+        // Some rules are sentences of Azure, so no field may precede them.
+        let rule = violation.map(|violation| violation.description.as_str());
+        let detail = rule.filter(|rule| sentence::is_one(rule)).unwrap_or(status.message());
         let text = match sentence {
             // The text of an internal error is not disclosed.
             Some(sentence) if code == unknown.azure_code => sentence.to_owned(),
-            Some(sentence) => format!("{sentence}\n{}", status.message()),
-            // Begins with the sentence of Azure, so nothing may precede it.
-            None => of_filter.map_or(status.message(), |rule| &rule.description).to_owned(),
+            Some(sentence) if !sentence::is_one(detail) && !detail.starts_with(sentence) => {
+                format!("{sentence}\n{detail}")
+            }
+            _ => detail.to_owned(),
         };
         if code == meaning(Reason::AuthenticationFailed).azure_code {
             extras.push((AUTHENTICATION_DETAIL, status.message().to_owned()));
         }
         Self {
             code,
-            status: http_status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            status: http_status,
             text,
             field,
             index: metadata("index").and_then(|index| index.parse().ok()),
-            retry_after: details.retry_info().and_then(|info| info.retry_delay),
+            retry_after,
             extras,
             request_id: request_id.to_owned(),
             at,
@@ -144,6 +185,15 @@ impl ErrorResponse {
         let time = date::precise_date(&self.at.into()).unwrap_or_default();
         format!("{index}{}\nRequestId:{}\nTime:{time}", self.text, self.request_id)
     }
+}
+
+/// The body of an error of queues and blobs. The caller sets the status.
+pub(crate) fn document(response: &ErrorResponse) -> Response<Body> {
+    let details: Vec<_> =
+        response.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let message = response.message();
+    let error = xml::ErrorBody { code: &response.code, message: &message, details: &details };
+    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, xml::write_error(&error))
 }
 
 #[cfg(test)]
@@ -177,16 +227,50 @@ mod tests {
         for name in ["table", "table.name", "queue", "queue.name"] {
             assert!(text(name).starts_with("The specified resource name length"), "{name}");
         }
-        assert_eq!(text("entity.row_key"), "entity.row_key: rule");
+        let of_input = "One of the request inputs is out of range.\nentity.row_key: rule";
+        assert_eq!(text("entity.row_key"), of_input);
     }
 
     #[test]
     fn an_error_of_a_filter_omits_the_name_of_the_field() {
         let text =
-            |field: &str| failure(Fault::violation(Reason::InvalidInput, field, "Syntax")).text;
+            |rule: &str| failure(Fault::violation(Reason::InvalidInput, "filter", rule)).text;
 
-        assert_eq!(text("filter"), "Syntax");
-        assert_eq!(text("other"), "other: Syntax");
+        let syntax = "Syntax error at position 1 in 'a'.";
+        assert_eq!(text(syntax), syntax);
+        let other = "One of the request inputs is not valid.\nfilter: other";
+        assert_eq!(text("other"), other);
+    }
+
+    #[test]
+    fn a_detail_that_begins_with_the_sentence_does_not_repeat_it() {
+        let sentence = "The specified entity already exists.";
+        assert_eq!(failure(Fault::new(Reason::EntityAlreadyExists, sentence)).text, sentence);
+    }
+
+    #[test]
+    fn another_reason_and_other_fields_preserve_the_rest() {
+        let fault = Fault::violation(Reason::InvalidXmlNodeValue, "Days", "rule").at(3);
+
+        let error = RestError::from(fault).with_reason(Reason::InvalidXmlDocument);
+        let error = error.with_fields(|field| (field == "Days").then(|| "Nights".to_owned()));
+
+        assert!(error.is(Reason::InvalidXmlDocument) && !error.is(Reason::InvalidXmlNodeValue));
+        let at = Ticks::from_unix(0, 0).expect("in range");
+        let response = ErrorResponse::new(error, "id", at);
+        assert_eq!((response.code.as_str(), response.index), ("InvalidXmlDocument", Some(3)));
+        assert_eq!(response.text, "XML specified is not syntactically valid.\nNights: rule");
+    }
+
+    #[test]
+    fn a_full_store_is_an_error_that_clients_do_not_retry() {
+        let fault = Fault::new(Reason::InsufficientStorage, "the disk is full");
+
+        let response = failure(fault.retry_after(Duration::from_secs(1)));
+
+        assert_eq!(response.code, "InsufficientAccountPermissions");
+        assert_eq!((response.status, response.retry_after), (StatusCode::FORBIDDEN, None));
+        assert!(response.text.ends_with("\nthe disk is full"), "{}", response.text);
     }
 
     #[test]

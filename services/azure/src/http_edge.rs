@@ -125,16 +125,23 @@ impl<P: RestProtocol> EdgeState<P> {
     }
 
     /// Sets the CORS headers of a response by the rules of the account, and `Vary` if they depend
-    /// on the origin.
+    /// on the origin: also on the response to a request without one, which a cache may return to a
+    /// page.
     async fn set_cors_headers(&self, answer: &mut Response, head: &RequestHead) {
-        let Some(origin) = head.headers.get(header::ORIGIN) else {
-            return;
-        };
-        let rules = self.rules.rules(&head.account).await;
+        let origin = head.headers.get(header::ORIGIN);
         let is_cached = matches!(head.method, Method::GET | Method::HEAD);
+        // Without an account that is authenticated its rules would be read for anyone.
+        let is_denied = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        if origin.is_none() && (!is_cached || is_denied.contains(&answer.status())) {
+            return;
+        }
+        let rules = self.rules.rules(&head.account).await;
         if is_cached && rules.vary(&head.method) {
             answer.headers_mut().insert(header::VARY, HeaderValue::from_static("Origin"));
         }
+        let Some(origin) = origin else {
+            return;
+        };
         let Some(allowed) = rules.answer(origin, &head.method, answer.headers()) else {
             return;
         };
@@ -218,7 +225,11 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
         let state = Arc::clone(&self.state);
         let is_http2 = request.version() == Version::HTTP_2;
         let body = DrainableBody::of(&mut request);
-        let (head, call) = match RequestHead::take(&mut request, P::SERVICE) {
+        let head = match P::unserved() {
+            None => RequestHead::take(&mut request, P::SERVICE),
+            Some(fault) => Err(fault),
+        };
+        let (head, call) = match head {
             Ok(head) => {
                 let head = Arc::new(head);
                 let call = match head.method {
@@ -321,7 +332,7 @@ fn check_length(head: &RequestHead) -> Result<(), Fault> {
     if is_declared || head.is_http2 || has_none.contains(&head.method) {
         return Ok(());
     }
-    let message = "the length of the body is required: Content-Length or BodyTransfer-Encoding";
+    let message = "the length of the body is required: Content-Length or Transfer-Encoding";
     Err(Fault::new(Reason::MissingContentLengthHeader, message))
 }
 

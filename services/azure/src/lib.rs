@@ -15,6 +15,7 @@
 
 mod address;
 mod auth;
+mod blob;
 #[cfg(test)]
 mod bulk_tests;
 mod collected;
@@ -75,6 +76,13 @@ pub fn queues(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -
     let rules = Lookup::new("trestle.queue.v1.QueueService", deps.upstream.clone());
     let queue = queue::QueueProtocol::new(Arc::clone(&deps.identity.clock));
     edge(queue, deps, layers, rules)
+}
+
+/// The HTTP edge of blobs, which answers every request that blobs are served by gRPC only.
+#[must_use]
+pub fn blobs(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
+    let rules = Lookup::new("trestle.blob.v1.BlobService", deps.upstream.clone());
+    edge(blob::BlobProtocol, deps, layers, rules)
 }
 
 fn edge<P: RestProtocol>(

@@ -3,6 +3,7 @@
 use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_identity::spec::ServiceSpec;
+use trestle_service::fault::Fault;
 
 use crate::{
     error::{ErrorResponse, RestError},
@@ -23,6 +24,11 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     const UNKNOWN: &'static str;
     /// The specification of its signatures.
     const SIGNATURES: &'static ServiceSpec;
+    /// The error of every request, where the service has no protocol of Azure Storage.
+    fn unserved() -> Option<Fault> {
+        None
+    }
+
     /// The operation of a request.
     ///
     /// # Errors

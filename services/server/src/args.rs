@@ -25,7 +25,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve; prints `ready grpc=ADDRESS azure_queue=ADDRESS azure_table=ADDRESS admin=ADDRESS` once calls are accepted
+    /// Serve; prints `ready` with the address of each listener, such as `grpc=ADDRESS`, once calls are accepted
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
     /// Check whether a running server serves; exit code 0 means yes

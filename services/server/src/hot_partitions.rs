@@ -20,7 +20,8 @@ pub(crate) fn page(table: &TableRole, show_keys: bool) -> AdminPage {
         let page = json!({ "window_seconds": WINDOW.as_secs(), "partitions": partitions });
         format!("{page:#}\n")
     };
-    AdminPage { path: "/hot-partitions", json: Arc::new(json) }
+    let about = "the partitions that were used most, as JSON";
+    AdminPage { path: "/hot-partitions", about, json: Arc::new(json) }
 }
 
 fn row(hot: HeavyHitter<HotPartition>, show_keys: bool) -> Value {

@@ -39,6 +39,8 @@ pub struct AzureIngress {
     pub role: &'static str,
     /// Most headers of a request; none: as many as fit into its head.
     pub headers_max: Option<usize>,
+    /// Whether the names of headers keep their case.
+    pub keeps_header_case: bool,
     /// The entry of its requests.
     pub calls: CallService,
 }

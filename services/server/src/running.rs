@@ -172,7 +172,8 @@ impl Running {
         let mut calls = vec![serve("server.listen".to_owned(), grpc, node.routes, bounds)];
         for edge in node.azure {
             if let Some(listener) = azure.remove(edge.role) {
-                let bounds = Bounds { headers_max: edge.headers_max, ..bounds };
+                let (headers_max, keeps_header_case) = (edge.headers_max, edge.keeps_header_case);
+                let bounds = Bounds { headers_max, keeps_header_case, ..bounds };
                 calls.push(serve(Listen::full_key(edge.role), listener, edge.calls, bounds));
             }
         }
@@ -237,6 +238,7 @@ fn bounds(settings: &Settings) -> Bounds {
         keepalive: Duration::from_secs(keepalive_seconds),
         head_within: Duration::from_secs(head_within_seconds),
         headers_max: None,
+        keeps_header_case: false,
         reader_within: Duration::from_secs(reader_within_seconds),
         drain_within: Duration::from_secs(settings.server.drain_seconds),
     }

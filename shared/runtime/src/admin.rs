@@ -1,5 +1,5 @@
-//! The listener for operators and orchestrators, on HTTP: `/metrics`, `/livez`, `/readyz`, and pages
-//! of the roles.
+//! The listener for operators and orchestrators, on HTTP: `/metrics`, `/livez`, `/readyz`, `/version`,
+//! and pages of the roles; `/` lists them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,6 +20,7 @@ use tracing::warn;
 use trestle_service::layer::{CallService, Request};
 
 use crate::{
+    build,
     health::Health,
     openmetrics::Exposition,
     serve::{Bounds, Connections, Drained, Listener, StopSignals, serve},
@@ -35,9 +36,20 @@ const BOUNDS: Bounds = Bounds {
     keepalive: Duration::from_secs(20),
     head_within: Duration::from_secs(60),
     headers_max: None,
+    keeps_header_case: false,
     reader_within: Duration::from_secs(30),
     drain_within: Duration::from_secs(5),
 };
+
+const JSON: &str = "application/json";
+/// The pages of every process, with their content.
+const PAGES: [(&str, &str); 5] = [
+    ("/metrics", "metrics, as text of Prometheus or as OpenMetrics"),
+    ("/livez", "200 while the process runs"),
+    ("/healthz", "the same as /livez"),
+    ("/readyz", "200 while the process serves, else 503 with the reasons"),
+    ("/version", "the build, as JSON"),
+];
 
 /// The content of the listener.
 #[derive(Clone)]
@@ -55,6 +67,8 @@ pub struct Admin {
 pub struct AdminPage {
     /// Its path, beginning with `/`.
     pub path: &'static str,
+    /// Its content, for the list of pages.
+    pub about: &'static str,
     /// Renders it.
     pub json: Arc<dyn Fn() -> String + Send + Sync>,
 }
@@ -63,11 +77,14 @@ impl Admin {
     /// The routes.
     pub fn router(self) -> Router {
         let mut router = Router::new()
+            .route("/", get(index))
             .route("/metrics", get(metrics))
             .route("/livez", get(async || "ok\n"))
-            .route("/readyz", get(readyz));
-        for AdminPage { path, json } in self.pages.clone() {
-            let answer = async move || ([(CONTENT_TYPE, "application/json")], json());
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(readyz))
+            .route("/version", get(async || ([(CONTENT_TYPE, JSON)], build::json())));
+        for AdminPage { path, json, .. } in self.pages.clone() {
+            let answer = async move || ([(CONTENT_TYPE, JSON)], json());
             router = router.route(path, get(answer));
         }
         router.with_state(self)
@@ -92,6 +109,12 @@ impl Admin {
             warn!("requests on the admin listener were cut off");
         }
     }
+}
+
+/// The pages, one in a line.
+async fn index(State(admin): State<Admin>) -> String {
+    let pages = admin.pages.iter().map(|page| (page.path, page.about));
+    PAGES.into_iter().chain(pages).map(|(path, about)| format!("{path:<17} {about}\n")).collect()
 }
 
 async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {

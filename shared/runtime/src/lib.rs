@@ -3,6 +3,7 @@
 //! It depends on no service and no storage engine.
 
 pub mod admin;
+pub mod build;
 pub mod config;
 pub mod health;
 pub mod health_reflection;

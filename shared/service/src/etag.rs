@@ -18,15 +18,21 @@ pub enum Condition {
     Exists,
     /// It exists in the version written at this time.
     Match(Ticks),
+    /// It exists in a version of another server, which never matches.
+    Foreign,
 }
 
 impl Condition {
-    /// Parses `if_match`: absent or `*` for any version, else an etag. None if it is malformed.
+    /// Parses `if_match`: absent or `*` for any version, else an etag. Every weak etag is one, also where it is none
+    /// of this server; none if it is malformed.
     #[must_use]
     pub fn parse(if_match: Option<&str>) -> Option<Self> {
         match if_match {
             None | Some("*") => Some(Self::Exists),
-            Some(etag) => parse_etag(etag).map(Self::Match),
+            Some(etag) => match parse_etag(etag) {
+                Some(ticks) => Some(Self::Match(ticks)),
+                None => is_weak(etag).then_some(Self::Foreign),
+            },
         }
     }
 }
@@ -87,6 +93,13 @@ fn parse_etag(etag: &str) -> Option<Ticks> {
     parse_time(etag.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?)
 }
 
+/// Whether a text has the form of a weak etag, `W/"…"`.
+fn is_weak(text: &str) -> bool {
+    let opaque = text.strip_prefix("W/\"").or_else(|| text.strip_prefix("w/\""));
+    let opaque = opaque.and_then(|rest| rest.strip_suffix('"'));
+    opaque.is_some_and(|opaque| !opaque.contains('"'))
+}
+
 /// Parses the form of [`format_time`]; none for anything else.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<Ticks> {
@@ -138,10 +151,20 @@ mod tests {
     fn rejects_malformed_etags_and_accepts_a_star_for_any_version() {
         assert_eq!(Condition::parse(None), Some(Condition::Exists));
         assert_eq!(Condition::parse(Some("*")), Some(Condition::Exists));
-        for etag in
-            ["", "x", "\"*\"", "W/\"datetime''\"", "W/\"datetime'2020-13-01T00%3A00%3A00Z'\""]
-        {
+        for etag in ["", "x", "\"*\"", "\"0x8D\"", "W/", "W/\"", "W/x", "W/\"a\"b\"", "W/\"x"] {
             assert_eq!(Condition::parse(Some(etag)), None, "{etag}");
+        }
+    }
+
+    #[test]
+    fn a_weak_etag_of_another_server_is_a_version_that_does_not_match() {
+        for etag in [
+            "W/\"\"",
+            "W/\"0x8D4BCC2E4835CD0\"",
+            "w/\"datetime''\"",
+            "W/\"datetime'2020-13-01T00%3A00%3A00Z'\"",
+        ] {
+            assert_eq!(Condition::parse(Some(etag)), Some(Condition::Foreign), "{etag}");
         }
     }
 }

@@ -255,7 +255,8 @@ pub fn meaning(reason: Reason) -> Meaning {
         R::ConditionHeadersNotSupported => invalid("ConditionHeadersNotSupported"),
         R::InvalidMarker => invalid("InvalidMarker"),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
-        R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientStorage", 507),
+        // As with the next one: clients of Azure would retry 507 for minutes.
+        R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientAccountPermissions", 403),
         // 503 would be retried by clients of Azure for minutes, and only a restart helps.
         R::StorageStopped => (Code::Unavailable, "InsufficientAccountPermissions", 403),
         R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),

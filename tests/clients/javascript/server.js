@@ -32,7 +32,7 @@ async function firstLine(child) {
 async function start(directory, settings = {}) {
   const free = '127.0.0.1:0';
   const grpc = ['--listen', free, '--admin', free];
-  const listeners = [...grpc, '--azure-table', free, '--azure-queue', free];
+  const listeners = [...grpc, '--azure-table', free, '--azure-queue', free, '--azure-blob', free];
   const child = spawn(process.env.TRESTLE_BIN, ['serve', '--data-dir', directory, ...listeners], {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -48,6 +48,7 @@ pub(crate) async fn start(installed: &Installed, way: Way) -> Result<Started, St
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--admin", "127.0.0.1:0"]);
     // Free ones, too: the edges for Azure clients are not measured here.
     command.args(["--azure-queue", "127.0.0.1:0", "--azure-table", "127.0.0.1:0"]);
+    command.args(["--azure-blob", "off"]);
     command.arg("--data-dir").arg(server.data().join("data"));
     server.spawn(&mut command)?;
     server.listening(port).await?;

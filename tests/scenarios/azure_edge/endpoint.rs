@@ -234,10 +234,7 @@ impl Wire {
 
     /// The next response; none if the connection is closed.
     pub(super) async fn answer(&mut self) -> Option<RestResponse> {
-        let mut lines = Vec::new();
-        while lines.last().is_none_or(|line: &String| line != "\r\n") {
-            lines.push(self.line().await?);
-        }
+        let lines = self.read_head().await?;
         let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
         let header = |line: &String| {
             let (name, value) = line.trim_end().split_once(": ")?;
@@ -251,6 +248,19 @@ impl Wire {
             self.exactly(response.header("content-length").parse().unwrap_or(0)).await
         };
         Some(RestResponse { body: body.into(), ..response })
+    }
+
+    /// The lines of the head of a response without a body, as they were sent.
+    pub(super) async fn head_lines(&mut self) -> Vec<String> {
+        self.read_head().await.expect("an answer")
+    }
+
+    async fn read_head(&mut self) -> Option<Vec<String>> {
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line: &String| line != "\r\n") {
+            lines.push(self.line().await?);
+        }
+        Some(lines)
     }
 
     async fn chunks(&mut self) -> Vec<u8> {

@@ -407,39 +407,6 @@ async fn rejects_path_traversal_in_queue_names() {
 }
 
 #[tokio::test]
-async fn metadata_names_are_lower_case() {
-    let endpoint = ServedEdge::open(&QUEUES, &[]).await;
-    let headers = [("x-ms-meta-owner", "Me"), ("content-length", "0")];
-    let head =
-        endpoint.head("PUT", "/cased", &headers).replace("x-ms-meta-owner", "X-Ms-Meta-OWNER");
-
-    let response = endpoint.connect().await.call(head.as_bytes()).await;
-
-    assert_eq!(response.status, 201, "{response:?}");
-    let listed = endpoint.get("/?comp=list&include=metadata&prefix=cased", &[]).await;
-    assert_eq!(listed.only("owner"), "Me", "{listed:?}");
-}
-
-#[tokio::test]
-async fn metadata_is_limited_to_8_kib_not_by_count() {
-    let endpoint = ServedEdge::open(&QUEUES, &[]).await;
-    // Five bytes of a name and one of a value, 8,190 together.
-    let name = |at| &*format!("x-ms-meta-a{at:04}").leak();
-    let names: Vec<&'static str> = (0..1_365).map(name).collect();
-    let mut headers: Vec<_> = names.iter().map(|name| (*name, "v")).collect();
-    headers.push(("content-length", "0"));
-
-    let response =
-        endpoint.connect().await.call(endpoint.head("PUT", "/named", &headers).as_bytes()).await;
-
-    assert_eq!(response.status, 201, "{response:?}");
-    let response = endpoint.get("/named?comp=metadata", &[]).await;
-    for name in &names {
-        assert_eq!(response.header(name), "v", "{name}");
-    }
-}
-
-#[tokio::test]
 async fn query_continues_past_keys_of_maximum_length() {
     let endpoint = ServedEdge::open(&TABLES, &[]).await;
     // Three bytes for each of 1,024 units, in either key.

@@ -1,10 +1,13 @@
 //! What the edges of all Azure services have in common: the same tests for each of them.
 
+mod blob_port;
 mod bodies;
 mod browsers;
 mod documents;
 mod endpoint;
+mod error_texts;
 mod heads;
 mod hostile;
+mod metadata;
 mod overload;
 mod telemetry;

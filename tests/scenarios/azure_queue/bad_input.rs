@@ -54,12 +54,19 @@ async fn unknown_operations_have_their_own_codes() {
         ("GET", "/orders/messages/id/more", 400, "InvalidUri"),
         ("GET", "/%2e%2e/%2e%2e/etc", 400, "InvalidUri"),
         ("GET", "/orders/%FF", 400, "InvalidUri"),
+        ("DELETE", "/orders/messages/?popreceipt=x", 400, "InvalidUri"),
+        ("DELETE", "/orders/messages/", 400, "InvalidUri"),
+        ("PUT", "/orders/messages/?popreceipt=x&visibilitytimeout=0", 400, "InvalidUri"),
         ("GET", "/?comp=list&prefix=%FF", 400, "InvalidUri"),
         ("GET", "/?comp=list&timeout=soon", 400, "InvalidQueryParameterValue"),
     ] {
         let request = RestRequest::queue(method, target);
         // A request with a body declares its length.
-        let request = if method == "PATCH" { request.with("content-length", "0") } else { request };
+        let request = if method == "PATCH" || method == "PUT" {
+            request.with("content-length", "0")
+        } else {
+            request
+        };
         assert_eq!(rest.send(request).await.failure(), (status, code), "{method} {target}");
     }
 }

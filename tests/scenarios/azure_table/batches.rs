@@ -142,7 +142,7 @@ async fn failed_batch_names_the_operation_and_changes_nothing() {
         (
             vec![new("1"), format!("DELETE {}\r\n", at("tab", "old"))],
             400,
-            "1 MissingRequiredHeader If-Match: required",
+            "1 MissingRequiredHeader An HTTP header that's mandatory for this request is not specified.",
         ),
         (
             vec![format!("PUT {}\r\n{{}}", at("absent", "1"))],

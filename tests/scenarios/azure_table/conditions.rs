@@ -25,6 +25,10 @@ async fn every_verb_honours_every_condition() {
             (Some("*"), DONE, NOT_FOUND),
             (Some(""), (400, "InvalidInput"), (400, "InvalidInput")),
             (Some("nonsense"), (400, "InvalidInput"), (400, "InvalidInput")),
+            (Some("\"strong\""), (400, "InvalidInput"), (400, "InvalidInput")),
+            // Of another server: a version that does not match.
+            (Some("W/\"0x8D4BCC2E4835CD0\""), STALE, NOT_FOUND),
+            (Some("w/\"datetime'yesterday'\""), STALE, NOT_FOUND),
             (None, no_condition, no_condition),
         ] {
             row += 1;

@@ -162,6 +162,10 @@ async fn data_rule_violations_have_their_codes() {
         (r#""x":2147483648"#, "InvalidInput"),
         (r#""x":"z","x@odata.type":"Edm.Guid""#, "InvalidInput"),
         (r#""x":null,"x@odata.type":"Edm.Foo""#, "InvalidInput"),
+        (r#""x":"maybe","x@odata.type":"Edm.Boolean""#, "InvalidInput"),
+        (r#""RowKey@odata.type":"Edm.Int32""#, "InvalidInput"),
+        (r#""PartitionKey@odata.type":"Edm.Guid""#, "InvalidInput"),
+        (r#""PartitionKey@odata.type":7"#, "InvalidInput"),
         (&*long, "PropertyValueTooLarge"),
         (&*many, "TooManyProperties"),
         (&*name, "PropertyNameTooLong"),
@@ -211,6 +215,39 @@ async fn insert_ignores_control_data_and_conditions() {
     assert!(response.text().ends_with(&format!("Z\",{kept}")), "{response:?}");
     let got = rest.send(RestRequest::table("GET", AT)).await;
     assert_eq!(got.text(), response.text());
+}
+
+#[tokio::test]
+async fn rejects_typed_keys_also_where_the_address_has_them() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    for (member, status) in [
+        (r#""RowKey":"r","RowKey@odata.type":"Edm.Int64""#, 400),
+        (r#""PartitionKey@odata.type":"Edm.Binary","PartitionKey":"AA==""#, 400),
+        (r#""RowKey":"other","RowKey@odata.type":"Edm.String""#, 204),
+    ] {
+        let put = RestRequest::json("PUT", AT, &format!("{{{member}}}"));
+        let response = rest.send(put).await;
+        assert_eq!(response.status, status, "{member}: {response:?}");
+    }
+}
+
+#[tokio::test]
+async fn booleans_may_be_text_in_any_case() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let texts = ["true", "True", "TRUE", "false", "False", "FALSE"];
+    let members =
+        texts.map(|text| format!(r#""{text}":"{text}","{text}@odata.type":"Edm.Boolean""#));
+    let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{}}}"#, members.join(","));
+    rest.insert("tab", &body).await;
+
+    let read = rest.send(RestRequest::table("GET", AT)).await;
+
+    let read: serde_json::Value = serde_json::from_slice(&read.body).expect("JSON");
+    for text in texts {
+        assert_eq!(read[text], text.eq_ignore_ascii_case("true"), "{text}: {read}");
+    }
 }
 
 #[tokio::test]

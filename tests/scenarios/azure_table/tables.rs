@@ -104,6 +104,54 @@ async fn list_tables_takes_query_options() {
 }
 
 #[tokio::test]
+async fn a_slash_at_the_end_of_a_path_is_ignored() {
+    let rest = Rest::start();
+    let create = RestRequest::json("POST", "/Tables/", r#"{"TableName":"tab"}"#);
+    assert_eq!(rest.send(create).await.status, 201);
+    let entity = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+    assert_eq!(rest.send(RestRequest::json("POST", "/tab/", entity)).await.status, 201);
+    for target in [
+        "/Tables/",
+        "/Tables()/",
+        "/Tables('tab')/",
+        "/tab/",
+        "/tab()/?$top=1",
+        "/tab/?comp=acl",
+        "/tab(PartitionKey='p',RowKey='r')/",
+    ] {
+        let response = rest.send(RestRequest::table("GET", target)).await;
+        assert_eq!(response.status, 200, "{target}: {response:?}");
+    }
+    assert_eq!(rest.send(RestRequest::table("DELETE", "/Tables('tab')/")).await.status, 204);
+}
+
+#[tokio::test]
+async fn batches_and_service_operations_work_under_a_table_path() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let body = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\
+        Content-Type: application/http\r\n\r\nPOST /tab HTTP/1.1\r\n\
+        Content-Type: application/json\r\nPrefer: return-no-content\r\n\r\n\
+        {\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\r\n--c--\r\n--b--\r\n";
+    for path in ["/tab/$batch", "/$batch/"] {
+        let request = RestRequest::table("POST", path)
+            .with("content-type", "multipart/mixed; boundary=b")
+            .body(body);
+        let response = rest.send(request).await;
+        assert_eq!(response.status, 202, "{path}: {response:?}");
+    }
+    let entity = RestRequest::table("GET", "/tab(PartitionKey='p',RowKey='r')");
+    assert_eq!(rest.send(entity).await.status, 200);
+    for path in ["/tab", "/tab/", "/"] {
+        let target = format!("{path}?restype=service&comp=properties");
+        let get = RestRequest::table("GET", &target).with("accept", "application/xml");
+        let response = rest.send(get).await;
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        assert!(response.text().contains("<StorageServiceProperties>"), "{response:?}");
+    }
+}
+
+#[tokio::test]
 async fn table_names_are_validated_on_every_operation() {
     let rest = Rest::start();
     let create = |body: &str| RestRequest::json("POST", "/Tables", body);

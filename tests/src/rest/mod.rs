@@ -97,7 +97,7 @@ impl QueueRest {
     /// Starts a server with a store of its own.
     pub async fn start() -> Self {
         let free = "127.0.0.1:0".to_owned();
-        let listeners = ["LISTEN", "ADMIN", "AZURE_TABLE", "AZURE_QUEUE"];
+        let listeners = ["LISTEN", "ADMIN", "AZURE_TABLE", "AZURE_QUEUE", "AZURE_BLOB"];
         let free = listeners.map(|name| (format!("TRESTLE__SERVER__{name}"), free.clone()));
         let sources = Sources { environment: free.into_iter().collect(), ..Sources::default() };
         let settings = Settings::load(ROLES, sources).expect("settings that make sense");

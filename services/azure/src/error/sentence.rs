@@ -47,8 +47,106 @@ pub(super) fn of(code: &str, field: Option<&str>) -> Option<&'static str> {
         "ServerBusy" => "The server is busy.",
         "OperationTimedOut" => "Operation could not be completed within the permitted time.",
         "InternalError" => "The server encountered an internal error. Please retry the request.",
+        other => return of_request(other).or_else(|| of_access(other)),
+    })
+}
+
+/// The sentences about the form of a request and its parts.
+fn of_request(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "InvalidInput" => "One of the request inputs is not valid.",
+        "OutOfRangeInput" => "One of the request inputs is out of range.",
+        "PropertyNameInvalid" => "The property name is invalid.",
+        "PropertyNameTooLong" => "The property name exceeds the maximum allowed length.",
+        "PropertyValueTooLarge" => {
+            "The property value exceeds the maximum allowed size (64KB). If the property value is a \
+             string, it is UTF-16 encoded and the maximum number of characters should be 32K or \
+             less."
+        }
+        "TooManyProperties" => {
+            "The entity contains more properties than allowed. Each entity can include up to 252 \
+             properties to store data. Each entity also has 3 system properties."
+        }
+        "EntityTooLarge" => "The entity is larger than the maximum allowed size (1MB).",
+        "DuplicatePropertiesSpecified" => "A property is specified more than one time.",
+        "InvalidXmlDocument" => "XML specified is not syntactically valid.",
+        "InvalidXmlNodeValue" => "The value for one of the XML nodes is not in the correct format.",
+        "MissingRequiredXmlNode" => {
+            "An XML node that's mandatory for this request is not specified."
+        }
+        "InvalidHeaderValue" => {
+            "The value for one of the HTTP headers is not in the correct format."
+        }
+        "MissingRequiredHeader" => {
+            "An HTTP header that's mandatory for this request is not specified."
+        }
+        "MissingContentLengthHeader" => "The Content-Length header was not specified.",
+        "ConditionHeadersNotSupported" => "Condition headers are not supported.",
+        "OutOfRangeQueryParameterValue" => {
+            "One of the query parameters specified in the request URI is outside the permissible \
+             range."
+        }
+        "MissingRequiredQueryParameter" => {
+            "A query parameter that's mandatory for this request is not specified."
+        }
+        "InvalidMarker" => "The specified marker is invalid.",
+        "InvalidMetadata" => {
+            "The metadata specified is invalid. It has characters that are not permitted."
+        }
+        "EmptyMetadataKey" => "The key for one of the metadata key-value pairs is empty.",
+        "MetadataTooLarge" => "The metadata specified exceeds the maximum permissible limit (8KB).",
+        "InvalidUri" => "The requested URI does not represent any resource on the server.",
+        "UnsupportedHttpVerb" => "The resource doesn't support specified Http Verb.",
+        "XMethodNotUsingPost" => "X-HTTP-Method is used with an HTTP verb other than POST.",
+        "XMethodIncorrectValue" => "The specified X-HTTP-Method is invalid.",
+        "XMethodIncorrectCount" => "More than one X-HTTP-Method is specified.",
+        "AtomFormatNotSupported" => "Atom format is not supported.",
+        "NotImplemented" => "The requested operation is not implemented on the specified resource.",
         _ => return None,
     })
+}
+
+/// The sentences about credentials and permissions.
+fn of_access(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "NoAuthenticationInformation" => {
+            "Server failed to authenticate the request. Please refer to the information in the \
+             www-authenticate header."
+        }
+        "InvalidAuthenticationInfo" => {
+            "Authentication information is not given in the correct format. Check the value of \
+             Authorization header."
+        }
+        "AuthorizationProtocolMismatch" => {
+            "This request is not authorized to perform this operation using this protocol."
+        }
+        "AuthorizationResourceTypeMismatch" => {
+            "This request is not authorized to perform this operation using this resource type."
+        }
+        "AuthorizationServiceMismatch" => {
+            "This request is not authorized to perform this operation using this service."
+        }
+        "AuthorizationSourceIPMismatch" => {
+            "This request is not authorized to perform this operation using this source IP."
+        }
+        "InsufficientAccountPermissions" => {
+            "The account being accessed does not have sufficient permissions to execute this \
+             operation."
+        }
+        "AccountIsDisabled" => "The specified account is disabled.",
+        "CorsPreflightFailure" => "CORS not enabled or no matching rule found for this request.",
+        _ => return None,
+    })
+}
+
+/// Whether a text of ours begins with a sentence of Azure that is not that of its code.
+pub(super) fn is_one(text: &str) -> bool {
+    let starts = [
+        "Syntax error at position ",
+        "The number of keys specified in the URI ",
+        "The batch request operation exceeds the maximum ",
+    ];
+    starts.iter().any(|start| text.starts_with(start))
 }
 
 /// Whether a field of a request names a table or a queue, also where it is created.

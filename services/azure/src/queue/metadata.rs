@@ -2,18 +2,42 @@
 
 use std::collections::HashMap;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response};
+use tonic::body::Body;
 use trestle_service::fault::{Fault, Reason, quoted};
+
+use super::header_case;
 
 /// The prefix of the header names. One client sends a header with only this prefix without its last
 /// letter; it is ignored.
 const PREFIX: &str = "x-ms-meta-";
 
-/// The metadata of a request. HTTP header names are case-insensitive: they are in lower case.
+/// The metadata of a request, with the case of names that its `extensions` keep.
 ///
 /// # Errors
-/// A repeated name.
-pub(super) fn read_metadata(headers: &HeaderMap) -> Result<HashMap<String, String>, Fault> {
+/// A name that is repeated, in any case.
+pub(super) fn read_metadata(
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<HashMap<String, String>, Fault> {
+    let mut metadata = lower(headers)?;
+    let is_metadata = |name: &&HeaderName| name.as_str().starts_with(PREFIX);
+    let named: Vec<_> = headers.keys().filter(is_metadata).cloned().collect();
+    if named.is_empty() {
+        return Ok(metadata);
+    }
+    let sent = header_case::sent(extensions, &named);
+    let cased = sent.iter().filter_map(|name| {
+        let name = name.get(PREFIX.len()..)?;
+        Some((name.to_owned(), metadata.remove(&name.to_ascii_lowercase())?))
+    });
+    let cased: HashMap<_, _> = cased.collect();
+    metadata.extend(cased);
+    Ok(metadata)
+}
+
+/// The metadata with names in lower case, as `http` has them.
+fn lower(headers: &HeaderMap) -> Result<HashMap<String, String>, Fault> {
     let mut metadata = HashMap::new();
     for (header, value) in headers {
         let Some(name) = header.as_str().strip_prefix(PREFIX) else { continue };
@@ -27,12 +51,16 @@ pub(super) fn read_metadata(headers: &HeaderMap) -> Result<HashMap<String, Strin
     Ok(metadata)
 }
 
-/// Writes metadata into a response.
-pub(super) fn write_metadata(metadata: &HashMap<String, String>, headers: &mut HeaderMap) {
-    for (name, value) in metadata {
-        let name: Option<HeaderName> = format!("{PREFIX}{name}").parse().ok();
+/// Writes metadata into a response, and the case of its names.
+pub(super) fn write_metadata(metadata: &HashMap<String, String>, answer: &mut Response<Body>) {
+    let names: Vec<_> = metadata.keys().map(|name| format!("{PREFIX}{name}")).collect();
+    for (name, value) in names.iter().zip(metadata.values()) {
+        let name: Option<HeaderName> = name.parse().ok();
         let value = HeaderValue::from_str(value).ok();
-        headers.extend(name.zip(value));
+        answer.headers_mut().extend(name.zip(value));
+    }
+    if names.iter().any(|name| name.bytes().any(|byte| byte.is_ascii_uppercase())) {
+        answer.extensions_mut().extend(header_case::extensions(&names).unwrap_or_default());
     }
 }
 
@@ -58,7 +86,7 @@ mod tests {
             ("x-ms-date", "today"),
         ]);
 
-        let metadata = read_metadata(&sent).expect("metadata");
+        let metadata = read_metadata(&sent, &Extensions::new()).expect("metadata");
 
         let expected = [("k", "v"), ("long_name", "a  b"), ("", "nameless")];
         assert_eq!(metadata.len(), expected.len());
@@ -71,7 +99,7 @@ mod tests {
     fn rejects_a_repeated_name() {
         let sent = headers(&[("x-ms-meta-k", "v"), ("x-ms-meta-k", "w")]);
 
-        let fault = read_metadata(&sent).expect_err("rejected");
+        let fault = read_metadata(&sent, &Extensions::new()).expect_err("rejected");
 
         assert_eq!(fault.reason, Reason::InvalidMetadata);
     }
@@ -79,10 +107,14 @@ mod tests {
     #[test]
     fn metadata_becomes_headers() {
         let metadata = [("Name".to_owned(), "v w".to_owned())].into_iter().collect();
-        let mut answer = HeaderMap::new();
+        let mut answer = Response::new(Body::empty());
 
         write_metadata(&metadata, &mut answer);
 
-        assert_eq!(answer, headers(&[("x-ms-meta-name", "v w")]));
+        assert_eq!(answer.headers(), &headers(&[("x-ms-meta-name", "v w")]));
+        let mut sent = HeaderMap::new();
+        sent.clone_from(answer.headers());
+        let read = read_metadata(&sent, answer.extensions()).expect("metadata");
+        assert_eq!(read, metadata, "with its case");
     }
 }

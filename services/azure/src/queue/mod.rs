@@ -6,6 +6,7 @@
 
 mod account;
 mod explain;
+mod header_case;
 mod messages;
 mod metadata;
 mod number;
@@ -15,20 +16,18 @@ mod route;
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_identity::spec::{QUEUE, ServiceSpec};
 use trestle_service::clock::Clock;
 
 use self::operation::QueueOperation;
 use crate::{
-    error::{ErrorResponse, RestError},
+    error::{ErrorResponse, RestError, document},
     grpc_call::GrpcCall,
     head::RequestHead,
     protocol::{BodyTransfer, RestProtocol, Target},
-    reply,
     request_body::RequestBody,
-    xml,
 };
 
 /// Most bytes of a request, as Azure has it.
@@ -95,11 +94,6 @@ impl RestProtocol for QueueProtocol {
         _: &HeaderMap,
         _: Option<&RequestHead>,
     ) -> Response<Body> {
-        let extras: Vec<_> =
-            response.extras.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let message = response.message();
-        let error = xml::ErrorBody { code: &response.code, message: &message, details: &extras };
-        // The caller of this function sets the status.
-        reply::whole(StatusCode::OK, xml::CONTENT_TYPE, xml::write_error(&error))
+        document(response)
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn perform(
     let path = operation.path();
     match operation {
         OnQueue::Create => {
-            let queue = Some(queue_of(name, head)?);
+            let queue = Some(queue_of(name, head, &call)?);
             let request = proto::CreateQueueRequest { queue };
             let answer: proto::CreateQueueResponse = call.unary(path, &request).await?;
             let is_new = answer.created;
@@ -47,7 +47,7 @@ pub(super) async fn perform(
             Ok(metadata(answer))
         }
         OnQueue::SetMetadata => {
-            let queue = Some(queue_of(name, head)?);
+            let queue = Some(queue_of(name, head, &call)?);
             let update_mask = Some(FieldMask { paths: vec!["metadata".to_owned()] });
             let request = proto::UpdateQueueRequest { queue, update_mask };
             let _: proto::UpdateQueueResponse = call.unary(path, &request).await?;
@@ -68,16 +68,15 @@ pub(super) async fn perform(
 }
 
 /// A queue with the metadata of the request.
-fn queue_of(name: String, head: &RequestHead) -> Result<proto::Queue, RestError> {
-    let metadata = read_metadata(&head.headers)?;
+fn queue_of(name: String, head: &RequestHead, call: &GrpcCall) -> Result<proto::Queue, RestError> {
+    let metadata = read_metadata(&head.headers, &call.extensions)?;
     Ok(proto::Queue { name, metadata, ..proto::Queue::default() })
 }
 
 fn metadata(found: proto::GetQueueResponse) -> Response<Body> {
     let count = found.stats.unwrap_or_default().approximate_message_count;
     let mut answer = reply::empty(StatusCode::OK);
-    let headers = answer.headers_mut();
-    write_metadata(&found.queue.unwrap_or_default().metadata, headers);
-    headers.insert(COUNT, HeaderValue::from(count));
+    write_metadata(&found.queue.unwrap_or_default().metadata, &mut answer);
+    answer.headers_mut().insert(COUNT, HeaderValue::from(count));
     answer
 }

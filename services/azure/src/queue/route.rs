@@ -30,6 +30,9 @@ pub(super) fn route(head: &RequestHead) -> Result<QueueOperation, RestError> {
         [queue] => {
             on_queue(head).map(|operation| QueueOperation::Queue(queue.to_owned(), operation))
         }
+        [_, "messages"] if has_empty_id(head) => {
+            Err(unreadable(&head.path, "must have the id of a message"))
+        }
         [queue, "messages"] => {
             on_messages(head).map(|operation| QueueOperation::Messages(queue.to_owned(), operation))
         }
@@ -55,6 +58,12 @@ fn segments(path: &str) -> Result<Vec<String>, RestError> {
         text.ok_or_else(|| unreadable(path, "must have no empty segment, and be UTF-8"))
     });
     decoded.map(|segment| segment.map(std::borrow::Cow::into_owned)).collect()
+}
+
+/// Whether a request for one message has an empty id: without this it would be one for all of them.
+fn has_empty_id(head: &RequestHead) -> bool {
+    let is_of_one = head.method == Method::DELETE || head.method == Method::PUT;
+    is_of_one && (head.path.ends_with('/') || head.params.get("popreceipt").is_some())
 }
 
 fn unreadable(path: &str, rule: &str) -> RestError {
@@ -98,8 +107,9 @@ fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {
     match (&head.method, is_stats) {
         (&Method::GET, true) if head.is_secondary => Ok(OnAccount::GetStats),
         (&Method::GET, true) => {
-            let message = "the stats are those of the copy: use the secondary name of the account";
-            Err(Fault::new(Reason::InsufficientAccountPermissions, message).into())
+            let rule = "stats are those of the secondary name of the account";
+            let reason = Reason::InvalidQueryParameterValue;
+            Err(RestError::of_parameter(reason, "comp", "stats", rule))
         }
         (&Method::GET, false) => Ok(OnAccount::GetProperties),
         (&Method::PUT, false) => Ok(OnAccount::SetProperties),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use prost::Message as _;
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use trestle_proto::table::v1::{
     DeleteEntityRequest, DeleteEntityResponse, Entity, GetEntityRequest, GetEntityResponse,
     InsertEntityRequest, InsertEntityResponse, QueryEntitiesRequest, QueryEntitiesResponse,
@@ -13,14 +13,17 @@ use trestle_proto::table::v1::{
 use super::{
     json::{PageBody, ResponseOrigin, Select, entity_json, entity_of, entity_path, etag_of},
     level::Level,
+    named,
     options::continuation_token,
     prefer::{PREFERENCE_APPLIED, Prefer},
     route::{EntityChange, GET_ENTITY, Get, Query, Verb},
 };
 use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply};
 
-/// The continuation token. None for a row: the token of the partition contains it.
+/// The continuation token.
 const NEXT: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
+/// Its second half, which clients read without a check. The other one contains the row.
+const NEXT_ROW: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
 /// The address of a created entity that is not returned.
 pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
 
@@ -63,6 +66,7 @@ pub(super) async fn query(
     };
     if !page.next_page_token.is_empty() {
         insert(&mut answer, NEXT, &continuation_token(&page.next_page_token));
+        insert(&mut answer, NEXT_ROW, &continuation_token(""));
     }
     Ok(answer)
 }
@@ -82,15 +86,15 @@ pub(super) async fn get(
 }
 
 /// The requested entity, encoded.
-pub(super) async fn read(get: &Get, call: GrpcCall) -> Result<Bytes, Status> {
+pub(super) async fn read(get: &Get, call: GrpcCall) -> Result<Bytes, RestError> {
     let request = GetEntityRequest {
         table: get.table.clone(),
         partition_key: get.key.partition_key.clone(),
         row_key: get.key.row_key.clone(),
         select: get.options.select.as_ref().map(Select::mask),
     };
-    let answer: GetEntityResponse = call.unary(GET_ENTITY, &request).await?;
-    Ok(answer.entity)
+    let answer: Result<GetEntityResponse, _> = call.unary(GET_ENTITY, &request).await;
+    Ok(answer.map_err(|status| named::of_entity(status, None))?.entity)
 }
 
 /// Insert, update, upsert, delete.
@@ -106,7 +110,9 @@ pub(super) async fn change(
         Verb::Insert { level, prefer } => {
             let origin = origin(head, &table);
             let mut request = InsertEntityRequest { table, entity: Some(entity_of(body, None)?) };
-            let answer: InsertEntityResponse = call.unary(path, &request).await?;
+            let answer: Result<InsertEntityResponse, _> = call.unary(path, &request).await;
+            let answer =
+                answer.map_err(|status| named::of_entity(status, request.entity.as_ref()))?;
             let mut entity = request.entity.take().unwrap_or_default();
             (entity.etag, entity.timestamp) = (answer.etag, answer.timestamp);
             return inserted(&entity, &origin, level, prefer);
@@ -114,18 +120,21 @@ pub(super) async fn change(
         Verb::Update { key, mode, if_match } => {
             let (entity, if_match) = (Some(entity_of(body, Some(key))?), Some(if_match));
             let request = UpdateEntityRequest { table, entity, mode: mode.into(), if_match };
-            call.unary::<_, UpdateEntityResponse>(path, &request).await?.etag
+            let answer: Result<UpdateEntityResponse, _> = call.unary(path, &request).await;
+            answer.map_err(|status| named::of_entity(status, request.entity.as_ref()))?.etag
         }
         Verb::Upsert { key, mode } => {
             let entity = Some(entity_of(body, Some(key))?);
             let request = UpsertEntityRequest { table, entity, mode: mode.into() };
-            call.unary::<_, UpsertEntityResponse>(path, &request).await?.etag
+            let answer: Result<UpsertEntityResponse, _> = call.unary(path, &request).await;
+            answer.map_err(|status| named::of_entity(status, request.entity.as_ref()))?.etag
         }
         Verb::Delete { key, if_match } => {
             let (partition_key, row_key) = (key.partition_key, key.row_key);
             let if_match = Some(if_match);
             let request = DeleteEntityRequest { table, partition_key, row_key, if_match };
-            call.unary::<_, DeleteEntityResponse>(path, &request).await?;
+            let answer: Result<DeleteEntityResponse, _> = call.unary(path, &request).await;
+            answer.map_err(|status| named::of_entity(status, None))?;
             return Ok(reply::empty(StatusCode::NO_CONTENT));
         }
     };

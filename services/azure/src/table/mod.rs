@@ -9,6 +9,7 @@ mod entities;
 mod error;
 pub mod json;
 mod level;
+mod named;
 mod options;
 pub mod path;
 mod prefer;

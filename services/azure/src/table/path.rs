@@ -26,7 +26,7 @@ pub enum PathResource {
     Entities(String),
     /// One entity: `/t1(PartitionKey='p',RowKey='r')`.
     Entity(String, Key),
-    /// The target of batches: `/$batch`.
+    /// The target of batches: `/$batch`, and `/t1/$batch` of clients whose base address has a table.
     Batch,
     /// The list of tables, requested in a table: `/t1/Tables`. Clients whose base address has an
     /// extra path segment request it.
@@ -38,7 +38,8 @@ pub enum PathResource {
 /// # Errors
 /// An address without a resource, or invalid percent-encoded UTF-8.
 pub fn parse(path: &str) -> Result<PathResource, Fault> {
-    let path = decoded(path)?;
+    // Clients that join addresses leave one at the end.
+    let path = decoded(path.strip_suffix('/').unwrap_or(path))?;
     let path = path.strip_prefix('/').unwrap_or(&path);
     if path.is_empty() {
         return Ok(PathResource::Service);
@@ -54,6 +55,9 @@ pub fn parse(path: &str) -> Result<PathResource, Fault> {
     }
     if second.is_tables() {
         return Ok(PathResource::TablesIn(first.name.to_owned()));
+    }
+    if second.name == BATCH && !second.has_parentheses {
+        return Ok(PathResource::Batch);
     }
     Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
 }
@@ -83,6 +87,8 @@ struct Segment<'a> {
     keys: Vec<(&'a str, String)>,
 }
 
+/// The segment that names the target of batches.
+const BATCH: &str = "$batch";
 /// Most keys that are parsed: no resource has more than two.
 const KEYS_MAX: usize = 8;
 
@@ -144,7 +150,7 @@ impl<'a> Segment<'a> {
                 _ => Err(keys_do_not_match()),
             };
         }
-        if self.name == "$batch" && !self.has_parentheses {
+        if self.name == BATCH && !self.has_parentheses {
             return Ok(PathResource::Batch);
         }
         let table = self.name.to_owned();
@@ -212,8 +218,14 @@ mod tests {
             ("/Tables(%27t1%27)", PathResource::Table("t1".to_owned())),
             ("/Tables(TableName='t1')", PathResource::Table("t1".to_owned())),
             ("/t1", entities.clone()),
-            ("/t1()", entities),
+            ("/t1()", entities.clone()),
             ("/$batch", PathResource::Batch),
+            ("/$batch/", PathResource::Batch),
+            ("/t1/$batch", PathResource::Batch),
+            ("/t1/", entities.clone()),
+            ("/t1()/", entities),
+            ("/Tables('t1')/", PathResource::Table("t1".to_owned())),
+            ("/t1(PartitionKey='p',RowKey='r')/", entity("t1", "p", "r")),
             ("/%24batch", PathResource::Batch),
             ("/t1(PartitionKey='p',RowKey='r')", entity("t1", "p", "r")),
             ("/t1(RowKey='r',PartitionKey='p')", entity("t1", "p", "r")),
@@ -269,8 +281,10 @@ mod tests {
         }
         let fault = parse("/t1/Tables('x')").expect_err("keys of the wrong resource");
         assert!(fault.message.contains("The number of keys specified in the URI does not match"));
-        let fault = parse("/t1/other").expect_err("not a resource");
-        assert_eq!(fault.reason, Reason::ResourceNotFound);
+        for path in ["/t1/other", "/t1//", "//t1"] {
+            let fault = parse(path).expect_err("not a resource");
+            assert_eq!(fault.reason, Reason::ResourceNotFound, "{path}");
+        }
     }
 
     #[test]

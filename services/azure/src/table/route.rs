@@ -171,6 +171,10 @@ pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault>
     options::check(request.params)?;
     match (resource, method) {
         (PathResource::Service, _) => request.on_service(method),
+        // Clients whose base address has a further segment request it there.
+        (PathResource::Entities(_), _) if request.params.is("restype", "service") => {
+            request.on_service(method)
+        }
         (PathResource::Batch, "POST") => Ok(TableOperation::Batch),
         (PathResource::Tables, "GET") => request.list_tables(),
         (PathResource::Tables, "POST") => {
@@ -315,9 +319,8 @@ impl<'a> RouteRequest<'a> {
     fn query(&self, table: String) -> Result<TableOperation, Fault> {
         let options = Options::read(self.params)?;
         let page_token = page_token_of(self.params, "NextPartitionKey")?;
-        let is_half =
-            page_token.is_empty() && !page_token_of(self.params, "NextRowKey")?.is_empty();
-        if is_half {
+        let names_row = self.params.get("NextRowKey").is_some_and(|token| !token.is_empty());
+        if page_token.is_empty() && names_row {
             let rule = "must come with NextPartitionKey";
             let reason = Reason::InvalidQueryParameterValue;
             return Err(Fault::violation(reason, "NextRowKey", rule));

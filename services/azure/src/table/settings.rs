@@ -1,7 +1,7 @@
 //! Settings of the service and access policies of tables, which are XML.
 
 use http::{Response, StatusCode};
-use tonic::body::Body;
+use tonic::{Status, body::Body};
 use trestle_proto::table::v1::{
     GetServicePropertiesRequest, GetServicePropertiesResponse, GetServiceStatsRequest,
     GetServiceStatsResponse, GetTableAccessPoliciesRequest, GetTableAccessPoliciesResponse,
@@ -42,9 +42,11 @@ impl SettingsRequest<'_> {
                 Ok(document(xml::write_policies(&answer.policies)))
             }
             OnSettings::SetPolicies { table } => {
-                let policies = xml::read_policies(body)?;
+                let policies =
+                    xml::read_policies(body).map_err(|fault| document_error(fault.into()))?;
                 let request = SetTableAccessPoliciesRequest { table, policies };
-                call.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await?;
+                let set = call.unary::<_, SetTableAccessPoliciesResponse>(path, &request).await;
+                set.map_err(document_error)?;
                 Ok(reply::empty(StatusCode::NO_CONTENT))
             }
             OnSettings::GetProperties => {
@@ -53,9 +55,11 @@ impl SettingsRequest<'_> {
                 Ok(document(xml::write_properties(&answer.properties.unwrap_or_default())))
             }
             OnSettings::SetProperties => {
-                let properties = Some(xml::read_properties(body)?);
+                let properties = xml::read_properties(body);
+                let properties = Some(properties.map_err(|fault| document_error(fault.into()))?);
                 let request = SetServicePropertiesRequest { properties };
-                call.unary::<_, SetServicePropertiesResponse>(path, &request).await?;
+                let set = call.unary::<_, SetServicePropertiesResponse>(path, &request).await;
+                set.map_err(document_error)?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             OnSettings::GetStats => {
@@ -71,6 +75,17 @@ impl SettingsRequest<'_> {
             }
         }
     }
+}
+
+/// The error of a rejected document: the table service of Azure has one code for all of them, and its
+/// clients support no other.
+fn document_error(status: Status) -> RestError {
+    let error = RestError::from(status);
+    let of_nodes = [Reason::InvalidXmlNodeValue, Reason::MissingRequiredXmlNode];
+    if of_nodes.into_iter().any(|reason| error.is(reason)) {
+        return error.with_reason(Reason::InvalidXmlDocument);
+    }
+    error
 }
 
 fn document(text: String) -> Response<Body> {

@@ -90,10 +90,10 @@ fn read_rule(mut element: Element<'_>) -> Result<CorsRule, Fault> {
 }
 
 fn boolean(element: Element<'_>) -> Result<bool, Fault> {
-    element.value("must be true or false", |text| match text {
-        "true" | "True" | "1" => Some(true),
-        "false" | "False" | "0" => Some(false),
-        _ => None,
+    element.value("must be true or false", |text| {
+        let is_true = text.eq_ignore_ascii_case("true") || text == "1";
+        let is_false = text.eq_ignore_ascii_case("false") || text == "0";
+        (is_true || is_false).then_some(is_true)
     })
 }
 
@@ -143,9 +143,9 @@ pub fn write_properties(properties: &ServiceProperties) -> String {
 
 fn write_logging(writer: &mut XmlWriter, logging: &Logging) {
     writer.text("Version", &logging.version);
-    writer.value("Delete", &logging.delete);
     writer.value("Read", &logging.read);
     writer.value("Write", &logging.write);
+    writer.value("Delete", &logging.delete);
     write_retention(writer, logging.retention.as_ref());
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use trestle_blob::{BLOB_SERVICE, BlobRole, KEYSPACES};
 use trestle_runtime::task::Task;
 
-use super::{Build, BuildContext, BuiltRole, RoleSpec};
+use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::process_error::ProcessError;
 
 /// How often it removes what deleted and replaced blobs left.
@@ -19,7 +19,14 @@ pub const BLOB: RoleSpec = RoleSpec {
     cors: Some(BLOB_SERVICE),
     build: Build::Service(build),
     is_required: false,
-    azure: None,
+    azure: Some(AzureEdge {
+        serves: "the error that blobs are served by gRPC only",
+        flag: "azure-blob",
+        port: 10000,
+        headers_max: None,
+        keeps_header_case: false,
+        build: |deps, stack| trestle_azure::blobs(deps, |calls| stack.before(calls)),
+    }),
 };
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {

@@ -50,7 +50,8 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         let (identity, upstream) = (identity.clone(), role.upstream.clone());
         let calls =
             (edge.build)(trestle_azure::EdgeDeps { upstream, identity, compresses }, &stack);
-        Some(AzureIngress { role: role.spec.name, headers_max: edge.headers_max, calls })
+        let (headers_max, keeps_header_case) = (edge.headers_max, edge.keeps_header_case);
+        Some(AzureIngress { role: role.spec.name, headers_max, keeps_header_case, calls })
     };
     let azure = roles.iter().filter_map(edge).collect();
     let watch = deps.source.clone().map(|source| identity::watch(&accounts, source));

@@ -68,6 +68,8 @@ pub struct AzureEdge {
     pub port: u16,
     /// Most headers of a request; none: as many as fit into its head.
     pub headers_max: Option<usize>,
+    /// Whether the names of headers keep their case, which metadata has over HTTP/1.
+    pub keeps_header_case: bool,
     /// Builds the edge in front of the service, with the layers of the gateway between.
     pub build: fn(trestle_azure::EdgeDeps, &IngressStack) -> CallService,
 }

@@ -24,6 +24,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
         flag: "azure-queue",
         port: 10001,
         headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX),
+        keeps_header_case: true,
         build: |deps, stack| trestle_azure::queues(deps, |calls| stack.before(calls)),
     }),
 };

@@ -28,6 +28,7 @@ pub const TABLE: RoleSpec = RoleSpec {
         flag: "azure-table",
         port: 10002,
         headers_max: None,
+        keeps_header_case: false,
         build: |deps, stack| trestle_azure::tables(deps, |calls| stack.before(calls)),
     }),
 };

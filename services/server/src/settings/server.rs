@@ -70,7 +70,7 @@ pub struct ServerSettings {
     /// Address of gRPC; port 0 selects a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// `azure_queue`, `azure_table` …: address of a role for clients of Azure Storage; port 0 selects a
+    /// `azure_blob`, `azure_queue`, `azure_table`: address of a role for clients of Azure Storage; port 0 selects a
     /// free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`] has.
     #[serde(flatten)]
     pub azure: PerRole<Listen>,

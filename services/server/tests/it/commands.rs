@@ -135,7 +135,7 @@ fn a_data_directory_is_locked_by_one_process_until_it_ends() {
     let first = Serving::start(&arguments, &[]);
 
     let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-    let off = ["--azure-table", "off", "--azure-queue", "off"];
+    let off = ["--azure-table", "off", "--azure-queue", "off", "--azure-blob", "off"];
     let second = output(&mut trestle(&[&ports[..], &off[..], &arguments[..]].concat()));
     first.terminate();
     let (ended, _) = first.wait();
@@ -164,7 +164,7 @@ fn rejects_a_store_with_a_missing_file_after_a_clean_shutdown_and_names_it() {
     std::fs::write(&journal, bytes).unwrap();
 
     let ports = ["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-    let off = ["--azure-table", "off", "--azure-queue", "off"];
+    let off = ["--azure-table", "off", "--azure-queue", "off", "--azure-blob", "off"];
     let rejected = output(&mut trestle(&[&ports[..], &off[..], &arguments[..]].concat()));
 
     assert_eq!(code(&rejected), Some(4), "{}", errors(&rejected));

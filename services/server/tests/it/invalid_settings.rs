@@ -95,7 +95,7 @@ fn an_address_in_use_is_reported_with_its_key_and_a_hint_on_one_line() {
     let address = occupied.local_addr().unwrap().to_string();
     let free = ["serve", "--ephemeral", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
 
-    let table = ["--azure-table", &address, "--azure-queue", "off"];
+    let table = ["--azure-table", &address, "--azure-queue", "off", "--azure-blob", "off"];
     let outcome = output(&mut trestle(&[&free[..], &table].concat()));
 
     let errors = String::from_utf8(outcome.stderr).unwrap();

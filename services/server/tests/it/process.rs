@@ -45,6 +45,7 @@ impl Serving {
     pub(crate) fn launch(mut command: Command, variables: &[(&str, &str)]) -> Self {
         command.env("TRESTLE__SERVER__AZURE_TABLE", "off");
         command.env("TRESTLE__SERVER__AZURE_QUEUE", "off");
+        command.env("TRESTLE__SERVER__AZURE_BLOB", "off");
         command.envs(variables.iter().copied());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

@@ -40,10 +40,11 @@ impl EntityOperation {
     fn require(&self, previous: Option<Ticks>, condition: Condition) -> Result<(), TableError> {
         match (previous, condition) {
             (None, _) => Err(TableError::EntityNotFound(self.key().clone())),
-            (Some(stored), Condition::Match(expected)) if stored != expected => {
+            (Some(_), Condition::Exists) => Ok(()),
+            (Some(stored), Condition::Match(expected)) if stored == expected => Ok(()),
+            (Some(_), Condition::Match(_) | Condition::Foreign) => {
                 Err(TableError::ConditionNotMet(self.key().clone()))
             }
-            (Some(_), _) => Ok(()),
         }
     }
 }

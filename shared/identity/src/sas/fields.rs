@@ -11,10 +11,18 @@ pub const TOKEN_BYTES_MAX: usize = 8192;
 const NAMES: [&str; 12] =
     ["sv", "ss", "srt", "sp", "st", "se", "si", "sip", "spr", "ses", "sr", "sig"];
 
-/// Whether a parameter of a query string is a field of a token.
+/// The fields of tokens that are signed with a user delegation key, which does not exist here.
+const OF_USERS: [&str; 11] =
+    ["skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "skdutid", "sduoid"];
+
+/// Whether a parameter of a query string is a field of a token, also of one that is rejected for it.
 #[must_use]
 pub fn is_field(name: &str) -> bool {
-    field_name(name, None).is_some()
+    field_name(name, None).is_some() || of_users(name).is_some()
+}
+
+fn of_users(name: &str) -> Option<&'static str> {
+    OF_USERS.into_iter().find(|field| *field == name)
 }
 
 /// The field with this name, of every token or of those of a service.
@@ -52,6 +60,10 @@ impl Fields {
             let Some((name, value)) = pair.split_once('=') else {
                 return Err(whole(format!("field {number}: must be name=value")));
             };
+            if let Some(name) = of_users(name) {
+                let rule = "user delegation is not supported: sign with a key of the account";
+                return Err(Malformed::new(name, rule));
+            }
             let Some(name) = field_name(name, service) else {
                 return Err(whole(format!("field {number}: is not a field of a token")));
             };

@@ -92,7 +92,22 @@ impl SignedRequest<'_> {
         let is_whole = rest.is_empty() || rest.starts_with('/');
         is_whole.then(|| format!("/{account}{rest}"))
     }
+
+    /// The path behind the name of a read-only replica, if it begins with the account again. A client
+    /// puts the replica before the path of the account after it has signed that. Only for
+    /// operations on the service: others would be signed for another resource.
+    fn path_behind_replica(&self, account: &str) -> Option<&str> {
+        let parameters = query::parameters(self.query);
+        let (name, value) = OF_SERVICE;
+        let is_of_service = parameters.get(name).is_some_and(|values| *values == [value]);
+        let rest = self.path.strip_prefix('/')?.strip_prefix(account)?.strip_prefix(SECONDARY)?;
+        let behind = rest.strip_prefix('/')?.strip_prefix(account)?;
+        (is_of_service && matches!(behind, "" | "/")).then_some(rest)
+    }
 }
+
+/// The parameter of operations on a service.
+const OF_SERVICE: (&str, &str) = ("restype", "service");
 
 /// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is within the allowed difference of
 /// `now`.

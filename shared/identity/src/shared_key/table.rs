@@ -4,14 +4,16 @@
 use super::{Scheme, SignedRequest, header_text::text_of, query::parameters};
 
 /// The texts that clients may sign for a request: the path of a read-only replica is signed as it was
-/// sent, or as that of the account.
+/// sent, or as that of the account, or without the replica before the account.
 pub(crate) fn texts<'a>(
     request: &'a SignedRequest<'a>,
     account: &'a str,
 ) -> Box<dyn Iterator<Item = String> + 'a> {
     let sent = std::iter::once_with(|| text(request, account, request.path));
     let primary = request.path_of_primary(account).into_iter();
-    Box::new(sent.chain(primary.map(move |path| text(request, account, &path))))
+    let behind = request.path_behind_replica(account).into_iter();
+    let primary = primary.map(move |path| text(request, account, &path));
+    Box::new(sent.chain(primary).chain(behind.map(move |path| text(request, account, path))))
 }
 
 fn text(request: &SignedRequest<'_>, account: &str, path: &str) -> String {
@@ -153,6 +155,25 @@ mod tests {
             assert!(!longer.verify(ACCOUNT, &made, &accounts, now(0)), "{text}");
             assert!(!request.verify("absent", &made, &accounts, now(0)), "{text}");
         }
+    }
+
+    #[test]
+    fn the_replica_of_an_account_may_precede_a_signed_path_of_the_service() {
+        let accounts: AccountSet = [Account::development()].into_iter().collect();
+        let headers = headers("", DATE);
+        let service = "?restype=service&comp=stats";
+        let verifies = |path: &str, query: &str| {
+            let target = format!("/devstoreaccount1{path}{service}");
+            let made = signed("GET", &headers, &target).sign(ACCOUNT, &AccountKey::development());
+            let sent = format!("/devstoreaccount1-secondary/devstoreaccount1{path}{query}");
+            signed("GET", &headers, &sent).verify(ACCOUNT, &made, &accounts, now(0))
+        };
+
+        assert!(verifies("/", service) && verifies("", service));
+        // Of another resource than the service it would be a signature for another one.
+        assert!(!verifies("/", "?comp=stats"));
+        assert!(!verifies("/", "?restype=service&comp=stats&restype=other"));
+        assert!(!verifies("/Tables", service));
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct Bounds {
     /// Most headers of a request of HTTP/1. `None` is 100, which costs least: room for more is made
     /// for each request.
     pub headers_max: Option<usize>,
+    /// Whether the names of headers of HTTP/1 keep their case, in an extension of hyper, of requests and of
+    /// responses.
+    pub keeps_header_case: bool,
     /// How long a client may receive nothing while bytes wait for it, and the time in which it has to
     /// receive 64 KiB of them.
     pub reader_within: Duration,

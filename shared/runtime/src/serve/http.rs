@@ -89,6 +89,7 @@ impl Connection {
                     .timer(TokioTimer::new())
                     .header_read_timeout(self.bounds.head_within)
                     .max_header_size(HTTP1_HEAD_BYTES_MAX)
+                    .preserve_header_case(self.bounds.keeps_header_case)
                     .serve_connection(TokioIo::new(stream), calls);
                 self.run_to_close(connection, polls, age_max, future::ready(())).await;
             }

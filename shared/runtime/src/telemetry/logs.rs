@@ -11,13 +11,14 @@ use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use tracing::{Event, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry,
+    Layer, Registry,
     filter::Targets,
     fmt::{
         FmtContext, FormatEvent, FormatFields,
         format::{DefaultFields, Format, JsonFields, Writer},
         layer,
     },
+    layer::Filter,
     registry::LookupSpan,
 };
 use trestle_service::semconv;
@@ -31,7 +32,10 @@ const ACCESS_LINES_MAX: usize = 16 * 1024;
 pub(super) type Receiver = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// The log on standard error, without the access log.
-pub(super) fn lines(settings: &TelemetrySettings, filter: EnvFilter) -> Receiver {
+pub(super) fn lines(
+    settings: &TelemetrySettings,
+    filter: impl Filter<Registry> + Send + Sync + 'static,
+) -> Receiver {
     match settings.log_format {
         LogFormat::Text => {
             let form = Format::default().with_ansi(io::stderr().is_terminal());

@@ -10,6 +10,8 @@ use opentelemetry_sdk::{
 use prometheus::Registry;
 use trestle_service::semconv;
 
+use crate::build;
+
 use super::{TelemetryError, TelemetrySettings, failed, otlp::MetricExporter};
 
 pub(super) fn provider(
@@ -33,13 +35,11 @@ pub(super) fn provider(
 }
 
 pub(super) fn observe_build(meter: &Meter) {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let mut labels = vec![
-        KeyValue::new(semconv::BUILD_VERSION, env!("CARGO_PKG_VERSION")),
-        KeyValue::new(semconv::BUILD_PROFILE, profile),
+        KeyValue::new(semconv::BUILD_VERSION, build::VERSION),
+        KeyValue::new(semconv::BUILD_PROFILE, build::PROFILE),
     ];
-    let revision = option_env!("TRESTLE_REVISION");
-    labels.extend(revision.map(|revision| KeyValue::new(semconv::BUILD_REVISION, revision)));
+    labels.extend(build::REVISION.map(|revision| KeyValue::new(semconv::BUILD_REVISION, revision)));
     let metric = semconv::BUILD_INFO;
     let gauge = meter.u64_observable_gauge(metric.name).with_description(metric.help);
     let _ = gauge.with_callback(move |observer| observer.observe(1, &labels)).build();

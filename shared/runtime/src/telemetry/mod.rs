@@ -5,9 +5,11 @@
 //! which `main` alone calls.
 
 mod access_log;
+mod export_errors;
 mod logs;
 mod metrics;
 mod otlp;
+mod process;
 mod settings;
 mod subscriber;
 
@@ -90,6 +92,7 @@ impl Telemetry {
             None => NoopMeterProvider::new().meter("trestle"),
         };
         metrics::observe_build(&meter);
+        process::observe(&meter);
         let access = logs::access(settings).map_err(|error| failed(&error))?;
         let mut receivers = subscriber::receivers(settings, traces.as_ref(), logs.as_ref())?;
         let access_guard = access.map(|access| {

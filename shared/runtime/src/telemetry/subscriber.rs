@@ -4,11 +4,14 @@ use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
 use opentelemetry_sdk::{logs::SdkLoggerProvider, trace::SdkTracerProvider};
 use tracing::{Metadata, level_filters::LevelFilter};
-use tracing_subscriber::{EnvFilter, Layer as _, filter::filter_fn};
+use tracing_subscriber::{
+    EnvFilter, Layer as _,
+    filter::{FilterExt as _, filter_fn},
+};
 use trestle_service::semconv;
 
 use super::{
-    TelemetryError, TelemetrySettings,
+    TelemetryError, TelemetrySettings, export_errors,
     logs::{self, Receiver},
 };
 
@@ -27,7 +30,8 @@ pub(super) fn receivers(
         EnvFilter::try_new(text).map_err(|error| TelemetryError(format!("log filter: {error}")))
     };
     let no_access = format!("{}=off", semconv::ACCESS_TARGET);
-    let mut receivers = vec![logs::lines(settings, filter(&no_access)?)];
+    let mut receivers =
+        vec![logs::lines(settings, filter(&no_access)?.and(export_errors::collapsed()))];
     if let Some(traces) = traces {
         let spans = tracing_opentelemetry::layer()
             .with_tracer(traces.tracer("trestle"))

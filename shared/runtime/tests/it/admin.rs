@@ -42,7 +42,7 @@ async fn serves_probes_and_metrics() {
     let stop = CancellationToken::new();
     let metrics = Exposition::new(registry, Exemplars::default());
     let json = Arc::new(|| "[1]".to_owned());
-    let pages = vec![AdminPage { path: "/numbers", json }];
+    let pages = vec![AdminPage { path: "/numbers", about: "a list", json }];
     let admin = Admin { health: health.clone(), metrics, pages };
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
@@ -54,9 +54,19 @@ async fn serves_probes_and_metrics() {
     let live = get(address, "/livez").await;
     let metrics = get(address, "/metrics").await;
     let numbers = get(address, "/numbers").await;
+    let index = get(address, "/").await;
+    let version = get(address, "/version").await;
+    let health = get(address, "/healthz").await;
     stop.cancel();
     serving.await.unwrap();
 
+    for path in ["/metrics", "/livez", "/healthz", "/readyz", "/version"] {
+        assert!(index.1.lines().any(|line| line.starts_with(path)), "{path}: {index:?}");
+    }
+    assert!(index.1.contains("/numbers          a list\n"), "{index:?}");
+    let build = format!("{{\"version\":\"{}\",\"profile\":\"", env!("CARGO_PKG_VERSION"));
+    assert!(version.1.starts_with(&build), "{version:?}");
+    assert_eq!(health, live);
     assert_eq!(ready, ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
     assert_eq!(limited, ("HTTP/1.1 200 OK".to_owned(), "read-only: disk\n".to_owned()));
     assert_eq!(unready.0, "HTTP/1.1 503 Service Unavailable");

@@ -12,6 +12,7 @@ pub(crate) const BOUNDS: Bounds = Bounds {
     keepalive: Duration::from_secs(20),
     head_within: Duration::from_secs(60),
     headers_max: None,
+    keeps_header_case: false,
     reader_within: Duration::from_secs(60),
     drain_within: Duration::from_secs(10),
 };

@@ -1,6 +1,6 @@
 //! The decisions of the CORS rules of an account: pure, and the same as those of Azure.
 
-use std::{convert::Infallible, future, time::Duration};
+use std::{convert::Infallible, future, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -12,9 +12,9 @@ use crate::fault::{Fault, Reason, quoted};
 /// Every origin, in a rule.
 const ANY: &str = "*";
 
-/// The rules of an account, in their order.
+/// The rules of an account, in their order. Clones share them.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rules(Vec<CorsRule>);
+pub struct Rules(Arc<[CorsRule]>);
 
 /// The permissions of a rule for a page.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl<'a> Preflight<'a> {
 impl Rules {
     /// Creates the rules from their stored form.
     pub fn new(rules: Vec<CorsRule>) -> Self {
-        Self(rules)
+        Self(rules.into())
     }
 
     /// The headers of the response to a preflight request; none if it is rejected.

@@ -41,11 +41,9 @@ pub fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
         EdmType::Double => parse_double(text).map(Kind::DoubleValue).ok_or_else(|| {
             rule("must be a number within the range of binary64, NaN, Infinity or -Infinity")
         }),
-        EdmType::Boolean => match text {
-            "true" => Ok(Kind::BooleanValue(true)),
-            "false" => Ok(Kind::BooleanValue(false)),
-            _ => Err(rule("must be true or false")),
-        },
+        EdmType::Boolean => {
+            parse_boolean(text).map(Kind::BooleanValue).ok_or_else(|| rule("must be true or false"))
+        }
         EdmType::DateTime => datetime::parse(text)
             .filter(|at| at.seconds >= FIRST_SECOND)
             .map(Kind::DatetimeValue)
@@ -57,6 +55,12 @@ pub fn parse_value(edm: EdmType, text: &str) -> Result<Kind, String> {
             .map(|bytes| Kind::BinaryValue(bytes.into()))
             .map_err(|_| rule("must be base64 with padding")),
     }
+}
+
+/// The text of a boolean, in any case: clients write the `True` of their language.
+fn parse_boolean(text: &str) -> Option<bool> {
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    if is("true") { Some(true) } else { is("false").then_some(false) }
 }
 
 /// Writes a value; [`parse_value`] of its type reads it back unchanged.
@@ -167,7 +171,8 @@ mod tests {
             (EdmType::Double, "1.797693134862316e308"),
             (EdmType::Double, "nan"),
             (EdmType::Double, ""),
-            (EdmType::Boolean, "True"),
+            (EdmType::Boolean, "yes"),
+            (EdmType::Boolean, ""),
             (EdmType::DateTime, ""),
             (EdmType::DateTime, "1600-12-31T23:59:59Z"),
             (EdmType::Guid, "00000000000000000000000000000000"),

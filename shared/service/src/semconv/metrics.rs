@@ -134,6 +134,21 @@ pub const ACCESS_LOG_DROPPED: Described = Described::new(
     "{line}",
     "Lines of the access log that were dropped because its output was too slow",
 );
+/// Resident memory of the process. The names of these five are those of clients of Prometheus.
+pub const PROCESS_MEMORY: Described =
+    Described::new("process.resident_memory", "By", "Bytes of memory that the process uses");
+/// Time of the processor.
+pub const PROCESS_CPU: Described =
+    Described::new("process.cpu", "s", "Time of the processor that the process used");
+/// Open descriptors.
+pub const PROCESS_DESCRIPTORS: Described =
+    Described::new("process.open_fds", "", "File descriptors that the process has open");
+/// Most descriptors.
+pub const PROCESS_DESCRIPTORS_MAX: Described =
+    Described::new("process.max_fds", "", "File descriptors that the process may have open");
+/// The start of the process.
+pub const PROCESS_START: Described =
+    Described::new("process.start_time", "s", "Start of the process, since 1970");
 /// Bytes of the store on disk.
 pub const STORAGE_BYTES: Described =
     Described::new("trestle.storage.used", "By", "Bytes of the store on disk");

@@ -142,6 +142,12 @@ async def test_statistics_are_at_the_secondary(clients, target):
     assert abs(now - last) < datetime.timedelta(minutes=5)
 
 
+async def test_statistics_are_found_with_the_account_in_the_path(clients):
+    # The client requests /ACCOUNT-secondary/ACCOUNT/, and signs /ACCOUNT/.
+    stats = await clients.tables().get_service_stats()
+    assert stats["geo_replication"]["status"] == "live"
+
+
 async def test_statistics_are_not_at_the_primary(target):
     url = f"{target.table}/?restype=service&comp=stats&{of_account('r')}"
     answer = requests.get(url, timeout=30)

@@ -22,6 +22,7 @@ pub(crate) async fn trestle(installed: &Installed) -> Result<Side, String> {
     let address = |port: u16| format!("127.0.0.1:{port}");
     command.args(["serve", "--admin", "127.0.0.1:0", "--listen", &address(grpc)]);
     command.args(["--azure-table", &address(table), "--azure-queue", &address(queue)]);
+    command.args(["--azure-blob", "off"]);
     command.env("TRESTLE__TELEMETRY__LOG_FILTER", "warn");
     command.arg("--data-dir").arg(server.data().join("data"));
     server.spawn(&mut command)?;

@@ -45,7 +45,7 @@ fn content_type(boundary: &str) -> String {
 
 fn push_part(out: &mut Vec<u8>, boundary: &str, part: &PartAnswer) {
     let mut head = format!(
-        "--{boundary}\r\nContent-Type: application/http\r\nContent-BodyTransfer-Encoding: binary\r\n\r\n\
+        "--{boundary}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
          HTTP/1.1 {} {}\r\n",
         part.status.as_u16(),
         part.status.canonical_reason().unwrap_or_default()
@@ -104,11 +104,11 @@ mod tests {
             "--batchresponse_u\r\n\
              Content-Type: multipart/mixed; boundary=changesetresponse_u\r\n\r\n\
              --changesetresponse_u\r\n\
-             Content-Type: application/http\r\nContent-BodyTransfer-Encoding: binary\r\n\r\n\
+             Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
              HTTP/1.1 204 No Content\r\nContent-ID: 1\r\n\
              X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nETag: e\r\n\r\n\r\n\
              --changesetresponse_u\r\n\
-             Content-Type: application/http\r\nContent-BodyTransfer-Encoding: binary\r\n\r\n\
+             Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
              HTTP/1.1 201 Created\r\n\
              X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nETag: e\r\n\r\n{}\r\n\
              --changesetresponse_u--\r\n--batchresponse_u--\r\n"

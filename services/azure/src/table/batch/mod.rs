@@ -24,6 +24,7 @@ use super::{
     entities::{origin, read},
     error,
     json::{Unreadable, entity_json, entity_path, etag_of},
+    named,
     prefer::Prefer,
     route::{EXECUTE_BATCH, Get},
 };
@@ -108,7 +109,8 @@ impl Batch<'_> {
         call: GrpcCall,
     ) -> Result<Vec<PartAnswer>, RestError> {
         let request = ExecuteBatchRequest { table, operations };
-        let answer: ExecuteBatchResponse = call.unary(EXECUTE_BATCH, &request).await?;
+        let answer: Result<ExecuteBatchResponse, _> = call.unary(EXECUTE_BATCH, &request).await;
+        let answer = answer.map_err(|status| named::of_batch(status, &request.operations))?;
         let origin = origin(self.head, &request.table);
         let outcomes = request.operations.into_iter().zip(parts).zip(answer.results);
         let answers = outcomes.map(|((operation, part), result)| {

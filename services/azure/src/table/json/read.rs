@@ -8,7 +8,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 use trestle_proto::table::v1::{Entity, Property};
-use trestle_service::fault::{Fault, Reason, quoted};
+use trestle_service::{
+    edm::EdmType,
+    fault::{Fault, Reason, quoted},
+};
 
 use super::value::{self, JsonText};
 use crate::table::path::Key;
@@ -173,11 +176,19 @@ impl<'a> Members<'a> {
         text_of(name, value)
     }
 
-    /// Rejects a repeated key or timestamp; the service does so for properties.
+    /// Rejects a repeated key or timestamp; the service does so for properties. Rejects also a key
+    /// with another type than that of every key.
     fn check_system(&self) -> Result<(), Fault> {
         for (at, (name, _)) in self.system.iter().enumerate() {
             if self.system.iter().skip(at + 1).any(|(other, _)| other == name) {
                 return Err(twice(name));
+            }
+        }
+        let of_keys = |(name, _): &&(Cow<'_, str>, _)| matches!(&**name, "PartitionKey" | "RowKey");
+        for (name, annotation) in self.types.iter().filter(of_keys) {
+            if !value::declared_type(annotation.get()).is_ok_and(|edm| edm == EdmType::String) {
+                let rule = "a key is Edm.String";
+                return Err(Fault::violation(Reason::InvalidInput, &**name, rule));
             }
         }
         Ok(())

@@ -45,7 +45,7 @@ fn text<'a>(json: &'a str, rule: &str) -> Result<Cow<'a, str>, String> {
 }
 
 /// The type in the JSON text of an annotation.
-fn declared_type(annotation: &str) -> Result<EdmType, String> {
+pub(super) fn declared_type(annotation: &str) -> Result<EdmType, String> {
     let named = EdmType::named(&text(annotation, "a type must be text")?);
     named.ok_or_else(|| "its declared type is not one of the table model".to_owned())
 }

@@ -65,7 +65,7 @@ fn settings_are_written_in_the_order_of_azure_and_survive_a_round_trip() {
     assert_eq!(
         text,
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties><Logging>\
-         <Version>1.0</Version><Delete>true</Delete><Read>false</Read><Write>true</Write>\
+         <Version>1.0</Version><Read>false</Read><Write>true</Write><Delete>true</Delete>\
          <RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging><HourMetrics>\
          <Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true</IncludeAPIs>\
          <RetentionPolicy><Enabled>true</Enabled><Days>7</Days></RetentionPolicy></HourMetrics>\

@@ -164,6 +164,17 @@ fn an_account_sas_may_have_fields_that_it_ignores() {
 }
 
 #[test]
+fn a_token_of_user_delegation_is_rejected_by_that_name() {
+    for field in ["skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid"] {
+        assert!(crate::sas::is_field(field), "{field}: part of a token, also in a query");
+        let token = format!("{ACCOUNT}&{field}=x&sig={SIGNATURE}");
+        let malformed = Token::parse(&token, None).expect_err("rejected");
+        assert_eq!(malformed.field, field);
+        assert!(malformed.rule.starts_with("user delegation is not supported"), "{malformed}");
+    }
+}
+
+#[test]
 fn rejects_unsupported_repeated_or_unordered_letters() {
     for letters in ["", "R", "rr", "rx", "ar", "dr", "r,a", "r a", "é"] {
         assert_eq!(but("sp=raud", &format!("sp={letters}")), Some("sp"), "{letters}");

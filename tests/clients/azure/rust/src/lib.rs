@@ -116,7 +116,7 @@ impl Drop for Target {
 fn trestle_command() -> Command {
     let mut command = Command::new(env::var_os("TRESTLE_BIN").expect("TRESTLE_BIN is set"));
     command.arg("serve");
-    for listener in ["--listen", "--admin", "--azure-table", "--azure-queue"] {
+    for listener in ["--listen", "--admin", "--azure-table", "--azure-queue", "--azure-blob"] {
         command.args([listener, "127.0.0.1:0"]);
     }
     command

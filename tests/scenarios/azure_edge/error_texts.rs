@@ -1,0 +1,171 @@
+//! The texts of errors: the sentence of Azure first, once, then what is wrong in the words of the request.
+
+use trestle_tests::{QueueRest, Rest, RestRequest, RestResponse};
+
+/// The lines of the message of an error.
+fn lines(response: &RestResponse) -> Vec<String> {
+    let text = match serde_json::from_slice::<serde_json::Value>(&response.body) {
+        Ok(body) => body["odata.error"]["message"]["value"].as_str().expect("a text").to_owned(),
+        Err(_) => response.only("Message"),
+    };
+    text.lines().map(str::to_owned).collect()
+}
+
+const INPUT: &str = "One of the request inputs is not valid.";
+const NAME: &str = "The property name is invalid.";
+const LARGE: &str = "The property value exceeds the maximum allowed size (64KB). If the property value \
+                     is a string, it is UTF-16 encoded and the maximum number of characters should \
+                     be 32K or less.";
+
+#[tokio::test]
+async fn an_error_of_a_property_begins_with_the_sentence_and_names_the_property() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let long = format!(r#""first":1,"long":"{}""#, "x".repeat(32_769));
+    for (members, sentence, named) in [
+        (r#""a":1,"a-b":1"#, NAME, "a-b: "),
+        (r#""a":1,"x":1,"x":2"#, "A property is specified more than one time.", "x: "),
+        (r#""a":1,"g@odata.type":"Edm.Guid","g":"z""#, INPUT, "g: "),
+        (r#""a":1,"n":2147483648"#, INPUT, "n: "),
+        (&*long, LARGE, "long: "),
+    ] {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{members}}}"#);
+        let response = rest.send(RestRequest::json("POST", "/tab", &body)).await;
+
+        let lines = lines(&response);
+
+        assert_eq!((response.status, lines[0].as_str()), (400, sentence), "{lines:?}");
+        assert!(lines[1].starts_with(named), "{lines:?}");
+        assert!(!lines[1].contains("properties[") && !lines[1].contains("entity."), "{lines:?}");
+        assert_eq!(lines.len(), 4, "sentence, detail, request and time: {lines:?}");
+    }
+    let key = r#"{"PartitionKey":"a/b","RowKey":"r"}"#;
+    let found = lines(&rest.send(RestRequest::json("POST", "/tab", key)).await);
+    assert_eq!(found[0], "One of the request inputs is out of range.", "{found:?}");
+    assert!(found[1].starts_with("PartitionKey: "), "{found:?}");
+}
+
+#[tokio::test]
+async fn an_error_in_a_batch_names_the_property_too() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let insert = |row: usize, members: &str| {
+        format!(
+            "--c\r\nContent-Type: application/http\r\n\r\nPOST /tab HTTP/1.1\r\n\
+             Content-Type: application/json\r\n\r\n\
+             {{\"PartitionKey\":\"p\",\"RowKey\":\"{row}\",{members}}}\r\n"
+        )
+    };
+    let parts = [insert(0, "\"x\":1"), insert(1, "\"x\":1,\"a-b\":1")].concat();
+    let body = format!(
+        "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{parts}--c--\r\n--b--\r\n"
+    );
+    let request = RestRequest::table("POST", "/$batch")
+        .with("content-type", "multipart/mixed; boundary=b")
+        .body(body);
+
+    let response = rest.send(request).await;
+
+    assert_eq!(response.status, 202, "{response:?}");
+    let text = response.text();
+    assert!(text.contains("\r\nContent-Transfer-Encoding: binary\r\n"), "{text}");
+    assert!(text.contains("1:The property name is invalid.\\na-b: "), "{text}");
+}
+
+#[tokio::test]
+async fn every_error_of_tables_begins_with_its_sentence_once() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let get = |target: &str| RestRequest::table("GET", target);
+    let keys = "The number of keys specified in the URI does not match number of key properties \
+                for the resource";
+    for (request, sentence) in [
+        (get("/absent"), "The table specified does not exist."),
+        (get("/tab(PartitionKey='p',RowKey='r')"), "The specified resource does not exist."),
+        (get("/tab(PartitionKey='p')"), keys),
+        (get("/tab?$filter=a%20b"), "Syntax error at position "),
+        (get("/tab?$top=x"), INPUT),
+        (
+            get("/tab?NextPartitionKey=x"),
+            "Value for one of the query parameters specified in the request URI is invalid.",
+        ),
+        (
+            get("/tab?$orderby=x"),
+            "The requested operation is not implemented on the specified resource.",
+        ),
+        (get("/tab").with("accept", "application/atom+xml"), "Atom format is not supported."),
+        (get("/"), "The requested URI does not represent any resource on the server."),
+        (
+            get("/tab").with("x-ms-version", "soon"),
+            "The value for one of the HTTP headers is not in the correct format.",
+        ),
+        (
+            RestRequest::table("DELETE", "/tab(PartitionKey='p',RowKey='r')"),
+            "An HTTP header that's mandatory for this request is not specified.",
+        ),
+        (
+            RestRequest::table("PATCH", "/Tables").with("content-length", "0"),
+            "The resource doesn't support specified Http Verb.",
+        ),
+        (
+            get("/tab").scheme(None),
+            "Server failed to authenticate the request. Please refer to the information in the \
+             www-authenticate header.",
+        ),
+        (
+            get("/tab").scheme(None).with("authorization", "Bearer x"),
+            "Authentication information is not given in the correct format. Check the value of \
+             Authorization header.",
+        ),
+    ] {
+        let response = rest.send(request.clone()).await;
+        let text = response.text().to_owned();
+        let message = text.split_once("odata.error").map_or_else(
+            || {
+                let (_, rest) = text.split_once("<m:message xml:lang=\"en-US\">").expect("XML");
+                rest.replace("&amp;", "&")
+            },
+            |_| lines(&response).join("\n"),
+        );
+        assert!(message.starts_with(sentence), "{request:?}: {message}");
+        assert_eq!(message.matches(sentence).count(), 1, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn every_error_of_queues_begins_with_its_sentence_once() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let range = "One of the query parameters specified in the request URI is outside the \
+                 permissible range.";
+    for (request, sentence) in [
+        (RestRequest::queue("GET", "/absent?comp=acl"), "The specified queue does not exist."),
+        (RestRequest::queue("GET", "/orders/messages?numofmessages=33"), range),
+        (
+            RestRequest::queue("GET", "/orders"),
+            "A query parameter that's mandatory for this request is not specified.",
+        ),
+        (
+            RestRequest::queue("GET", "/a/b/c/d"),
+            "The requested URI does not represent any resource on the server.",
+        ),
+        (RestRequest::queue("GET", "/?comp=list&marker=x"), "The specified marker is invalid."),
+        (
+            RestRequest::xml("POST", "/orders/messages", "<x"),
+            "XML specified is not syntactically valid.",
+        ),
+        (
+            RestRequest::xml("POST", "/orders/messages", "<QueueMessage/>"),
+            "An XML node that's mandatory for this request is not specified.",
+        ),
+        (
+            RestRequest::queue("PUT", "/new").with("x-ms-meta-1", "x").with("content-length", "0"),
+            "The metadata specified is invalid. It has characters that are not permitted.",
+        ),
+    ] {
+        let response = rest.send(request.clone()).await;
+        let message = lines(&response).join("\n");
+        assert!(message.starts_with(sentence), "{request:?}: {message}");
+        assert_eq!(message.matches(sentence).count(), 1, "{message}");
+    }
+}
