@@ -6,8 +6,6 @@ use trestle_tests::{CertificateAuthority, Server};
 
 use crate::client::{Ended, bare};
 
-const HINT: &str = "is this the gRPC address of the server?";
-
 fn list(endpoint: &str, more: &[&str]) -> Ended {
     Ended::of(bare(&[&["table", "list", "--endpoint", endpoint][..], more].concat()))
 }
@@ -21,9 +19,9 @@ fn rejects_a_malformed_address_with_its_rule_and_source() {
         ("http://me:hunter2@127.0.0.1:1", "must have no user name or password"),
         ("http://127.0.0.1:1/table", "must have no path"),
         ("http://127.0.0.1:1/?a=b", "must have no path"),
-        ("127.0.0.1:50051", "must begin with http:// or https://"),
-        ("ftp://127.0.0.1", "must begin with http:// or https://"),
-        ("not an address", "must be an address such as http://127.0.0.1:50051"),
+        ("127.0.0.1:99999", "must be an address"),
+        ("ftp://127.0.0.1", "must be HOST:PORT, or begin with http:// or https://"),
+        ("not an address", "must be an address such as 127.0.0.1:50051"),
     ] {
         let mut command = bare(&["table", "list"]);
         command.env("TRESTLE_ENDPOINT", endpoint);
@@ -41,10 +39,16 @@ fn rejects_a_malformed_address_with_its_rule_and_source() {
 fn reports_that_an_address_is_not_the_grpc_listener() {
     let server = Server::start(&["--ephemeral"], &[]);
 
-    for listener in ["admin", "azure_table", "azure_queue"] {
-        let listed = list(&format!("http://{}", server.address(listener)), &[]);
-        assert_ne!(listed.code, Some(0), "{listener}: {listed:?}");
-        assert!(listed.errors.contains(HINT), "{listener}: {listed:?}");
+    for (listener, what) in [
+        ("admin", "metrics and probes are served there"),
+        ("azure_table", "clients of Azure Storage are served there"),
+        ("azure_queue", "clients of Azure Storage are served there"),
+    ] {
+        let endpoint = format!("http://{}", server.address(listener));
+        let listed = list(&endpoint, &[]);
+        assert_eq!(listed.code, Some(6), "{listener}: {listed:?}");
+        let first = format!("error: {endpoint} is not the address of gRPC: {what}; give ");
+        assert!(listed.errors.starts_with(&first), "{listener}: {listed:?}");
     }
     let right = list(&server.endpoint(), &[]);
     assert_eq!(right.code, Some(0), "{right:?}");
@@ -63,12 +67,12 @@ fn reports_that_only_one_side_uses_tls() {
     let too_much = list(&format!("https://{}", plain.address("grpc")), &trusted);
     let right = list(&format!("https://{}", encrypted.address("grpc")), &trusted);
 
-    assert_eq!(too_plain.code, Some(5), "{too_plain:?}");
-    let hint = "is this address encrypted? use https://";
-    assert!(too_plain.errors.contains(hint), "{too_plain:?}");
-    assert_eq!(too_much.code, Some(5), "{too_much:?}");
-    let hint = "is this address not encrypted? use http://";
-    assert!(too_much.errors.contains(hint), "{too_much:?}");
+    assert_eq!(too_plain.code, Some(6), "{too_plain:?}");
+    let first = format!("error: {} uses TLS: use https://\n", encrypted.endpoint());
+    assert!(too_plain.errors.starts_with(&first), "{too_plain:?}");
+    assert_eq!(too_much.code, Some(6), "{too_much:?}");
+    let first = format!("error: https://{} does not use TLS: use http://\n", plain.address("grpc"));
+    assert!(too_much.errors.starts_with(&first), "{too_much:?}");
     assert_eq!(right.code, Some(0), "{right:?}");
 }
 
@@ -88,9 +92,59 @@ fn reports_a_missing_client_certificate_and_that_nothing_was_written() {
 
     let without = list(&endpoint, &["--ca-file", authorities]);
 
-    assert_eq!(without.code, Some(5), "{without:?}");
-    for text in ["the TLS handshake failed", "nothing was written", "--cert-file"] {
+    assert_eq!(without.code, Some(6), "{without:?}");
+    for text in ["the TLS handshake with", "nothing was written", "--cert-file"] {
         assert!(without.errors.contains(text), "{text}: {without:?}");
     }
     assert!(fs::metadata(&issued.certificate).is_ok());
+}
+
+#[test]
+fn a_host_and_a_port_are_an_address() {
+    let server = Server::start(&["--ephemeral"], &[]);
+
+    let listed = list(&server.address("grpc"), &[]);
+
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+}
+
+#[test]
+fn a_certificate_is_checked_against_the_authorities_of_the_system() {
+    let (ours, theirs) = (CertificateAuthority::new("ours"), CertificateAuthority::new("theirs"));
+    let server = Server::start(&["--ephemeral"], &ours.issue("127.0.0.1").settings());
+    let endpoint = format!("https://{}", server.address("grpc"));
+    let with_system = |authority: &CertificateAuthority, more: &[&str]| {
+        let mut command = bare(&[&["table", "list", "--endpoint", &endpoint][..], more].concat());
+        // The file of the system, as OpenSSL and rustls find it.
+        command.env("SSL_CERT_FILE", authority.file());
+        Ended::of(command)
+    };
+
+    let trusted = with_system(&ours, &[]);
+    let unknown = with_system(&theirs, &[]);
+    let misnamed = with_system(&ours, &["--server-name", "elsewhere"]);
+
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    for (rejected, remedy) in [(unknown, "--ca-file"), (misnamed, "--server-name")] {
+        assert_eq!(rejected.code, Some(6), "{rejected:?}");
+        let first = rejected.errors.lines().next().unwrap();
+        assert!(first.contains("nothing was written") && first.contains(remedy), "{rejected:?}");
+    }
+}
+
+#[test]
+fn a_connection_string_with_endpoints_of_rest_needs_an_endpoint_of_grpc() {
+    let server = Server::start(&["--ephemeral"], &[]);
+    let text = "AccountName=devstoreaccount1;TableEndpoint=http://127.0.0.1:10002/devstoreaccount1";
+    let run = |more: &[&str]| {
+        let connection = ["table", "list", "--connection-string", text];
+        Ended::of(bare(&[&connection[..], more].concat()))
+    };
+
+    let refused = run(&[]);
+    let complete = run(&["--endpoint", &server.address("grpc")]);
+
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.errors.contains("TableEndpoint") && refused.errors.contains("--endpoint"));
+    assert_eq!(complete.code, Some(0), "{complete:?}");
 }

@@ -118,6 +118,34 @@ fn an_interrupted_drain_makes_unwritten_messages_visible() {
 }
 
 #[test]
+fn an_interrupted_drain_writes_no_message_twice() {
+    const MESSAGES: usize = 3000;
+    let (server, directory) = (server(), tempdir().unwrap());
+    let (file, texts) = (directory.path().join("drained.jsonl"), directory.path().join("texts"));
+    let lines: Vec<_> = (0..MESSAGES).map(|number| number.to_string()).collect();
+    fs::write(&texts, lines.join("\n")).unwrap();
+    succeeds(&server, &["queue", "create", "jobs"]);
+    succeeds(&server, &["queue", "load", "jobs", texts.to_str().unwrap(), "--text"]);
+    let drain = ["queue", "drain", "jobs", "--to", file.to_str().unwrap()];
+    let length = || fs::metadata(&file).map_or(0, |found| found.len());
+
+    // Interrupted while it writes, since each line is on stable storage before the next receive.
+    for _ in 0..20 {
+        let before = length();
+        let child = spawned(&server, &drain);
+        becomes(|| length() > before);
+        interrupt(&child);
+        wait(child);
+    }
+    succeeds(&server, &drain);
+
+    let written = fs::read_to_string(&file).unwrap();
+    let mut written: Vec<_> = written.lines().map(text_of).collect();
+    written.sort_by_key(|text| text.parse::<usize>().unwrap());
+    assert_eq!(written, lines);
+}
+
+#[test]
 fn a_drain_into_a_closed_pipe_fails_and_makes_unread_messages_visible() {
     let (server, directory) = (server(), tempdir().unwrap());
     let (child, reader) = hanging(&server, &directory.path().join("pipe"));

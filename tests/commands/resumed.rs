@@ -160,7 +160,11 @@ fn rejects_a_checkpoint_of_another_version_or_job_with_a_hint() {
         let hint = format!("to start again, remove `{}`", name(&stopped.checkpoint));
         for (pointer, value, rule) in [
             ("/version", json!(7), "the checkpoint has version 7"),
-            ("/job/endpoint", json!("http://elsewhere"), "was another one (endpoint changed)"),
+            (
+                "/job/endpoint",
+                json!("http://elsewhere"),
+                "was another one (endpoint changed: was=`http://elsewhere`, is=",
+            ),
             ("/state", json!(1), "the checkpoint is damaged"),
         ] {
             let mut other = saved.clone();

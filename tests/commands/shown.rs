@@ -11,15 +11,13 @@ fn a_dead_letter_is_shown_with_its_source_queue_and_dequeue_count() {
     let dead = ["--dead-letter", "failed", "--max-dequeue-count", "1"];
     succeeds(&server, &[&["queue", "create", "jobs"][..], &dead].concat());
     succeeds(&server, &["queue", "send", "jobs", "a job"]);
-    let without = succeeds(&server, &["queue", "peek", "jobs"]).output;
+    let without = succeeds(&server, &["queue", "peek", "jobs", "-o", "table"]).output;
     succeeds(&server, &["queue", "receive", "jobs", "--visibility-timeout", "1s"]);
     succeeds(&server, &["queue", "receive", "jobs", "--wait", "3s"]);
 
-    let peeked = succeeds(&server, &["queue", "peek", "failed"]).output;
+    let peeked = succeeds(&server, &["queue", "peek", "failed", "-o", "table"]).output;
 
-    let header = peeked.lines().nth(1).unwrap();
-    assert!(header.contains("Dead letter origin"), "{peeked}");
-    let row = peeked.lines().nth(3).unwrap();
+    let row = peeked.lines().find(|row| row.contains("│ Dead letter origin ")).expect(&peeked);
     let cells: Vec<_> = row.split(['│', '┆']).map(str::trim).collect();
     assert!(cells.contains(&"queue=jobs, dequeue_count=1"), "{peeked}");
     assert!(!without.contains("Dead letter origin"), "{without}");
@@ -43,7 +41,7 @@ fn the_settings_of_a_queue_are_shown() {
     ];
     succeeds(&server, &[&["queue", "create", "jobs"][..], &settings].concat());
 
-    let stats = succeeds(&server, &["queue", "stats", "jobs"]).output;
+    let stats = succeeds(&server, &["queue", "stats", "jobs", "-o", "table"]).output;
     let json = succeeds(&server, &["queue", "stats", "jobs", "--json"]).output;
     let list = succeeds(&server, &["queue", "list", "--prefix", "jobs", "--json"]).output;
 

@@ -437,7 +437,7 @@ async fn commands_send_credentials_and_sign_offline() {
     let token = token.trim();
     let listed = run(&["table", "list", "--json"], &[("TRESTLE_SAS", token)]);
     let denied = run(&["table", "create", "Mine"], &[("TRESTLE_SAS", token)]);
-    let explained = run(&["sas", "explain", token], &owner);
+    let explained = run(&["sas", "explain", token, "-o", "table"], &owner);
     let expired = run(&["sas", "explain", token, "--at", "2099-01-01", "--json"], &owner);
     let wrong =
         run(&["table", "list"], &[("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", KEY_3)]);

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod compatibility;
+mod configuration;
 mod layers;
 mod named_tests;
 mod proto;
@@ -53,6 +54,11 @@ fn no_line_is_longer_than_120_columns() {
 #[test]
 fn every_test_that_a_document_names_exists() {
     report(&named_tests::missing(&all()));
+}
+
+#[test]
+fn the_configuration_reference_is_what_the_settings_say() {
+    configuration::check(&all());
 }
 
 #[test]

@@ -2,43 +2,16 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, Args, Subcommand, ValueEnum};
 
 use crate::{
-    credentials::CredentialArgs,
     edm::{self, EdmType},
     errors::{EXIT_CODES, with_help},
     rows::Format,
-    trust::TlsArgs,
+    service::{PolicyCommand, PropertiesCommand},
 };
 
-/// The server and the form of output; arguments of every client command.
-#[derive(Debug, Clone, Args)]
-pub struct ClientArgs {
-    /// Address of the server
-    #[arg(
-        long,
-        global = true,
-        env = "TRESTLE_ENDPOINT",
-        default_value = "http://127.0.0.1:50051",
-        value_name = "URL"
-    )]
-    pub endpoint: String,
-    /// TLS
-    #[command(flatten)]
-    pub tls: TlsArgs,
-    /// Print JSON for programs, one object a line, errors included
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Longest wait for a single call, such as 500ms, 10s or 2m; streams have no limit
-    #[arg(long, global = true, default_value = "30s", value_parser = duration, value_name = "TIME")]
-    pub timeout: Duration,
-    /// Credentials
-    #[command(flatten)]
-    pub credentials: CredentialArgs,
-}
-
-/// Commands on tables and entities.
+/// Commands on tables.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
 pub enum TableCommand {
@@ -56,66 +29,21 @@ pub enum TableCommand {
         #[arg(long, value_name = "TEXT")]
         prefix: Option<String>,
     },
-    /// Delete an entity, or a whole table
+    /// Show a table
+    #[command(mut_args = hide_entity)]
+    Get(GetEntityArgs),
+    /// Delete a table with its entities
     ///
-    /// Deleting a table takes `--yes`, or its name typed at the prompt on a terminal. Without a
-    /// terminal and without `--yes` nothing is deleted and the exit code is 2.
-    Delete(DeleteArgs),
-    /// Insert a new entity
-    Insert {
-        /// Name of the table
-        table: String,
-        /// The entity
+    /// Takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without `--yes` nothing is
+    /// deleted and the exit code is 2.
+    #[command(mut_args = hide_entity)]
+    Delete {
+        /// Delete it without confirmation
+        #[arg(long, short = 'y')]
+        yes: bool,
+        /// The table; or, as before, an entity
         #[command(flatten)]
-        entity: EntityArgs,
-    },
-    /// Insert an entity, or change the existing one
-    Upsert {
-        /// Name of the table
-        table: String,
-        /// What happens to an existing entity: merge keeps its other properties
-        #[arg(long, value_enum, default_value_t = UpsertMode::Merge)]
-        mode: UpsertMode,
-        /// The entity
-        #[command(flatten)]
-        entity: EntityArgs,
-    },
-    /// Show one entity
-    Get {
-        /// Name of the table
-        table: String,
-        /// Partition key; may be ''
-        partition_key: String,
-        /// Row key; may be ''
-        row_key: String,
-        /// Only these properties, separated by commas
-        #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-        select: Vec<String>,
-        /// Also print what the read cost, on standard error
-        #[arg(long)]
-        cost: bool,
-    },
-    /// Show the entities that match a filter, in key order
-    Query(QueryArgs),
-    /// Load a file of entities
-    #[command(after_long_help = IMPORT_HELP)]
-    Import(ImportArgs),
-    /// Write the entities of a table to a file
-    #[command(after_long_help = EXPORT_HELP)]
-    Export(ExportArgs),
-    /// Explain how a query would be executed, and how to make it cheaper
-    Explain {
-        /// Name of the table
-        table: String,
-        /// The filter to explain; every entity when left out
-        #[arg(long, default_value = "", hide_default_value = true)]
-        filter: String,
-        /// The properties that would be returned
-        #[arg(long, value_delimiter = ',', value_name = "NAMES")]
-        select: Vec<String>,
-        /// Also run the first page and print what it cost
-        #[arg(long)]
-        analyze: bool,
+        entity: DeleteEntityArgs,
     },
     /// Show the state of the service, or count what is in a table
     ///
@@ -124,37 +52,170 @@ pub enum TableCommand {
         /// Name of the table
         table: Option<String>,
     },
+    /// Show or change the stored access policies of a table
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Show or change the settings of the service for the account: logging, metrics, cross-origin rules
+    #[command(subcommand)]
+    Properties(PropertiesCommand),
+    /// Load a file of entities
+    #[command(after_long_help = IMPORT_HELP)]
+    Import(ImportArgs),
+    /// Write the entities of a table to a file
+    #[command(after_long_help = EXPORT_HELP)]
+    Export(ExportArgs),
+    /// Earlier spelling of `trestle entity insert`
+    #[command(hide = true)]
+    Insert(InsertEntityArgs),
+    /// Earlier spelling of `trestle entity upsert`
+    #[command(hide = true)]
+    Upsert(WriteEntityArgs),
+    /// Earlier spelling of `trestle entity query`
+    #[command(hide = true)]
+    Query(QueryArgs),
+    /// Earlier spelling of `trestle entity explain`
+    #[command(hide = true)]
+    Explain(ExplainQueryArgs),
+}
+
+/// Commands on entities.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum EntityCommand {
+    /// Insert a new entity
+    Insert(InsertEntityArgs),
+    /// Insert an entity, or change the existing one
+    Upsert(WriteEntityArgs),
+    /// Change an existing entity
+    Update {
+        /// Only if it has this etag
+        #[arg(long, value_name = "ETAG")]
+        if_match: Option<String>,
+        /// The entity
+        #[command(flatten)]
+        write: WriteEntityArgs,
+    },
+    /// Show one entity
+    Get(GetEntityArgs),
+    /// Show the entities that match a filter, in key order
+    Query(QueryArgs),
+    /// Explain how a query would be executed, and how to make it cheaper
+    Explain(ExplainQueryArgs),
+    /// Delete an entity
+    Delete(DeleteEntityArgs),
+}
+
+/// Hides the arguments for an entity, which commands on tables took before.
+fn hide_entity(arg: Arg) -> Arg {
+    let is_shown = matches!(arg.get_id().as_str(), "table" | "yes");
+    if is_shown { arg } else { arg.hide(true) }
+}
+
+/// The key of an entity.
+#[derive(Debug, Default, Args)]
+pub struct EntityKeyArgs {
+    /// Partition key; may be ''
+    #[arg(value_name = "PARTITION_KEY", requires = "row", conflicts_with = "partition_key")]
+    partition: Option<String>,
+    /// Row key; may be ''
+    #[arg(value_name = "ROW_KEY", conflicts_with = "row_key")]
+    row: Option<String>,
+    /// Partition key
+    #[arg(long, short = 'p', value_name = "KEY", requires = "row_key")]
+    partition_key: Option<String>,
+    /// Row key
+    #[arg(long, short = 'r', value_name = "KEY", requires = "partition_key")]
+    row_key: Option<String>,
+}
+
+impl EntityKeyArgs {
+    /// Whether a key is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.partition.is_some() || self.partition_key.is_some()
+    }
+
+    /// Partition key and row key, if they are given.
+    pub(crate) fn given(self) -> Option<(String, String)> {
+        self.partition.or(self.partition_key).zip(self.row.or(self.row_key))
+    }
+}
+
+/// Arguments of `get`.
+#[derive(Debug, Args)]
+pub struct GetEntityArgs {
+    /// Name of the table
+    pub(crate) table: String,
+    /// The key
+    #[command(flatten)]
+    pub(crate) key: EntityKeyArgs,
+    /// Only these properties, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) select: Vec<String>,
+    /// Also print what the read cost, on standard error
+    #[arg(long)]
+    pub(crate) cost: bool,
 }
 
 /// Arguments of `delete`.
 #[derive(Debug, Args)]
-pub struct DeleteArgs {
+pub struct DeleteEntityArgs {
     /// Name of the table
     pub(crate) table: String,
-    /// Partition key of the entity; without it the whole table is deleted
-    #[arg(requires = "row_key")]
-    pub(crate) partition_key: Option<String>,
-    /// Row key of the entity
-    pub(crate) row_key: Option<String>,
+    /// The key
+    #[command(flatten)]
+    pub(crate) key: EntityKeyArgs,
     /// Delete the entity only if it has this etag
-    #[arg(long, value_name = "ETAG", requires = "row_key")]
+    #[arg(long, value_name = "ETAG")]
     pub(crate) if_match: Option<String>,
-    /// Delete a table without confirmation
-    #[arg(long, short = 'y')]
-    pub(crate) yes: bool,
+}
+
+/// Arguments of `insert`.
+#[derive(Debug, Args)]
+pub struct InsertEntityArgs {
+    /// Name of the table
+    pub(crate) table: String,
+    /// The entity
+    #[command(flatten)]
+    pub(crate) entity: EntityArgs,
+}
+
+/// Arguments of `upsert` and `update`.
+#[derive(Debug, Args)]
+pub struct WriteEntityArgs {
+    /// Name of the table
+    pub(crate) table: String,
+    /// What happens to an existing entity: merge keeps its other properties
+    #[arg(long, value_enum, default_value_t = UpsertMode::Merge)]
+    pub(crate) mode: UpsertMode,
+    /// The entity
+    #[command(flatten)]
+    pub(crate) entity: EntityArgs,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainQueryArgs {
+    /// Name of the table
+    pub(crate) table: String,
+    /// The filter to explain; every entity when left out
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub(crate) filter: String,
+    /// The properties that would be returned
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) select: Vec<String>,
+    /// Also run the first page and print what it cost
+    #[arg(long)]
+    pub(crate) analyze: bool,
 }
 
 /// How an entity is given.
 #[derive(Debug, Args)]
 pub struct EntityArgs {
-    /// Partition key; may be ''
-    #[arg(long, short = 'p', value_name = "KEY", required_unless_present = "json_entity")]
-    pub(crate) partition_key: Option<String>,
-    /// Row key; may be ''
-    #[arg(long, short = 'r', value_name = "KEY", required_unless_present = "json_entity")]
-    pub(crate) row_key: Option<String>,
-    /// A property: name=text, or name:Edm.Int64=5 for another type (String, Int32, Int64, Double,
-    /// Boolean, DateTime, Guid, Binary)
+    /// The key
+    #[command(flatten)]
+    pub(crate) key: EntityKeyArgs,
+    /// A property: name=text, or name:int64=5 for another type (String, Int32, Int64, Double, Boolean, DateTime, Guid,
+    /// Binary)
     #[arg(long = "set", short = 's', value_name = "NAME[:TYPE]=VALUE")]
     pub(crate) set: Vec<String>,
     /// The entity as JSON, such as '{"PartitionKey":"p","RowKey":"r","age":39}'; `-` reads standard
@@ -162,12 +223,12 @@ pub struct EntityArgs {
     #[arg(
         long,
         value_name = "JSON|-",
-        conflicts_with_all = ["partition_key", "row_key", "set"]
+        conflicts_with_all = ["partition", "row", "partition_key", "row_key", "set"]
     )]
     pub(crate) json_entity: Option<String>,
 }
 
-/// What an upsert does to an existing entity.
+/// What an upsert or update does to an existing entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UpsertMode {
     /// Set the given properties, keep the others

@@ -1,26 +1,27 @@
 //! `trestle bench`: closed-loop load of one kind of operation, with percentiles.
 //!
-//! A bench works in a table of its own, which it removes again.
+//! A bench works in a table or a queue of its own, which it removes again.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 use hdrhistogram::Histogram;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::{task::JoinSet, time::Instant};
 use tonic::Code;
-use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, Table};
 
 use crate::{
-    args::{ClientArgs, duration},
+    args::duration,
     client::Session,
     errors::{CliError, EXIT_CODES},
-    output::{Output, thousands},
+    flags::ClientArgs,
+    output::{Output, thousands, with_fields},
 };
 
-mod load;
+mod queue;
+mod table;
 
-use load::{BenchLoad, Worker};
+pub use queue::{QueueBenchArgs, QueueBenchOp};
 
 /// What to put load on.
 #[derive(Debug, Subcommand)]
@@ -30,14 +31,16 @@ pub enum BenchCommand {
     /// Works in a table of its own, `bench` and a random number, and removes it at the end.
     #[command(after_help = EXIT_CODES)]
     Table(TableBenchArgs),
+    /// Operations on messages
+    ///
+    /// Works in a queue of its own, `bench` and a random number, and removes it at the end.
+    #[command(after_help = EXIT_CODES)]
+    Queue(QueueBenchArgs),
 }
 
-/// Arguments of `bench table`.
+/// The load of a bench.
 #[derive(Debug, Clone, Args)]
-pub struct TableBenchArgs {
-    /// The operation
-    #[arg(long, value_enum)]
-    pub(crate) op: BenchOp,
+pub struct BenchLoadArgs {
     /// Callers, each with one call at a time
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) clients: u32,
@@ -50,6 +53,17 @@ pub struct TableBenchArgs {
     /// How long load runs before it is measured
     #[arg(long, default_value = "2s", value_parser = duration, value_name = "TIME")]
     pub(crate) warmup: Duration,
+}
+
+/// Arguments of `bench table`.
+#[derive(Debug, Clone, Args)]
+pub struct TableBenchArgs {
+    /// The operation
+    #[arg(long, value_enum, default_value_t = BenchOp::Insert)]
+    pub(crate) op: BenchOp,
+    /// The load
+    #[command(flatten)]
+    pub(crate) load: BenchLoadArgs,
     /// Size of the one binary property of each entity
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=32_768))]
     pub(crate) entity_bytes: u32,
@@ -125,60 +139,66 @@ impl BenchTally {
     }
 }
 
+/// The measured time.
+#[derive(Debug, Clone, Copy)]
+struct MeasuredTime {
+    from: Instant,
+    end: Instant,
+}
+
+impl MeasuredTime {
+    /// Whether a call began and ended within it.
+    fn has(&self, began: Instant, ended: Instant) -> bool {
+        began >= self.from && ended <= self.end
+    }
+}
+
 /// Runs a bench and prints what it measured.
 pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<(), CliError> {
-    let BenchCommand::Table(args) = command;
     let session = Session::connect(client).await?;
-    let table = format!("bench{:016x}", fastrand::u64(..));
-    let request =
-        CreateTableRequest { table: Some(Table { name: table.clone(), ..Table::default() }) };
-    session.table().create_table(request).await?;
-    let measured = tokio::select! {
-        measured = measure(&args, client, &session, &table) => measured,
-        _ = tokio::signal::ctrl_c() => Err(CliError::Usage("interrupted".to_owned())),
+    let name = format!("bench{:016x}", fastrand::u64(..));
+    let measuring: Pin<Box<dyn Future<Output = _> + Send>> = match &command {
+        BenchCommand::Table(args) => Box::pin(table::run(args, client, &session, name)),
+        BenchCommand::Queue(args) => Box::pin(queue::run(args, client, &session, name)),
     };
-    let request = DeleteTableRequest { table };
-    let removed = session.table().delete_table(request).await;
-    let tally = measured?;
-    let mut output = Output::standard(client.json);
-    print(&mut output, &args, &tally)?;
-    output.flush()?;
-    removed?;
+    let (record, tally) = measuring.await?;
+    let mut output = Output::standard(&client.output);
+    output.record(["Bench", ""], &with_fields(record, tally.record(&command)))?;
+    output.finish()?;
     match tally.errors.values().sum::<u64>() {
         0 => Ok(()),
         failed => Err(CliError::Rows(format!("{} calls failed", thousands(failed)))),
     }
 }
 
-async fn measure(
-    args: &TableBenchArgs,
-    client: &ClientArgs,
-    session: &Session,
-    table: &str,
-) -> Result<BenchTally, CliError> {
-    let load = BenchLoad::new(args, table);
-    if load.needs_entities() {
-        load.fill(&mut session.table()).await?;
+impl BenchCommand {
+    fn load(&self) -> &BenchLoadArgs {
+        match self {
+            Self::Table(args) => &args.load,
+            Self::Queue(args) => &args.load,
+        }
     }
-    let mut clients = Vec::new();
+}
+
+/// Runs callers, each with its number, over several connections, and adds up what they measured.
+async fn measure<F: Future<Output = BenchTally> + Send + 'static>(
+    args: &BenchLoadArgs,
+    client: &ClientArgs,
+    caller: impl Fn(Session, u32, MeasuredTime) -> F,
+) -> Result<BenchTally, CliError> {
+    let mut sessions = Vec::new();
     for _ in 0..args.connections {
-        clients.push(Session::connect(client).await?.table());
+        sessions.push(Session::connect(client).await?);
     }
     let begin = Instant::now();
-    let measured_from = begin.checked_add(args.warmup).unwrap_or(begin);
-    let end = measured_from.checked_add(args.duration).unwrap_or(begin);
+    let from = begin.checked_add(args.warmup).unwrap_or(begin);
+    let span = MeasuredTime { from, end: from.checked_add(args.duration).unwrap_or(begin) };
     let mut callers = JoinSet::new();
-    for (number, client) in (0..args.clients).zip(clients.iter().cycle()) {
-        let (load, client) = (load.clone(), client.clone());
-        let worker = Worker { load, client, number, measured_from, end };
-        callers.spawn(async move {
-            let mut tally = BenchTally::new();
-            worker.run(&mut tally).await;
-            tally
-        });
+    for (number, session) in (0..args.clients).zip(sessions.iter().cycle()) {
+        callers.spawn(caller(session.clone(), number, span));
     }
     let mut total = BenchTally::new();
-    let last = end.checked_add(client.timeout).unwrap_or(end);
+    let last = span.end.checked_add(client.timeout).unwrap_or(span.end);
     while let Ok(Some(tally)) = tokio::time::timeout_at(last, callers.join_next()).await {
         total.add(&tally.map_err(|error| CliError::Protocol(error.to_string()))?);
     }
@@ -189,38 +209,49 @@ async fn measure(
     Ok(total)
 }
 
-fn print(output: &mut Output, args: &TableBenchArgs, tally: &BenchTally) -> Result<(), CliError> {
-    let seconds = args.duration.as_secs_f64();
-    // Counts of a bench are far below 2^53, where this is exact.
-    #[expect(clippy::cast_precision_loss, reason = "see above")]
-    let rate = |count: u64| count as f64 / seconds;
-    let calls = tally.latency_micros.len();
-    let errors: BTreeMap<_, _> = tally
-        .errors
-        .iter()
-        .map(|(code, count)| (trestle_service::fault::code_name(Code::from(*code)), *count))
-        .collect();
-    let operation = args.op.to_possible_value().map(|op| op.get_name().to_owned());
-    let operation = operation.unwrap_or_default();
-    let mut latency: Map<_, _> = PERCENTILES
-        .map(|(name, share)| {
-            (name.to_owned(), json!(tally.latency_micros.value_at_quantile(share)))
+/// The work, unless Ctrl-C is pressed.
+async fn unless_pressed<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+    }
+}
+
+/// The name of an operation on the command line.
+fn op_name(op: &impl ValueEnum) -> String {
+    op.to_possible_value().map(|op| op.get_name().to_owned()).unwrap_or_default()
+}
+
+impl BenchTally {
+    /// The load and its measurements.
+    fn record(&self, command: &BenchCommand) -> Value {
+        let load = command.load();
+        let seconds = load.duration.as_secs_f64();
+        // Counts of a bench are far below 2^53, where this is exact.
+        #[expect(clippy::cast_precision_loss, reason = "see above")]
+        let rate = |count: u64| count as f64 / seconds;
+        let name = |code: i32| trestle_service::fault::code_name(Code::from(code));
+        let errors = self.errors.iter().map(|(code, count)| (name(*code), *count));
+        let mut latency: Map<_, _> = PERCENTILES
+            .map(|(name, share)| {
+                (name.to_owned(), json!(self.latency_micros.value_at_quantile(share)))
+            })
+            .into_iter()
+            .collect();
+        latency.insert("max".to_owned(), json!(self.latency_micros.max()));
+        let items = match command {
+            BenchCommand::Table(_) => "entities_per_second",
+            BenchCommand::Queue(_) => "messages_per_second",
+        };
+        json!({
+            "clients": load.clients,
+            "connections": load.connections,
+            "seconds": seconds,
+            "ops": self.latency_micros.len(),
+            "ops_per_second": rate(self.latency_micros.len()),
+            items: rate(self.entities),
+            "latency_us": latency,
+            "errors": errors.collect::<BTreeMap<_, _>>(),
         })
-        .into_iter()
-        .collect();
-    latency.insert("max".to_owned(), json!(tally.latency_micros.max()));
-    let record = json!({
-        "op": operation,
-        "clients": args.clients,
-        "connections": args.connections,
-        "entity_bytes": args.entity_bytes,
-        "partitions": args.partitions,
-        "seconds": seconds,
-        "ops": calls,
-        "ops_per_second": rate(calls),
-        "entities_per_second": rate(tally.entities),
-        "latency_us": latency,
-        "errors": errors,
-    });
-    output.record(["Bench", ""], &record)
+    }
 }

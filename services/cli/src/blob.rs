@@ -18,18 +18,18 @@ pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
 use args::{BlobStateArgs, ListedStatesArgs, TagsCommand};
 
 use crate::{
-    args::ClientArgs,
     client::Session,
     errors::CliError,
+    flags::ClientArgs,
     output::{Context, Output},
 };
 
 /// Runs a command.
 pub(crate) async fn run(command: BlobCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::on_blob(client, command.path().as_deref()).await?;
-    let mut context = Context { session, output: Output::standard(client.json) };
+    let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
-    context.output.flush()
+    context.output.finish()
 }
 
 async fn dispatch(

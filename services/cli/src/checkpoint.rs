@@ -116,7 +116,7 @@ impl<S: CheckpointState> Checkpoint<S> {
         if !other.is_empty() {
             let other = other.join(", ");
             return usage(format!(
-                "the interrupted {command} was another one ({other} changed): {restart}"
+                "the interrupted {command} was another one ({other}): repeat it as it was, or {restart}"
             ));
         }
         let record: Record<Value, S> = parse(&text, &restart)?;
@@ -181,7 +181,15 @@ impl<S: CheckpointState> Checkpoint<S> {
 fn differences(found: &Value, job: &Value) -> Vec<String> {
     let parts = job.as_object().into_iter().flatten();
     let changed = parts.filter(|(name, value)| found.get(name) != Some(value));
-    changed.map(|(name, _)| name.replace('_', " ")).collect()
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let was = |(name, value): (&String, &Value)| {
+        let (was, is) = (found.get(name).map_or_else(|| "none".to_owned(), text), text(value));
+        format!("{} changed: was=`{was}`, is=`{is}`", name.replace('_', " "))
+    };
+    changed.map(was).collect()
 }
 
 fn parse<S: DeserializeOwned>(text: &[u8], restart: &str) -> Result<Record<Value, S>, CliError> {

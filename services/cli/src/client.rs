@@ -14,10 +14,10 @@ use trestle_proto::{
 };
 
 use crate::{
-    args::ClientArgs,
     credentials::CallCredentials,
     endpoint,
     errors::{CliError, innermost},
+    flags::ClientArgs,
     trust::TlsArgs,
 };
 
@@ -112,12 +112,14 @@ impl Interceptor for CallMetadata {
 
 /// Opens one connection, encrypted where the endpoint begins with `https`.
 pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
+    let endpoint = &endpoint::complete(endpoint, tls.is_given());
     let is_encrypted = endpoint::is_encrypted(endpoint)?;
     let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));
     let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
     if is_encrypted {
         let rejected = |error: tonic::transport::Error| {
-            CliError::Usage(format!("certificates cannot be used: {}", innermost(&error)))
+            let rule = "certificates cannot be used, give those of the CA with --ca-file";
+            CliError::Usage(format!("{rule}: {}", innermost(&error)))
         };
         target = target.tls_config(tls.config()?).map_err(rejected)?;
     }

@@ -5,6 +5,7 @@ use std::{fmt, fs, path::PathBuf, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use tonic::{
     Request, Status,
     metadata::{Ascii, MetadataValue},
@@ -16,20 +17,24 @@ use trestle_identity::{
 };
 use trestle_service::name::AccountName;
 
-use crate::errors::CliError;
+use crate::{errors::CliError, files};
 
 /// The identity of the command. Without credentials a server on this machine authenticates calls as
 /// its development account.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
 #[command(next_help_heading = "Credentials")]
 pub struct CredentialArgs {
     /// The account; devstoreaccount1 needs no key
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_ACCOUNT", value_name = "NAME")]
     pub(crate) account: Option<String>,
     /// File with a key of the account, in base64
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_ACCOUNT_KEY_FILE", value_name = "FILE")]
     pub(crate) account_key_file: Option<PathBuf>,
     /// A key of the account; for the variable, since others can see a command line
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(
         long,
         global = true,
@@ -40,12 +45,16 @@ pub struct CredentialArgs {
     )]
     pub(crate) account_key: Option<SecretText>,
     /// File with a shared access signature
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_SAS_FILE", value_name = "FILE")]
     pub(crate) sas_file: Option<PathBuf>,
     /// A shared access signature
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_SAS", hide_env_values = true, value_name = "TOKEN")]
     pub(crate) sas: Option<SecretText>,
-    /// AccountName=…;AccountKey=… or AccountName=…;SharedAccessSignature=…, in the format of Azure
+    /// AccountName=…;AccountKey=… or AccountName=…;SharedAccessSignature=…, in the format of Azure; where it names
+    /// endpoints, which are of REST, --endpoint is required
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(
         long,
         global = true,
@@ -58,7 +67,8 @@ pub struct CredentialArgs {
 }
 
 /// A text that is never printed.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct SecretText(String);
 
 impl FromStr for SecretText {
@@ -92,6 +102,45 @@ struct Given {
 }
 
 impl CredentialArgs {
+    /// Whether any is given.
+    pub(crate) fn is_given(&self) -> bool {
+        let texts = [&self.account_key, &self.sas, &self.connection_string];
+        let files = [&self.account_key_file, &self.sas_file];
+        self.account.is_some()
+            || texts.into_iter().any(Option::is_some)
+            || files.into_iter().any(Option::is_some)
+    }
+
+    /// The same in every working directory.
+    pub(crate) fn absolute(mut self) -> Result<Self, CliError> {
+        files::make_absolute(&mut self.account_key_file)?;
+        files::make_absolute(&mut self.sas_file)?;
+        Ok(self)
+    }
+
+    /// The name of the account, to show it.
+    pub(crate) fn account_name(&self) -> Option<String> {
+        let text = self.connection_string.as_ref();
+        self.account.clone().or_else(|| field(&text?.0, "AccountName"))
+    }
+
+    /// Rejects a connection string that names a server: its endpoints are of REST, and calls would go to another one.
+    pub(crate) fn reject_endpoints(&self) -> Result<(), CliError> {
+        let Some(text) = &self.connection_string else { return Ok(()) };
+        let is_server = |name: &str| {
+            let name = name.to_ascii_lowercase();
+            name.ends_with("endpoint") || name == "endpointsuffix"
+        };
+        let mut names = text.0.split(';').filter_map(|field| Some(field.split_once('=')?.0.trim()));
+        match names.find(|name| is_server(name)) {
+            Some(name) => Err(usage(&format!(
+                "--connection-string: {name} is for the protocol of Azure Storage, commands call gRPC: \
+                 give the address of gRPC with --endpoint"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// The account and a key of it, if they are given.
     pub(crate) fn account(&self) -> Result<Option<(AccountName, Option<AccountKey>)>, CliError> {
         let given = self.given()?;
@@ -145,20 +194,20 @@ impl CredentialArgs {
             sas: from_either("signature", self.sas.clone(), self.sas_file.as_ref())?,
         };
         if let Some(text) = &self.connection_string {
-            let mut fields = text.0.split(';').filter_map(|field| field.split_once('='));
-            let field = |key: &str| {
-                let mut fields = fields.clone();
-                let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(key));
-                found.map(|(_, value)| value.to_owned())
-            };
+            let field = |key: &str| field(&text.0, key);
             given.account = given.account.or_else(|| field("AccountName"));
             given.key = given.key.or_else(|| field("AccountKey").map(SecretText));
             given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(SecretText));
-            if fields.next().is_none() {
+            if !text.0.contains('=') {
                 return Err(usage("--connection-string: must be name=value, separated by ;"));
             }
         }
         let development = AccountName::development();
+        let text = self.connection_string.as_ref();
+        let uses = text.and_then(|text| field(&text.0, "UseDevelopmentStorage"));
+        if uses.is_some_and(|uses| uses.eq_ignore_ascii_case("true")) {
+            given.account.get_or_insert_with(|| development.as_str().to_owned());
+        }
         if given.account.as_deref() == Some(development.as_str())
             && given.key.is_none()
             && given.sas.is_none()
@@ -177,6 +226,13 @@ impl Given {
         };
         self.account.as_ref().map(parse).transpose()
     }
+}
+
+/// The value of a field of a connection string.
+fn field(text: &str, key: &str) -> Option<String> {
+    let mut fields = text.split(';').filter_map(|field| field.split_once('='));
+    let found = fields.find(|(name, _)| name.trim().eq_ignore_ascii_case(key));
+    found.map(|(_, value)| value.trim().to_owned())
 }
 
 fn usage(text: &str) -> CliError {

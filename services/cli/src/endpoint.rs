@@ -1,10 +1,12 @@
 //! The address of a server, validated before any request: tonic ignores the parts of an address that
 //! it does not support, and connects to another address.
 
-use http::Uri;
+use http::{Uri, uri::Authority};
 
 use crate::errors::CliError;
 
+/// The port of gRPC where an address without a scheme has none.
+const DEFAULT_PORT: u16 = 50051;
 /// The source of an address.
 const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 
@@ -14,8 +16,23 @@ pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
         .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
 }
 
+/// An address with its scheme: HOST:PORT is one without TLS, unless files for TLS are given.
+pub(crate) fn complete(endpoint: &str, has_tls: bool) -> String {
+    // A path or a text that is no address is rejected as it was written.
+    let is_authority = !endpoint.contains("://")
+        && endpoint.parse::<Authority>().is_ok_and(|found| !found.as_str().contains('@'));
+    let scheme = if has_tls { "https" } else { "http" };
+    match endpoint.parse::<Authority>().ok().filter(|_| is_authority) {
+        Some(authority) if authority.port().is_none() => {
+            format!("{scheme}://{authority}:{DEFAULT_PORT}")
+        }
+        Some(authority) => format!("{scheme}://{authority}"),
+        None => endpoint.to_owned(),
+    }
+}
+
 /// An address without possible secrets.
-fn shown(endpoint: &str) -> String {
+pub(crate) fn shown(endpoint: &str) -> String {
     let (kept, cut) = endpoint.split_at(endpoint.find(['?', '#']).unwrap_or(endpoint.len()));
     let mark = if cut.is_empty() { "" } else { "…" };
     if cut.contains('@') {
@@ -29,8 +46,8 @@ fn shown(endpoint: &str) -> String {
 }
 
 fn check(endpoint: &str) -> Result<bool, &'static str> {
-    const ADDRESS: &str = "must be an address such as http://127.0.0.1:50051";
-    const SCHEME: &str = "must begin with http:// or https://";
+    const ADDRESS: &str = "must be an address such as 127.0.0.1:50051 or https://tables.example";
+    const SCHEME: &str = "must be HOST:PORT, or begin with http:// or https://";
     let uri: Uri = endpoint.parse().map_err(|_| ADDRESS)?;
     let is_encrypted = match uri.scheme_str() {
         Some("http") => false,

@@ -14,7 +14,7 @@ use trestle_service::fault::code_name;
 mod advice;
 
 pub use advice::innermost;
-use advice::{advice, connect_hint, hint, message, was_refused};
+use advice::{advice, hint, is_foreign, message, was_refused};
 pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
@@ -26,6 +26,7 @@ Exit codes:
     3  not found: no such table or entity
     4  already exists, or a condition (--if-match) does not hold
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+    6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
 /// The same for queues.
@@ -37,6 +38,7 @@ Exit codes:
     3  not found: no such queue or message, or the receipt is not its last one
     4  already exists, with other settings
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+    6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
 /// The same for blobs.
@@ -48,6 +50,7 @@ Exit codes:
     3  not found: no such container or blob
     4  already exists, or a lease does not permit the command
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+    6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
 /// Appends a text, such as the exit codes, to the help of a command.
@@ -71,6 +74,16 @@ pub enum CliError {
     /// The server, or the connection to it, failed the call.
     #[error("{}", .0.message())]
     Call(#[from] Box<Status>),
+    /// The address is not that of gRPC, or TLS fails there.
+    #[error("{problem}")]
+    Misdirected {
+        /// The endpoint.
+        endpoint: String,
+        /// The problem and the remedy.
+        problem: String,
+        /// The error of the call.
+        cause: String,
+    },
     /// No connection exists.
     #[error("cannot connect: endpoint=`{endpoint}`, cause=`{cause}`")]
     Connect {
@@ -166,6 +179,7 @@ impl CliError {
             error @ Self::Call(_) if !begun && error.code() != UNAVAILABLE => error,
             cause @ (Self::Call(_)
             | Self::Connect { .. }
+            | Self::Misdirected { .. }
             | Self::File { .. }
             | Self::Interrupted
             | Self::Protocol(_)
@@ -195,6 +209,7 @@ impl CliError {
                 _ => 1,
             },
             Self::Connect { .. } | Self::Source { busy: true, .. } => UNAVAILABLE,
+            Self::Misdirected { .. } => 6,
             Self::Usage(_) => 2,
             // The exit code that shells use for SIGINT.
             Self::Interrupted => 130,
@@ -212,23 +227,55 @@ impl CliError {
         self.code() == UNAVAILABLE
     }
 
-    /// Whether a connection broke without an error of the server.
+    /// Whether a connection failed without an error of the server, or what answered is not gRPC.
     pub(crate) fn is_unexplained(&self) -> bool {
         match self {
-            Self::Call(status) => is_transport(status) && !was_refused(status),
+            Self::Call(status) => {
+                is_foreign(status) || (is_transport(status) && !was_refused(status))
+            }
+            Self::Connect { .. } => true,
             Self::Halted { cause, .. } => cause.is_unexplained(),
             _ => false,
         }
     }
 
-    /// The error for a person, or with `json` as one object for a program. A `diagnosis` is the
-    /// result of a probe after it.
-    pub(crate) fn render(&self, json: bool, diagnosis: Option<&str>) -> String {
+    /// Whether what answered is not gRPC.
+    pub(crate) fn is_foreign(&self) -> bool {
+        match self {
+            Self::Call(status) => is_foreign(status),
+            Self::Halted { cause, .. } => cause.is_foreign(),
+            _ => false,
+        }
+    }
+
+    /// The same error, explained by the result of a probe.
+    pub(crate) fn misdirected(self, endpoint: &str, problem: String) -> Self {
+        match self {
+            Self::Halted { cause, at } => {
+                Self::Halted { cause: Box::new(cause.misdirected(endpoint, problem)), at }
+            }
+            error => {
+                let cause = match &error {
+                    Self::Call(status) => message(status),
+                    // The problem names it in words.
+                    Self::Connect { cause, .. } if cause.contains("peer certificate") => {
+                        String::new()
+                    }
+                    Self::Connect { cause, .. } => cause.clone(),
+                    other => other.to_string(),
+                };
+                Self::Misdirected { endpoint: endpoint.to_owned(), problem, cause }
+            }
+        }
+    }
+
+    /// The error for a person, or with `json` as one object for a program.
+    pub(crate) fn render(&self, json: bool) -> String {
         let (cause, at) = match self {
             Self::Halted { cause, at } => (&**cause, Some(at)),
             other => (other, None),
         };
-        let advice = cause.advice(at, diagnosis);
+        let advice = cause.advice(at);
         let error = cause.object(at, advice.as_deref());
         if json { json!({ "error": error }).to_string() } else { text(&error) }
     }
@@ -239,6 +286,12 @@ impl CliError {
             other => json!({ "message": other.to_string(), "exit_code": other.code() }),
         };
         if let Some(fields) = error.as_object_mut() {
+            if let Self::Misdirected { endpoint, cause, .. } = self {
+                fields.insert("endpoint".to_owned(), json!(endpoint));
+                if !cause.is_empty() {
+                    fields.insert("cause".to_owned(), json!(cause));
+                }
+            }
             if let Some(at) = at {
                 fields.insert("endpoint".to_owned(), json!(at.endpoint));
                 fields.insert("progress".to_owned(), json!(at.progress));
@@ -251,10 +304,10 @@ impl CliError {
     }
 
     /// The hint after an error. "Nothing was written" is true of a single call only.
-    fn advice(&self, at: Option<&Halt>, diagnosis: Option<&str>) -> Option<String> {
+    fn advice(&self, at: Option<&Halt>) -> Option<String> {
         let hint = match self {
-            Self::Call(status) => diagnosis.or_else(|| hint(status)),
-            Self::Connect { cause, .. } => connect_hint(cause),
+            Self::Call(status) => hint(status),
+            Self::Connect { .. } => Some("is the server running there? nothing was sent"),
             _ => None,
         };
         match (self, hint, at) {
@@ -290,7 +343,7 @@ fn text(error: &Value) -> String {
             let _ = write!(text, "\n  violation: {rule}");
         }
     }
-    for name in ["endpoint", "progress", "hint"] {
+    for name in ["endpoint", "cause", "progress", "hint"] {
         if let Some(value) = field(name) {
             let _ = write!(text, "\n  {name}: {value}");
         }

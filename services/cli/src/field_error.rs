@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::output::escaped;
+
 /// Longest part of a value that an error repeats, in characters.
 const QUOTED_CHARS_MAX: usize = 60;
 
@@ -33,7 +35,7 @@ impl fmt::Display for FieldError {
             let mut chars = self.value.chars();
             let shown: String = chars.by_ref().take(QUOTED_CHARS_MAX).collect();
             let more = if chars.next().is_some() { "…" } else { "" };
-            write!(f, "value=`{}{more}`: ", shown.escape_debug())?;
+            write!(f, "value=`{}{more}`: ", escaped(&shown))?;
         }
         f.write_str(&self.rule)
     }

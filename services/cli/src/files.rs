@@ -134,6 +134,14 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Makes a path the same in every working directory.
+pub(crate) fn make_absolute(file: &mut Option<PathBuf>) -> Result<(), CliError> {
+    if let Some(file) = file {
+        *file = std::path::absolute(&*file).map_err(CliError::input(cannot("find", file)))?;
+    }
+    Ok(())
+}
+
 /// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {

@@ -12,6 +12,7 @@ mod blob;
 pub mod checkpoint;
 pub mod client;
 mod confirm;
+mod context;
 mod credentials;
 mod diagnosis;
 mod endpoint;
@@ -19,6 +20,7 @@ pub mod entity_json;
 pub mod errors;
 mod field_error;
 pub mod files;
+mod flags;
 pub mod interrupt;
 mod lines;
 pub mod output;
@@ -27,6 +29,8 @@ pub mod retry;
 mod rows;
 mod sas;
 pub mod scan;
+mod service;
+mod status;
 mod table;
 mod trust;
 pub mod upload;
@@ -37,55 +41,83 @@ use tonic::transport::Channel;
 use trestle_service::edm::{self, datetime};
 
 pub use args::{
-    ClientArgs, DeleteArgs, EntityArgs, ExportArgs, ImportArgs, ImportMode, QueryArgs,
-    TableCommand, UpsertMode,
+    DeleteEntityArgs, EntityArgs, EntityCommand, EntityKeyArgs, ExplainQueryArgs, ExportArgs,
+    GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
+    WriteEntityArgs,
 };
-pub use bench::{BenchCommand, BenchOp, TableBenchArgs};
+pub use bench::{
+    BenchCommand, BenchLoadArgs, BenchOp, QueueBenchArgs, QueueBenchOp, TableBenchArgs,
+};
 pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySide, LeaseCommand};
+pub use context::ContextCommand;
 pub use credentials::{CredentialArgs, SecretText};
+pub use flags::{ClientArgs, ClientFlags};
 pub use queue::{
-    DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand, proto_duration,
-    send_messages,
+    DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,
+    ReceiptArgs, ReceiveArgs, proto_duration, send_messages,
 };
 pub use rows::Format;
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
+pub use service::{PolicyCommand, PropertiesCommand};
 pub use trust::{TlsArgs, public_tls_config};
 
 use crate::errors::CliError;
 
-/// Runs a command on tables and prints its answer; errors go to standard error.
-///
-/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_table(command: TableCommand, client: ClientArgs) -> ExitCode {
-    finish_call(Box::pin(table::run(command, &client)).await, &client).await
+/// A command for which a server is called.
+#[derive(Debug)]
+pub enum ClientCommand {
+    /// On tables.
+    Table(TableCommand),
+    /// On entities.
+    Entity(EntityCommand),
+    /// On queues.
+    Queue(QueueCommand),
+    /// On messages.
+    Message(MessageCommand),
+    /// On containers and blobs.
+    Blob(BlobCommand),
+    /// Load.
+    Bench(BenchCommand),
+    /// The state of the server.
+    Status,
 }
 
-/// Runs a command on queues and prints its answer; errors go to standard error.
+/// Runs a command and prints its answer; errors go to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_queue(command: QueueCommand, client: ClientArgs) -> ExitCode {
-    finish_call(Box::pin(queue::run(command, &client)).await, &client).await
-}
-
-/// Runs a command on containers and blobs and prints its answer; errors go to standard error.
-///
-/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_blob(command: BlobCommand, client: ClientArgs) -> ExitCode {
-    finish_call(Box::pin(blob::run(command, &client)).await, &client).await
+pub async fn run(command: ClientCommand, client: &ClientArgs) -> ExitCode {
+    let result = match command {
+        ClientCommand::Table(command) => Box::pin(table::run(command, client)).await,
+        ClientCommand::Entity(command) => Box::pin(table::run_entity(command, client)).await,
+        ClientCommand::Queue(command) => Box::pin(queue::run(command, client)).await,
+        ClientCommand::Message(command) => Box::pin(queue::run_message(command, client)).await,
+        ClientCommand::Blob(command) => Box::pin(blob::run(command, client)).await,
+        ClientCommand::Bench(command) => Box::pin(bench::run(command, client)).await,
+        ClientCommand::Status => Box::pin(status::run(client)).await,
+    };
+    finish_call(result, client).await
 }
 
 /// Creates or explains a shared access signature; errors go to standard error. Nothing is sent.
 #[must_use]
-pub fn run_sas(args: SasArgs) -> ExitCode {
-    let json = args.json;
-    finish(sas::run(args), json, None)
+pub fn run_sas(args: SasArgs, client: &ClientArgs) -> ExitCode {
+    finish(sas::run(args, client), client.output.is_json())
 }
 
-/// Load-tests a server and prints its measurements; errors go to standard error.
+/// Stores or shows contexts; errors go to standard error. Nothing is sent.
+#[must_use]
+pub fn run_context(command: ContextCommand, flags: ClientFlags) -> ExitCode {
+    let json = flags.output().is_json();
+    finish(context::run(command, flags), json)
+}
+
+/// The server and the form of output of a command; else the error is reported on standard error.
 ///
-/// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_bench(command: BenchCommand, client: ClientArgs) -> ExitCode {
-    finish_call(Box::pin(bench::run(command, &client)).await, &client).await
+/// # Errors
+/// The exit code of the process.
+pub fn resolve(flags: ClientFlags) -> Result<ClientArgs, ExitCode> {
+    let json = flags.output().is_json();
+    flags.resolve().map_err(|error| finish(Err(error), json))
 }
 
 /// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
@@ -99,21 +131,26 @@ pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
 /// Reports the error of a command on standard error, after a probe of the server where a connection broke; the exit
 /// code of the process.
 pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
-    let diagnosis = match &result {
-        Err(error) if error.is_unexplained() => diagnosis::look(client).await,
-        _ => None,
+    let result = match result {
+        Err(error) if error.is_unexplained() => {
+            match diagnosis::look(client, error.is_foreign()).await {
+                Some(problem) => Err(error.misdirected(&client.endpoint, problem)),
+                None => Err(error),
+            }
+        }
+        result => result,
     };
-    finish(result, client.json, diagnosis)
+    finish(result, client.output.is_json())
 }
 
-fn finish(result: Result<(), CliError>, json: bool, diagnosis: Option<&str>) -> ExitCode {
+fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         // Already reported, on standard output.
         Err(CliError::Rejected) => ExitCode::FAILURE,
         Err(error) => {
-            output::report_line(&error.render(json, diagnosis));
+            output::report_line(&error.render(json));
             error.exit_code()
         }
     }

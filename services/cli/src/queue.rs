@@ -1,30 +1,45 @@
-//! `trestle queue`: one file for each kind of command.
+//! `trestle queue` and `trestle message`: one file for each kind of command.
 
 mod args;
 mod drain;
 mod load;
 mod messages;
-mod properties;
 mod queues;
 
-pub use args::{DrainArgs, LoadArgs, MessageArgs, PropertiesCommand, QueueCommand};
+pub use args::{
+    DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,
+    ReceiptArgs, ReceiveArgs,
+};
 pub use messages::send_messages;
+pub(crate) use queues::service_record;
 
 use std::time::Duration;
 
 use crate::{
-    args::ClientArgs,
     client::Session,
     errors::CliError,
+    flags::ClientArgs,
     output::{Context, Output},
+    service::{DataService, run_policy, run_properties},
 };
 
-/// Runs a command.
+/// Runs a command on queues.
 pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::on_queue(client, command.queue()).await?;
-    let mut context = Context { session, output: Output::standard(client.json) };
+    let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
-    context.output.flush()
+    context.output.finish()
+}
+
+/// Runs a command on messages.
+pub(crate) async fn run_message(
+    command: MessageCommand,
+    client: &ClientArgs,
+) -> Result<(), CliError> {
+    let session = Session::on_queue(client, Some(command.queue())).await?;
+    let mut context = Context { session, output: Output::standard(&client.output) };
+    message(&mut context, command).await?;
+    context.output.finish()
 }
 
 async fn dispatch(
@@ -33,31 +48,48 @@ async fn dispatch(
     client: &ClientArgs,
 ) -> Result<(), CliError> {
     match command {
-        QueueCommand::Create { queue, metadata, dead_letter, max_dequeue_count, window } => {
-            let settings =
-                queues::settings(queue, metadata, dead_letter.zip(max_dequeue_count), window)?;
-            queues::create(context, settings).await
+        QueueCommand::Create(args) => queues::create(context, args).await,
+        QueueCommand::Update { settings, no_metadata, no_dead_letter } => {
+            queues::update(context, settings, no_metadata, no_dead_letter).await
         }
         QueueCommand::List { prefix } => queues::list(context, prefix).await,
+        QueueCommand::Get { queue } => queues::stats(context, Some(queue)).await,
         QueueCommand::Stats { queue } => queues::stats(context, queue).await,
         QueueCommand::Clear { queue, yes } => queues::clear(context, queue, yes).await,
         QueueCommand::Delete { queue, message_id, receipt, yes } => match message_id.zip(receipt) {
-            Some(message) => messages::delete(context, queue, message).await,
+            Some((message_id, receipt)) => {
+                let args = ReceiptArgs { queue, message_id, receipt };
+                message(context, MessageCommand::Delete(args)).await
+            }
             None => queues::delete(context, queue, yes).await,
         },
-        QueueCommand::Send(args) => messages::send(context, args).await,
-        QueueCommand::Receive { queue, max, visibility_timeout, wait, delete } => {
-            let options = messages::ReceiveOptions { queue, max, visibility_timeout, wait };
-            messages::receive(context, options, delete).await
-        }
-        QueueCommand::Peek { queue, max } => messages::peek(context, queue, max).await,
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,
-        QueueCommand::Properties(PropertiesCommand::Get) => properties::get(context).await,
-        QueueCommand::Properties(PropertiesCommand::Set { file }) => {
-            properties::set(context, &file).await
+        QueueCommand::Policy(command) => run_policy(context, DataService::Queue, command).await,
+        QueueCommand::Properties(command) => {
+            run_properties(context, DataService::Queue, command).await
         }
         QueueCommand::Drain(args) => drain::run(context, args, client).await,
         QueueCommand::Load(args) => load::run(context, args, client).await,
+        QueueCommand::Send(args) => message(context, MessageCommand::Send(args)).await,
+        QueueCommand::Receive(args) => message(context, MessageCommand::Receive(args)).await,
+        QueueCommand::Peek(args) => message(context, MessageCommand::Peek(args)).await,
+    }
+}
+
+async fn message(context: &mut Context, command: MessageCommand) -> Result<(), CliError> {
+    match command {
+        MessageCommand::Send(args) => messages::send(context, args).await,
+        MessageCommand::Receive(args) => {
+            let ReceiveArgs { queue, max, visibility_timeout, wait, delete } = args;
+            let options = messages::ReceiveOptions { queue, max, visibility_timeout, wait };
+            messages::receive(context, options, delete).await
+        }
+        MessageCommand::Peek(args) => messages::peek(context, args.queue, args.max).await,
+        MessageCommand::Delete(args) => messages::delete(context, args).await,
+        MessageCommand::Extend { receipt, visibility_timeout, text } => {
+            messages::extend(context, receipt, visibility_timeout, text).await
+        }
+        MessageCommand::Release(args) => messages::release_one(context, args).await,
     }
 }
 

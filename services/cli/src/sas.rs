@@ -22,6 +22,7 @@ use crate::{
     credentials::CredentialArgs,
     errors::{CliError, with_help},
     files,
+    flags::ClientArgs,
     output::{Output, report_line},
 };
 
@@ -35,12 +36,6 @@ pub struct SasArgs {
     /// What to do
     #[command(subcommand)]
     pub(crate) command: SasCommand,
-    /// Print JSON for programs, errors included
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Credentials
-    #[command(flatten)]
-    pub(crate) credentials: CredentialArgs,
 }
 
 /// Commands on shared access signatures.
@@ -154,11 +149,11 @@ pub struct RangeArgs {
 }
 
 /// Runs a command.
-pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
-    let mut output = Output::standard(args.json);
+pub(crate) fn run(args: SasArgs, client: &ClientArgs) -> Result<(), CliError> {
+    let (mut output, credentials) = (Output::standard(&client.output), &client.credentials);
     let (scope, policy, grant) = match args.command {
         SasCommand::Explain(explain) => {
-            return explain::run(&mut output, explain, &args.credentials);
+            return explain::run(&mut output, explain, credentials);
         }
         SasCommand::Account { services, resource_types, grant } => {
             let encryption_scope = String::new();
@@ -183,11 +178,11 @@ pub(crate) fn run(args: SasArgs) -> Result<(), CliError> {
     if terms.expiry.as_ref().is_some_and(|expiry| expiry.ticks() <= now) {
         report_line("warning: --expiry is past: the signature grants nothing");
     }
-    let (account, key) = signer(&args.credentials)?;
+    let (account, key) = signer(credentials)?;
     let token = mint(terms, account.as_str(), &key).map_err(|error| usage_of_flag(&error))?;
     let text = token.to_query();
     output.either(&text, &json!({ "account": account.as_str(), "sas": text }))?;
-    output.flush()
+    output.finish()
 }
 
 fn usage(error: &Malformed) -> CliError {
@@ -244,7 +239,7 @@ impl GrantArgs {
 }
 
 /// A time, or a duration from now.
-fn moment(field: &'static str, text: String, now: Ticks) -> Result<Time, Malformed> {
+pub(crate) fn moment(field: &'static str, text: String, now: Ticks) -> Result<Time, Malformed> {
     let later = |from_now: Duration| {
         let ticks = u64::try_from(from_now.as_nanos() / 100).ok()?;
         Time::at(Ticks::new(now.get().checked_add(ticks)?)?)

@@ -1,10 +1,12 @@
-//! `trestle table`: one file for each kind of command.
+//! `trestle table` and `trestle entity`: one file for each kind of command.
 
 use crate::{
-    args::{ClientArgs, TableCommand},
+    args::{EntityCommand, TableCommand},
     client::Session,
     errors::CliError,
+    flags::ClientArgs,
     output::{Context, Output},
+    service::{DataService, run_policy, run_properties},
 };
 
 mod entities;
@@ -15,12 +17,25 @@ mod query;
 mod stats;
 mod tables;
 
-/// Runs a command.
+pub(crate) use stats::service_record;
+
+/// Runs a command on tables.
 pub(crate) async fn run(command: TableCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
-    let mut context = Context { session, output: Output::standard(client.json) };
+    let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
-    context.output.flush()
+    context.output.finish()
+}
+
+/// Runs a command on entities.
+pub(crate) async fn run_entity(
+    command: EntityCommand,
+    client: &ClientArgs,
+) -> Result<(), CliError> {
+    let session = Session::connect(client).await?;
+    let mut context = Context { session, output: Output::standard(&client.output) };
+    entity(&mut context, command).await?;
+    context.output.finish()
 }
 
 async fn dispatch(
@@ -33,28 +48,39 @@ async fn dispatch(
             tables::create(context, table, if_not_exists).await
         }
         TableCommand::List { prefix } => tables::list(context, prefix.as_deref()).await,
-        TableCommand::Delete(args) => match (args.partition_key, args.row_key) {
-            (Some(partition_key), Some(row_key)) => {
-                let key = entities::EntityAddress { table: args.table, partition_key, row_key };
-                entities::delete(context, key, args.if_match).await
-            }
-            _ => tables::delete(context, args.table, args.yes).await,
-        },
-        TableCommand::Insert { table, entity } => entities::insert(context, table, entity).await,
-        TableCommand::Upsert { table, mode, entity } => {
-            entities::upsert(context, table, mode, entity).await
+        TableCommand::Get(args) if args.key.is_given() => {
+            entity(context, EntityCommand::Get(args)).await
         }
-        TableCommand::Get { table, partition_key, row_key, select, cost } => {
-            let key = entities::EntityAddress { table, partition_key, row_key };
-            entities::get(context, key, select, cost).await
+        TableCommand::Get(args) => tables::get(context, args.table).await,
+        TableCommand::Delete { entity: args, .. } if args.key.is_given() => {
+            entity(context, EntityCommand::Delete(args)).await
         }
-        TableCommand::Query(args) => query::run(context, args).await,
-        TableCommand::Import(args) => Box::pin(import::run(context, args, client)).await,
-        TableCommand::Export(args) => Box::pin(export::run(context, args, client)).await,
-        TableCommand::Explain { table, filter, select, analyze } => {
-            explain::run(context, table, filter, select, analyze).await
-        }
+        TableCommand::Delete { yes, entity } => tables::delete(context, entity.table, yes).await,
         TableCommand::Stats { table: Some(table) } => stats::table(context, table).await,
         TableCommand::Stats { table: None } => stats::service(context).await,
+        TableCommand::Policy(command) => run_policy(context, DataService::Table, command).await,
+        TableCommand::Properties(command) => {
+            run_properties(context, DataService::Table, command).await
+        }
+        TableCommand::Import(args) => Box::pin(import::run(context, args, client)).await,
+        TableCommand::Export(args) => Box::pin(export::run(context, args, client)).await,
+        TableCommand::Insert(args) => entity(context, EntityCommand::Insert(args)).await,
+        TableCommand::Upsert(args) => entity(context, EntityCommand::Upsert(args)).await,
+        TableCommand::Query(args) => entity(context, EntityCommand::Query(args)).await,
+        TableCommand::Explain(args) => entity(context, EntityCommand::Explain(args)).await,
+    }
+}
+
+async fn entity(context: &mut Context, command: EntityCommand) -> Result<(), CliError> {
+    match command {
+        EntityCommand::Insert(args) => entities::insert(context, args).await,
+        EntityCommand::Upsert(args) => entities::upsert(context, args).await,
+        EntityCommand::Update { if_match, write } => {
+            entities::update(context, write, if_match).await
+        }
+        EntityCommand::Get(args) => entities::get(context, args).await,
+        EntityCommand::Query(args) => query::run(context, args).await,
+        EntityCommand::Explain(args) => explain::run(context, args).await,
+        EntityCommand::Delete(args) => entities::delete(context, args).await,
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 use tokio_rustls::rustls::{
     ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier,
     client::WantsClientCert,
@@ -18,27 +19,59 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 use crate::{errors::CliError, files};
 
 /// For an endpoint that begins with `https://`. All files are in PEM.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TlsArgs {
-    /// CA certificates that the server's certificate is checked against; required with https
+    /// CA certificates that the server's certificate is checked against [default: those of the system]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Name in the server's certificate, where it is not the one in the endpoint
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_SERVER_NAME", value_name = "NAME")]
     pub server_name: Option<String>,
     /// Client certificate, with its chain
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_CERT_FILE", value_name = "FILE")]
     pub cert_file: Option<PathBuf>,
     /// Private key of that certificate
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, global = true, env = "TRESTLE_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }
 
 impl TlsArgs {
+    /// Whether any is given.
+    pub(crate) fn is_given(&self) -> bool {
+        let files = [&self.ca_file, &self.cert_file, &self.key_file];
+        files.into_iter().any(Option::is_some) || self.server_name.is_some()
+    }
+
+    /// These, and `other` where they are not given.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            ca_file: self.ca_file.or(other.ca_file),
+            server_name: self.server_name.or(other.server_name),
+            cert_file: self.cert_file.or(other.cert_file),
+            key_file: self.key_file.or(other.key_file),
+        }
+    }
+
+    /// The same in every working directory.
+    pub(crate) fn absolute(mut self) -> Result<Self, CliError> {
+        for file in [&mut self.ca_file, &mut self.cert_file, &mut self.key_file] {
+            files::make_absolute(file)?;
+        }
+        Ok(self)
+    }
+
     /// The same for a connection that only diagnoses an error; none if the settings are invalid.
     pub(crate) fn probe(&self) -> Option<ClientConfig> {
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(certificates(self.ca_file.as_deref()?).ok()?);
+        roots.add_parsable_certificates(match self.ca_file.as_deref() {
+            Some(file) => certificates(file).ok()?,
+            None => rustls_native_certs::load_native_certs().certs,
+        });
         let config = builder(roots)?;
         let mut config = match (&self.cert_file, &self.key_file) {
             (Some(certificate), Some(key)) => {
@@ -53,11 +86,15 @@ impl TlsArgs {
 
     /// The TLS of calls.
     pub(crate) fn config(&self) -> Result<ClientTlsConfig, CliError> {
-        let needed = "https needs --ca-file, the CA certificates for the server";
-        let file = self.ca_file.as_deref().ok_or_else(|| CliError::Usage(needed.into()))?;
-        // Without one every server would be rejected, with a misleading error.
-        certificates(file)?;
-        let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(file)?));
+        let mut config = ClientTlsConfig::new();
+        config = match self.ca_file.as_deref() {
+            Some(file) => {
+                // Without one every server would be rejected, with a misleading error.
+                certificates(file)?;
+                config.ca_certificate(Certificate::from_pem(read(file)?))
+            }
+            None => config.with_native_roots(),
+        };
         if let Some(name) = &self.server_name {
             config = config.domain_name(name);
         }

@@ -4,7 +4,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use trestle_cli::{
     errors::CliError,
-    output::{Output, thousands},
+    output::{Output, escaped, thousands},
 };
 
 use super::{
@@ -127,13 +127,13 @@ impl Report {
         if output.is_json() {
             for Skipped { whose, which, why } in &self.skipped {
                 let object = json!({ "not_copied": whose, "which": which, "why": why });
-                output.line(&object.to_string())?;
+                output.records(&[object], &[])?;
             }
             let summary = json!({
                 "tables": self.tables.len(), "queues": self.queues.len(),
                 "not_copied": self.skipped_count(), "match": self.differing() == 0,
             });
-            return output.line(&summary.to_string());
+            return output.records(&[summary], &[]);
         }
         let received: u64 = self.queues.iter().map(|queue| queue.progress.received_before).sum();
         if received > 0 {
@@ -144,7 +144,7 @@ impl Report {
         }
         for Skipped { whose, which, why } in self.skipped.iter().take(SHOWN_MAX) {
             let which = if which.is_empty() { String::new() } else { format!(", {which}") };
-            output.line(&format!("not copied: {whose}{which}: {}", why.escape_debug()))?;
+            output.line(&format!("not copied: {whose}{which}: {}", escaped(why)))?;
         }
         let shown = u64::try_from(self.skipped.len().min(SHOWN_MAX)).unwrap_or(u64::MAX);
         match self.skipped_count() - shown {

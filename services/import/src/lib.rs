@@ -59,8 +59,8 @@ struct ImportTarget<'a> {
 /// to standard error.
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
-pub async fn run_import(command: ImportCommand, client: ClientArgs) -> ExitCode {
-    finish_call(Box::pin(run(command, &client)).await, &client).await
+pub async fn run_import(command: ImportCommand, client: &ClientArgs) -> ExitCode {
+    finish_call(Box::pin(run(command, client)).await, client).await
 }
 
 async fn run(command: ImportCommand, client: &ClientArgs) -> Result<(), CliError> {
@@ -83,10 +83,10 @@ async fn import(
     client: &ClientArgs,
 ) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
-    let mut output = Output::standard(client.json);
+    let mut output = Output::standard(&client.output);
     let path = args.checkpoint.clone().unwrap_or_else(|| source.checkpoint());
     let job = json!({ "endpoint": client.endpoint, "source": source.identity()? });
-    let bar = output.progress(source.bytes());
+    let bar = output.progress(source.bytes(), 0);
     let tracker = Tracker::open(path.clone(), job, args.resume, bar)?;
     let target = ImportTarget { session: &session, tracker: &tracker };
     prepare::prepare(target, &plan, args).await?;
@@ -112,7 +112,7 @@ async fn import(
     });
     let report = interrupts.unless_pressed(compared).await.map_err(halted)?;
     report.print(&mut output)?;
-    output.flush()?;
+    output.finish()?;
     tracker.close()?;
     report.verdict()
 }

@@ -1,10 +1,18 @@
 //! The command line. Stable: scripts rely on it.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use clap::{
+    Arg, ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand,
+    error::ErrorKind, parser::ValueSource,
+};
+use clap_complete::Shell;
 use trestle_cli::{
-    BenchCommand, BlobCommand, ClientArgs, QueueCommand, SasArgs, TableCommand, TlsArgs,
+    BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, MessageCommand,
+    QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
 };
 use trestle_import::ImportCommand;
 
@@ -13,13 +21,16 @@ use crate::{
     settings::{Listen, RoleKey as _},
 };
 
-/// A self-hosted table and queue store over gRPC, with the semantics of Azure Storage
+/// A self-hosted table, queue and blob store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
-#[command(name = "trestle", version, propagate_version = true)]
+#[command(name = "trestle", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
     pub command: Command,
+    /// The server and the form of output, of every client command
+    #[command(flatten)]
+    pub client: ClientFlags,
 }
 
 /// What to do.
@@ -28,69 +39,59 @@ pub enum Command {
     /// Serve; prints `ready` with the address of each listener, such as `grpc=ADDRESS`, once calls are accepted
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
+    /// Show whether a server answers, and its state
+    #[command(after_help = EXIT_CODES)]
+    Status,
+    /// Work with tables
+    #[command(subcommand)]
+    Table(TableCommand),
+    /// Work with entities of tables
+    #[command(subcommand)]
+    Entity(EntityCommand),
+    /// Work with queues
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Work with messages of queues
+    #[command(subcommand)]
+    Message(MessageCommand),
+    /// Work with containers and blobs
+    #[command(subcommand)]
+    Blob(BlobCommand),
+    /// Copy tables and queues from Azurite or Azure, resumably, and compare source and target
+    #[command(subcommand)]
+    Import(ImportCommand),
+    /// Generate and explain shared access signatures; needs no server
+    Sas(SasArgs),
+    /// Load-test a server
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Store names for servers with their credentials
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// Check whether a running server serves; exit code 0 means yes
     Healthcheck(HealthcheckArgs),
+    /// Show or check the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Show what a store that does not open would lose, and repair it; the server must not run
     #[command(after_help = REPAIR_HELP)]
     Repair(RepairArgs),
     /// Give back the disk space of deleted data; the server must not run
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
-    /// Show the configuration
-    Config {
-        /// What to show
-        #[command(subcommand)]
-        command: ConfigCommand,
+    /// Print the completions of a shell
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write a man page for each command
+    Man {
+        /// The folder, which is made; such as ~/.local/share/man/man1
+        folder: PathBuf,
     },
     /// Print the version
     Version,
-    /// Work with tables and entities on a server
-    Table {
-        /// What to do
-        #[command(subcommand)]
-        command: TableCommand,
-        /// Where
-        #[command(flatten)]
-        client: ClientArgs,
-    },
-    /// Work with queues and messages on a server
-    Queue {
-        /// What to do
-        #[command(subcommand)]
-        command: QueueCommand,
-        /// Where
-        #[command(flatten)]
-        client: ClientArgs,
-    },
-    /// Work with containers and blobs on a server
-    Blob {
-        /// What to do
-        #[command(subcommand)]
-        command: BlobCommand,
-        /// Where
-        #[command(flatten)]
-        client: ClientArgs,
-    },
-    /// Copy tables and queues from Azurite or Azure, resumably, and compare source and target
-    Import {
-        /// From where
-        #[command(subcommand)]
-        command: ImportCommand,
-        /// Where to
-        #[command(flatten)]
-        client: ClientArgs,
-    },
-    /// Generate and explain shared access signatures; needs no server
-    Sas(SasArgs),
-    /// Load-test a server
-    Bench {
-        /// What to measure
-        #[command(subcommand)]
-        command: BenchCommand,
-        /// Where
-        #[command(flatten)]
-        client: ClientArgs,
-    },
 }
 
 /// The configuration.
@@ -98,14 +99,95 @@ pub enum Command {
 pub enum ConfigCommand {
     /// Print the configuration that `serve` would use with these arguments, as TOML
     Print(ServeArgs),
+    /// Report every mistake in the configuration that `serve` would use, each with its file and line
+    ///
+    /// Exit code 2: there are some.
+    Check(ServeArgs),
+}
+
+/// The file of the configuration.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ConfigFileArgs {
+    /// Configuration file, in TOML [default: ./trestle.toml where it exists]
+    #[arg(long, env = "TRESTLE_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl ConfigFileArgs {
+    /// The file, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        let found = || Path::new(CONFIG_FILE).is_file().then(|| PathBuf::from(CONFIG_FILE));
+        self.config.clone().or_else(found)
+    }
+}
+
+/// The configuration file that is used without an argument.
+const CONFIG_FILE: &str = "./trestle.toml";
+
+/// The commands that call no server, and the arguments for clients that they have all the same.
+const SERVER_COMMANDS: [(&str, &[&str]); 8] = [
+    ("serve", &[]),
+    ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file"]),
+    ("config", &[]),
+    ("repair", &[]),
+    ("compact", &["json"]),
+    ("completions", &[]),
+    ("man", &[]),
+    ("version", &[]),
+];
+
+impl Cli {
+    /// The whole command line. Arguments for clients are not shown for commands that call no server.
+    #[must_use]
+    pub fn complete() -> clap::Command {
+        fn hide(command: clap::Command, kept: &[&str]) -> clap::Command {
+            let command = command.mut_args(|arg| {
+                let is_foreign = arg.is_global_set() && !kept.contains(&arg.get_id().as_str());
+                if is_foreign { arg.hide(true) } else { arg }
+            });
+            command.mut_subcommands(|inner| hide(inner, kept))
+        }
+        let mut command = Self::command();
+        command.build();
+        SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
+            command.mut_subcommand(name, |inner| hide(inner, kept))
+        })
+    }
+
+    /// The command line of this process; ends it where that is wrong.
+    #[must_use]
+    pub fn of_process() -> Self {
+        let mut command = Self::complete();
+        let matches = command.get_matches_mut();
+        if let Some(error) = foreign_argument(&matches, &mut command) {
+            error.exit();
+        }
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// An argument for clients with a command that calls no server.
+fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option<clap::Error> {
+    let (name, inner) = matches.subcommand()?;
+    let (_, kept) = SERVER_COMMANDS.iter().find(|(known, _)| *known == name)?;
+    let own = ClientFlags::augment_args(clap::Command::new("client"));
+    let flags = own.get_arguments().map(|arg| arg.get_id().as_str());
+    let mut flags = flags.filter(|id| !kept.contains(id) && inner.ids().any(|found| found == id));
+    let given = flags.find(|id| inner.value_source(id) == Some(ValueSource::CommandLine))?;
+    let flag = given.replace('_', "-");
+    Some(command.error(
+        ErrorKind::UnknownArgument,
+        format!("`trestle {name}` takes no --{flag}: it calls no server"),
+    ))
 }
 
 /// Arguments of `serve`. They override the environment and the file.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
-    /// Configuration file, in TOML
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    /// Configuration file
+    #[command(flatten)]
+    pub config: ConfigFileArgs,
     /// Data directory [default: ./data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -197,8 +279,8 @@ impl FromArgMatches for AzureListenArgs {
 #[derive(Debug, Args)]
 pub struct HealthcheckArgs {
     /// Configuration file of the server
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub config: ConfigFileArgs,
     /// Address of the server [default: that of its configuration]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
@@ -214,8 +296,8 @@ pub struct HealthcheckArgs {
 #[derive(Debug, Args)]
 pub struct RepairArgs {
     /// Configuration file of the server
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub config: ConfigFileArgs,
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -228,8 +310,8 @@ pub struct RepairArgs {
 #[derive(Debug, Args)]
 pub struct CompactArgs {
     /// Configuration file of the server
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    #[command(flatten)]
+    pub config: ConfigFileArgs,
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -237,6 +319,19 @@ pub struct CompactArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  trestle serve --data-dir ./data
+  trestle table create orders
+  trestle entity insert orders -p c42 -r 0001 --set state=open --set total:int64=990
+  trestle entity query orders --filter \"PartitionKey eq 'c42'\" -o jsonl
+  trestle message send jobs 'resize cat.png'";
+
+const COMPLETIONS_HELP: &str = "\
+  bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle
+  zsh:  trestle completions zsh > a folder of $fpath, as _trestle
+  fish: trestle completions fish > ~/.config/fish/completions/trestle.fish";
 
 const COMPACT_HELP: &str = "\
 Exit codes: 0 compacted; 2 wrong arguments or configuration, 3 the data directory is in use, 4 there is no
@@ -249,9 +344,9 @@ Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration
 is in use, 4 the store cannot be opened as it is, or cannot be repaired, 1 anything else.";
 
 const SERVE_HELP: &str = "\
-Configuration: defaults, then the file, then variables TRESTLE__SECTION__KEY, then flags;
-`trestle config print` shows the result. SIGTERM and SIGINT drain calls, a second signal cuts
-them.
+Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables
+TRESTLE__SECTION__KEY, then flags; `trestle config print` shows the result, `trestle config check`
+every mistake. SIGTERM and SIGINT drain calls, a second signal cuts them.
 
 Exit codes: 0 ended by a signal, 2 wrong arguments or configuration, 3 the data directory is in use,
 4 the data cannot be opened, 5 an address cannot be bound, 6 calls were cut off by the shutdown,

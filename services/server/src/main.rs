@@ -1,6 +1,7 @@
 //! Trestle: from the command line to the exit code.
 
 use std::{
+    fs,
     io::{self, Write as _},
     path::Path,
     pin::{Pin, pin},
@@ -9,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use clap::Parser as _;
+use clap_complete::Shell;
 use tracing::{info, warn};
 use trestle::{
     args::{Cli, Command, CompactArgs, ConfigCommand, HealthcheckArgs, RepairArgs, ServeArgs},
@@ -25,6 +26,7 @@ use trestle::{
     settings::Settings,
     storage,
 };
+use trestle_cli::{ClientArgs, ClientCommand, ClientFlags};
 use trestle_runtime::{
     config::{self, Sources},
     serve::Drained,
@@ -45,29 +47,33 @@ const FORCED_WITHIN: Duration = Duration::from_secs(2);
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let Cli { command, client } = Cli::of_process();
+    let call = |command| call(client.clone(), |client| Box::pin(trestle_cli::run(command, client)));
+    let outcome = match command {
         Command::Serve(args) => serve(&args),
         Command::Healthcheck(args) => healthcheck(args),
         Command::Repair(args) => repair_store(&args),
         Command::Compact(args) => compact_store(&args),
-        Command::Config { command: ConfigCommand::Print(args) } => print_config(&args),
+        Command::Config(ConfigCommand::Print(args)) => print_config(&args),
+        Command::Config(ConfigCommand::Check(args)) => check_config(&args),
         Command::Version => print_version(),
-        Command::Table { command, client } => {
-            run(None, Box::pin(trestle_cli::run_table(command, client)))
+        Command::Completions { shell } => print_completions(shell),
+        Command::Man { folder } => write_man_pages(&folder),
+        Command::Context(command) => Ok(trestle_cli::run_context(command, client)),
+        Command::Sas(args) => Ok(match trestle_cli::resolve(client) {
+            Ok(client) => trestle_cli::run_sas(args, &client),
+            Err(code) => code,
+        }),
+        Command::Import(command) => {
+            self::call(client, |client| Box::pin(trestle_import::run_import(command, client)))
         }
-        Command::Queue { command, client } => {
-            run(None, Box::pin(trestle_cli::run_queue(command, client)))
-        }
-        Command::Blob { command, client } => {
-            run(None, Box::pin(trestle_cli::run_blob(command, client)))
-        }
-        Command::Import { command, client } => {
-            run(None, Box::pin(trestle_import::run_import(command, client)))
-        }
-        Command::Sas(args) => Ok(trestle_cli::run_sas(args)),
-        Command::Bench { command, client } => {
-            run(None, Box::pin(trestle_cli::run_bench(command, client)))
-        }
+        Command::Status => call(ClientCommand::Status),
+        Command::Table(command) => call(ClientCommand::Table(command)),
+        Command::Entity(command) => call(ClientCommand::Entity(command)),
+        Command::Queue(command) => call(ClientCommand::Queue(command)),
+        Command::Message(command) => call(ClientCommand::Message(command)),
+        Command::Blob(command) => call(ClientCommand::Blob(command)),
+        Command::Bench(command) => call(ClientCommand::Bench(command)),
     };
     outcome.unwrap_or_else(|error| {
         report(&error.chain());
@@ -75,13 +81,25 @@ fn main() -> ExitCode {
     })
 }
 
+/// Runs a client command against the server of its arguments.
+fn call(
+    flags: ClientFlags,
+    command: impl for<'a> FnOnce(&'a ClientArgs) -> Pin<Box<dyn Future<Output = ExitCode> + 'a>>,
+) -> Result<ExitCode, ProcessError> {
+    match trestle_cli::resolve(flags) {
+        Ok(client) => run(None, command(&client)),
+        Err(code) => Ok(code),
+    }
+}
+
 fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
-    let mut settings = load(args.config.as_deref(), args.flags())?;
+    let file = args.config.file();
+    let mut settings = load(file.as_deref(), args.flags())?;
     write_for_owner();
     let descriptors = DescriptorPlan::for_process(&settings)?;
     settings.limits.connections_max = descriptors.connections_max;
     let threads = settings.server.worker_threads;
-    let (file, flags) = (args.config.clone(), args.flags());
+    let flags = args.flags();
     let source = SettingsSource::new(file.clone(), move || load(file.as_deref(), flags.clone()));
     let served = Box::pin(serve_until_signal(settings, descriptors, source));
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
@@ -111,6 +129,7 @@ async fn serve_with(
     descriptors: DescriptorPlan,
     source: SettingsSource,
 ) -> Result<(), ProcessError> {
+    let config = source.file().map_or_else(|| "none".to_owned(), |it| it.display().to_string());
     descriptors.log();
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
@@ -143,7 +162,7 @@ async fn serve_with(
     let ready = listeners.ready()?;
     let reload = node.reload.clone();
     let running = Running::start(node, listeners, &settings, telemetry.exposition());
-    info!(roles = %settings.server.roles, "serving");
+    info!(roles = %settings.server.roles, config, "serving");
     print(&ready)?;
 
     let (watchdog, forced) = (running.watchdog(), running.forced());
@@ -170,7 +189,7 @@ async fn serve_with(
 fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
     let endpoint = match args.endpoint {
         Some(endpoint) => endpoint,
-        None => healthcheck::endpoint(&load(args.config.as_deref(), Vec::new())?),
+        None => healthcheck::endpoint(&load(args.config.file().as_deref(), Vec::new())?),
     };
     let check = healthcheck::check(&endpoint, &args.tls, args.service);
     let checked = run(Some(1), Box::pin(check))?;
@@ -189,14 +208,14 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
 }
 
 fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
-    let settings = load_store(args.config.as_deref(), args.data_dir.as_deref())?;
+    let settings = load_store(args.config.file().as_deref(), args.data_dir.as_deref())?;
     let repaired = repair::repair(&settings.storage, args.accept_loss)?;
     print(&repaired.report)?;
     Ok(if repaired.is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
 }
 
 fn compact_store(args: &CompactArgs) -> Result<ExitCode, ProcessError> {
-    let settings = load_store(args.config.as_deref(), args.data_dir.as_deref())?;
+    let settings = load_store(args.config.file().as_deref(), args.data_dir.as_deref())?;
     write_for_owner();
     let descriptors = DescriptorPlan::for_process(&settings)?;
     let compacted = compact::compact(&settings.storage, descriptors.store_files)?;
@@ -212,8 +231,37 @@ fn load_store(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Settings, 
 }
 
 fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
-    let settings = load(args.config.as_deref(), args.flags())?;
+    let settings = load(args.config.file().as_deref(), args.flags())?;
     print(&config::print(&settings)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
+    let file = args.config.file();
+    let problems = Settings::problems_of(ROLES, sources(file.as_deref(), args.flags()))?;
+    let name = file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
+    if problems.is_empty() {
+        print(&format!("the configuration is valid: {name}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    problems.iter().for_each(|problem| report(problem));
+    let error = ProcessError::Check { problems: problems.len(), file: name };
+    report(&error.chain());
+    Ok(error.exit_code())
+}
+
+fn print_completions(shell: Shell) -> Result<ExitCode, ProcessError> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::complete(), "trestle", &mut text);
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_man_pages(folder: &Path) -> Result<ExitCode, ProcessError> {
+    let written =
+        fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::complete(), folder));
+    written.map_err(ProcessError::Output)?;
+    print(&format!("wrote the man pages to {}\n", folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -223,8 +271,11 @@ fn print_version() -> Result<ExitCode, ProcessError> {
 }
 
 fn load(file: Option<&Path>, flags: Vec<(String, String)>) -> Result<Settings, ProcessError> {
-    let sources = Sources { file, environment: config::environment(), flags, ..Sources::default() };
-    Ok(Settings::load(ROLES, sources)?)
+    Ok(Settings::load(ROLES, sources(file, flags))?)
+}
+
+fn sources(file: Option<&Path>, flags: Vec<(String, String)>) -> Sources<'_> {
+    Sources { file, environment: config::environment(), flags, ..Sources::default() }
 }
 
 /// Runs work to its end on this many threads; without a number, one for each core.

@@ -15,6 +15,14 @@ pub enum ProcessError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Mistakes in the configuration, which are reported before.
+    #[error("configuration is wrong: mistakes=`{problems}`, file=`{file}`")]
+    Check {
+        /// How many.
+        problems: usize,
+        /// The file.
+        file: String,
+    },
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -81,7 +89,7 @@ impl ProcessError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Config(_) | Self::Tls(_) => 2,
+            Self::Config(_) | Self::Check { .. } | Self::Tls(_) => 2,
             Self::Storage(OpenError::Locked { .. }) => 3,
             Self::Storage(_) | Self::Objects(_) => 4,
             Self::Listen { .. } => 5,

@@ -6,7 +6,7 @@
 use std::{
     fs,
     os::unix::fs::MetadataExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
@@ -55,6 +55,12 @@ impl SettingsSource {
         load: impl Fn() -> Result<Settings, ProcessError> + Send + Sync + 'static,
     ) -> Self {
         Self { file, load: Arc::new(load), last: Arc::default() }
+    }
+
+    /// The file of the settings.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The current settings. Blocks.

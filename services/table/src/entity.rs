@@ -67,6 +67,11 @@ impl PartialOrd for EntityKey {
     }
 }
 
+/// A character in an error: one that controls a terminal by its number.
+pub(crate) fn shown(c: char) -> String {
+    if c.is_control() { format!("U+{:04X}", u32::from(c)) } else { c.to_string() }
+}
+
 fn check_key(key: &str) -> Result<(), (Reason, String)> {
     let (units, max) = (utf16_len(key), limits::KEY_UTF16_UNITS_MAX);
     if units > max {
@@ -78,8 +83,7 @@ fn check_key(key: &str) -> Result<(), (Reason, String)> {
     match key.chars().find(forbidden) {
         None => Ok(()),
         Some(c) => {
-            let text =
-                format!("key contains a forbidden character: character=`{}`", c.escape_default());
+            let text = format!("key contains a forbidden character: character=`{}`", shown(c));
             Err((Reason::OutOfRangeInput, text))
         }
     }

@@ -35,7 +35,7 @@ fn versions_are_listed_read_restored_and_deleted() {
     let first = states[0]["version_id"].as_str().unwrap();
     let leases = [&states[0]["lease"], &states[1]["lease"]];
     assert_eq!(leases, [&Value::Null, &Value::from("available")], "a version has none");
-    let table = succeeds(&server, &["blob", "ls", "photos", "--versions"]).output;
+    let table = succeeds(&server, &["blob", "ls", "photos", "--versions", "-o", "table"]).output;
     let rows = table.lines().filter(|line| line.contains('┆'));
     let cells = |row: &str| row.split('┆').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = rows.map(cells).collect();
@@ -121,7 +121,7 @@ fn a_deleted_container_is_restored() {
     put(&server, "a", b"one");
     succeeds(&server, &["blob", "container", "delete", "photos", "--yes"]);
     let container = |args: &[&str]| succeeds(&server, &[&["blob", "container"], args].concat());
-    assert_eq!(container(&["list"]).output, "no containers\n");
+    assert_eq!(container(&["list"]).errors, "no containers\n");
     let deleted = lines(&container(&["list", "--deleted", "--json"]).output).remove(0);
     let version = deleted["version"].as_str().unwrap();
     assert_eq!(deleted["lease"], Value::Null, "{deleted}");
@@ -153,7 +153,7 @@ fn tags_are_set_and_blobs_found_by_them() {
     assert_eq!(find(&["day >= '01'"]), ["small", "large"]);
     assert_eq!(find(&["day > '01'", "--container", "photos"]), ["large"]);
     tags(&["set", "photos/large"]);
-    let none = succeeds(&server, &["blob", "find", "day = '02'"]).output;
+    let none = succeeds(&server, &["blob", "find", "day = '02'"]).errors;
     assert_eq!(none, "no blobs\n");
     assert_eq!(run(&server, &["blob", "find", "day"]).code, Some(2));
     assert_eq!(run(&server, &["blob", "tags", "set", "photos/small", "day"]).code, Some(2));

@@ -3,11 +3,12 @@
 use clap::Parser;
 
 use super::*;
+use crate::flags::ClientFlags;
 
 #[derive(Debug, Parser)]
 struct TestCli {
     #[command(flatten)]
-    client: ClientArgs,
+    client: ClientFlags,
     #[command(subcommand)]
     command: TableCommand,
 }
@@ -24,7 +25,7 @@ fn the_command_line_is_consistent_and_global_flags_are_accepted_anywhere() {
     let cli = parse(&["get", "t", "", "-", "--json", "--timeout", "1500ms"]).unwrap();
 
     assert!(cli.client.json);
-    assert_eq!(cli.client.timeout, Duration::from_millis(1500));
+    assert_eq!(cli.client.timeout, Some(Duration::from_millis(1500)));
 }
 
 #[test]

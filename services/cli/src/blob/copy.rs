@@ -15,9 +15,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{CopyBlobArgs, CopySide};
 use crate::{
-    args::ClientArgs,
     client::Session,
     errors::{CliError, Halt},
+    flags::ClientArgs,
     interrupt::Interrupts,
     output::{Context, bytes, counted},
 };
@@ -48,7 +48,7 @@ pub(super) async fn run(
 ) -> Result<(), CliError> {
     let transfer = BlobTransfer {
         session: context.session.clone(),
-        progress: context.output.progress(Some(0)),
+        progress: context.output.progress(Some(0), 0),
         slots: Arc::new(Semaphore::new(args.parallel.into())),
         parallel: args.parallel.into(),
         copied: Arc::default(),

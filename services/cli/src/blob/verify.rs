@@ -31,7 +31,7 @@ pub(super) async fn run(
     parallel: u8,
 ) -> Result<(), CliError> {
     let session = context.session.clone();
-    let progress = context.output.progress(None);
+    let progress = context.output.progress(None, 0);
     let listing = BlobListing::new(&session, blobs.clone(), String::new()).blobs();
     let reads = listing.map_ok(|blob| verify(&session, blobs.with_name(blob.name)));
     let mut reads = std::pin::pin!(reads.try_buffer_unordered(parallel.into()));

@@ -69,21 +69,14 @@ pub(super) fn hint(status: &Status) -> Option<&'static str> {
     if needs_restart(status) {
         return Some("the server needs a restart; nothing was written");
     }
-    let message = status.message();
-    // The error of tonic for a response that is not gRPC: a page, or a JSON or XML error.
-    if message.starts_with("grpc-status header missing")
-        || message.contains("invalid compression flag")
-    {
-        return Some("is this the gRPC address of the server?");
-    }
-    None
+    is_foreign(status).then_some("is this the gRPC address of the server?")
 }
 
-/// The possible problem of an address without a connection.
-pub(super) fn connect_hint(cause: &str) -> Option<&'static str> {
-    // The error of TLS for a response that is not TLS.
-    let is_plain = cause.contains("corrupt message");
-    is_plain.then_some("is this address not encrypted? use http://")
+/// Whether the response is not gRPC: a page, or a JSON or XML error.
+pub(super) fn is_foreign(status: &Status) -> bool {
+    let message = status.message();
+    message.starts_with("grpc-status header missing")
+        || message.contains("invalid compression flag")
 }
 
 /// Whether no connection existed to send the call over.

@@ -23,7 +23,7 @@ fn an_invalid_request_shows_reason_and_every_violation() {
     let error = CliError::from(rejected());
 
     assert_eq!(
-        error.render(false, None),
+        error.render(false),
         "error: entity is malformed\n  \
          reason: PROPERTY_NAME_INVALID (INVALID_ARGUMENT)\n  \
          violation: entity.properties[0].name: name=`a-b`: rule one\n  \
@@ -34,7 +34,7 @@ fn an_invalid_request_shows_reason_and_every_violation() {
 
 #[test]
 fn an_invalid_request_is_one_object_for_programs() {
-    let text = CliError::from(rejected()).render(true, None);
+    let text = CliError::from(rejected()).render(true);
 
     assert_eq!(
         text,
@@ -53,7 +53,7 @@ fn a_violation_that_is_the_message_is_not_repeated() {
     let code = Code::InvalidArgument;
     let status = Status::with_error_details(code, "table: too short", details);
 
-    let text = CliError::from(status).render(false, None);
+    let text = CliError::from(status).render(false);
 
     assert_eq!(text, "error: table: too short\n  code: INVALID_ARGUMENT");
 }
@@ -61,7 +61,7 @@ fn a_violation_that_is_the_message_is_not_repeated() {
 #[test]
 fn a_refused_connection_reports_that_nothing_was_sent() {
     let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-    let text = CliError::from(Status::from_error(Box::new(refused))).render(false, None);
+    let text = CliError::from(Status::from_error(Box::new(refused))).render(false);
 
     assert!(text.contains("nothing was sent"), "{text}");
 }
@@ -73,7 +73,7 @@ fn a_busy_server_reports_the_retry_delay() {
     let error = CliError::from(status);
 
     assert_eq!(
-        error.render(false, None),
+        error.render(false),
         "error: busy\n  code: RESOURCE_EXHAUSTED\n  \
          hint: wait 1500 ms, then repeat later; nothing was written"
     );
@@ -101,7 +101,7 @@ fn a_stopped_store_requests_a_restart() {
     details.set_error_info("STORAGE_STOPPED", "trestle", [("a".to_owned(), "b".to_owned())]);
     let status = Status::with_error_details(Code::Unavailable, "stopped", details);
 
-    let text = CliError::from(status).render(false, None);
+    let text = CliError::from(status).render(false);
 
     assert!(text.ends_with("hint: the server needs a restart; nothing was written"), "{text}");
 }
@@ -118,16 +118,16 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
 
     let halted = failed.halted(true, at);
 
-    let text = halted.render(false, None);
+    let text = halted.render(false);
     let expected = "\n  endpoint: http://here\n  progress: 94,800 rows written\n  \
                 hint: continue with --resume";
     assert!(text.ends_with(expected) && !text.contains("nothing was sent"), "{text}");
     assert_eq!(halted.code(), 5);
-    let object: Value = serde_json::from_str(&halted.render(true, None)).expect("an object");
+    let object: Value = serde_json::from_str(&halted.render(true)).expect("an object");
     let error = &object["error"];
     assert_eq!(error["progress"], "94,800 rows written");
     assert_eq!(error["hint"], "continue with --resume");
-    let text = CliError::Interrupted.halted(false, at).render(false, None);
+    let text = CliError::Interrupted.halted(false, at).render(false);
     assert_eq!(text, format!("error: interrupted{expected}"));
     let reported = CliError::Rows("row 5".to_owned()).halted(true, at);
     assert!(matches!(reported, CliError::Rows(_)));
@@ -140,5 +140,5 @@ fn a_broken_connection_never_claims_that_nothing_was_written() {
     let error = Status::from_error(Box::new(io::Error::other("reset")));
 
     assert!(is_transport(&error));
-    assert!(CliError::from(error).render(false, None).contains("is unknown"));
+    assert!(CliError::from(error).render(false).contains("is unknown"));
 }

@@ -1,87 +1,58 @@
-//! The command line of `trestle queue`.
+//! The command line of `trestle queue` and `trestle message`.
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Subcommand};
 
 use crate::{
     args::duration,
     errors::{QUEUE_EXIT_CODES as EXIT_CODES, with_help},
+    service::{PolicyCommand, PropertiesCommand},
 };
 
-const PROPERTIES_HELP: &str = "\
-Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_days\":7},
-  \"hour_metrics\":{\"enabled\":true,\"include_apis\":true},
-  \"cors\":[{\"allowed_origins\":[\"https://app.example\"],\"allowed_methods\":[\"GET\",\"POST\"],
-            \"allowed_headers\":[\"content-type\"],\"exposed_headers\":[],\"max_age_seconds\":600}]}";
-
-/// Commands on queues and messages.
+/// Commands on queues.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
 pub enum QueueCommand {
     /// Create a queue; an existing one with the same settings is unchanged
-    Create {
-        /// Name: 3 to 63 lower-case letters, digits and single dashes
-        queue: String,
-        /// Metadata, such as --metadata owner=me
-        #[arg(long, value_name = "NAME=VALUE")]
-        metadata: Vec<String>,
-        /// Queue for messages that were received too often
-        #[arg(long, value_name = "QUEUE", requires = "max_dequeue_count")]
-        dead_letter: Option<String>,
-        /// How often a message is delivered before it is dead-lettered
-        #[arg(long, value_name = "N", requires = "dead_letter")]
-        max_dequeue_count: Option<u32>,
-        /// How long deduplication ids are remembered, such as 5m
-        #[arg(long = "deduplication-window", value_parser = duration, value_name = "TIME")]
-        window: Option<Duration>,
-    },
+    Create(QueueSettingsArgs),
     /// List queues, ordered by name
     List {
         /// Only queues whose name begins so
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
         prefix: String,
     },
-    /// Send messages
-    Send(MessageArgs),
-    /// Receive messages, which makes them invisible to others for the visibility timeout
-    Receive {
+    /// Show the settings and the statistics of a queue
+    Get {
         /// Name of the queue
         queue: String,
-        /// At most this many
-        #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
-        max: u32,
-        /// How long the messages are invisible to others, 1s to 7 days
-        #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
-        visibility_timeout: Duration,
-        /// How long to wait for a message, up to 20s
-        #[arg(long, value_parser = duration, value_name = "TIME")]
-        wait: Option<Duration>,
-        /// Delete them at once
-        #[arg(long)]
-        delete: bool,
     },
-    /// Show messages without receiving them
-    Peek {
-        /// Name of the queue
-        queue: String,
-        /// At most this many
-        #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
-        max: u32,
+    /// Change the given settings of a queue
+    Update {
+        /// The new settings
+        #[command(flatten)]
+        settings: QueueSettingsArgs,
+        /// Remove all metadata
+        #[arg(long, conflicts_with = "metadata")]
+        no_metadata: bool,
+        /// Stop dead-lettering
+        #[arg(long, conflicts_with = "dead_letter")]
+        no_dead_letter: bool,
     },
-    /// Delete a message by its receipt, or a whole queue
+    /// Delete a queue with its messages
     ///
-    /// Deleting a queue takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without
-    /// `--yes` nothing is deleted and the exit code is 2.
+    /// Takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without `--yes` nothing is
+    /// deleted and the exit code is 2.
+    #[command(mut_args = hide_message)]
     Delete {
         /// Name of the queue
         queue: String,
-        /// Id of the message; without it the whole queue is deleted
+        /// Id of a message, as before
         #[arg(requires = "receipt")]
         message_id: Option<String>,
         /// Its last receipt
         receipt: Option<String>,
-        /// Delete a queue without confirmation
+        /// Delete the queue without confirmation
         #[arg(long, short = 'y')]
         yes: bool,
     },
@@ -106,14 +77,18 @@ pub enum QueueCommand {
         #[arg(long, value_name = "QUEUE", default_value = "", hide_default_value = true)]
         to: String,
     },
+    /// Show or change the stored access policies of a queue
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Show or change the settings of the service for the account: logging, metrics, cross-origin rules
     #[command(subcommand)]
     Properties(PropertiesCommand),
     /// Move every visible message into a file, one JSON object a line
     ///
-    /// A message is deleted once its line is on stable storage, so one may be in the file twice
-    /// after a failure, but none is lost. Lines are appended. Invisible messages remain in the queue, and their number
-    /// is reported at the end; Ctrl-C makes visible again what was received and not written.
+    /// A message is deleted once its line is on stable storage, so up to 32 may be in the file twice after a crash, but
+    /// none is lost. Lines are appended. Invisible messages remain in the queue, and their number is reported at the
+    /// end; Ctrl-C completes the lines that are being written, and makes visible again what was received and not
+    /// written.
     Drain(DrainArgs),
     /// Send every line of a file as a message
     ///
@@ -123,6 +98,108 @@ pub enum QueueCommand {
     /// is reported. Progress is kept in FILE.trestle-load until the load is complete: while that exists, a load
     /// without --resume is rejected, and with it one of a file that changed before the position where it stopped.
     Load(LoadArgs),
+    /// Earlier spelling of `trestle message send`
+    #[command(hide = true)]
+    Send(MessageArgs),
+    /// Earlier spelling of `trestle message receive`
+    #[command(hide = true)]
+    Receive(ReceiveArgs),
+    /// Earlier spelling of `trestle message peek`
+    #[command(hide = true)]
+    Peek(PeekArgs),
+}
+
+/// Hides the arguments for a message, which commands on queues took before.
+fn hide_message(arg: Arg) -> Arg {
+    let is_shown = matches!(arg.get_id().as_str(), "queue" | "yes");
+    if is_shown { arg } else { arg.hide(true) }
+}
+
+/// Commands on messages.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum MessageCommand {
+    /// Send messages
+    Send(MessageArgs),
+    /// Receive messages, which makes them invisible to others for the visibility timeout
+    Receive(ReceiveArgs),
+    /// Show messages without receiving them
+    Peek(PeekArgs),
+    /// Delete a received message
+    Delete(ReceiptArgs),
+    /// Keep a received message invisible for longer, or change its text; prints the new receipt
+    Extend {
+        /// The message
+        #[command(flatten)]
+        receipt: ReceiptArgs,
+        /// How long it is invisible to others from now on, up to 7 days
+        #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
+        visibility_timeout: Duration,
+        /// The new text
+        #[arg(long)]
+        text: Option<String>,
+    },
+    /// Make a received message visible again at once
+    Release(ReceiptArgs),
+}
+
+/// Arguments of `receive`.
+#[derive(Debug, Args)]
+pub struct ReceiveArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// At most this many
+    #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) max: u32,
+    /// How long the messages are invisible to others, 1s to 7 days
+    #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
+    pub(crate) visibility_timeout: Duration,
+    /// How long to wait for a message, up to 20s
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(crate) wait: Option<Duration>,
+    /// Delete them at once
+    #[arg(long)]
+    pub(crate) delete: bool,
+}
+
+/// Arguments of `peek`.
+#[derive(Debug, Args)]
+pub struct PeekArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// At most this many
+    #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) max: u32,
+}
+
+/// A received message.
+#[derive(Debug, Args)]
+pub struct ReceiptArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// Id of the message
+    pub(crate) message_id: String,
+    /// Its last receipt
+    pub(crate) receipt: String,
+}
+
+/// The settings of a queue.
+#[derive(Debug, Args)]
+pub struct QueueSettingsArgs {
+    /// Name: 3 to 63 lower-case letters, digits and single dashes
+    pub(crate) queue: String,
+    /// Metadata, such as --metadata owner=me
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) metadata: Vec<String>,
+    /// Queue for messages that were received too often
+    #[arg(long, value_name = "QUEUE", requires = "max_dequeue_count")]
+    pub(crate) dead_letter: Option<String>,
+    /// How often a message is delivered before it is dead-lettered
+    #[arg(long, value_name = "N", requires = "dead_letter")]
+    pub(crate) max_dequeue_count: Option<u32>,
+    /// How long deduplication ids are remembered, such as 5m
+    #[arg(long = "deduplication-window", value_parser = duration, value_name = "TIME")]
+    pub(crate) window: Option<Duration>,
 }
 
 impl QueueCommand {
@@ -131,12 +208,15 @@ impl QueueCommand {
         match self {
             Self::List { .. } | Self::Properties(_) => None,
             Self::Stats { queue } => queue.as_deref(),
+            Self::Policy(command) => Some(command.name()),
             Self::Send(MessageArgs { queue, .. })
             | Self::Drain(DrainArgs { queue, .. })
             | Self::Load(LoadArgs { queue, .. })
-            | Self::Create { queue, .. }
-            | Self::Receive { queue, .. }
-            | Self::Peek { queue, .. }
+            | Self::Create(QueueSettingsArgs { queue, .. })
+            | Self::Update { settings: QueueSettingsArgs { queue, .. }, .. }
+            | Self::Get { queue }
+            | Self::Receive(ReceiveArgs { queue, .. })
+            | Self::Peek(PeekArgs { queue, .. })
             | Self::Delete { queue, .. }
             | Self::Clear { queue, .. }
             | Self::Redrive { queue, .. } => Some(queue),
@@ -144,18 +224,18 @@ impl QueueCommand {
     }
 }
 
-/// Commands on the settings of the service.
-#[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
-pub enum PropertiesCommand {
-    /// Print them as a JSON object
-    Get,
-    /// Change them to a JSON object such as `get` prints; parts that it does not have are kept
-    #[command(after_help = PROPERTIES_HELP)]
-    Set {
-        /// The file; `-` reads standard input
-        file: PathBuf,
-    },
+impl MessageCommand {
+    /// The queue of the command.
+    pub(crate) fn queue(&self) -> &str {
+        match self {
+            Self::Send(MessageArgs { queue, .. })
+            | Self::Receive(ReceiveArgs { queue, .. })
+            | Self::Peek(PeekArgs { queue, .. })
+            | Self::Delete(ReceiptArgs { queue, .. })
+            | Self::Release(ReceiptArgs { queue, .. })
+            | Self::Extend { receipt: ReceiptArgs { queue, .. }, .. } => queue,
+        }
+    }
 }
 
 /// Arguments of `send`.
@@ -166,8 +246,13 @@ pub struct MessageArgs {
     /// Texts, a message each; `-` reads one from standard input
     #[arg(required = true)]
     pub(crate) texts: Vec<String>,
-    /// Visibility delay, up to 7 days
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    /// How long the messages are invisible at first, up to 7 days
+    #[arg(
+        long = "visibility-timeout",
+        alias = "delay",
+        value_parser = duration,
+        value_name = "TIME"
+    )]
     pub(crate) delay: Option<Duration>,
     /// Time to live, 1s or more [default: 7 days]
     #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "never_expires")]

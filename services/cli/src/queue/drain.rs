@@ -2,9 +2,10 @@
 
 use std::{
     fmt::Write as _,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -18,9 +19,9 @@ use super::{
     messages::{ReceiveOptions, delete_all, release, take, to_json},
 };
 use crate::{
-    args::ClientArgs,
     errors::{CliError, Halt},
     files::{self, OutputTarget},
+    flags::ClientArgs,
     interrupt::Interrupts,
     output::{counted, report_line},
 };
@@ -29,6 +30,9 @@ use crate::{
 const RECEIVE_MAX: u32 = 32;
 /// Visibility timeout while messages are written.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long a reader of a pipe may take after Ctrl-C to read what is being written.
+const PIPE_WITHIN: Duration = Duration::from_millis(500);
 
 /// Drains a queue.
 pub(super) async fn run(
@@ -43,8 +47,15 @@ pub(super) async fn run(
         visibility_timeout: VISIBILITY_TIMEOUT,
         wait: None,
     };
-    let progress = context.output.progress(None);
-    let mut drain = QueueDrain { options, sink, progress, drained: 0, is_holding: false };
+    let progress = context.output.progress(None, 0);
+    let mut drain = QueueDrain {
+        options,
+        sink,
+        progress,
+        drained: 0,
+        is_holding: false,
+        is_interrupted: false,
+    };
     let mut interrupts = Interrupts::listen()?;
     let outcome = match drain.all(context, &mut interrupts).await {
         Ok(()) => {
@@ -77,7 +88,7 @@ pub(super) async fn run(
     let object = json!({ "queue": queue, "drained": drained, "file": name, "left": left });
     match (&drain.sink.file, context.output.is_json()) {
         (None, true) => report_line(&object.to_string()),
-        (None, false) => report_line(&text),
+        (None, false) => context.output.note(&text),
         _ => context.output.either(&text, &object)?,
     }
     Ok(())
@@ -98,6 +109,8 @@ struct QueueDrain {
     drained: u64,
     /// Whether messages were received that are neither deleted nor released.
     is_holding: bool,
+    /// Whether Ctrl-C was pressed while messages were written.
+    is_interrupted: bool,
 }
 
 impl QueueDrain {
@@ -122,7 +135,23 @@ impl QueueDrain {
                 return Ok(());
             }
             self.is_holding = true;
-            if let Err(error) = interrupts.unless_pressed(self.sink.write(&deliveries)).await {
+            let mut writing = pin!(self.sink.write(&deliveries));
+            let written = match interrupts.unless_pressed(&mut writing).await {
+                // Lines that are being written would be in the file and in the queue: they are completed. Only a pipe
+                // may have no reader.
+                Err(CliError::Interrupted) => {
+                    self.is_interrupted = true;
+                    match self.sink.is_file {
+                        true => writing.await,
+                        false => {
+                            let late = tokio::time::timeout(PIPE_WITHIN, writing).await;
+                            late.unwrap_or(Err(CliError::Interrupted))
+                        }
+                    }
+                }
+                written => written,
+            };
+            if let Err(error) = written {
                 let queue = &self.options.queue;
                 self.is_holding = release(context, queue, &deliveries).await.is_err();
                 return Err(error);
@@ -130,6 +159,9 @@ impl QueueDrain {
             delete_all(context, &self.options.queue, &deliveries).await?;
             self.is_holding = false;
             self.drained = self.drained.saturating_add(deliveries.len().try_into().unwrap_or(0));
+            if self.is_interrupted {
+                return Err(CliError::Interrupted);
+            }
             self.progress.set_message(format!("{} drained", counted(self.drained, "message")));
         }
     }
@@ -141,6 +173,8 @@ struct Sink {
     file: Option<Arc<File>>,
     /// Whether it is on stable storage: not a pipe or a device.
     is_stored: bool,
+    /// Whether it is a file, also as standard output: a write to it ends.
+    is_file: bool,
     /// Its path, if the file did not exist before.
     made: Option<PathBuf>,
     name: String,
@@ -152,7 +186,8 @@ impl Sink {
         let (path, is_stored) = match files::target(path)? {
             OutputTarget::Standard => {
                 let name = "standard output".to_owned();
-                return Ok(Self { file: None, is_stored: false, made: None, name });
+                let is_file = fs::metadata("/dev/stdout").is_ok_and(|found| found.is_file());
+                return Ok(Self { file: None, is_stored: false, is_file, made: None, name });
             }
             OutputTarget::Stream => (path.to_owned(), false),
             OutputTarget::File(path) => (path, true),
@@ -161,7 +196,7 @@ impl Sink {
         let file = OpenOptions::new().create(is_stored).append(true).open(&path);
         let file = file.map_err(CliError::input(format!("cannot write `{name}`")))?;
         let made = (!existed).then_some(path);
-        Ok(Self { file: Some(Arc::new(file)), is_stored, made, name })
+        Ok(Self { file: Some(Arc::new(file)), is_stored, is_file: is_stored, made, name })
     }
 
     /// Writes messages to stable storage, if the destination has it, before they are deleted: a crash duplicates

@@ -22,11 +22,11 @@ use super::{
     messages::{BATCH_MAX, send_batch},
 };
 use crate::{
-    args::ClientArgs,
     checkpoint::Checkpoint,
     datetime,
     errors::CliError,
     files::{self, InputFile},
+    flags::ClientArgs,
     interrupt::Interrupts,
     lines::{FilePosition, Lines},
     output::{counted, thousands},
@@ -54,7 +54,7 @@ pub(super) async fn run(
     let opened = opened.map_err(CliError::input(files::cannot("read", &args.file)))?;
     let lines = Lines::new(opened, start, LINE_BYTES_MAX);
     let mut lines = MessageLines { lines, name: input.name(), is_text: args.text };
-    let progress = context.output.progress(input.bytes);
+    let progress = context.output.progress(input.bytes, start.byte);
     let mut load = QueueLoad { context, checkpoint, progress, queue: &args.queue };
     let outcome = if input.bytes.is_none() {
         // Ctrl-C ends the process as usual: reading a pipe without data blocks.

@@ -8,13 +8,14 @@ use tonic::Request;
 use trestle_proto::queue::v1::{
     DeleteMessagesRequest, Delivery, Message, NoExpiry, OutgoingMessage, PeekMessagesRequest,
     ReceiptRef, ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SendResult,
-    SentMessage, UpdateMessageRequest,
+    SentMessage, UpdateMessageRequest, UpdateMessageResponse,
     message::Body,
     outgoing_message::{Body as OutgoingBody, Expiration},
     send_result::Outcome,
+    update_message_request::Body as NewBody,
 };
 
-use super::{Context, MessageArgs, proto_duration};
+use super::{Context, MessageArgs, ReceiptArgs, proto_duration};
 use crate::{
     client::Session,
     datetime,
@@ -154,7 +155,7 @@ pub(super) async fn receive(
     });
     print(context, &records.collect::<Vec<_>>())?;
     // Printed first: a deleted message cannot be received again.
-    context.output.flush()?;
+    context.output.finish()?;
     if delete {
         delete_all(context, &options.queue, &deliveries).await?;
     }
@@ -215,15 +216,52 @@ pub(super) async fn release(
 }
 
 /// Deletes one message.
-pub(super) async fn delete(
-    context: &mut Context,
-    queue: String,
-    (message_id, pop_receipt): (String, String),
-) -> Result<(), CliError> {
+pub(super) async fn delete(context: &mut Context, args: ReceiptArgs) -> Result<(), CliError> {
+    let ReceiptArgs { queue, message_id, receipt: pop_receipt } = args;
     let receipts = vec![ReceiptRef { message_id: message_id.clone(), pop_receipt }];
     delete_receipts(context, queue, receipts).await?;
     let text = format!("deleted message {message_id}");
     context.output.either(&text, &json!({ "message_id": message_id, "deleted": true }))
+}
+
+/// Changes how long one message is invisible, and its text where one is given; prints the new receipt.
+pub(super) async fn extend(
+    context: &mut Context,
+    args: ReceiptArgs,
+    visibility_timeout: Duration,
+    text: Option<String>,
+) -> Result<(), CliError> {
+    let body = text.map(NewBody::Text);
+    let (message_id, answer) = update(context, args, visibility_timeout, body).await?;
+    let visible = answer.next_visible_time.as_ref().and_then(datetime::format);
+    let record = json!({
+        "message_id": message_id, "pop_receipt": answer.pop_receipt, "next_visible_time": visible,
+    });
+    context.output.record(["Message", ""], &record)
+}
+
+/// Makes one message visible again.
+pub(super) async fn release_one(context: &mut Context, args: ReceiptArgs) -> Result<(), CliError> {
+    let (message_id, _) = update(context, args, Duration::ZERO, None).await?;
+    let text = format!("released message {message_id}");
+    context.output.either(&text, &json!({ "message_id": message_id, "released": true }))
+}
+
+async fn update(
+    context: &Context,
+    args: ReceiptArgs,
+    visibility_timeout: Duration,
+    body: Option<NewBody>,
+) -> Result<(String, UpdateMessageResponse), CliError> {
+    let ReceiptArgs { queue, message_id, receipt: pop_receipt } = args;
+    let request = UpdateMessageRequest {
+        queue,
+        receipt: Some(ReceiptRef { message_id: message_id.clone(), pop_receipt }),
+        visibility_timeout: Some(proto_duration(visibility_timeout)),
+        body,
+    };
+    let answer = context.session.queues().update_message(request).await?.into_inner();
+    Ok((message_id, answer))
 }
 
 /// Prints messages without receiving them.
@@ -256,7 +294,7 @@ pub(super) async fn redrive(
     destination: String,
 ) -> Result<(), CliError> {
     let mut moved = 0_u64;
-    let progress = context.output.progress(None);
+    let progress = context.output.progress(None, 0);
     loop {
         let request = RedriveMessagesRequest {
             queue: queue.clone(),

@@ -1,26 +1,24 @@
-//! `create`, `list`, `delete`, `clear` and `stats`.
+//! `create`, `update`, `list`, `delete`, `clear` and `stats`.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
 
+use prost_types::FieldMask;
 use serde_json::{Value, json};
 use trestle_proto::queue::v1::{
     ClearMessagesRequest, CreateQueueRequest, DeadLetterPolicy, DeleteQueueRequest,
-    GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue,
+    GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue, UpdateQueueRequest,
 };
 
-use super::{Context, proto_duration};
-use crate::{confirm::confirm, datetime, errors::CliError, output::with_fields};
+use super::{Context, QueueSettingsArgs, proto_duration};
+use crate::{
+    client::Session, confirm::confirm, datetime, errors::CliError, output::with_fields,
+    service::durability_name,
+};
 
 /// The settings in the arguments.
-pub(super) fn settings(
-    name: String,
-    metadata: Vec<String>,
-    dead_letter: Option<(String, u32)>,
-    window: Option<Duration>,
-) -> Result<Queue, CliError> {
+fn settings(args: QueueSettingsArgs) -> Result<Queue, CliError> {
+    let QueueSettingsArgs { queue: name, metadata, dead_letter, max_dequeue_count, window } = args;
+    let dead_letter = dead_letter.zip(max_dequeue_count);
     let mut named = HashMap::new();
     for text in metadata {
         let rule = |rule: &str| CliError::Usage(format!("metadata must {rule}: `{text}`"));
@@ -38,7 +36,8 @@ pub(super) fn settings(
 }
 
 /// Creates a queue.
-pub(super) async fn create(context: &mut Context, queue: Queue) -> Result<(), CliError> {
+pub(super) async fn create(context: &mut Context, args: QueueSettingsArgs) -> Result<(), CliError> {
+    let queue = settings(args)?;
     let name = queue.name.clone();
     let request = CreateQueueRequest { queue: Some(queue) };
     let created = context.session.queues().create_queue(request).await?.into_inner().created;
@@ -47,6 +46,32 @@ pub(super) async fn create(context: &mut Context, queue: Queue) -> Result<(), Cl
         false => format!("queue {name} already exists, with the same settings"),
     };
     context.output.either(&text, &json!({ "queue": name, "created": created }))
+}
+
+/// Changes the given settings of a queue.
+pub(super) async fn update(
+    context: &mut Context,
+    args: QueueSettingsArgs,
+    no_metadata: bool,
+    no_dead_letter: bool,
+) -> Result<(), CliError> {
+    let queue = settings(args)?;
+    let name = queue.name.clone();
+    let changed = [
+        ("metadata", no_metadata || !queue.metadata.is_empty()),
+        ("dead_letter", no_dead_letter || queue.dead_letter.is_some()),
+        ("deduplication_window", queue.deduplication_window.is_some()),
+    ];
+    let changed = changed.into_iter().filter(|(_, is_changed)| *is_changed);
+    let paths: Vec<_> = changed.map(|(path, _)| path.to_owned()).collect();
+    if paths.is_empty() {
+        return Err(CliError::Usage("nothing to change: give a setting, see --help".to_owned()));
+    }
+    let update_mask = Some(FieldMask { paths: paths.clone() });
+    let request = UpdateQueueRequest { queue: Some(queue), update_mask };
+    context.session.queues().update_queue(request).await?;
+    let text = format!("changed {} of queue {name}", paths.join(", "));
+    context.output.either(&text, &json!({ "queue": name, "changed": paths }))
 }
 
 /// Prints the queues whose names have the prefix.
@@ -105,7 +130,10 @@ pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Re
 
 /// Prints the statistics of a queue, or of the service.
 pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Result<(), CliError> {
-    let Some(queue) = queue else { return service(context).await };
+    let Some(queue) = queue else {
+        let record = service_record(&context.session).await?;
+        return context.output.record(["Service", ""], &record);
+    };
     let request = GetQueueRequest { queue: queue.clone() };
     let answer = context.session.queues().get_queue(request).await?.into_inner();
     let (settings, stats) = (answer.queue.unwrap_or_default(), answer.stats.unwrap_or_default());
@@ -116,19 +144,17 @@ pub(super) async fn stats(context: &mut Context, queue: Option<String>) -> Resul
     context.output.record(["Queue", ""], &with_fields(record(&settings), counts))
 }
 
-async fn service(context: &mut Context) -> Result<(), CliError> {
+/// The state of the service.
+pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError> {
     let request = GetServiceStatsRequest {};
-    let stats = context.session.queues().get_service_stats(request).await?.into_inner();
-    let durability = stats.durability().as_str_name();
-    let durability = durability.strip_prefix("DURABILITY_").unwrap_or(durability);
-    let record = json!({
-        "durability": durability,
+    let stats = session.queues().get_service_stats(request).await?.into_inner();
+    Ok(json!({
+        "durability": durability_name(stats.durability),
         "engine": stats.engine,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "queues_being_reclaimed": stats.queues_being_reclaimed,
-    });
-    context.output.record(["Service", ""], &record)
+    }))
 }

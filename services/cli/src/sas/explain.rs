@@ -81,7 +81,7 @@ pub(super) fn run(
     };
     let explanation = explain(&token, resource, account.as_ref(), now, peer.as_ref());
     output.record(["Signature", ""], &record(&explanation))?;
-    output.flush()?;
+    output.finish()?;
     match explanation.first_failed() {
         None => Ok(()),
         Some(_) => Err(CliError::Rejected),

@@ -7,12 +7,15 @@ use prost_types::Timestamp;
 use serde_json::json;
 use trestle_proto::table::v1::{
     DeleteEntityRequest, Entity, GetEntityRequest, InsertEntityRequest, Property, PropertyMask,
-    UpsertEntityRequest, Value, WriteMode,
+    UpdateEntityRequest, UpsertEntityRequest, Value, WriteMode,
 };
 
 use super::Context;
 use crate::{
-    args::{EntityArgs, UpsertMode},
+    args::{
+        DeleteEntityArgs, EntityArgs, EntityKeyArgs, GetEntityArgs, InsertEntityArgs, UpsertMode,
+        WriteEntityArgs,
+    },
     datetime,
     edm::{self, EdmType},
     entity_json,
@@ -23,41 +26,44 @@ use crate::{
 /// Largest entity that is read from standard input, in bytes of JSON.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The key of an entity.
-pub(super) struct EntityAddress {
-    pub(super) table: String,
-    pub(super) partition_key: String,
-    pub(super) row_key: String,
-}
-
 /// Inserts an entity.
-pub(super) async fn insert(
-    context: &mut Context,
-    table: String,
-    args: EntityArgs,
-) -> Result<(), CliError> {
-    let entity = Some(entity(args)?);
-    let request = InsertEntityRequest { table, entity };
+pub(super) async fn insert(context: &mut Context, args: InsertEntityArgs) -> Result<(), CliError> {
+    let request = InsertEntityRequest { table: args.table, entity: Some(entity(args.entity)?) };
     let answer = context.session.table().insert_entity(request).await?.into_inner();
     written(context, "inserted", &answer.etag, answer.timestamp.as_ref())
 }
 
 /// Inserts an entity, or changes the existing one.
-pub(super) async fn upsert(
-    context: &mut Context,
-    table: String,
-    mode: UpsertMode,
-    args: EntityArgs,
-) -> Result<(), CliError> {
-    let mode = match mode {
-        UpsertMode::Merge => WriteMode::Merge,
-        UpsertMode::Replace => WriteMode::Replace,
-    };
-    let entity = Some(entity(args)?);
-    let message = UpsertEntityRequest { table, entity, mode: mode.into() };
-    let request = message;
+pub(super) async fn upsert(context: &mut Context, args: WriteEntityArgs) -> Result<(), CliError> {
+    let (mode, entity) = (mode(args.mode).into(), Some(entity(args.entity)?));
+    let request = UpsertEntityRequest { table: args.table, entity, mode };
     let answer = context.session.table().upsert_entity(request).await?.into_inner();
     written(context, "written", &answer.etag, answer.timestamp.as_ref())
+}
+
+/// Changes an existing entity.
+pub(super) async fn update(
+    context: &mut Context,
+    args: WriteEntityArgs,
+    if_match: Option<String>,
+) -> Result<(), CliError> {
+    let (mode, entity) = (mode(args.mode).into(), Some(entity(args.entity)?));
+    let request = UpdateEntityRequest { table: args.table, entity, mode, if_match };
+    let answer = context.session.table().update_entity(request).await?.into_inner();
+    written(context, "updated", &answer.etag, answer.timestamp.as_ref())
+}
+
+fn mode(mode: UpsertMode) -> WriteMode {
+    match mode {
+        UpsertMode::Merge => WriteMode::Merge,
+        UpsertMode::Replace => WriteMode::Replace,
+    }
+}
+
+fn key(key: EntityKeyArgs) -> Result<(String, String), CliError> {
+    let rule = "the partition key and the row key are required, in this order or as \
+                --partition-key and --row-key";
+    key.given().ok_or_else(|| CliError::Usage(rule.to_owned()))
 }
 
 fn written(
@@ -73,28 +79,19 @@ fn written(
 }
 
 /// Prints an entity.
-pub(super) async fn get(
-    context: &mut Context,
-    key: EntityAddress,
-    select: Vec<String>,
-    cost: bool,
-) -> Result<(), CliError> {
-    let request = GetEntityRequest {
-        table: key.table,
-        partition_key: key.partition_key,
-        row_key: key.row_key,
-        select: mask(select),
-    };
+pub(super) async fn get(context: &mut Context, args: GetEntityArgs) -> Result<(), CliError> {
+    let GetEntityArgs { table, key: keys, select, cost } = args;
+    let (partition_key, row_key) = key(keys)?;
+    let request = GetEntityRequest { table, partition_key, row_key, select: mask(select) };
     let answer = context.session.table().get_entity(request).await?.into_inner();
     let entity =
         Entity::decode(answer.entity).map_err(|error| CliError::Protocol(error.to_string()))?;
-    if context.output.is_json() {
-        context.output.entities(std::slice::from_ref(&entity))?;
-    } else {
-        show(context, &entity)?;
+    match context.output.is_table() {
+        true => show(context, &entity)?,
+        false => context.output.entity(&entity)?,
     }
-    if let (true, Some(cost)) = (cost, &answer.cost) {
-        context.output.cost(cost);
+    if let Some(found) = &answer.cost {
+        context.output.cost(cost, found);
     }
     Ok(())
 }
@@ -119,17 +116,10 @@ fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
 }
 
 /// Deletes an entity.
-pub(super) async fn delete(
-    context: &mut Context,
-    key: EntityAddress,
-    if_match: Option<String>,
-) -> Result<(), CliError> {
-    let request = DeleteEntityRequest {
-        table: key.table,
-        partition_key: key.partition_key,
-        row_key: key.row_key,
-        if_match,
-    };
+pub(super) async fn delete(context: &mut Context, args: DeleteEntityArgs) -> Result<(), CliError> {
+    let DeleteEntityArgs { table, key: keys, if_match } = args;
+    let (partition_key, row_key) = key(keys)?;
+    let request = DeleteEntityRequest { table, partition_key, row_key, if_match };
     context.session.table().delete_entity(request).await?;
     context.output.either("deleted", &json!({ "deleted": true }))
 }
@@ -148,9 +138,7 @@ fn entity(args: EntityArgs) -> Result<Entity, CliError> {
         return entity_json::parse(text.trim().as_bytes())
             .map_err(|error| CliError::Usage(format!("entity is malformed: {error}")));
     }
-    let (Some(partition_key), Some(row_key)) = (args.partition_key, args.row_key) else {
-        return Err(CliError::Usage("--partition-key and --row-key are required".to_owned()));
-    };
+    let (partition_key, row_key) = key(args.key)?;
     let properties = args.set.iter().map(|text| property(text)).collect::<Result<_, _>>()?;
     Ok(Entity { partition_key, row_key, properties, ..Entity::default() })
 }
@@ -160,11 +148,20 @@ fn property(text: &str) -> Result<Property, CliError> {
     let fail = |rule: &str| CliError::Usage(format!("--set is malformed: `{text}`: {rule}"));
     let (left, value) = text.split_once('=').ok_or_else(|| fail("must be NAME[:TYPE]=VALUE"))?;
     let (name, edm) = match left.rsplit_once(':') {
-        Some((name, edm)) => (name, edm::parse_type(edm).map_err(|rule| fail(&rule))?),
+        Some((name, edm)) => (name, type_of(edm).map_err(|rule| fail(&rule))?),
         None => (left, EdmType::String),
     };
     let kind = edm::parse_value(edm, value).map_err(|rule| fail(&rule))?;
     Ok(Property { name: name.to_owned(), value: Some(Value { kind: Some(kind) }) })
+}
+
+/// Reads a type in any case, with or without `Edm.`.
+fn type_of(name: &str) -> Result<EdmType, String> {
+    let names = ["String", "Int32", "Int64", "Double", "Boolean", "DateTime", "Guid", "Binary"];
+    let short = name.get(..4).filter(|edm| edm.eq_ignore_ascii_case("Edm."));
+    let short = short.and_then(|_| name.get(4..)).unwrap_or(name);
+    let known = names.into_iter().find(|known| known.eq_ignore_ascii_case(short));
+    edm::parse_type(known.unwrap_or(name))
 }
 
 #[cfg(test)]
@@ -180,6 +177,7 @@ mod tests {
         assert_eq!(kind("a=5"), Kind::StringValue("5".to_owned()));
         assert_eq!(kind("a:Edm.Int64=5"), Kind::Int64Value(5));
         assert_eq!(kind("a:Int32=5"), Kind::Int32Value(5));
+        assert_eq!(kind("a:int64=5"), Kind::Int64Value(5));
         assert_eq!(kind("a=x:y=z"), Kind::StringValue("x:y=z".to_owned()));
         assert_eq!(kind("a="), Kind::StringValue(String::new()));
     }

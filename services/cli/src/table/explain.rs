@@ -4,16 +4,11 @@ use serde_json::json;
 use trestle_proto::table::v1::{ExplainQueryRequest, KeyBound};
 
 use super::{Context, entities::mask};
-use crate::{errors::CliError, output};
+use crate::{args::ExplainQueryArgs, errors::CliError, output};
 
 /// Prints the plan of a query, and with `analyze` the cost of its first page.
-pub(super) async fn run(
-    context: &mut Context,
-    table: String,
-    filter: String,
-    select: Vec<String>,
-    analyze: bool,
-) -> Result<(), CliError> {
+pub(super) async fn run(context: &mut Context, args: ExplainQueryArgs) -> Result<(), CliError> {
+    let ExplainQueryArgs { table, filter, select, analyze } = args;
     let request = ExplainQueryRequest { table, filter, select: mask(select), analyze };
     let plan = context.session.table().explain_query(request).await?.into_inner();
     let bound = |bound: Option<KeyBound>| {

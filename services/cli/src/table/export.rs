@@ -17,13 +17,14 @@ use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
 
 use super::{Context, entities::mask};
 use crate::{
-    args::{ClientArgs, ExportArgs},
+    args::ExportArgs,
     checkpoint::{Checkpoint, CheckpointState},
     entity_json::Meta,
     errors::{CliError, Halt},
     files::{self, OutputTarget},
+    flags::ClientArgs,
     interrupt::Interrupts,
-    output::{counted, report_line, thousands},
+    output::{counted, thousands},
     rows::{Format, RowWriter},
     scan::{TableScan, decoded},
 };
@@ -64,7 +65,7 @@ pub(super) async fn run(
         "columns": args.columns, "format": format, "with_timestamp": args.with_timestamp,
     });
     let mut export = Export {
-        progress: context.output.progress(None),
+        progress: context.output.progress(None, 0),
         checkpoint: Checkpoint::new(job, ExportProgress::default()),
         format,
         saved_entities: 0,
@@ -89,7 +90,7 @@ pub(super) async fn run(
         let object = json!({ "exported": entities, "file": export.args.file });
         context.output.line(&object.to_string())
     } else {
-        report_line(&format!("exported {}", counted(entities, "entity")));
+        context.output.note(&format!("exported {}", counted(entities, "entity")));
         Ok(())
     }
 }

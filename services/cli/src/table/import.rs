@@ -5,20 +5,22 @@
 
 use std::io;
 
+use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 use trestle_proto::table::v1::{GetTableRequest, WriteMode};
 
 use super::Context;
 use crate::{
-    args::{ClientArgs, ImportArgs, ImportMode},
+    args::{ImportArgs, ImportMode},
     checkpoint::Checkpoint,
     datetime,
     errors::CliError,
     files::{self, InputFile},
+    flags::ClientArgs,
     interrupt::Interrupts,
     lines::FilePosition,
-    output::{counted, report_line, thousands},
+    output::{counted, thousands},
     rows::{Format, RowReader},
     upload::{self, EntityUpload, Recorder as _},
 };
@@ -55,7 +57,7 @@ pub(super) async fn run(
 
     let mut recorder = ImportRecorder {
         checkpoint,
-        progress: context.output.progress(input.bytes),
+        progress: context.output.progress(input.bytes, start.byte),
         keep_going: args.keep_going,
         file: input.name(),
         table: args.table.to_ascii_lowercase(),
@@ -99,9 +101,10 @@ async fn job(
     // A table that was created again is another table.
     let created = table.and_then(|table| table.create_time).as_ref().and_then(datetime::format);
     let types = args.types.iter().map(|(name, edm)| format!("{name}={}", edm.name()));
+    let mode = args.mode.to_possible_value().map(|mode| mode.get_name().to_owned());
     Ok(json!({
         "endpoint": client.endpoint, "table": args.table.to_ascii_lowercase(),
-        "table_created": created, "mode": format!("{:?}", args.mode), "format": format,
+        "table_created": created, "mode": mode, "format": format,
         "types": types.collect::<Vec<_>>(),
     }))
 }
@@ -146,7 +149,10 @@ fn report(
         });
         return context.output.line(&object.to_string());
     }
-    let mut text = format!("imported {} in {seconds:.1} s", counted(rows.written, "entity"));
+    let mut text = match (rows.written, failed) {
+        (0, 1..) => "nothing was written".to_owned(),
+        (written, _) => format!("imported {} in {seconds:.1} s", counted(written, "entity")),
+    };
     if rows.present > 0 {
         text.push_str(&format!(", {} already present", thousands(rows.present)));
     }
@@ -154,8 +160,8 @@ fn report(
         text.push_str(&format!(", resumed after row {}", thousands(start.row)));
     }
     if failed > 0 {
-        text.push_str(&format!(", {} failed", thousands(failed)));
+        text.push_str(&format!(", {} failed and not written", counted(failed, "row")));
     }
-    report_line(&text);
+    context.output.note(&text);
     Ok(())
 }

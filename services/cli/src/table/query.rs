@@ -30,11 +30,10 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
             total.bytes += cost.bytes;
         }
     }
+    context.output.finish()?;
     if !context.output.is_json() {
-        output::report_line(&output::counted(total.returned, "entity"));
+        context.output.note(&output::counted(total.returned, "entity"));
     }
-    if args.cost {
-        context.output.cost(&total);
-    }
+    context.output.cost(args.cost, &total);
     Ok(())
 }

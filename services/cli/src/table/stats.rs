@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use trestle_proto::service::v1::Durability;
 use trestle_proto::table::v1::{Entity, GetServiceStatsRequest, StreamEntitiesRequest};
 
 use super::Context;
 use crate::{
+    client::Session,
     datetime,
     edm::EdmType,
     errors::CliError,
     output::{bytes, thousands},
     scan::{TableScan, decoded},
+    service::durability_name,
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
@@ -20,18 +21,22 @@ const NAMES_MAX: usize = 10_000;
 
 /// Prints the state of the service.
 pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
+    let record = service_record(&context.session).await?;
+    context.output.record(["Service", ""], &record)
+}
+
+/// The state of the service.
+pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError> {
     let request = GetServiceStatsRequest {};
-    let stats = context.session.table().get_service_stats(request).await?.into_inner();
-    let durability = Durability::try_from(stats.durability).unwrap_or_default().as_str_name();
-    let durability = durability.strip_prefix("DURABILITY_").unwrap_or(durability);
+    let stats = session.table().get_service_stats(request).await?.into_inner();
     let hottest = stats.hottest_partitions.iter().map(|hot| {
         json!({
             "table": hot.table, "partition_key": hot.partition_key,
             "entities_per_second": hot.entities_per_second, "throttled": hot.throttled,
         })
     });
-    let record = json!({
-        "durability": durability,
+    Ok(json!({
+        "durability": durability_name(stats.durability),
         "engine": stats.engine,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
@@ -39,8 +44,7 @@ pub(super) async fn service(context: &mut Context) -> Result<(), CliError> {
         "free_bytes": stats.free_bytes,
         "tables_being_reclaimed": stats.tables_being_reclaimed,
         "hottest_partitions": hottest.collect::<Vec<_>>(),
-    });
-    context.output.record(["Service", ""], &record)
+    }))
 }
 
 /// The result of a scan.
@@ -96,7 +100,7 @@ impl Summary {
 pub(super) async fn table(context: &mut Context, table: String) -> Result<(), CliError> {
     let request = StreamEntitiesRequest { table, ..StreamEntitiesRequest::default() };
     let mut scan = TableScan::new(&context.session, request);
-    let progress = context.output.progress(None);
+    let progress = context.output.progress(None, 0);
     let mut summary = Summary::default();
     while let Some(message) = scan.next().await? {
         for (entity, encoded) in decoded(&message)?.iter().zip(&message.entities) {

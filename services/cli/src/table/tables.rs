@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use tonic::Code;
-use trestle_proto::table::v1::{CreateTableRequest, DeleteTableRequest, ListTablesRequest, Table};
+use trestle_proto::table::v1::{
+    CreateTableRequest, DeleteTableRequest, GetTableRequest, ListTablesRequest, Table,
+};
 
 use super::Context;
 use crate::{confirm::confirm, datetime, errors::CliError};
@@ -37,10 +39,6 @@ pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<
     loop {
         let request = ListTablesRequest { filter: filter.clone(), page_size: None, page_token };
         let page = context.session.table().list_tables(request).await?.into_inner();
-        let record = |table: &Table| {
-            let created = table.create_time.as_ref().and_then(datetime::format);
-            json!({ "table": table.name, "create_time": created })
-        };
         context.output.records(&page.tables.iter().map(record).collect::<Vec<_>>(), &[])?;
         printed |= !page.tables.is_empty();
         page_token = page.next_page_token;
@@ -49,6 +47,18 @@ pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<
         }
     }
     context.output.unless_empty(printed, "no tables")
+}
+
+/// Prints a table.
+pub(super) async fn get(context: &mut Context, table: String) -> Result<(), CliError> {
+    let answer = context.session.table().get_table(GetTableRequest { table }).await?;
+    let record = record(&answer.into_inner().table.unwrap_or_default());
+    context.output.record(["Table", ""], &record)
+}
+
+fn record(table: &Table) -> serde_json::Value {
+    let created = table.create_time.as_ref().and_then(datetime::format);
+    json!({ "table": table.name, "create_time": created })
 }
 
 /// The names from the prefix up to the prefix with its last character raised by one.

@@ -104,6 +104,29 @@ impl Settings {
         if !keys.is_empty() {
             return Err(ConfigError::UnknownKeys { keys });
         }
+        let problems = self.problems(roles);
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
+    }
+
+    /// Every mistake in `sources`, each with its place: unknown keys, malformed values, violated rules.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn problems_of(
+        roles: &[RoleSpec],
+        sources: Sources<'_>,
+    ) -> Result<Vec<String>, ConfigError> {
+        config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
+            let unknown = settings.unknown_keys(roles).into_iter();
+            unknown
+                .map(|key| format!("{key}: unknown key"))
+                .chain(settings.problems(roles))
+                .collect()
+        })
+    }
+
+    /// The violated rules, each with its key.
+    fn problems(&self, roles: &[RoleSpec]) -> Vec<String> {
         let sections = [
             self.server.problems(&self.tls, roles),
             self.tls.problems(),
@@ -114,8 +137,7 @@ impl Settings {
             self.quotas.problems(),
             self.telemetry.problems(),
         ];
-        let problems = sections.concat();
-        if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
+        sections.concat()
     }
 
     /// Whether the process has one of these roles that owns data.

@@ -37,7 +37,7 @@ pub struct QuotaSettings {
     pub accounts: BTreeMap<String, QuotaNumbers>,
 }
 
-/// The limits of an account.
+/// The section `quotas.accounts.NAME`: the limits of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaNumbers {
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.

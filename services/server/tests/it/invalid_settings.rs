@@ -45,7 +45,7 @@ fn names_a_malformed_value_with_its_rule() {
         ("server.listen", "50051", "must be an address, as in 127.0.0.1:50051"),
         ("server.azure_table", "none", "must be an address, as in 127.0.0.1:10002, or `off`"),
         ("server.roles", "tables", "must be `all`, or of"),
-        ("storage.cache_bytes", "128MiB", "must be a whole number"),
+        ("storage.cache_bytes", "128Mob", "must be a whole number"),
         ("storage.min_free_bytes", "1000", "must be at least 67108864"),
         ("storage.write_buffer_bytes", "1000", "must be 33554432 to 4294967296"),
         ("limits.calls_max", "1.5", "must be a whole number"),

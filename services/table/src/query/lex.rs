@@ -7,7 +7,7 @@ use trestle_service::{clock::Ticks, etag::parse_time, fault::quoted, limits};
 
 use super::ast::Literal;
 use crate::{
-    entity::{is_name_part, is_name_start},
+    entity::{is_name_part, is_name_start, shown},
     value::parse_guid,
 };
 
@@ -188,7 +188,7 @@ fn unexpected(c: char) -> String {
         '|' => "; write `or`",
         _ => "",
     };
-    format!("Unexpected character `{}`{hint}", c.escape_debug())
+    format!("Unexpected character `{}`{hint}", shown(c))
 }
 
 fn parse_number(text: &str) -> Result<Literal, String> {

@@ -3,7 +3,9 @@
 //! An unknown key is an error that names it: a misspelt limit must not silently select the default. This is the
 //! one module that reads the environment.
 
+mod check;
 mod redacted;
+mod sizes;
 mod whole_numbers;
 
 use std::{
@@ -12,13 +14,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use config::{Config, Environment, File, FileFormat, Value};
+use config::{Config, ConfigBuilder, Environment, File, FileFormat, Value, builder::DefaultState};
 use serde::{
     Deserialize as _, Deserializer, Serialize,
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
 
-use self::{redacted::redacted, whole_numbers::reject_fractions};
+pub use self::check::mistakes;
+use self::{redacted::redacted, sizes::read_sizes, whole_numbers::reject_fractions};
+
+type Builder = ConfigBuilder<DefaultState>;
 
 /// The prefix of every variable of Trestle: `TRESTLE__SECTION__KEY`.
 const PREFIX: &str = "TRESTLE";
@@ -84,8 +89,7 @@ pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
 where
     T: Serialize + DeserializeOwned,
 {
-    let malformed = |error: config::ConfigError| ConfigError::Malformed(redacted(error));
-    let defaults = Config::try_from(defaults).map_err(malformed)?;
+    let defaults = defaults_of(defaults)?;
     let mut builder = Config::builder().add_source(defaults.clone());
     let mut foreign = Config::builder();
     for (variable, key) in sources.foreign {
@@ -96,16 +100,37 @@ where
     if let Some(path) = sources.file {
         builder = builder.add_source(file(path)?);
     }
-    // As texts, which every type parses: a number of an inferred type may have fewer digits.
-    let environment = Environment::with_prefix(PREFIX)
+    builder = builder.add_source(variables_of(sources.environment));
+    decode(&defaults, flags_of(builder, sources.flags)?)
+}
+
+fn malformed(error: config::ConfigError) -> ConfigError {
+    ConfigError::Malformed(redacted(error))
+}
+
+fn defaults_of(defaults: &impl Serialize) -> Result<Config, ConfigError> {
+    Config::try_from(defaults).map_err(malformed)
+}
+
+/// The variables of Trestle, as texts, which every type parses: a number of an inferred type may have fewer digits.
+fn variables_of(environment: HashMap<String, String>) -> Environment {
+    Environment::with_prefix(PREFIX)
         .prefix_separator(SEPARATOR)
         .separator(SEPARATOR)
-        .source(Some(sources.environment));
-    builder = builder.add_source(environment);
-    for (key, value) in sources.flags {
+        .source(Some(environment))
+}
+
+fn flags_of(mut builder: Builder, flags: Vec<(String, String)>) -> Result<Builder, ConfigError> {
+    for (key, value) in flags {
         builder = builder.set_override(key, Value::from(value)).map_err(malformed)?;
     }
-    let layered = builder.build().map_err(malformed)?;
+    Ok(builder)
+}
+
+/// Settings from their layers.
+fn decode<T: DeserializeOwned>(defaults: &Config, layers: Builder) -> Result<T, ConfigError> {
+    let mut layered = layers.build().map_err(malformed)?;
+    read_sizes("", Some(&defaults.cache), &mut layered.cache);
     let mut problems = Vec::new();
     reject_fractions("", Some(&defaults.cache), &layered.cache, &mut problems);
     let mut keys = Vec::new();
@@ -139,8 +164,7 @@ where
 
 /// The file, read separately so that a missing file differs from a malformed one.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })?;
+    let text = read(path)?;
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
         // Not the whole error: it repeats the line, which may contain a key.
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -149,6 +173,11 @@ fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, Confi
         return Err(ConfigError::Malformed(message));
     }
     Ok(File::from_str(&text, FileFormat::Toml))
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })
 }
 
 /// Settings as TOML that [`load`] reads back. Keys without a value are omitted.

@@ -2,7 +2,7 @@
 
 use config::{Value, ValueKind};
 
-use super::redacted::shown;
+use super::{redacted::shown, sizes::is_size};
 
 /// Collects values of integer settings that are not integers: the crate would round or truncate them. A setting without
 /// a default is an integer too, since all others have one.
@@ -33,7 +33,8 @@ pub(super) fn reject_fractions(
         _ => true,
     };
     if !fits {
-        let rule = format!("must be a whole number, 0 to {}", u64::MAX);
+        let size = if is_size(key) { ", or a size such as 128MiB" } else { "" };
+        let rule = format!("must be a whole number, 0 to {}{size}", u64::MAX);
         problems.push(format!("{key}: {rule}{}", shown(&value.to_string())));
     }
 }

@@ -118,18 +118,20 @@ impl ImportRecorder {
                     "fix the row or the table and continue with --resume, or skip such rows with \
                      --resume --keep-going"
                 }
-                false => "rows before it are written; skip such rows with --keep-going",
+                false => "skip such rows with --keep-going",
             };
+            let written = counted(self.checkpoint.state.written, "row");
             return Err(CliError::Rows(format!(
-                "import stopped at the first failed row: table=`{table}`; {next}"
+                "import stopped at the first failed row, {written} written: table=`{table}`; {next}"
             )));
         }
         self.checkpoint.remove()?;
         match self.failed() {
             0 => Ok(()),
             failed => Err(CliError::Rows(format!(
-                "{} rows were not imported: table=`{table}`",
-                thousands(failed)
+                "{} not imported, {} written: table=`{table}`",
+                counted(failed, "row"),
+                counted(self.checkpoint.state.written, "row"),
             ))),
         }
     }

@@ -1,15 +1,34 @@
-//! `properties`: the settings of the queue service for the account, as one JSON object both ways.
+//! `properties`: the settings of a service for the account, as one JSON object both ways.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Subcommand;
 use prost_types::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use trestle_proto::queue::v1::{GetServicePropertiesRequest, SetServicePropertiesRequest};
-use trestle_proto::service::v1 as service;
+use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
 
-use super::Context;
-use crate::{errors::CliError, files};
+use super::DataService;
+use crate::{errors::CliError, files, output::Context};
+
+const PROPERTIES_HELP: &str = "\
+Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_days\":7},
+  \"hour_metrics\":{\"enabled\":true,\"include_apis\":true},
+  \"cors\":[{\"allowed_origins\":[\"https://app.example\"],\"allowed_methods\":[\"GET\",\"POST\"],
+            \"allowed_headers\":[\"content-type\"],\"exposed_headers\":[],\"max_age_seconds\":600}]}";
+
+/// Commands on the settings of a service.
+#[derive(Debug, Subcommand)]
+pub enum PropertiesCommand {
+    /// Print them as a JSON object
+    Get,
+    /// Change them to a JSON object such as `get` prints; parts that it does not have are kept
+    #[command(after_help = PROPERTIES_HELP)]
+    Set {
+        /// The file; `-` reads standard input
+        file: PathBuf,
+    },
+}
 
 /// Largest file of settings, in bytes: many times the limit of the server.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
@@ -65,22 +84,43 @@ struct CorsRule {
     max_age_seconds: i64,
 }
 
-/// Prints the settings.
-pub(super) async fn get(context: &mut Context) -> Result<(), CliError> {
-    let request = GetServicePropertiesRequest {};
-    let answer = context.session.queues().get_service_properties(request).await?.into_inner();
-    let properties = Properties::from(answer.properties.unwrap_or_default());
-    let object = serde_json::to_value(&properties);
-    let object = object.map_err(|error| CliError::Protocol(error.to_string()))?;
-    context.output.either(&format!("{object:#}"), &object)
-}
-
-/// Changes the settings that the file contains.
-pub(super) async fn set(context: &mut Context, file: &Path) -> Result<(), CliError> {
-    let properties = Some(read(file)?.into());
-    let request = SetServicePropertiesRequest { properties };
-    context.session.queues().set_service_properties(request).await?;
-    context.output.either("changed the properties of the queue service", &json!({ "set": true }))
+/// Shows or changes the settings of a service.
+pub(crate) async fn run(
+    context: &mut Context,
+    of: DataService,
+    command: PropertiesCommand,
+) -> Result<(), CliError> {
+    let (mut tables, mut queues) = (context.session.table(), context.session.queues());
+    let PropertiesCommand::Set { file } = command else {
+        let properties = match of {
+            DataService::Table => {
+                let request = table::GetServicePropertiesRequest {};
+                tables.get_service_properties(request).await?.into_inner().properties
+            }
+            DataService::Queue => {
+                let request = queue::GetServicePropertiesRequest {};
+                queues.get_service_properties(request).await?.into_inner().properties
+            }
+        };
+        let object = serde_json::to_value(Properties::from(properties.unwrap_or_default()));
+        let object = object.map_err(|error| CliError::Protocol(error.to_string()))?;
+        return context.output.either(&format!("{object:#}"), &object);
+    };
+    let properties = Some(read(&file)?.into());
+    let name = match of {
+        DataService::Table => {
+            let request = table::SetServicePropertiesRequest { properties };
+            tables.set_service_properties(request).await?;
+            "table"
+        }
+        DataService::Queue => {
+            let request = queue::SetServicePropertiesRequest { properties };
+            queues.set_service_properties(request).await?;
+            "queue"
+        }
+    };
+    let text = format!("changed the properties of the {name} service");
+    context.output.either(&text, &json!({ "set": true }))
 }
 
 /// Reads a file; `-` is standard input.

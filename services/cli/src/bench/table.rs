@@ -1,20 +1,26 @@
-//! The operations of a bench: their requests, and one caller's loop over them.
+//! `bench table`: the operations, their requests, and one caller's loop over them.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 use trestle_proto::table::v1::{
-    BatchInsert, BatchOperation, Entity, ExecuteBatchRequest, GetEntityRequest, ImportChunk,
-    ImportEntitiesRequest, ImportEntitiesResponse, ImportSpec, InsertEntityRequest, Property,
-    QueryEntitiesRequest, StreamEntitiesRequest, UpsertEntityRequest, Value, WriteMode,
+    BatchInsert, BatchOperation, CreateTableRequest, DeleteTableRequest, Entity,
+    ExecuteBatchRequest, GetEntityRequest, ImportChunk, ImportEntitiesRequest,
+    ImportEntitiesResponse, ImportSpec, InsertEntityRequest, Property, QueryEntitiesRequest,
+    StreamEntitiesRequest, Table, UpsertEntityRequest, Value, WriteMode,
     batch_operation::Operation, import_entities_request::Message, value::Kind,
 };
 
-use super::{BenchOp, BenchTally, TableBenchArgs};
-use crate::client::TableClient;
+use super::{BenchOp, BenchTally, MeasuredTime, TableBenchArgs, measure, op_name, unless_pressed};
+use crate::{
+    client::{Session, TableClient},
+    errors::CliError,
+    flags::ClientArgs,
+};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: u64 = 100;
@@ -23,9 +29,38 @@ const ROWS_A_CALLER: u64 = 100_000_000_000;
 /// A caller whose call failed waits, so that a dead server is not called in a busy loop.
 const WAIT_AFTER_ERROR: Duration = Duration::from_millis(10);
 
+/// Runs the bench in a table of this name; its arguments and the measurements.
+pub(super) async fn run(
+    args: &TableBenchArgs,
+    client: &ClientArgs,
+    session: &Session,
+    name: String,
+) -> Result<(serde_json::Value, BenchTally), CliError> {
+    let table = Some(Table { name: name.clone(), ..Table::default() });
+    session.table().create_table(CreateTableRequest { table }).await?;
+    let measured = unless_pressed(async {
+        let load = BenchLoad::new(args, &name);
+        if load.needs_entities() {
+            load.fill(&mut session.table()).await?;
+        }
+        let caller = |session: Session, number, span| {
+            Worker { load: load.clone(), client: session.table(), number, span }.run()
+        };
+        measure(&args.load, client, caller).await
+    });
+    let measured = measured.await;
+    let removed = session.table().delete_table(DeleteTableRequest { table: name.clone() }).await;
+    let record = json!({
+        "op": op_name(&args.op), "entity_bytes": args.entity_bytes, "partitions": args.partitions,
+    });
+    let tally = measured?;
+    removed?;
+    Ok((record, tally))
+}
+
 /// The requests of a bench.
 #[derive(Clone)]
-pub(super) struct BenchLoad {
+struct BenchLoad {
     op: BenchOp,
     table: String,
     /// The one property of each entity.
@@ -35,7 +70,7 @@ pub(super) struct BenchLoad {
 }
 
 impl BenchLoad {
-    pub(super) fn new(args: &TableBenchArgs, table: &str) -> Self {
+    fn new(args: &TableBenchArgs, table: &str) -> Self {
         let size = usize::try_from(args.entity_bytes).unwrap_or_default();
         Self {
             op: args.op,
@@ -47,12 +82,12 @@ impl BenchLoad {
     }
 
     /// Whether the operation reads.
-    pub(super) fn needs_entities(&self) -> bool {
+    fn needs_entities(&self) -> bool {
         matches!(self.op, BenchOp::Get | BenchOp::Query | BenchOp::Stream)
     }
 
     /// Fills the table: groups of rows go round the partitions, at least one group each.
-    pub(super) async fn fill(&self, client: &mut TableClient) -> Result<(), Status> {
+    async fn fill(&self, client: &mut TableClient) -> Result<(), Status> {
         let mut import = ImportStream::open(self, client).await?;
         for group in 0..self.groups() {
             import.send(self.group(self.partition_of(group), group * GROUP)).await?;
@@ -118,31 +153,31 @@ impl ImportStream {
 }
 
 /// One caller.
-pub(super) struct Worker {
-    pub(super) load: BenchLoad,
-    pub(super) client: TableClient,
-    pub(super) number: u32,
-    pub(super) measured_from: Instant,
-    pub(super) end: Instant,
+struct Worker {
+    load: BenchLoad,
+    client: TableClient,
+    number: u32,
+    span: MeasuredTime,
 }
 
 impl Worker {
     /// Calls until the end; what began and ended within the measured time is counted.
-    pub(super) async fn run(mut self, tally: &mut BenchTally) {
+    async fn run(mut self) -> BenchTally {
+        let mut tally = BenchTally::new();
         let mut random = fastrand::Rng::with_seed(self.number.into());
         let mut row = u64::from(self.number) * ROWS_A_CALLER;
         let mut import = None;
         let mut began = Instant::now();
-        while began < self.end {
+        while began < self.span.end {
             let result = match self.load.op {
-                BenchOp::Stream => self.stream(tally).await.map(|()| 0),
+                BenchOp::Stream => self.stream(&mut tally).await.map(|()| 0),
                 BenchOp::Import => self.import(&mut import, row).await,
                 _ => self.unary(&mut random, row).await,
             };
             row += GROUP;
             let ended = Instant::now();
             match result {
-                Ok(entities) if began >= self.measured_from && ended <= self.end => {
+                Ok(entities) if self.span.has(began, ended) => {
                     tally.call(ended.duration_since(began));
                     tally.entities(entities);
                 }
@@ -155,6 +190,7 @@ impl Worker {
             }
             began = Instant::now();
         }
+        tally
     }
 
     /// One call of a key or a group of keys at random; the number of entities read or written.
@@ -210,10 +246,10 @@ impl Worker {
         let mut answers = self.client.stream_entities(request).await?.into_inner();
         while let Some(answer) = answers.message().await? {
             let now = Instant::now();
-            if now >= self.end {
+            if now >= self.span.end {
                 return Ok(());
             }
-            if now >= self.measured_from {
+            if now >= self.span.from {
                 tally.entities(answer.entities.len());
             }
         }

@@ -1,0 +1,120 @@
+//! The arguments of every client command: the server, the identity, the form of the output.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::{
+    args::duration,
+    context::{self, ClientContext},
+    credentials::CredentialArgs,
+    endpoint,
+    errors::CliError,
+    output::{self, OutputArgs, OutputFormat},
+    trust::TlsArgs,
+};
+
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:50051";
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The server and the form of output, as they are given.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Server and output")]
+pub struct ClientFlags {
+    /// Address of gRPC: HOST:PORT, http://HOST:PORT or https://HOST:PORT [default: of the context, or 127.0.0.1:50051]
+    #[arg(long, global = true, env = "TRESTLE_ENDPOINT", value_name = "ADDRESS")]
+    pub(crate) endpoint: Option<String>,
+    /// A context that `trestle context set` stored [default: of `trestle context use`, unless an endpoint is given]
+    #[arg(long, global = true, env = "TRESTLE_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// TLS
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    /// Form of results [default: table on a terminal, plain in a pipe]
+    #[arg(long, short = 'o', global = true, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<OutputFormat>,
+    /// The same as --output jsonl: one JSON object a line, errors included
+    #[arg(long, global = true, conflicts_with = "output")]
+    pub(crate) json: bool,
+    /// Print results and errors only, no progress and no notes
+    #[arg(long, short = 'q', global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Also print which server is called as whom, and what reads cost
+    #[arg(long, short = 'v', global = true)]
+    pub(crate) verbose: bool,
+    /// Longest wait for a single call, such as 500ms, 10s or 2m; streams have no limit [default: 30s]
+    #[arg(long, global = true, value_parser = duration, value_name = "TIME")]
+    pub(crate) timeout: Option<Duration>,
+    /// The width of tables
+    #[arg(id = "terminal_columns", long, global = true, env = "COLUMNS", hide = true)]
+    pub(crate) terminal_columns: Option<String>,
+    /// Credentials
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
+}
+
+/// The server and the form of output, complete.
+#[derive(Debug, Clone)]
+pub struct ClientArgs {
+    /// Address of the server, with its scheme.
+    pub endpoint: String,
+    /// TLS.
+    pub(crate) tls: TlsArgs,
+    /// Longest wait for a single call.
+    pub timeout: Duration,
+    /// The identity.
+    pub(crate) credentials: CredentialArgs,
+    /// The form of output.
+    pub output: OutputArgs,
+}
+
+impl ClientFlags {
+    /// The form of output.
+    pub(crate) fn output(&self) -> OutputArgs {
+        let columns = self.terminal_columns.as_ref().and_then(|text| text.parse().ok());
+        let (width, default) = output::terminal(columns);
+        let format = self.output.or(self.json.then_some(OutputFormat::Jsonl));
+        let format = format.unwrap_or(default);
+        OutputArgs { format, width, quiet: self.quiet, verbose: self.verbose }
+    }
+
+    /// What is given, completed from the context.
+    ///
+    /// An endpoint or a connection string of its own is used without the current context, whose credentials are for
+    /// another server.
+    ///
+    /// # Errors
+    /// A context that does not exist, a malformed address, a connection string with endpoints that are not of gRPC.
+    pub fn resolve(self) -> Result<ClientArgs, CliError> {
+        let output = self.output();
+        let is_complete = self.endpoint.is_some() || self.credentials.connection_string.is_some();
+        let (name, context) = match (&self.context, is_complete) {
+            (None, true) => (None, ClientContext::default()),
+            (name, _) => context::selected(name.as_deref())?,
+        };
+        let credentials = match self.credentials.is_given() {
+            true => self.credentials,
+            false => context.credentials,
+        };
+        let from = match (&self.endpoint, &name) {
+            (None, Some(name)) => format!("context {name}"),
+            (Some(_), _) => "--endpoint".to_owned(),
+            (None, None) => "the default".to_owned(),
+        };
+        let endpoint = self.endpoint.or(context.endpoint);
+        if endpoint.is_none() {
+            credentials.reject_endpoints()?;
+        }
+        let tls = self.tls.or(context.tls);
+        let endpoint = endpoint.map(|text| endpoint::complete(&text, tls.is_given()));
+        let endpoint = endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
+        if output.verbose {
+            let account = credentials.account_name();
+            let account = account.map(|name| format!(", account=`{name}`")).unwrap_or_default();
+            let shown = endpoint::shown(&endpoint);
+            output::report_line(&format!("server: endpoint=`{shown}`, from {from}{account}"));
+        }
+        let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        Ok(ClientArgs { endpoint, tls, timeout, credentials, output })
+    }
+}

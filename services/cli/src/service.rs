@@ -1,0 +1,26 @@
+//! What tables and queues have in common: the properties of their services, and stored access policies.
+
+use trestle_proto::service::v1::Durability;
+
+mod policies;
+mod properties;
+
+pub use policies::PolicyCommand;
+pub(crate) use policies::run as run_policy;
+pub use properties::PropertiesCommand;
+pub(crate) use properties::run as run_properties;
+
+/// A service with properties and access policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataService {
+    /// Tables.
+    Table,
+    /// Queues.
+    Queue,
+}
+
+/// The name of a durability.
+pub(crate) fn durability_name(durability: i32) -> &'static str {
+    let name = Durability::try_from(durability).unwrap_or_default().as_str_name();
+    name.strip_prefix("DURABILITY_").unwrap_or(name)
+}

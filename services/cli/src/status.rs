@@ -1,0 +1,74 @@
+//! `status`: whether a server answers, and the state of its services.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tonic::Code;
+use trestle_proto::blob::v1::GetServiceStatsRequest;
+
+use crate::{
+    client::Session,
+    datetime,
+    errors::CliError,
+    flags::ClientArgs,
+    output::{Output, with_fields},
+    queue,
+    service::durability_name,
+    table,
+};
+
+/// Prints the state of a server; the exit code reports whether it answers.
+pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
+    let began = Instant::now();
+    let session = Session::connect(client).await?;
+    let connected = began.elapsed();
+    let services = [
+        ("table", table::service_record(&session).await),
+        ("queue", queue::service_record(&session).await),
+        ("blob", blob(&session).await),
+    ];
+    let (mut state, mut found) = (Value::Null, Vec::new());
+    for (name, stats) in services {
+        match stats {
+            Ok(stats) => {
+                found.push(name);
+                state = with_fields(stats, state);
+            }
+            // The role is not on this server.
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let head = json!({
+        "endpoint": client.endpoint,
+        "connected_in_ms": millis(connected),
+        "services": found,
+    });
+    let mut output = Output::standard(&client.output);
+    output.record(["Server", ""], &with_fields(head, state))?;
+    output.finish()
+}
+
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
+fn is_absent(error: &CliError) -> bool {
+    matches!(error, CliError::Call(status) if status.code() == Code::Unimplemented)
+}
+
+async fn blob(session: &Session) -> Result<Value, CliError> {
+    let request = GetServiceStatsRequest {};
+    let stats = session.blobs().get_service_stats(request).await?.into_inner();
+    Ok(json!({
+        "durability": durability_name(stats.durability),
+        "engine": stats.engine,
+        "object_store": stats.object_store,
+        "server_version": stats.server_version,
+        "start_time": stats.start_time.as_ref().and_then(datetime::format),
+        "storage_bytes": stats.storage_bytes,
+        "free_bytes": stats.free_bytes,
+        "containers_being_reclaimed": stats.containers_being_reclaimed,
+    }))
+}

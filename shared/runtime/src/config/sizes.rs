@@ -1,0 +1,58 @@
+//! Sizes with a unit, such as `128MiB`, as numbers of bytes.
+
+use bytesize::ByteSize;
+use config::{Value, ValueKind};
+
+/// Whether a key is a number of bytes.
+pub(super) fn is_size(key: &str) -> bool {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    name.split('_').any(|word| word == "bytes")
+}
+
+/// Replaces texts of sizes with a unit by the number of bytes, where the default is a number.
+pub(super) fn read_sizes(key: &str, default: Option<&Value>, value: &mut Value) {
+    use ValueKind as Kind;
+    match (&mut value.kind, default.map(|default| &default.kind)) {
+        (Kind::Table(values), Some(Kind::Table(defaults))) => {
+            for (name, value) in values {
+                read_sizes(name, defaults.get(name), value);
+            }
+        }
+        (Kind::String(text), Some(Kind::I64(_) | Kind::U64(_))) if is_size(key) => {
+            if let Some(bytes) = bytes_of(text) {
+                value.kind = Kind::U64(bytes);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The bytes of a size with a unit. A number alone is left to the type of the setting.
+fn bytes_of(text: &str) -> Option<u64> {
+    let has_unit = text.trim().ends_with(|last: char| last.is_ascii_alphabetic());
+    // A fraction of a byte is no size, whatever the parser makes of it.
+    let is_size = text.trim().starts_with(|first: char| first.is_ascii_digit());
+    text.trim().parse::<ByteSize>().ok().filter(|_| has_unit && is_size).map(|size| size.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_unit_of_two_or_of_ten() {
+        for (text, bytes) in [
+            ("128MiB", Some(128 << 20)),
+            ("1 GiB", Some(1 << 30)),
+            ("1.5KiB", Some(1536)),
+            ("2MB", Some(2_000_000)),
+            ("64kib", Some(65_536)),
+            ("128", None),
+            ("-1MiB", None),
+            ("MiB", None),
+            ("3 apples", None),
+        ] {
+            assert_eq!(bytes_of(text), bytes, "{text}");
+        }
+    }
+}

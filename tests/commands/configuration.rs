@@ -1,0 +1,100 @@
+//! The configuration: where it is found, sizes with units, and mistakes.
+
+use std::{fs, path::Path, process::Command};
+
+use tempfile::tempdir;
+use trestle_tests::Server;
+
+use crate::client::{Ended, bare};
+
+fn at(folder: &Path, args: &[&str]) -> Command {
+    let mut command = bare(args);
+    command.current_dir(folder);
+    command
+}
+
+#[test]
+fn every_mistake_is_reported_at_once_with_its_place() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("wrong.toml");
+    fs::write(
+        &file,
+        "[server]\nlisten = \"somewhere\"\nlisen = \"127.0.0.1:1\"\n\n[storage]\n\
+         cache_bytes = \"12 apples\"\nsync_every_ms = 0\n\n[sotrage]\nephemeral = true\n",
+    )
+    .unwrap();
+
+    let mut check = bare(&["config", "check", "--config", file.to_str().unwrap()]);
+    check.env("TRESTLE__LIMITS__CALLS_MAX", "0").env("TRESTLE__LIMITS__CALLS_MIN", "1");
+    let checked = Ended::of(check);
+
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    let place = |line: u32| format!("trestle: {}:{line}: ", file.display());
+    for (place, problem) in [
+        (place(2), "server.listen: must be an address"),
+        (place(3), "server.lisen: unknown key"),
+        (place(6), "storage.cache_bytes: must be a whole number"),
+        (place(7), "storage.sync_every_ms: must be 1 to 3600000"),
+        (place(9), "sotrage: unknown key"),
+        ("trestle: TRESTLE__LIMITS__CALLS_MAX: ".to_owned(), "limits.calls_max: must be 1 to"),
+        ("trestle: TRESTLE__LIMITS__CALLS_MIN: ".to_owned(), "limits.calls_min: unknown key"),
+    ] {
+        let line = format!("{place}{problem}");
+        assert!(checked.errors.lines().any(|it| it.starts_with(&line)), "{line}: {checked:?}");
+    }
+    assert!(checked.errors.contains("mistakes=`7`"), "{checked:?}");
+}
+
+#[test]
+fn a_mistake_in_the_syntax_has_its_line_and_a_valid_file_is_named() {
+    let directory = tempdir().unwrap();
+    fs::write(directory.path().join("trestle.toml"), "[server]\nlisten 127.0.0.1\n").unwrap();
+
+    let broken = Ended::of(at(directory.path(), &["config", "check"]));
+    fs::write(directory.path().join("trestle.toml"), "[storage]\nephemeral = true\n").unwrap();
+    let valid = Ended::of(at(directory.path(), &["config", "check"]));
+
+    assert_eq!(broken.code, Some(2), "{broken:?}");
+    assert!(broken.errors.contains("trestle: ./trestle.toml:2: "), "{broken:?}");
+    assert_eq!(valid.code, Some(0), "{valid:?}");
+    assert_eq!(valid.output, "the configuration is valid: ./trestle.toml\n");
+}
+
+#[test]
+fn the_file_is_found_and_sizes_have_units() {
+    let directory = tempdir().unwrap();
+    let other = directory.path().join("other.toml");
+    fs::write(directory.path().join("trestle.toml"), "[storage]\ncache_bytes = \"64MiB\"\n")
+        .unwrap();
+    fs::write(&other, "[storage]\ncache_bytes = \"1.5 GiB\"\n").unwrap();
+    let print = ["config", "print"];
+
+    let found = Ended::of(at(directory.path(), &print)).output;
+    let named = Ended::of({
+        let mut command = at(directory.path(), &print);
+        command.env("TRESTLE_CONFIG", &other);
+        command
+    });
+    let variable = Ended::of({
+        let mut command = at(directory.path(), &print);
+        command.env("TRESTLE__STORAGE__CACHE_BYTES", "32mib");
+        command
+    });
+
+    assert!(found.contains("cache_bytes = 67108864\n"), "{found}");
+    assert!(named.output.contains("cache_bytes = 1610612736\n"), "{named:?}");
+    assert!(variable.output.contains("cache_bytes = 33554432\n"), "{variable:?}");
+}
+
+#[test]
+fn a_server_reports_its_configuration_file() {
+    let directory = tempdir().unwrap();
+    let (file, log) = (directory.path().join("server.toml"), directory.path().join("log"));
+    fs::write(&file, "[storage]\nephemeral = true\n").unwrap();
+
+    let server = Server::start_logging(&log, &[], &[("TRESTLE_CONFIG", file.to_str().unwrap())]);
+    drop(server);
+
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(log.contains(file.to_str().unwrap()), "{log}");
+}

@@ -1,0 +1,62 @@
+//! Contexts: servers and credentials under a name.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+
+use tempfile::tempdir;
+
+use crate::client::{Ended, bare, server};
+
+/// A command whose contexts are in a folder of the test.
+fn with(config: &Path, args: &[&str]) -> Command {
+    let mut command = bare(args);
+    command.env("XDG_CONFIG_HOME", config);
+    command
+}
+
+#[test]
+fn a_context_names_a_server_and_its_credentials() {
+    let (server, config) = (server(), tempdir().unwrap());
+    let run = |args: &[&str]| Ended::of(with(config.path(), args));
+    let address = server.address("grpc");
+
+    let set = ["context", "set", "dev", "--endpoint", &address, "--account", "devstoreaccount1"];
+    let stored = run(&set);
+    let other = run(&["context", "set", "other", "--endpoint", "127.0.0.1:1"]);
+    let file = config.path().join("trestle/client.toml");
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+
+    assert_eq!((stored.code, other.code), (Some(0), Some(0)), "{stored:?} {other:?}");
+    assert_eq!(mode & 0o777, 0o600, "only the owner reads it");
+    assert_eq!(run(&["table", "create", "orders"]).code, Some(0), "the first is used at once");
+    assert_eq!(run(&["table", "list", "--context", "other"]).code, Some(5));
+    assert_eq!(run(&["context", "use", "other"]).code, Some(0));
+    assert_eq!(run(&["table", "list"]).code, Some(5));
+    assert_eq!(run(&["--context", "dev", "table", "list"]).code, Some(0));
+    let listed = run(&["context", "list"]).output;
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert!(
+        listed.contains(&format!("dev\tfalse\thttp://{address}\tdevstoreaccount1")),
+        "{listed}"
+    );
+    let missing = run(&["table", "list", "--context", "nosuch"]);
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    assert!(missing.errors.contains("trestle context list"), "{missing:?}");
+    assert_eq!(run(&["context", "delete", "other"]).code, Some(0));
+    assert_eq!(run(&["context", "list"]).output.lines().count(), 2);
+}
+
+#[test]
+fn credentials_of_a_context_are_for_its_server_only() {
+    let (server, config) = (server(), tempdir().unwrap());
+    let run = |args: &[&str]| Ended::of(with(config.path(), args));
+    let set = ["context", "set", "dev", "--endpoint", "127.0.0.1:1", "--account", "other"];
+    let with_sas = [&set[..], &["--sas", "sv=1&sig=hunter2"]].concat();
+    assert_eq!(run(&with_sas).code, Some(0));
+
+    // Credentials that this server would reject.
+    let named = run(&["table", "list", "--endpoint", &server.endpoint()]);
+    let listed = run(&["context", "list", "-o", "json"]).output;
+
+    assert_eq!(named.code, Some(0), "{named:?}");
+    assert!(!listed.contains("hunter2"), "{listed}");
+}

@@ -1,0 +1,136 @@
+//! The forms of results.
+
+use serde_json::Value;
+use trestle_tests::Server;
+
+use crate::client::{Ended, bare, run, server, succeeds, trestle};
+
+/// A server with a table of two entities.
+fn with_rows() -> Server {
+    let server = server();
+    succeeds(&server, &["table", "create", "rows"]);
+    for (row, text) in [("1", "plain, \"quoted\""), ("2", "long \u{1b}[31m".repeat(30).as_str())] {
+        let set = format!("text={text}");
+        let keys = ["-p", "p", "-r", row, "--set", &set, "--set", "n:int64=1234"];
+        succeeds(&server, &[&["entity", "insert", "rows"][..], &keys].concat());
+    }
+    server
+}
+
+#[test]
+fn every_form_has_every_entity() {
+    let server = with_rows();
+    let query = |format: &str| {
+        succeeds(&server, &["entity", "query", "rows", "-o", format, "--select", "text,n"]).output
+    };
+
+    let json: Value = serde_json::from_str(&query("json")).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), 2, "one document");
+    let jsonl = query("jsonl");
+    assert_eq!(jsonl.lines().count(), 2, "{jsonl}");
+    let csv = query("csv");
+    let first = "PartitionKey,RowKey,n,text\np,1,1234,\"plain, \"\"quoted\"\"\"\n";
+    assert!(csv.starts_with(first), "{csv}");
+    let plain = query("plain");
+    assert_eq!(plain.lines().next(), Some("PartitionKey\tRowKey\tn\ttext"), "{plain}");
+    assert_eq!(plain.lines().count(), 3, "{plain}");
+    assert!(!plain.contains('\u{1b}') && plain.contains("\\u001b[31m"), "{plain}");
+    assert_eq!(succeeds(&server, &["entity", "query", "rows", "--select", "text,n"]).output, plain);
+}
+
+#[test]
+fn no_results_are_an_empty_document() {
+    let server = server();
+
+    assert_eq!(succeeds(&server, &["table", "list", "-o", "json"]).output, "[]\n");
+    assert_eq!(succeeds(&server, &["table", "list", "-o", "jsonl"]).output, "");
+    let plain = succeeds(&server, &["table", "list"]);
+    assert_eq!((plain.output.as_str(), plain.errors.as_str()), ("", "no tables\n"));
+    assert_eq!(succeeds(&server, &["table", "list", "-q"]).errors, "");
+}
+
+#[test]
+fn a_table_is_as_wide_as_the_terminal() {
+    let server = with_rows();
+    let query = |columns: &str, more: &[&str]| {
+        let args = [&["entity", "query", "rows", "-o", "table"][..], more].concat();
+        let mut command = trestle(&server, &args);
+        command.env("COLUMNS", columns);
+        Ended::of(command).output
+    };
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+
+    let (two, one) = (query("60", &[]), query("60", &["--top", "1"]));
+
+    assert!(widest(&two) <= 60 && two.contains('…'), "{two}");
+    assert_eq!(two.lines().count(), 6, "a line for each entity: {two}");
+    assert!(widest(&one) <= 60 && one.contains("│ PartitionKey ┆ p "), "vertical: {one}");
+}
+
+#[test]
+fn arguments_for_clients_are_accepted_before_and_after_the_command_but_not_by_a_server() {
+    let server = with_rows();
+    let endpoint = server.endpoint();
+
+    for args in [
+        &["-o", "jsonl", "--endpoint", &endpoint, "table", "list"][..],
+        &["table", "--endpoint", &endpoint, "-o", "jsonl", "list"],
+        &["table", "list", "-o", "jsonl", "--endpoint", &endpoint],
+    ] {
+        let listed = Ended::of(bare(args));
+        assert_eq!(listed.code, Some(0), "{listed:?}");
+        assert!(listed.output.starts_with("{\"table\":\"rows\""), "{listed:?}");
+    }
+    let refused = Ended::of(bare(&["--json", "serve", "--ephemeral"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let help = Ended::of(bare(&["serve", "--help"])).output;
+    assert!(!help.contains("--endpoint") && !help.contains("--account"), "{help}");
+}
+
+#[test]
+fn quiet_prints_results_only_and_verbose_names_the_server() {
+    let server = with_rows();
+
+    let quiet = succeeds(&server, &["entity", "query", "rows", "-q"]);
+    let verbose = succeeds(&server, &["entity", "query", "rows", "-v"]);
+
+    assert_eq!(quiet.errors, "");
+    let called = format!("server: endpoint=`{}`, from --endpoint", server.endpoint());
+    assert!(
+        verbose.errors.starts_with(&called) && verbose.errors.contains("cost: "),
+        "{verbose:?}"
+    );
+    assert_eq!(quiet.output, verbose.output);
+}
+
+#[test]
+fn status_shows_the_state_of_a_server_and_fails_without_one() {
+    let server = server();
+
+    let status = succeeds(&server, &["status", "-o", "json"]).output;
+    let stopped = Ended::of(bare(&["status", "--endpoint", "127.0.0.1:1"]));
+
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["services"], serde_json::json!(["table", "queue", "blob"]), "{status}");
+    assert_eq!(status["endpoint"], server.endpoint().as_str());
+    assert!(status["server_version"].is_string(), "{status}");
+    assert_eq!(stopped.code, Some(5), "{stopped:?}");
+}
+
+#[test]
+fn an_error_shows_no_escapes_of_rust() {
+    let server = server();
+
+    for args in [
+        &["table", "create", "a\u{1b}b"][..],
+        &["entity", "get", "nosuch", "a\"b", "c'd"],
+        &["queue", "create", "A\"B"],
+        &["entity", "query", "nosuch", "--filter", "a eq \"b\""],
+    ] {
+        let failed = run(&server, args);
+        assert_ne!(failed.code, Some(0), "{failed:?}");
+        for trace in ["\\u{", "Some(", "\\\"", "Status {", "Os {"] {
+            assert!(!failed.errors.contains(trace), "{trace}: {}", failed.errors);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The commands of README, run as they are in it.
+
+use std::{fs, path::Path};
+
+use trestle_tests::{Ended, Server, command};
+
+use crate::client::server;
+
+/// The first block of commands of README with this text: each command with its output.
+fn commands(text: &str) -> Vec<(String, String)> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let blocks = readme.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let block = blocks.into_iter().find(|block| block.contains(text)).expect("in README");
+    let commands = block.split("$ trestle ").skip(1);
+    let commands = commands.map(|command| command.split_once('\n').unwrap());
+    commands.map(|(command, output)| (command.to_owned(), output.to_owned())).collect()
+}
+
+/// The words of a command line, without their quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words
+}
+
+/// The text without borders, nor ids, times and what is after them.
+fn stable(output: &str) -> Vec<Vec<&str>> {
+    let rows = output.lines().filter(|line| line.starts_with(|c: char| c == '│' || c.is_ascii()));
+    rows.map(|row| match row.starts_with('│') {
+        true => row.split(['│', '┆']).map(str::trim).take(3).collect(),
+        false if row.starts_with("sent ") => vec!["sent"],
+        false => row.split('=').take(1).collect(),
+    })
+    .collect()
+}
+
+/// Runs the commands of a block as on a terminal, and compares what they print with README, where it has that.
+fn print_what_is_in_readme(server: &Server, folder: &Path, text: &str) -> usize {
+    let commands = commands(text);
+    for (args, expected) in &commands {
+        let args = words(args);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let mut command = command(server, &args);
+        command.current_dir(folder).args(["-o", "table"]);
+        let ended = Ended::of(command);
+        assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+        if !expected.trim().is_empty() {
+            assert_eq!(stable(&ended.output), stable(expected), "{args:?}");
+        }
+    }
+    commands.len()
+}
+
+#[test]
+fn the_commands_print_what_is_in_readme() {
+    let (server, directory) = (server(), tempfile::tempdir().unwrap());
+    let pictures = directory.path().join("pictures");
+    fs::create_dir(&pictures).unwrap();
+    fs::write(pictures.join("cat.txt"), "a cat here").unwrap();
+    fs::write(pictures.join("dog.txt"), "dog here\n").unwrap();
+    let run = |text| print_what_is_in_readme(&server, directory.path(), text);
+
+    assert_eq!(run("trestle table create"), 4);
+    assert_eq!(run("trestle queue create"), 3);
+    assert_eq!(run("trestle blob container create"), 4);
+}
