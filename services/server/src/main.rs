@@ -193,7 +193,7 @@ async fn serve_with(
 fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
     let endpoint = match args.endpoint {
         Some(endpoint) => endpoint,
-        None => healthcheck::endpoint(&load(args.config.file().as_deref(), Vec::new())?),
+        None => healthcheck::endpoint(sources(args.config.file().as_deref(), Vec::new()))?,
     };
     let check = healthcheck::check(&endpoint, &args.tls, args.service);
     let checked = run(Some(1), Box::pin(check))?;

@@ -45,7 +45,7 @@ pub async fn examine(
 /// The report on settings that no server starts with.
 #[must_use]
 pub fn rejected(error: &ProcessError) -> Report {
-    let remedy = "correct what is named; docs/operations.md has every key";
+    let remedy = "correct what is named; docs/configuration.md has every key";
     Report(vec![Finding::failure("configuration", error.chain(), remedy)])
 }
 
