@@ -39,4 +39,4 @@ CONTROL
 chmod -R u=rwX,go=rX "$package"
 chmod 0640 "$package/etc/trestle/trestle.toml"
 find "$package" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zxz --build "$package" "$directory/trestle_${version}_amd64.deb" >/dev/null
+dpkg-deb --root-owner-group -Zgzip -z6 --build "$package" "$directory/trestle_${version}_amd64.deb" >/dev/null

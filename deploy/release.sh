@@ -35,7 +35,7 @@ image() {
     --build-arg VERSION="$version" --build-arg REVISION="$revision" --tag "$tag" --file deploy/Dockerfile . >/dev/null
   rm -f "$1/image.tar"
   podman save --quiet --format docker-archive --output "$1/image.tar" "$tag" >/dev/null
-  gzip --no-name --to-stdout "$1/image.tar" >"$1/trestle-$version-image.tar.gz"
+  python3 deploy/image.py "$1/image.tar" "$1/trestle-$version-image.tar.gz" "$SOURCE_DATE_EPOCH"
   rm "$1/image.tar"
 }
 
@@ -61,4 +61,5 @@ else
   deploy/binary.sh
   make "$out"
 fi
+echo "release: $out"
 cat "$out/SHA256SUMS"
