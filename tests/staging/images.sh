@@ -1,5 +1,7 @@
 # The images of the suite, built from what is on this machine; sourced by run.sh.
 
+KUSTOMIZE_VERSION=v5.8.1
+
 # programs_image NAME PROGRAM...: an image of programs of this machine and their libraries.
 programs_image() {
   local name=$1 files=$work/$1 program
@@ -42,9 +44,23 @@ prometheus_image() {
   export PROMETHEUS_IMAGE=localhost/prometheus:staging-test
 }
 
+# Whether the Go of this machine is new enough for the module in a directory.
+has_go_for() { command -v go >/dev/null && (cd "$1" && go list -m >/dev/null 2>&1); }
+
+# kustomize at a pinned version, which the database of checksums verifies; without Go its tests are skipped.
+kustomize_binary() {
+  has_go_for "$script_dir/collector" || return 0
+  local built=$work/bin/kustomize
+  if [ "$(cat "$built.complete" 2>/dev/null || true)" != "$KUSTOMIZE_VERSION" ]; then
+    GOBIN=$work/bin go install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE_VERSION"
+    echo "$KUSTOMIZE_VERSION" >"$built.complete"
+  fi
+  export KUSTOMIZE=$built
+}
+
 # A real collector, built from its modules; without Go the tests of traces are skipped.
 collector_image() {
-  command -v go >/dev/null || return 0
+  has_go_for "$script_dir/collector" || return 0
   local sources=$script_dir/collector built=$work/bin/otelcol expected
   expected=$(cat "$sources/main.go" "$sources/go.sum")
   if [ ! -x "$built" ] || [ "$expected" != "$(cat "$built.complete" 2>/dev/null || true)" ]; then
@@ -55,4 +71,16 @@ collector_image() {
   echo "deploy/collector/config.yaml: valid"
   programs_image otelcol "$built"
   export COLLECTOR_IMAGE=localhost/otelcol:staging-test
+}
+
+# Ends the script where the engine cannot run a container on a network of its own, as in some sandboxes.
+probe_engine() {
+  local network=trestle-probe-$$ code=0
+  programs_image probe "$(type -P true)"
+  { "$ENGINE" network create "$network" &&
+    "$ENGINE" run --rm --network "$network" localhost/probe:staging-test; } >"$work/probe.log" 2>&1 || code=$?
+  "$ENGINE" network rm "$network" >/dev/null 2>&1 || true
+  [ "$code" = 0 ] && return
+  echo "SKIPPED: $ENGINE runs no containers here: $(tail -n 1 "$work/probe.log")"
+  exit 0
 }

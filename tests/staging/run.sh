@@ -15,13 +15,16 @@ source "$script_dir/images.sh"
 work=$root/target/staging
 mkdir -p "$work/bin"
 install_packages
+"$script_dir/rules.sh"
 select_engine
 python_environment staging "$script_dir/requirements.txt"
 [ "$ENGINE" = docker ] || export PODMAN_COMPOSE="$(dirname "$python")/podman-compose"
 
+probe_engine
 server_image
 prometheus_image
 collector_image
+kustomize_binary
 
 cd "$script_dir"
 exec "$python" -m pytest "$@"

@@ -51,6 +51,7 @@ class Stack:
             **os.environ,
             "TRESTLE_BUILD_TARGET": "local",
             "TRESTLE_PORT": str(self.grpc),
+            "TRESTLE_AZURE_BLOB_PORT": str(free_port()),
             "TRESTLE_AZURE_QUEUE_PORT": str(free_port()),
             "TRESTLE_AZURE_TABLE_PORT": str(free_port()),
             "TRESTLE_ADMIN_PORT": str(self.admin),
