@@ -1,9 +1,9 @@
-"""Makes an archive of an image anew: only its layers and its configuration, without what names the machine that built it.
+"""Makes an archive of an image again: its layers and its configuration, without what names the machine of the build.
 
     deploy/image.py ARCHIVE OUT TIME
 
-Docker's format records the name and the id of the container of each build, so that no two builds are the same. The format
-of OCI does not, and has no health check.
+Docker's format records the name and the id of the container of each build, so that no two builds are the same. The
+format of OCI does not, and has no health check.
 """
 
 import gzip

@@ -6,7 +6,7 @@
 #   deploy/release.sh --twice  makes everything but the binary a second time, and compares the bytes
 #
 # The outcome depends on the commit and the toolchain alone: every time in it is that of the commit. The image needs
-# podman; without it there is none, which is said.
+# podman; without it there is none, which is reported.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

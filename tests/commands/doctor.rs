@@ -60,11 +60,11 @@ fn settings_that_no_server_starts_with_end_with_their_own_code() {
 #[test]
 fn roles_are_called_and_one_that_does_not_answer_is_a_failure() {
     let role = Server::start(&["--ephemeral", "--roles", "table"], &[]);
-    let (here, gone) = (role.endpoint(), "http://127.0.0.1:1");
+    let (here, closed) = (role.endpoint(), "http://127.0.0.1:1");
     let settings = [
         ("TRESTLE__SERVER__ROLES", "gateway"),
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", here.as_str()),
-        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", gone),
+        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", closed),
         ("TRESTLE__GATEWAY__BLOB_ENDPOINT", here.as_str()),
     ];
 

@@ -3,7 +3,7 @@
 #
 #   tests/staging/rules.sh
 #
-# Ends with code 0 and a line that begins with SKIPPED where there is no promtool, which Debian's package prometheus has.
+# Ends with code 0 and a line that begins with SKIPPED where there is no promtool, of the Debian package prometheus.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

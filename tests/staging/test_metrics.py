@@ -1,4 +1,4 @@
-"""Prometheus scrapes every role, and has each metric and label that a panel or an alert asks for."""
+"""Prometheus scrapes every role, and has each metric and label that a panel or an alert requests."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def expressions():
 
 
 def selectors(expression):
-    """Pairs of a metric and the labels that an expression asks of it."""
+    """Pairs of a metric and the labels that an expression requests of it."""
     bare = re.sub(r"\[[^\]]*\]", "", expression)
     grouped = {
         label.strip()
@@ -91,16 +91,16 @@ def test_a_running_stack_has_each_metric_and_label_of_panels_and_alerts(
     prometheus, stores, channel
 ):
     provoke(prometheus, stores, channel)
-    asked = [
+    requested = [
         (origin, metric, labels)
         for origin, expression in expressions()
         for metric, labels in selectors(expression)
     ]
-    assert len(asked) > 60
+    assert len(requested) > 60
 
     def missing():
         known, absent = {}, []
-        for origin, metric, labels in asked:
+        for origin, metric, labels in requested:
             if metric not in known:
                 series = prometheus.prometheus("series", **{"match[]": metric})
                 known[metric] = {label for one in series for label in one}

@@ -1,4 +1,4 @@
-"""A release: made twice with the same bytes, installed as docs/install.md says, with a unit that systemd accepts."""
+"""A release: made twice with the same bytes, installed as in docs/install.md, with a unit that systemd accepts."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from stack import DEPLOY, ENGINE, run
 ROOT = DEPLOY.parent
 # The exposure that `systemd-analyze security` may find, in tenths.
 EXPOSURE_MAX = 30
-# Files and folders of the package that not everybody reads.
+# Files and folders of the package that only the server reads.
 PRIVATE = {"/etc/trestle": "750 root:trestle", "/etc/trestle/trestle.toml": "640 root:trestle"}
 
-# Runs a script on a copy of this machine's root, which is gone afterwards.
+# Runs a script on a copy of this machine's root, which is removed afterwards.
 ON_A_COPY = """
 mount -t tmpfs tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"

@@ -229,8 +229,9 @@ fn compact_store(args: &CompactArgs) -> Result<ExitCode, ProcessError> {
 
 /// Prints every finding, also where the settings are invalid.
 fn diagnose(args: &DoctorArgs) -> Result<ExitCode, ProcessError> {
-    let show =
-        |report: &doctor::Report| print(&if args.json { report.json() } else { report.text() });
+    let show = |report: &doctor::DoctorReport| {
+        print(&if args.json { report.json() } else { report.text() })
+    };
     let settings = match load_store(args.config.file().as_deref(), args.data_dir.as_deref()) {
         Ok(settings) => settings,
         Err(error) => {

@@ -6,7 +6,7 @@ use trestle_runtime::tls::Certificates;
 use trestle_service::clock::Ticks;
 use x509_parser::pem::Pem;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::settings::Settings;
 
 const CHECK: &str = "certificates";
@@ -14,14 +14,14 @@ const CHECK: &str = "certificates";
 const RENEWED_BEFORE: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// Reads all of them. Blocks.
-pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<Finding> {
+pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     if let Some(files) = settings.tls.grpc()
         && let Err(error) = Certificates::read(&files)
     {
         let remedy = "certificate and key must be PEM files that the user of the server can read and that belong \
                       together";
-        findings.push(Finding::failure(CHECK, error.to_string(), remedy));
+        findings.push(DoctorFinding::failure(CHECK, error.to_string(), remedy));
     }
     let (own, roles) = (&settings.tls, &settings.gateway.tls);
     let files = [
@@ -37,11 +37,11 @@ pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<Finding> {
 }
 
 /// A finding for each certificate of a file.
-fn judge_file(key: &str, file: &Path, now: Ticks) -> Vec<Finding> {
+fn judge_file(key: &str, file: &Path, now: Ticks) -> Vec<DoctorFinding> {
     let found = |problem: &str| format!("{key}: {problem}: file=`{}`", file.display());
     let remedy = "name a file with certificates in PEM that the user of the server can read";
     let Ok(pem) = fs::read(file) else {
-        return vec![Finding::failure(CHECK, found("cannot be read"), remedy)];
+        return vec![DoctorFinding::failure(CHECK, found("cannot be read"), remedy)];
     };
     let mut findings = Vec::new();
     for block in Pem::iter_from_buffer(&pem) {
@@ -52,30 +52,30 @@ fn judge_file(key: &str, file: &Path, now: Ticks) -> Vec<Finding> {
         });
         findings.push(match end {
             Some((from, until)) => judge_validity(&found("certificate"), from, until, now),
-            None => Finding::failure(CHECK, found("holds no certificate in PEM"), remedy),
+            None => DoctorFinding::failure(CHECK, found("holds no certificate in PEM"), remedy),
         });
     }
     if findings.is_empty() {
-        findings.push(Finding::failure(CHECK, found("holds no certificate in PEM"), remedy));
+        findings.push(DoctorFinding::failure(CHECK, found("holds no certificate in PEM"), remedy));
     }
     findings
 }
 
 /// Judges the times of a certificate, in seconds since 1970.
-fn judge_validity(what: &str, from: i64, until: i64, now: Ticks) -> Finding {
+fn judge_validity(what: &str, from: i64, until: i64, now: Ticks) -> DoctorFinding {
     let seconds = now.to_unix().0;
     let days = until.saturating_sub(seconds) / (24 * 3600);
     if seconds < from {
         let found = format!("{what}: not valid yet: not_before=`{from}`, unix_seconds=`{seconds}`");
-        Finding::failure(CHECK, found, "check the clock of this machine and of the authority")
+        DoctorFinding::failure(CHECK, found, "check the clock of this machine and of the authority")
     } else if until <= seconds {
         let found = format!("{what}: expired: days_ago=`{}`", days.saturating_neg());
-        Finding::failure(CHECK, found, "renew it; the server reads a changed file by itself")
+        DoctorFinding::failure(CHECK, found, "renew it; the server reads a changed file by itself")
     } else if until.saturating_sub(seconds).unsigned_abs() < RENEWED_BEFORE.as_secs() {
         let found = format!("{what}: expires soon: days_left=`{days}`");
-        Finding::warning(CHECK, found, "renew it; the server reads a changed file by itself")
+        DoctorFinding::warning(CHECK, found, "renew it; the server reads a changed file by itself")
     } else {
-        Finding::ok(CHECK, format!("{what}: days_left=`{days}`"))
+        DoctorFinding::ok(CHECK, format!("{what}: days_left=`{days}`"))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use trestle_service::clock::{Clock, Ticks};
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 
 const CHECK: &str = "clock";
 /// The year of this build's first release, since 1970: a clock before it was never set.
@@ -18,9 +18,9 @@ const AHEAD_MAX: Duration = Duration::from_secs(2);
 /// Where systemd-timesyncd records that it has the time.
 const TIMESYNC: &str = "/run/systemd/timesync";
 
-/// What the machine knows about time.
+/// What the machine records about time.
 #[derive(Debug, Clone, Copy)]
-struct Observed {
+struct ObservedTime {
     now: Ticks,
     /// When the newest file of the data directory was written.
     newest: Option<Ticks>,
@@ -29,9 +29,9 @@ struct Observed {
 }
 
 /// Compares the clock with the data directory and with the record of time synchronisation. Blocks.
-pub(super) fn check(clock: &dyn Clock, data_dir: &Path) -> Finding {
+pub(super) fn check(clock: &dyn Clock, data_dir: &Path) -> DoctorFinding {
     let timesync = Path::new(TIMESYNC);
-    judge(Observed {
+    judge(ObservedTime {
         now: clock.now(),
         newest: newest(&data_dir.join("kv")),
         is_synchronised: timesync.is_dir().then(|| timesync.join("synchronized").exists()),
@@ -49,27 +49,33 @@ fn ticks(time: SystemTime) -> Option<Ticks> {
     Ticks::from_unix(i64::try_from(seconds).ok()?, 0)
 }
 
-fn judge(Observed { now, newest, is_synchronised }: Observed) -> Finding {
+fn judge(ObservedTime { now, newest, is_synchronised }: ObservedTime) -> DoctorFinding {
     let seconds = now.to_unix().0;
     if seconds < EARLIEST_SECONDS {
         let remedy = "set the clock and enable time synchronisation before a server starts: signatures \
                       expire by it, and the store keeps its time";
-        return Finding::failure(CHECK, format!("was never set: unix_seconds=`{seconds}`"), remedy);
+        return DoctorFinding::failure(
+            CHECK,
+            format!("was never set: unix_seconds=`{seconds}`"),
+            remedy,
+        );
     }
     let behind = newest.map_or(Duration::ZERO, |newest| newest.since(now));
     if behind > AHEAD_MAX {
         let found = format!("is behind the data directory: seconds=`{}`", behind.as_secs());
         let remedy = "wait for time synchronisation (After=time-sync.target) and check again";
-        return Finding::warning(CHECK, found, remedy);
+        return DoctorFinding::warning(CHECK, found, remedy);
     }
     match is_synchronised {
-        Some(false) => Finding::warning(
+        Some(false) => DoctorFinding::warning(
             CHECK,
             "not synchronised yet",
             "check `timedatectl`: the machine has reached no time server",
         ),
-        Some(true) => Finding::ok(CHECK, "synchronised"),
-        None => Finding::ok(CHECK, "plausible; this machine does not record time synchronisation"),
+        Some(true) => DoctorFinding::ok(CHECK, "synchronised"),
+        None => {
+            DoctorFinding::ok(CHECK, "plausible; this machine does not record time synchronisation")
+        }
     }
 }
 
@@ -82,8 +88,8 @@ mod tests {
         Ticks::from_unix(seconds, 0).expect("a time")
     }
 
-    fn judged(now: i64, newest: Option<i64>, is_synchronised: Option<bool>) -> Finding {
-        judge(Observed { now: at(now), newest: newest.map(at), is_synchronised })
+    fn judged(now: i64, newest: Option<i64>, is_synchronised: Option<bool>) -> DoctorFinding {
+        judge(ObservedTime { now: at(now), newest: newest.map(at), is_synchronised })
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::settings::StorageSettings;
 
 const SYNC: &str = "disk.sync";
@@ -26,18 +26,18 @@ const SLOW: Duration = Duration::from_millis(20);
 const TOO_FAST: Duration = Duration::from_micros(5);
 
 /// Checks the directory, which must exist. Blocks.
-pub(super) fn check(settings: &StorageSettings) -> Vec<Finding> {
+pub(super) fn check(settings: &StorageSettings) -> Vec<DoctorFinding> {
     let directory = &settings.data_dir;
     let found = |error: &io::Error| format!("path=`{}`, {error}", directory.display());
     if !directory.exists() {
         let found =
             format!("the data directory does not exist yet: path=`{}`", directory.display());
         let remedy = "the server creates it; create it with its owner and mode 0700 to have its disk checked";
-        return vec![Finding::warning(SYNC, found, remedy)];
+        return vec![DoctorFinding::warning(SYNC, found, remedy)];
     }
     let sync = match measure(directory) {
         Ok(samples) => judge_syncs(samples),
-        Err(error) => Finding::failure(
+        Err(error) => DoctorFinding::failure(
             SYNC,
             format!("the data directory cannot be written: {}", found(&error)),
             "give it to the user of the server, with mode 0700, on a file system that is mounted for writes",
@@ -47,7 +47,7 @@ pub(super) fn check(settings: &StorageSettings) -> Vec<Finding> {
         Ok(stat) => {
             judge_space(stat.f_bavail.saturating_mul(stat.f_frsize), settings.min_free_bytes)
         }
-        Err(error) => Finding::failure(
+        Err(error) => DoctorFinding::failure(
             SPACE,
             format!("free space cannot be read: {}", found(&error.into())),
             "check the mount of the data directory",
@@ -75,7 +75,7 @@ fn syncs(mut file: &File) -> io::Result<Vec<Duration>> {
     Ok(samples)
 }
 
-fn judge_syncs(mut samples: Vec<Duration>) -> Finding {
+fn judge_syncs(mut samples: Vec<Duration>) -> DoctorFinding {
     samples.sort_unstable();
     let at = |index: usize| samples.get(index).copied().unwrap_or_default();
     let (median, slow) = (at(samples.len() / 2), at(samples.len() * 9 / 10));
@@ -88,32 +88,32 @@ fn judge_syncs(mut samples: Vec<Duration>) -> Finding {
     if slow > SLOW {
         let remedy = "use a local disk, best with power-loss protection: every write waits for a sync; see \
                       whether others write to this one";
-        Finding::warning(SYNC, found, remedy)
+        DoctorFinding::warning(SYNC, found, remedy)
     } else if median < TOO_FAST {
         let remedy =
             "the file system is in memory, or does not sync: data would not survive a power loss";
-        Finding::warning(SYNC, found, remedy)
+        DoctorFinding::warning(SYNC, found, remedy)
     } else {
-        Finding::ok(SYNC, found)
+        DoctorFinding::ok(SYNC, found)
     }
 }
 
-fn judge_space(free: u64, reserve: u64) -> Finding {
+fn judge_space(free: u64, reserve: u64) -> DoctorFinding {
     let found = format!("free_bytes=`{free}`, storage.min_free_bytes=`{reserve}`");
     if free <= reserve {
-        Finding::failure(
+        DoctorFinding::failure(
             SPACE,
             found,
             "free space or grow the volume: only reads and deletes would be accepted",
         )
     } else if free / 4 < reserve {
-        Finding::warning(
+        DoctorFinding::warning(
             SPACE,
             found,
             "grow the volume: compaction needs room, and writes end at the reserve",
         )
     } else {
-        Finding::ok(SPACE, found)
+        DoctorFinding::ok(SPACE, found)
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Severity {
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// What was checked.
     pub check: &'static str,
     /// The result.
@@ -30,7 +30,7 @@ pub struct Finding {
     pub remedy: Option<&'static str>,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Self {
         Self { check, severity: Severity::Ok, found: found.into(), remedy: None }
     }
@@ -55,9 +55,9 @@ impl Finding {
 /// The findings of every check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Report(pub Vec<Finding>);
+pub struct DoctorReport(pub Vec<DoctorFinding>);
 
-impl Report {
+impl DoctorReport {
     /// Whether a server does not start, or does not serve.
     #[must_use]
     pub fn has_failure(&self) -> bool {
@@ -68,7 +68,7 @@ impl Report {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for Finding { check, severity, found, remedy } in &self.0 {
+        for DoctorFinding { check, severity, found, remedy } in &self.0 {
             let word = match severity {
                 Severity::Ok => "ok",
                 Severity::Warning => "warning",
@@ -96,15 +96,15 @@ mod tests {
 
     #[test]
     fn a_report_has_a_hint_for_each_finding_that_is_not_ok() {
-        let report = Report(vec![
-            Finding::ok("clock", "synchronised"),
-            Finding::warning("limits", "few", "raise it"),
+        let report = DoctorReport(vec![
+            DoctorFinding::ok("clock", "synchronised"),
+            DoctorFinding::warning("limits", "few", "raise it"),
         ]);
 
         let text = "ok: clock: synchronised\nwarning: limits: few\n  hint: raise it\n";
         assert_eq!(report.text(), text);
         assert_eq!(report.json().lines().count(), 2);
         assert!(!report.has_failure());
-        assert!(Report(vec![Finding::failure("a", "b", "c")]).has_failure());
+        assert!(DoctorReport(vec![DoctorFinding::failure("a", "b", "c")]).has_failure());
     }
 }

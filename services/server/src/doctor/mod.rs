@@ -1,5 +1,5 @@
-//! The command `doctor`: checks the machine and the surroundings of a server with these settings, and says what to do.
-//! Nothing is changed, but a file of the data directory that is removed again.
+//! The command `doctor`: checks the machine and the surroundings of a server with these settings, with a hint for each
+//! finding. Nothing is changed, but a file of the data directory that is removed again.
 
 mod certificates;
 mod clock;
@@ -7,7 +7,7 @@ mod disk;
 mod finding;
 mod reach;
 
-pub use self::finding::{Finding, Report, Severity};
+pub use self::finding::{DoctorFinding, DoctorReport, Severity};
 
 use trestle_service::clock::Clock;
 
@@ -22,8 +22,8 @@ use crate::{
 pub async fn examine(
     settings: &Settings,
     clock: &'static dyn Clock,
-) -> Result<Report, ProcessError> {
-    let mut findings = vec![Finding::ok("configuration", "valid")];
+) -> Result<DoctorReport, ProcessError> {
+    let mut findings = vec![DoctorFinding::ok("configuration", "valid")];
     findings.push(descriptors(DescriptorPlan::for_process(settings)));
     let owned = settings.clone();
     let blocking = move || {
@@ -39,29 +39,29 @@ pub async fn examine(
     findings.extend(local.map_err(|error| ProcessError::Process(error.into()))?);
     findings.extend(reach::check_roles(settings).await);
     findings.extend(reach::check_objects(settings).await);
-    Ok(Report(findings))
+    Ok(DoctorReport(findings))
 }
 
 /// The report on settings that no server starts with.
 #[must_use]
-pub fn rejected(error: &ProcessError) -> Report {
+pub fn rejected(error: &ProcessError) -> DoctorReport {
     let remedy = "correct what is named; docs/configuration.md has every key";
-    Report(vec![Finding::failure("configuration", error.chain(), remedy)])
+    DoctorReport(vec![DoctorFinding::failure("configuration", error.chain(), remedy)])
 }
 
-fn descriptors(plan: Result<DescriptorPlan, ProcessError>) -> Finding {
+fn descriptors(plan: Result<DescriptorPlan, ProcessError>) -> DoctorFinding {
     const CHECK: &str = "limits";
     match plan {
-        Err(error) => Finding::failure(
+        Err(error) => DoctorFinding::failure(
             CHECK,
             error.to_string(),
             "raise LimitNOFILE of the unit, or ulimit -Hn",
         ),
-        Ok(plan) if plan.is_short() => Finding::warning(
+        Ok(plan) if plan.is_short() => DoctorFinding::warning(
             CHECK,
             format!("few file descriptors: {plan}"),
             "raise LimitNOFILE of the unit, or ulimit -Hn: fewer connections are accepted than the settings say",
         ),
-        Ok(plan) => Finding::ok(CHECK, format!("file descriptors: {plan}")),
+        Ok(plan) => DoctorFinding::ok(CHECK, format!("file descriptors: {plan}")),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trestle_blob::Objects;
 use trestle_cli::TlsArgs;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::{
     healthcheck,
     roles::{BLOB, GATEWAY},
@@ -16,7 +16,7 @@ use crate::{
 const STORE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Calls each role that the gateway of these settings has in another process.
-pub(super) async fn check_roles(settings: &Settings) -> Vec<Finding> {
+pub(super) async fn check_roles(settings: &Settings) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     if !settings.server.roles.has(GATEWAY.name) {
         return findings;
@@ -32,13 +32,13 @@ pub(super) async fn check_roles(settings: &Settings) -> Vec<Finding> {
         };
         let key = EndpointText::full_key(role);
         findings.push(match healthcheck::check(endpoint, &tls, String::new()).await {
-            Ok(None) => Finding::ok("roles", format!("{key}: serves: endpoint=`{endpoint}`")),
-            Ok(Some(limited)) => Finding::warning(
+            Ok(None) => DoctorFinding::ok("roles", format!("{key}: serves: endpoint=`{endpoint}`")),
+            Ok(Some(limited)) => DoctorFinding::warning(
                 "roles",
                 format!("{key}: {limited}: endpoint=`{endpoint}`"),
                 "free space on the disk of that role",
             ),
-            Err(problem) => Finding::failure(
+            Err(problem) => DoctorFinding::failure(
                 "roles",
                 format!("{key}: {problem}"),
                 "start the role, then check name, port, firewall and, with https, the certificates of both sides",
@@ -49,7 +49,7 @@ pub(super) async fn check_roles(settings: &Settings) -> Vec<Finding> {
 }
 
 /// Reads from the object store of these settings; nothing is written.
-pub(super) async fn check_objects(settings: &Settings) -> Option<Finding> {
+pub(super) async fn check_objects(settings: &Settings) -> Option<DoctorFinding> {
     if !settings.server.roles.has(BLOB.name) {
         return None;
     }
@@ -57,11 +57,11 @@ pub(super) async fn check_objects(settings: &Settings) -> Option<Finding> {
     let url = settings.storage.blob_url()?.ok()?;
     let probe = tokio::time::timeout(STORE_WITHIN, Objects::probe(&url)).await;
     let problem = match probe {
-        Ok(Ok(())) => return Some(Finding::ok("objects", format!("reachable: url=`{url}`"))),
+        Ok(Ok(())) => return Some(DoctorFinding::ok("objects", format!("reachable: url=`{url}`"))),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer in time".to_owned(),
     };
-    Some(Finding::failure(
+    Some(DoctorFinding::failure(
         "objects",
         format!("{problem}: url=`{url}`"),
         "check that the bucket exists, and endpoint, region and credentials in the variables of the cloud",
