@@ -48,6 +48,8 @@ def stack(small_volume, tmp_path_factory):
     variables = {
         "TRESTLE_IMAGE": IMAGE,
         "TRESTLE_NOFILE": "16384",
+        # A restart on a busy machine takes longer than it does elsewhere.
+        "TRESTLE_WAIT_MS": "25000",
         "COLLECTOR_DEBUG": "normal",
         "TRESTLE__STORAGE__MIN_FREE_BYTES": str(64 * 1024 * 1024),
         "TRESTLE__QUOTAS__PARTITION_ENTITIES_PER_SECOND": PARTITION_QUOTA,

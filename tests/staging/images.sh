@@ -39,7 +39,10 @@ server_image() {
 
 # Prometheus of Debian; without it the tests of metrics and alerts are skipped.
 prometheus_image() {
-  command -v prometheus >/dev/null || return 0
+  if ! command -v prometheus >/dev/null; then
+    echo "SKIPPED: tests of metrics, there is no Prometheus on this machine"
+    return
+  fi
   programs_image prometheus "$(command -v prometheus)"
   export PROMETHEUS_IMAGE=localhost/prometheus:staging-test
 }
@@ -60,7 +63,10 @@ kustomize_binary() {
 
 # A real collector, built from its modules; without Go the tests of traces are skipped.
 collector_image() {
-  has_go_for "$script_dir/collector" || return 0
+  if ! has_go_for "$script_dir/collector"; then
+    echo "SKIPPED: tests of traces and of the manifests for Kubernetes, there is no recent Go on this machine"
+    return
+  fi
   local sources=$script_dir/collector built=$work/bin/otelcol expected
   expected=$(cat "$sources/main.go" "$sources/go.sum")
   if [ ! -x "$built" ] || [ "$expected" != "$(cat "$built.complete" 2>/dev/null || true)" ]; then
