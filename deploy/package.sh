@@ -15,7 +15,7 @@ package=$work/trestle
 install -D -m 0755 target/image/trestle "$package/usr/bin/trestle"
 install -D -m 0644 deploy/debian/trestle.service "$package/lib/systemd/system/trestle.service"
 install -D -m 0640 deploy/debian/trestle.toml "$package/etc/trestle/trestle.toml"
-for document in README.md CHANGELOG.md docs/operations.md docs/production.md docs/runbook.md; do
+for document in README.md CHANGELOG.md docs/configuration.md docs/operations.md docs/production.md docs/runbook.md; do
   install -D -m 0644 "$document" "$package/usr/share/doc/trestle/$(basename "$document")"
 done
 install -D -m 0644 LICENSE "$package/usr/share/doc/trestle/copyright"
