@@ -56,6 +56,10 @@ clients:
 telemetry *arguments:
     tests/telemetry/run.sh {{arguments}}
 
+# The staging stack in containers, broken on purpose: with Docker, or with podman as root
+staging-test *arguments:
+    tests/staging/run.sh {{arguments}}
+
 # A page in Chromium against the real binary
 browser:
     bash .ci/run browser

@@ -9,6 +9,7 @@ mod client;
 mod compact;
 mod configuration;
 mod contexts;
+mod doctor;
 mod drained;
 mod ends;
 mod formats;

@@ -101,6 +101,19 @@ impl Objects {
         Ok(Self { store, name: url.kind.scheme(), directory: None, disk: None })
     }
 
+    /// Whether the store at a URL answers a read. Nothing is written, and no data directory is named.
+    ///
+    /// # Errors
+    /// [`OpenObjectsError::Store`].
+    pub async fn probe(url: &ObjectsUrl) -> Result<(), OpenObjectsError> {
+        let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
+        // The bucket is listed, because a read of an absent object also fails where there is no bucket.
+        match store.list(None).next().await {
+            None | Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => Err(OpenObjectsError::of(&error)),
+        }
+    }
+
     /// In files of a directory, which is created. Every file and its name are synced before a write returns.
     ///
     /// # Errors

@@ -79,6 +79,9 @@ pub enum Command {
     /// Give back the disk space of deleted data; the server must not run
     #[command(after_help = COMPACT_HELP)]
     Compact(CompactArgs),
+    /// Check the configuration, the machine, and what a server reaches, with a hint for each finding
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
     /// Print the completions of a shell
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
@@ -126,12 +129,13 @@ impl ConfigFileArgs {
 const CONFIG_FILE: &str = "./trestle.toml";
 
 /// The commands that call no server, and the arguments for clients that they have all the same.
-const SERVER_COMMANDS: [(&str, &[&str]); 8] = [
+const SERVER_COMMANDS: [(&str, &[&str]); 9] = [
     ("serve", &[]),
     ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file"]),
     ("config", &[]),
     ("repair", &[]),
     ("compact", &["json"]),
+    ("doctor", &["json"]),
     ("completions", &[]),
     ("man", &[]),
     ("version", &[]),
@@ -320,6 +324,20 @@ pub struct CompactArgs {
     pub json: bool,
 }
 
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Configuration file of the server
+    #[command(flatten)]
+    pub config: ConfigFileArgs,
+    /// Data directory [default: that of the configuration]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Report as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   trestle serve --data-dir ./data
@@ -332,6 +350,12 @@ const COMPLETIONS_HELP: &str = "\
   bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle
   zsh:  trestle completions zsh > a folder of $fpath, as _trestle
   fish: trestle completions fish > ~/.config/fish/completions/trestle.fish";
+
+const DOCTOR_HELP: &str = "\
+Run it as the user of the server, with the same variables. It may run beside a server.
+
+Exit codes: 0 a server would start and serve, perhaps with warnings; 1 it would not, 2 wrong arguments or
+configuration.";
 
 const COMPACT_HELP: &str = "\
 Exit codes: 0 compacted; 2 wrong arguments or configuration, 3 the data directory is in use, 4 there is no

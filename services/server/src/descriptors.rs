@@ -3,6 +3,8 @@
 //! A store that cannot open a file for a flush accepts no writes until a restart, so it has a reserve that
 //! connections never get.
 
+use std::fmt;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 use trestle_runtime::{admin, serve::Connections};
@@ -62,10 +64,16 @@ impl DescriptorPlan {
         Ok(Self { limit, recommended, connections_max, store_files })
     }
 
+    /// Whether the limit is lower than the settings need.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.limit < self.recommended
+    }
+
     /// Logs a limit that is lower than the settings need.
     pub fn log(&self) {
         let Self { limit, recommended, connections_max, .. } = *self;
-        if limit < recommended {
+        if self.is_short() {
             warn!(
                 limit,
                 recommended,
@@ -74,6 +82,16 @@ impl DescriptorPlan {
                  raise the hard limit (ulimit -Hn, LimitNOFILE)"
             );
         }
+    }
+}
+
+impl fmt::Display for DescriptorPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit, recommended, connections_max, .. } = self;
+        write!(
+            f,
+            "limit=`{limit}`, recommended=`{recommended}`, connections_max=`{connections_max}`"
+        )
     }
 }
 

@@ -6,8 +6,12 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use trestle_cli::TlsArgs;
+use trestle_runtime::config::{self, ConfigError, Sources};
 
-use crate::settings::Settings;
+use crate::{
+    roles::ROLES,
+    settings::{Settings, parse_address},
+};
 
 /// The name by which gRPC health reports whether the store accepts writes.
 pub const WRITES: &str = "trestle.storage.writes";
@@ -17,18 +21,26 @@ pub const READ_ONLY_DISK: &str = "read-only: disk";
 /// How long the check may take.
 const CHECK_WITHIN: Duration = Duration::from_secs(3);
 
-/// The endpoint of a server with these settings, from the same machine.
-#[must_use]
-pub fn endpoint(settings: &Settings) -> String {
-    let mut address = settings.server.listen;
+/// The endpoint of the server with these settings, from the same machine. Only what it depends on is read: the settings
+/// may be those of a role, or incomplete without the flags of the server.
+///
+/// # Errors
+/// A file that cannot be read, or an address that is malformed.
+pub fn endpoint(sources: Sources<'_>) -> Result<String, ConfigError> {
+    let [listen, certificate] = config::texts(["server.listen", "tls.cert_file"], sources)?;
+    let malformed = |problem| ConfigError::Malformed(format!("server.listen: {problem}"));
+    let mut address = match listen {
+        Some(text) => parse_address(&text).map_err(malformed)?,
+        None => Settings::defaults(ROLES).server.listen,
+    };
     if address.ip().is_unspecified() {
         address.set_ip(match address {
             SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
             SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         });
     }
-    let scheme = if settings.tls.grpc().is_some() { "https" } else { "http" };
-    format!("{scheme}://{address}")
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    Ok(format!("{scheme}://{address}"))
 }
 
 /// Whether `service` serves at `endpoint`; all of it where the name is empty. Returns its limitation, if any.
@@ -64,16 +76,36 @@ pub async fn check(
 mod tests {
     use super::*;
 
+    fn checked(variables: &[(&str, &str)]) -> Result<String, ConfigError> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = variables.iter().map(owned).collect();
+        endpoint(Sources { environment, ..Sources::default() })
+    }
+
     #[test]
     fn checks_a_wildcard_address_on_loopback() {
-        for (listen, checked) in [
+        for (listen, expected) in [
             ("0.0.0.0:1", "http://127.0.0.1:1"),
             ("[::]:1", "http://[::1]:1"),
             ("10.0.0.1:2", "http://10.0.0.1:2"),
         ] {
-            let mut settings = Settings::default();
-            settings.server.listen = listen.parse().expect("an address");
-            assert_eq!(endpoint(&settings), checked);
+            let found = checked(&[("TRESTLE__SERVER__LISTEN", listen)]);
+            assert_eq!(found.expect("an endpoint"), expected);
         }
+        assert_eq!(checked(&[]).expect("the default"), "http://127.0.0.1:50051");
+    }
+
+    #[test]
+    fn reads_only_what_the_endpoint_depends_on() {
+        let variables = [
+            ("TRESTLE__SERVER__ROLES", "gateway"),
+            ("TRESTLE__SERVER__TRUST_CALLERS", "true"),
+            ("TRESTLE__LIMITS__CALLS_MAX", "none"),
+            ("TRESTLE__OF_A_LATER_VERSION", "1"),
+            ("TRESTLE__TLS__CERT_FILE", "server.pem"),
+        ];
+        assert_eq!(checked(&variables).expect("an endpoint"), "https://127.0.0.1:50051");
+        let error = checked(&[("TRESTLE__SERVER__LISTEN", "here")]).expect_err("malformed");
+        assert!(error.to_string().contains("server.listen: must be an address"), "{error}");
     }
 }

@@ -9,6 +9,7 @@ pub mod args;
 pub mod compact;
 pub mod compose;
 pub mod descriptors;
+pub mod doctor;
 pub mod encryption;
 pub mod healthcheck;
 mod hot_partitions;

@@ -13,11 +13,14 @@ use std::{
 use clap_complete::Shell;
 use tracing::{info, warn};
 use trestle::{
-    args::{Cli, Command, CompactArgs, ConfigCommand, HealthcheckArgs, RepairArgs, ServeArgs},
+    args::{
+        Cli, Command, CompactArgs, ConfigCommand, DoctorArgs, HealthcheckArgs, RepairArgs,
+        ServeArgs,
+    },
     compact,
     compose::{NodeDeps, compose},
     descriptors::DescriptorPlan,
-    healthcheck,
+    doctor, healthcheck,
     process_error::ProcessError,
     reload::SettingsSource,
     repair,
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Healthcheck(args) => healthcheck(args),
         Command::Repair(args) => repair_store(&args),
         Command::Compact(args) => compact_store(&args),
+        Command::Doctor(args) => diagnose(&args),
         Command::Config(ConfigCommand::Print(args)) => print_config(&args),
         Command::Config(ConfigCommand::Check(args)) => check_config(&args),
         Command::Version => print_version(),
@@ -189,7 +193,7 @@ async fn serve_with(
 fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
     let endpoint = match args.endpoint {
         Some(endpoint) => endpoint,
-        None => healthcheck::endpoint(&load(args.config.file().as_deref(), Vec::new())?),
+        None => healthcheck::endpoint(sources(args.config.file().as_deref(), Vec::new()))?,
     };
     let check = healthcheck::check(&endpoint, &args.tls, args.service);
     let checked = run(Some(1), Box::pin(check))?;
@@ -221,6 +225,23 @@ fn compact_store(args: &CompactArgs) -> Result<ExitCode, ProcessError> {
     let compacted = compact::compact(&settings.storage, descriptors.store_files)?;
     print(&if args.json { compacted.json() } else { compacted.report() })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints every finding, also where the settings are invalid.
+fn diagnose(args: &DoctorArgs) -> Result<ExitCode, ProcessError> {
+    let show = |report: &doctor::DoctorReport| {
+        print(&if args.json { report.json() } else { report.text() })
+    };
+    let settings = match load_store(args.config.file().as_deref(), args.data_dir.as_deref()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            show(&doctor::rejected(&error))?;
+            return Ok(error.exit_code());
+        }
+    };
+    let report = run(Some(1), Box::pin(doctor::examine(&settings, &SystemClock)))??;
+    show(&report)?;
+    Ok(if report.has_failure() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The settings of a store that is used without a server.

@@ -57,9 +57,13 @@ impl RoleKey for Listen {
 
 /// Parses an address; the error has an example.
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    parse_address(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Parses an address; the error has an example.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let rule = "must be an address, as in 127.0.0.1:50051";
-    text.parse().map_err(|_| D::Error::custom(format!("{rule}: value=`{text}`")))
+    text.parse().map_err(|_| format!("{rule}: value=`{text}`"))
 }
 
 /// The section `server`.

@@ -184,7 +184,12 @@ fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
     let whole = check(&endpoint, "");
     let table = check(&endpoint, "trestle.table.v1.TableService");
     let unknown_service = check(&endpoint, "absent");
-    let configured = output(trestle(&["healthcheck"]).env("TRESTLE__SERVER__LISTEN", &server.grpc));
+    let mut configured = trestle(&["healthcheck"]);
+    // Settings of a role: a server would need more of them.
+    configured
+        .env("TRESTLE__SERVER__LISTEN", &server.grpc)
+        .env("TRESTLE__SERVER__ROLES", "gateway");
+    let configured = output(&mut configured);
     server.terminate();
     server.wait();
     let stopped = check(&endpoint, "");

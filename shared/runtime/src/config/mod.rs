@@ -90,7 +90,32 @@ where
     T: Serialize + DeserializeOwned,
 {
     let defaults = defaults_of(defaults)?;
-    let mut builder = Config::builder().add_source(defaults.clone());
+    let builder = Config::builder().add_source(defaults.clone());
+    decode(&defaults, layers_of(builder, sources)?)
+}
+
+/// Single settings as texts, without their defaults. Nothing else is decoded or checked: for a process other than the
+/// one that the settings are for, which may have flags of its own.
+///
+/// # Errors
+/// A file that cannot be read or is malformed, a value that is no text.
+pub fn texts<const N: usize>(
+    keys: [&str; N],
+    sources: Sources<'_>,
+) -> Result<[Option<String>; N], ConfigError> {
+    let layers = layers_of(Config::builder(), sources)?.build().map_err(malformed)?;
+    let mut found = [const { None }; N];
+    for (slot, key) in found.iter_mut().zip(keys) {
+        *slot = match layers.get_string(key) {
+            Err(config::ConfigError::NotFound(_)) => None,
+            text => Some(text.map_err(malformed)?),
+        };
+    }
+    Ok(found)
+}
+
+/// The layers above what `builder` has.
+fn layers_of(mut builder: Builder, sources: Sources<'_>) -> Result<Builder, ConfigError> {
     let mut foreign = Config::builder();
     for (variable, key) in sources.foreign {
         let value = sources.environment.get(*variable).cloned();
@@ -101,7 +126,7 @@ where
         builder = builder.add_source(file(path)?);
     }
     builder = builder.add_source(variables_of(sources.environment));
-    decode(&defaults, flags_of(builder, sources.flags)?)
+    flags_of(builder, sources.flags)
 }
 
 fn malformed(error: config::ConfigError) -> ConfigError {

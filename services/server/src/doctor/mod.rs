@@ -1,0 +1,67 @@
+//! The command `doctor`: checks the machine and the surroundings of a server with these settings, with a hint for each
+//! finding. Nothing is changed, but a file of the data directory that is removed again.
+
+mod certificates;
+mod clock;
+mod disk;
+mod finding;
+mod reach;
+
+pub use self::finding::{DoctorFinding, DoctorReport, Severity};
+
+use trestle_service::clock::Clock;
+
+use crate::{
+    descriptors::DescriptorPlan, process_error::ProcessError, roles::ROLES, settings::Settings,
+};
+
+/// Checks everything that these settings use. The disk is measured for some seconds.
+///
+/// # Errors
+/// The runtime ends.
+pub async fn examine(
+    settings: &Settings,
+    clock: &'static dyn Clock,
+) -> Result<DoctorReport, ProcessError> {
+    let mut findings = vec![DoctorFinding::ok("configuration", "valid")];
+    findings.push(descriptors(DescriptorPlan::for_process(settings)));
+    let owned = settings.clone();
+    let blocking = move || {
+        let storage = &owned.storage;
+        let mut findings = vec![clock::check(clock, &storage.data_dir)];
+        if owned.owns_data(ROLES) && !storage.ephemeral {
+            findings.extend(disk::check(storage));
+        }
+        findings.extend(certificates::check(&owned, clock.now()));
+        findings
+    };
+    let local = tokio::task::spawn_blocking(blocking).await;
+    findings.extend(local.map_err(|error| ProcessError::Process(error.into()))?);
+    findings.extend(reach::check_roles(settings).await);
+    findings.extend(reach::check_objects(settings).await);
+    Ok(DoctorReport(findings))
+}
+
+/// The report on settings that no server starts with.
+#[must_use]
+pub fn rejected(error: &ProcessError) -> DoctorReport {
+    let remedy = "correct what is named; docs/configuration.md has every key";
+    DoctorReport(vec![DoctorFinding::failure("configuration", error.chain(), remedy)])
+}
+
+fn descriptors(plan: Result<DescriptorPlan, ProcessError>) -> DoctorFinding {
+    const CHECK: &str = "limits";
+    match plan {
+        Err(error) => DoctorFinding::failure(
+            CHECK,
+            error.to_string(),
+            "raise LimitNOFILE of the unit, or ulimit -Hn",
+        ),
+        Ok(plan) if plan.is_short() => DoctorFinding::warning(
+            CHECK,
+            format!("few file descriptors: {plan}"),
+            "raise LimitNOFILE of the unit, or ulimit -Hn: fewer connections are accepted than the settings say",
+        ),
+        Ok(plan) => DoctorFinding::ok(CHECK, format!("file descriptors: {plan}")),
+    }
+}

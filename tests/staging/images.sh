@@ -1,0 +1,92 @@
+# The images of the suite, built from what is on this machine; sourced by run.sh.
+
+KUSTOMIZE_VERSION=v5.8.1
+
+# programs_image NAME PROGRAM...: an image of programs of this machine and their libraries.
+programs_image() {
+  local name=$1 files=$work/$1 program
+  shift
+  rm -rf "$files"
+  mkdir -p "$files/root/etc" "$files/root/tmp" "$files/root/prometheus"
+  for program in "$@"; do
+    install -D "$program" "$files/root/bin/$(basename "$program")"
+    # A static program has none.
+    { ldd "$program" 2>/dev/null | grep -o '/[^ ]*' || true; } | while read -r library; do
+      install -D "$library" "$files/root$library"
+    done
+  done
+  cat >"$files/Dockerfile" <<DOCKERFILE
+FROM scratch
+COPY root/ /
+ENTRYPOINT ["/bin/$(basename "$1")"]
+DOCKERFILE
+  "$ENGINE" build --quiet --tag "localhost/$name:staging-test" "$files" >/dev/null
+}
+
+# The binary that deploy/binary.sh has made of these sources; else the debug build, linked again as a static one.
+server_image() {
+  local binary=$root/target/image/trestle
+  local sources=(Cargo.lock proto shared services)
+  if [ ! -x "$binary" ] ||
+    [ -n "$(cd "$root" && find "${sources[@]}" -newer "$binary" -type f -print -quit)" ]; then
+    cargo rustc --quiet --locked --manifest-path "$root/Cargo.toml" --package trestle --bin trestle -- \
+      -C target-feature=+crt-static -C strip=symbols
+    mkdir -p "$root/target/image/data"
+    cp "${CARGO_TARGET_DIR:-$root/target}/debug/trestle" "$binary"
+  fi
+  export TRESTLE_BIN=$binary
+}
+
+# Prometheus of Debian; without it the tests of metrics and alerts are skipped.
+prometheus_image() {
+  if ! command -v prometheus >/dev/null; then
+    echo "SKIPPED: tests of metrics, there is no Prometheus on this machine"
+    return
+  fi
+  programs_image prometheus "$(command -v prometheus)"
+  export PROMETHEUS_IMAGE=localhost/prometheus:staging-test
+}
+
+# Whether the Go of this machine is new enough for the module in a directory.
+has_go_for() { command -v go >/dev/null && (cd "$1" && go list -m >/dev/null 2>&1); }
+
+# kustomize at a pinned version, which the database of checksums verifies; without Go its tests are skipped.
+kustomize_binary() {
+  has_go_for "$script_dir/collector" || return 0
+  local built=$work/bin/kustomize
+  if [ "$(cat "$built.complete" 2>/dev/null || true)" != "$KUSTOMIZE_VERSION" ]; then
+    GOBIN=$work/bin go install "sigs.k8s.io/kustomize/kustomize/v5@$KUSTOMIZE_VERSION"
+    echo "$KUSTOMIZE_VERSION" >"$built.complete"
+  fi
+  export KUSTOMIZE=$built
+}
+
+# A real collector, built from its modules; without Go the tests of traces are skipped.
+collector_image() {
+  if ! has_go_for "$script_dir/collector"; then
+    echo "SKIPPED: tests of traces and of the manifests for Kubernetes, there is no recent Go on this machine"
+    return
+  fi
+  local sources=$script_dir/collector built=$work/bin/otelcol expected
+  expected=$(cat "$sources/main.go" "$sources/go.sum")
+  if [ ! -x "$built" ] || [ "$expected" != "$(cat "$built.complete" 2>/dev/null || true)" ]; then
+    (cd "$sources" && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$built" .)
+    printf '%s\n' "$expected" >"$built.complete"
+  fi
+  TRACES_ENDPOINT=127.0.0.1:4317 "$built" validate --config "$root/deploy/collector/config.yaml"
+  echo "deploy/collector/config.yaml: valid"
+  programs_image otelcol "$built"
+  export COLLECTOR_IMAGE=localhost/otelcol:staging-test
+}
+
+# Ends the script where the engine cannot run a container on a network of its own, as in some sandboxes.
+probe_engine() {
+  local network=trestle-probe-$$ code=0
+  programs_image probe "$(type -P true)"
+  { "$ENGINE" network create "$network" &&
+    "$ENGINE" run --rm --network "$network" localhost/probe:staging-test; } >"$work/probe.log" 2>&1 || code=$?
+  "$ENGINE" network rm "$network" >/dev/null 2>&1 || true
+  [ "$code" = 0 ] && return
+  echo "SKIPPED: $ENGINE runs no containers here: $(tail -n 1 "$work/probe.log")"
+  exit 0
+}

@@ -1,0 +1,173 @@
+"""Writers of each service, which record what was acknowledged and what failed, and readers that verify it."""
+
+import contextlib
+import hashlib
+import itertools
+import threading
+import time
+
+import grpc
+
+CALL_SECONDS = 30
+VERIFY_SECONDS = 60
+# Between two writes of one writer: the machine also runs the stack.
+PACE_SECONDS = 0.005
+# The most that a property may have.
+PROPERTY_BYTES_MAX = 65_536
+LARGE_EVERY, LARGE_BYTES, SMALL_BYTES = 10, 200_000, 500
+
+
+def content(name, size):
+    """The bytes of a name: the same for each reader."""
+    return hashlib.shake_128(name.encode()).digest(size)
+
+
+class Entities:
+    """Entities of a table."""
+
+    def __init__(self, api, channel, name):
+        self._api, self.name = api, name
+        self._stub = api.table_rpc.TableServiceStub(channel)
+
+    def create(self):
+        table = self._api.table.Table(name=self.name)
+        self._stub.CreateTable(self._api.table.CreateTableRequest(table=table))
+
+    def delete(self):
+        self._stub.DeleteTable(self._api.table.DeleteTableRequest(table=self.name))
+
+    def write(self, key, *, size=SMALL_BYTES, partition=None, **options):
+        """Inserts an entity with content of its own."""
+        entity = self._api.entity.Entity(partition_key=partition or key, row_key=key)
+        whole = content(key, size)
+        for number, start in enumerate(range(0, size, PROPERTY_BYTES_MAX)):
+            part = whole[start : start + PROPERTY_BYTES_MAX]
+            entity.properties[f"part{number}"].binary_value = part
+        request = self._api.table.InsertEntityRequest(table=self.name, entity=entity)
+        self._stub.InsertEntity(request, **{"timeout": CALL_SECONDS, **options})
+
+    def read(self, key, **options):
+        request = self._api.table.GetEntityRequest(
+            table=self.name, partition_key=key, row_key=key
+        )
+        entity = self._stub.GetEntity(request, timeout=CALL_SECONDS, **options).entity
+        return entity.properties["part0"].binary_value
+
+    def lost(self, keys):
+        """Those keys whose entity is not as it was written."""
+        return [key for key in keys if self.read(key) != content(key, SMALL_BYTES)]
+
+
+class Messages:
+    """Messages of a queue."""
+
+    def __init__(self, api, channel, name):
+        self._api, self.name = api, name
+        self._stub = api.queue_rpc.QueueServiceStub(channel)
+
+    def create(self):
+        queue = self._api.queue.Queue(name=self.name)
+        self._stub.CreateQueue(self._api.queue.CreateQueueRequest(queue=queue))
+
+    def write(self, key, **options):
+        request = self._api.queue.SendMessagesRequest(
+            queue=self.name, messages=[self._api.message.OutgoingMessage(text=key)]
+        )
+        (result,) = self._stub.SendMessages(request, **{"timeout": CALL_SECONDS, **options}).results
+        assert result.HasField("sent"), result
+
+    def lost(self, keys):
+        """Those keys that no received message has."""
+        missing, end = set(keys), time.monotonic() + VERIFY_SECONDS
+        request = self._api.queue.ReceiveMessagesRequest(queue=self.name, max_messages=32)
+        request.visibility_timeout.seconds = 3600
+        while missing and time.monotonic() < end:
+            received = self._stub.ReceiveMessages(request, timeout=CALL_SECONDS).deliveries
+            missing -= {delivery.message.text for delivery in received}
+            if not received:
+                break
+        return sorted(missing)
+
+
+class Blobs:
+    """Blobs of a container: most of them rows, some of them objects."""
+
+    def __init__(self, api, channel, name):
+        self._api, self.name = api, name
+        self._stub = api.blob_rpc.BlobServiceStub(channel)
+
+    @staticmethod
+    def size(key):
+        return LARGE_BYTES if int(key.split("-")[-1]) % LARGE_EVERY == 0 else SMALL_BYTES
+
+    def create(self):
+        container = self._api.content.Container(name=self.name)
+        self._stub.CreateContainer(self._api.blob.CreateContainerRequest(container=container))
+
+    def write(self, key, **options):
+        request = self._api.blob.WriteBlobRequest(
+            spec=self._api.blob.WriteBlobSpec(container=self.name, blob=key),
+            data=content(key, self.size(key)),
+            finish=self._api.content.UploadFinish(),
+        )
+        self._stub.WriteBlob(iter([request]), **{"timeout": CALL_SECONDS, **options})
+
+    def read(self, key, **options):
+        request = self._api.blob.ReadBlobRequest(container=self.name, blob=key)
+        return b"".join(part.data for part in self._stub.ReadBlob(request, **options))
+
+    def lost(self, keys):
+        """Those keys whose blob is not as it was written."""
+        return [k for k in keys if self.read(k, timeout=CALL_SECONDS) != content(k, self.size(k))]
+
+
+class Load:
+    """Writers in the background, two for each store."""
+
+    WRITERS = 2
+
+    def __init__(self, *stores):
+        self.acknowledged = {store: [] for store in stores}
+        self.failed = {store: [] for store in stores}
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._write, args=(store, writer), daemon=True)
+            for store in stores
+            for writer in range(self.WRITERS)
+        ]
+
+    def _write(self, store, writer):
+        for number in itertools.count(1):
+            if self._stop.wait(PACE_SECONDS):
+                return
+            key = f"{writer}-{number}"
+            try:
+                # Waits for a gateway that is being replaced; an outcome that is not known stays a failure.
+                store.write(key, wait_for_ready=True)
+            except grpc.RpcError as error:
+                self.failed[store].append((key, error.code(), error.details()))
+            else:
+                self.acknowledged[store].append(key)
+
+    @contextlib.contextmanager
+    def running(self):
+        """Writes until the end of the block."""
+        for thread in self._threads:
+            thread.start()
+        try:
+            yield self
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join(CALL_SECONDS + 5)
+
+    def progress(self, store):
+        """How many writes were acknowledged."""
+        return len(self.acknowledged[store])
+
+    def assert_nothing_is_lost(self):
+        """Every acknowledged write can be read."""
+        for store, keys in self.acknowledged.items():
+            assert keys, f"nothing was written: {store.name}"
+            lost = store.lost(keys)
+            assert lost == [], f"lost in {store.name}: {len(lost)} of {len(keys)}: {lost[:10]}"

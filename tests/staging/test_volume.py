@@ -1,0 +1,54 @@
+"""A full volume rejects writes, serves reads and deletes, raises an alert, and recovers without a restart."""
+
+import itertools
+
+import grpc
+import pytest
+
+from stack import until
+
+LARGE_BYTES = 900_000
+# More than the volume holds.
+WRITES_MAX = 1500
+
+
+def fill(table):
+    """Writes until the role accepts no more; how many it accepted."""
+    for number in itertools.count(1):
+        assert number < WRITES_MAX, "the volume does not fill"
+        try:
+            table.write(f"large-{number}", size=LARGE_BYTES)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+            if "space" in error.details():
+                return number - 1
+
+
+def accepts(table, key):
+    """Whether a write is accepted."""
+    try:
+        table.write(key)
+    except grpc.RpcError as error:
+        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+        return False
+    return True
+
+
+def test_a_full_volume_serves_reads_and_deletes_and_recovers(stack, small_volume, stores, api, channel):
+    if not small_volume:
+        pytest.skip("only root can make a small file system")
+    kept = type(stores.table)(api, channel, "Kept")
+    kept.create()
+    kept.write("0-1")
+
+    assert fill(stores.table) > 10
+
+    assert kept.lost(["0-1"]) == []
+    assert stack.is_healthy("table") and stack.is_healthy("gateway")
+    stores.queue.write("0-1")
+    if stack.has_prometheus:
+        alert = 'ALERTS{alertname="TrestleDiskReadOnly", role="table"}'
+        until(lambda: stack.query(alert), "the alert about the volume")
+    stores.table.delete()
+    number = itertools.count(2)
+    until(lambda: accepts(kept, f"0-{next(number)}"), "writes after the table was deleted", 90)
