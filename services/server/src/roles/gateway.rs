@@ -33,7 +33,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
     let clock = Arc::clone(&deps.clock);
     let identity = Identity { accounts: accounts.clone(), clock, is_open };
-    let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(deps));
+    let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
     let calls = gateway(&stack, ingress::routes(roles), identity.clone());
     let calls = ingress::beside_health(health, calls)?;

@@ -26,6 +26,10 @@ pub const RPC_SYSTEM: &str = "rpc.system.name";
 pub const GRPC: &str = "grpc";
 /// `package.Service/Method`, or `_OTHER`.
 pub const RPC_METHOD: &str = "rpc.method";
+/// The full name of the called service, or `_OTHER`: where a metric has no method.
+pub const RPC_SERVICE: &str = "rpc.service";
+/// The protocol of a call: `grpc`, `grpc-web` or `rest`.
+pub const PROTOCOL: &str = "trestle.protocol";
 /// What a client requested if [`RPC_METHOD`] is `_OTHER`. On spans only.
 pub const RPC_METHOD_ORIGINAL: &str = "rpc.method_original";
 /// The gRPC code of an answer, such as `NOT_FOUND`.
