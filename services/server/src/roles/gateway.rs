@@ -12,6 +12,7 @@ use crate::{
     identity,
     ingress::{self, AzureIngress, Ingress},
     process_error::ProcessError,
+    reload::Reloads,
     settings::DevelopmentAccount,
 };
 
@@ -54,7 +55,10 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         Some(AzureIngress { role: role.spec.name, headers_max, keeps_header_case, calls })
     };
     let azure = roles.iter().filter_map(edge).collect();
-    let watch = deps.source.clone().map(|source| identity::watch(&accounts, source));
+    let watch = deps
+        .source
+        .clone()
+        .map(|source| identity::watch(&accounts, source, &Reloads::new(&deps.meter)));
     Ok(Ingress { calls, azure, watches: watch.into_iter().collect() })
 }
 

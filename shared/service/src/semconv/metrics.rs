@@ -130,6 +130,68 @@ pub fn throttled(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Writes that the store refused, and of which nothing was written, by [`super::ERROR_TYPE`].
+#[must_use]
+pub fn refused_writes(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.storage.writes.refused")
+        .with_unit("{write}")
+        .with_description("Writes that the store refused: nothing was written")
+        .build()
+}
+
+/// Reloads of files, by [`super::RELOAD_SUBJECT`] and [`super::RELOAD_RESULT`].
+#[must_use]
+pub fn reloads(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.config.reloads")
+        .with_unit("{reload}")
+        .with_description("Changed files that were reloaded, or could not be")
+        .build()
+}
+
+/// Open connections, by [`super::LISTENER`].
+pub const CONNECTIONS: Described = Described::new(
+    "trestle.server.connections",
+    "{connection}",
+    "Open connections, those in a handshake included",
+);
+/// When the certificate of a listener expires, by [`super::LISTENER`].
+pub const CERTIFICATE_EXPIRY: Described = Described::new(
+    "trestle.tls.certificate.expiry",
+    "s",
+    "When the certificate of a listener expires, in seconds since 1970",
+);
+/// Tables.
+pub const TABLES: Described =
+    Described::new("trestle.tables", "{table}", "Tables in the store, of all accounts");
+/// Queues.
+pub const QUEUES: Described =
+    Described::new("trestle.queues", "{queue}", "Queues in the store, of all accounts");
+/// Containers.
+pub const CONTAINERS: Described = Described::new(
+    "trestle.containers",
+    "{container}",
+    "Containers of blobs in the store, of all accounts",
+);
+/// Messages of all queues.
+pub const MESSAGES: Described = Described::new(
+    "trestle.queue.messages",
+    "{message}",
+    "Messages in all queues, invisible ones included",
+);
+/// Messages of the deepest queues, by [`super::QUEUE_RANK`].
+pub const DEEPEST_QUEUES: Described = Described::new(
+    "trestle.queue.depth",
+    "{message}",
+    "Messages in the queues that have the most, by rank",
+);
+/// Age of the oldest messages, by [`super::QUEUE_RANK`].
+pub const OLDEST_MESSAGES: Described = Described::new(
+    "trestle.queue.oldest_age",
+    "s",
+    "Age of the oldest message in the queues where it is oldest, by rank",
+);
 /// The build that runs.
 pub const BUILD_INFO: Described =
     Described::new("trestle.build.info", "", "Always 1; the labels identify the build");
