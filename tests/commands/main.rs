@@ -13,6 +13,8 @@ mod drained;
 mod ends;
 mod formats;
 mod grammar;
+mod observed;
+mod pages;
 mod readme;
 mod repair;
 mod resumed;

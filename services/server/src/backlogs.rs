@@ -24,8 +24,8 @@ pub(crate) fn measured(queue: &QueueRole, meter: &Meter) -> (Task, AdminPage) {
     let last = Last::default();
     observe(&last, meter, semconv::QUEUES, |backlogs| vec![(backlogs.queues as f64, Vec::new())]);
     observe(&last, meter, semconv::MESSAGES, |backlogs| {
-        let messages = backlogs.with_messages.iter().map(|backlog| backlog.messages as f64);
-        vec![(messages.sum(), Vec::new())]
+        let messages: u64 = backlogs.with_messages.iter().map(|backlog| backlog.messages).sum();
+        vec![(messages as f64, Vec::new())]
     });
     observe(&last, meter, semconv::DEEPEST_QUEUES, |backlogs| {
         ranked(backlogs.with_messages.iter().map(|backlog| backlog.messages as f64))
