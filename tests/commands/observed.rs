@@ -13,7 +13,7 @@ use tokio::{
 };
 use trestle_tests::{CertificateAuthority, Server, metric};
 
-use crate::client::{run, succeeds};
+use crate::client::{becomes, run, succeeds};
 
 /// Longest wait for what happens every few seconds.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -23,16 +23,15 @@ const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
 
 /// Waits until the log has a line with all of these parts.
 fn logged(log: &Path, parts: &[&str]) -> String {
-    let until = Instant::now() + WITHIN;
-    loop {
+    let mut found = None;
+    let is_logged = becomes(|| {
         let text = fs::read_to_string(log).unwrap();
         let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
-        if let Some(line) = text.lines().find(has_all) {
-            return line.to_owned();
-        }
-        assert!(Instant::now() < until, "no line has {parts:?}: {text}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        found = text.lines().find(has_all).map(str::to_owned);
+        found.is_some()
+    });
+    assert!(is_logged, "no line has {parts:?}: {}", fs::read_to_string(log).unwrap());
+    found.unwrap()
 }
 
 /// Waits until a series has a value.

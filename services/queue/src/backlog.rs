@@ -1,7 +1,7 @@
 //! The backlog of every queue in the store: how many messages, and the age of the oldest. For metrics, so it opens no
 //! queue: that would take it over from another process.
 
-use std::{collections::HashMap, time::Duration};
+use std::{cmp::Reverse, collections::HashMap, time::Duration};
 
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
 use trestle_service::clock::Ticks;
@@ -61,7 +61,7 @@ impl MessageOperations {
                 found.push((id, QueueBacklog { account, queue, messages, oldest_age: None }));
             }
         }
-        found.sort_by(|(_, one), (_, other)| other.messages.cmp(&one.messages));
+        found.sort_by_key(|(_, backlog)| Reverse(backlog.messages));
         let now = self.engine.now();
         for (id, backlog) in found.iter_mut().take(DATED_MAX) {
             let oldest = self.oldest(*id).await?;

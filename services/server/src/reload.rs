@@ -199,8 +199,8 @@ where
             }
             Err(problem) => {
                 if self.problem.as_ref() != Some(&problem) {
-                    error!(what = name, %problem, "reload failed; nothing changed");
                     self.reloads.count(name, "failed");
+                    error!(what = name, %problem, "reload failed; nothing changed");
                     self.problem = Some(problem);
                 }
             }

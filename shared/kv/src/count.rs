@@ -35,7 +35,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{ChangeSpec, Keyspace, MemoryEngine, Reads, Writes, key_domain, transact};
+    use crate::{ChangeSpec, Domain, Keyspace, MemoryEngine, Reads, Writes, key_domain, transact};
 
     const KEYSPACES: &[Keyspace] = &[Keyspace { name: "t", kinds: 1..=1, domain: key_domain }];
 
@@ -44,7 +44,7 @@ mod tests {
         let engine = MemoryEngine::new(KEYSPACES.to_vec());
         for row in 0..2500_u16 {
             let key = Bytes::from([&[1], &row.to_be_bytes()[..]].concat());
-            let spec = ChangeSpec::of_key(&key, key_domain);
+            let spec = ChangeSpec::new(Domain::of_key(&key, key_domain));
             let write = move |_: &Reads<'_>, _| {
                 let mut writes = Writes::default();
                 writes.put(key.clone(), Bytes::new());
@@ -57,6 +57,7 @@ mod tests {
             let rows = count(&engine, Span::prefix(&[1]), rows_max).await.expect("rows");
             assert_eq!(rows, expected);
         }
-        assert_eq!(count(&engine, Span::prefix(&[2]), 10).await.expect("rows"), 0);
+        let none = count(&engine, Span::prefix(&[1, 0xFF]), 10).await;
+        assert_eq!(none.expect("rows"), 0);
     }
 }

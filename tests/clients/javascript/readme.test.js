@@ -24,7 +24,7 @@ test('the program of README reads an entity', async () => {
   await tables.InsertEntity({ table: 'orders', entity });
   tables.close();
 
-  const here = program.replace('127.0.0.1:50051', world.server.grpc) + '\ntables.close();\n';
+  const here = program.replace('127.0.0.1:50051', world.server.grpc);
   const env = { ...process.env, NODE_PATH: path.join(__dirname, 'node_modules') };
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', here], { cwd: ROOT, env });
 

@@ -1,7 +1,5 @@
 //! Tests of the backlogs.
 
-use std::time::Duration;
-
 use super::*;
 use crate::fixture::{Fixture, outgoing};
 

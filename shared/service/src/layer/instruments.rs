@@ -44,7 +44,7 @@ type OfMethod = [OnceLock<Box<OfProtocol>>; CallProtocol::COUNT];
 struct OfProtocol {
     request_size: BoundHistogram<u64>,
     response_size: BoundHistogram<u64>,
-    /// Of its service; none where calls of the method may last as long as their clients want.
+    /// Of its service; none where calls of the method may last as long as their clients require.
     unary: Option<ExemplarHistogram>,
     by_code: [OnceLock<ExemplarHistogram>; CODES],
 }
