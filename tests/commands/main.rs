@@ -14,6 +14,8 @@ mod drained;
 mod ends;
 mod formats;
 mod grammar;
+mod observed;
+mod pages;
 mod readme;
 mod repair;
 mod resumed;

@@ -9,6 +9,7 @@ from processes import SERVICE, Trace, World
 from receiver import attributes, eventually
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+BY_METHOD = {"TRESTLE__TELEMETRY__METRICS_BY_METHOD": "true"}
 
 
 def points(receiver, process, name):
@@ -51,7 +52,10 @@ def test_the_duration_of_a_call_has_an_exemplar_with_its_trace(receiver, world, 
         ("gateway", "trestle.rpc.server.active_calls"),
         ("gateway", "trestle.rpc.server.request.size"),
         ("gateway", "trestle.rpc.server.response.size"),
+        ("gateway", "trestle.rpc.server.unary.duration"),
+        ("gateway", "trestle.server.connections"),
         ("gateway", "trestle.build.info"),
+        ("table", "trestle.tables"),
         ("table", "db.client.operation.duration"),
         ("table", "trestle.storage.group.changes"),
         ("table", "trestle.storage.group.duration"),
@@ -118,20 +122,34 @@ def test_dropped_access_log_lines_are_counted(receiver, tmp_path):
         world.end()
 
 
-def test_sizes_are_those_of_the_messages(receiver, world):
-    name = world.new_table()
-    # The five bytes before each message count; the request has a table name.
-    world.call("GetTable", name)
+def test_sizes_are_those_of_the_messages(receiver, tmp_path):
+    world = World(receiver, tmp_path, **BY_METHOD)
+    try:
+        name = world.new_table()
+        # The five bytes before each message count; the request has a table name.
+        world.call("GetTable", name)
 
-    def size(metric):
-        for labels, point in points(receiver, "gateway", f"trestle.rpc.server.{metric}.size"):
-            if labels == {"rpc.method": f"{SERVICE}/GetTable"}:
-                return point.sum / point.count
-        return None
+        def size(metric):
+            for labels, point in points(receiver, "gateway", f"trestle.rpc.server.{metric}.size"):
+                if labels == {"rpc.method": f"{SERVICE}/GetTable", "trestle.protocol": "grpc"}:
+                    return point.sum / point.count
+            return None
 
-    assert eventually(lambda: size("request")) == 5 + 2 + len(name)
-    # Later calls may be exported later.
-    assert eventually(lambda: size("response")) > 5 + len(name)
+        assert eventually(lambda: size("request")) == 5 + 2 + len(name)
+        # Later calls may be exported later.
+        assert eventually(lambda: size("response")) > 5 + len(name)
+    finally:
+        world.end()
+
+
+def test_sizes_are_of_services_by_default(receiver, world):
+    world.new_table()
+
+    def labels():
+        return [labels for labels, _ in points(receiver, "gateway", "trestle.rpc.server.request.size")]
+
+    # Processes of other tests may have sent the newest points.
+    assert eventually(lambda: {"rpc.service": SERVICE, "trestle.protocol": "grpc"} in labels())
 
 
 def test_the_admin_port_serves_openmetrics_with_exemplars(receiver, world):
@@ -144,9 +162,10 @@ def test_the_admin_port_serves_openmetrics_with_exemplars(receiver, world):
 
     assert kind.startswith("application/openmetrics-text")
     families = {family.name: family for family in text_string_to_metric_families(text)}
-    calls = families["rpc_server_call_duration_seconds"]
+    assert families["rpc_server_call_duration_seconds"].type == "summary"
+    calls = families["trestle_rpc_server_unary_duration_seconds"]
     (sample,) = [s for s in calls.samples if s.exemplar and s.exemplar.labels["trace_id"] == trace.id]
-    assert sample.labels["rpc_method"] == f"{SERVICE}/GetEntity"
+    assert sample.labels["rpc_service"] == SERVICE
     assert sample.exemplar.value <= float(sample.labels["le"])
     engine = families["db_client_operation_duration_seconds"]
     assert any(s.exemplar and s.exemplar.labels["trace_id"] == trace.id for s in engine.samples)
@@ -157,9 +176,29 @@ def test_the_admin_port_serves_openmetrics_with_exemplars(receiver, world):
     assert not names & {"trestle_request_id", "network_peer_address", "table", "partition_key"}
 
 
+def test_methods_have_histograms_with_exemplars_where_they_are_required(receiver, tmp_path):
+    world = World(receiver, tmp_path, **BY_METHOD)
+    try:
+        table, trace = world.new_table(), Trace()
+        world.call("GetEntity", table, "p", "r", trace=trace)
+
+        _, text = eventually(
+            lambda: trace.id in (read := world.gateway.metrics(OPENMETRICS))[1] and read
+        )
+
+        families = {family.name: family for family in text_string_to_metric_families(text)}
+        samples = families["rpc_server_call_duration_seconds"].samples
+        (sample,) = [s for s in samples if s.exemplar and s.exemplar.labels["trace_id"] == trace.id]
+        assert sample.labels["rpc_method"] == f"{SERVICE}/GetEntity"
+        assert sample.exemplar.value <= float(sample.labels["le"])
+    finally:
+        world.end()
+
+
 def test_the_admin_port_serves_the_older_text_by_default(world):
     kind, text = world.gateway.metrics("text/plain")
 
     assert kind.startswith("text/plain") and "# EOF" not in text
-    assert "rpc_server_call_duration_seconds_bucket" in text
+    assert "trestle_rpc_server_unary_duration_seconds_bucket" in text
+    assert "rpc_server_call_duration_seconds_count" in text
     assert world.call("ListTables") == grpc.StatusCode.OK

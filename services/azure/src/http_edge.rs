@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, head
 use tonic::{Code, Status};
 use tower::Service;
 use trestle_service::{
+    call_protocol::CallProtocol,
     clock::Clock,
     cors::{Lookup, Preflight},
     fault::{Fault, Reason},
@@ -224,6 +225,7 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
     fn call(&mut self, mut request: Request) -> ResponseFuture {
         let state = Arc::clone(&self.state);
         let is_http2 = request.version() == Version::HTTP_2;
+        request.extensions_mut().insert(CallProtocol::Rest);
         let body = DrainableBody::of(&mut request);
         let head = match P::unserved() {
             None => RequestHead::take(&mut request, P::SERVICE),

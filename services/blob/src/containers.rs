@@ -15,7 +15,7 @@ use trestle_identity::{
     caller::{Caller, Letters},
     spec::BLOB,
 };
-use trestle_kv::Engine;
+use trestle_kv::{Engine, count};
 use trestle_proto::service::v1::AccessPolicy;
 use trestle_service::{clock::Clock, fault::Violations, name::AccountName};
 
@@ -46,6 +46,14 @@ impl Containers {
     /// Works on `engine`; `clock` is the wall clock.
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>, ids: Arc<Ids>) -> Self {
         Self { engine, clock, ids }
+    }
+
+    /// How many exist, in all accounts, up to a maximum.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn count(&self, containers_max: usize) -> Result<usize, BlobError> {
+        Ok(count(&*self.engine, keys::all_containers(), containers_max).await?)
     }
 
     /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not

@@ -47,8 +47,8 @@ use trestle_kv::{Domain, DomainRef, Keyspace, Span, after_prefix, key_domain, or
 use trestle_service::clock::Ticks;
 
 pub(crate) use self::accounts::{
-    container, container_name_of, containers, every_soft_deleted_container, protection,
-    rest_settings, service_properties, soft_deleted_container, soft_deleted_containers,
+    all_containers, container, container_name_of, containers, every_soft_deleted_container,
+    protection, rest_settings, service_properties, soft_deleted_container, soft_deleted_containers,
 };
 pub(crate) use self::tags::{tag_row, tag_value_end, tag_values, tagged_blob_of};
 use crate::{

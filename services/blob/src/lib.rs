@@ -99,6 +99,14 @@ impl BlobRole {
             .max_encoding_message_size(RESPONSE_BYTES_MAX)
     }
 
+    /// How many containers exist, up to `containers_max`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn count_containers(&self, containers_max: usize) -> Result<usize, Fault> {
+        Ok(self.api.count_containers(containers_max).await?)
+    }
+
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow
     /// at once.
     ///

@@ -58,6 +58,7 @@ fn measure(criterion: &mut Criterion) {
         random: || 7,
         traces: Traces::default(),
         access: AccessLog::off(),
+        is_by_method: false,
     };
     let limits = CallLimits {
         calls_max: 16,

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tower::Service;
 use trestle_identity::caller::Caller;
 use trestle_service::{
+    call_protocol::CallProtocol,
     cors::{Lookup, Preflight, Rules},
     fault::{Fault, meaning},
     layer::{
@@ -100,6 +101,7 @@ impl Service<Request> for CorsGateway {
     fn call(&mut self, mut request: Request) -> ResponseFuture {
         let (services, at) = (Arc::clone(&self.services), self.pages(request.uri().path()));
         if request.method() == Method::OPTIONS {
+            request.extensions_mut().insert(CallProtocol::GrpcWeb);
             let headers = request.headers().clone();
             return self.short_circuit.answer(&request, async move {
                 let pages = at.and_then(|at| services.get(at));

@@ -19,6 +19,7 @@ use tonic::{Status, body::Body};
 use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_service::{
+    call_protocol::CallProtocol,
     fault::{Fault, Reason},
     layer::{
         CallService, Request, Response, ResponseFuture, body_bytes::DeclaredLength,
@@ -81,11 +82,13 @@ impl Service<Request> for Web {
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {
             Some(kind) if kind.starts_with(WEB) => {
+                let is_supported = TYPES.contains(&kind);
+                request.extensions_mut().insert(CallProtocol::GrpcWeb);
                 if request.method() != Method::POST {
                     let text = "gRPC-Web needs POST";
                     return self.reject(&request, Reason::UnsupportedHttpVerb, text);
                 }
-                if !TYPES.contains(&kind) {
+                if !is_supported {
                     let text = "gRPC-Web needs messages in Protocol Buffers: the type \
                                 application/grpc-web+proto or application/grpc-web-text+proto";
                     return self.reject(&request, Reason::InvalidHeaderValue, text);

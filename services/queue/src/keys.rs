@@ -185,6 +185,21 @@ pub(crate) fn head(id: QueueId) -> Bytes {
     numbered(HEAD, &[id.0]).into()
 }
 
+/// The head of every queue.
+pub(crate) fn all_heads() -> Span {
+    Span::prefix(&[HEAD])
+}
+
+/// The queue in a key of [`head`].
+pub(crate) fn head_of(key: &[u8]) -> Result<QueueId, QueueError> {
+    let fields = || {
+        let mut fields = RecordReader::of_key(key, HEAD)?;
+        let id = QueueId(fields.u64()?);
+        fields.end(id)
+    };
+    fields().ok_or_else(|| QueueError::corrupt("key of a head"))
+}
+
 /// Key of the cursor of a queue.
 pub(crate) fn cursor(id: QueueId) -> Bytes {
     numbered(CURSOR, &[id.0]).into()

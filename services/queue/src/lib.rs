@@ -7,6 +7,7 @@
 
 mod api;
 mod authorize;
+mod backlog;
 mod deduplication;
 mod delete;
 mod deleted_range;
@@ -50,7 +51,11 @@ use trestle_kv::Engine;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
-pub use crate::{api::QueueApi, keys::KEYSPACES};
+pub use crate::{
+    api::QueueApi,
+    backlog::{Backlogs, QueueBacklog},
+    keys::KEYSPACES,
+};
 
 /// Full name of the service.
 pub const QUEUE_SERVICE: &str = "trestle.queue.v1.QueueService";
@@ -90,6 +95,14 @@ impl QueueRole {
     /// Streams of deliveries end, so that their clients open them at another process.
     pub fn shut_down(&self) {
         self.api.shut_down();
+    }
+
+    /// The backlogs of all queues in the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn backlogs(&self) -> Result<Backlogs, Fault> {
+        Ok(self.api.backlogs().await?)
     }
 
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow

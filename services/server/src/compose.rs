@@ -20,7 +20,7 @@ use trestle_service::{
 };
 
 use crate::{
-    healthcheck,
+    changed_keys, healthcheck,
     ingress::{self, AzureIngress},
     process_error::ProcessError,
     reload::{Reload, SettingsSource},
@@ -70,6 +70,8 @@ pub struct Node {
     pub health: Health,
     /// The admin pages of its roles.
     pub pages: Vec<AdminPage>,
+    /// The meter of its metrics.
+    pub meter: Meter,
 }
 
 impl Node {
@@ -164,9 +166,11 @@ pub async fn compose(
     });
     let ingress = build.unwrap_or(ingress::direct)(&context, &upstreams)?;
     parts.watch(ingress.watches);
+    let watch = |source| changed_keys::watch(settings, source, &deps.meter);
+    parts.watch(deps.source.clone().map(watch));
     let NodeParts { tasks, reload, pages, drains } = parts;
     let (routes, azure) = (ingress.calls, ingress.azure);
-    Ok(Node { routes, azure, tasks, drains, reload, health, pages })
+    Ok(Node { routes, azure, tasks, drains, reload, health, pages, meter: deps.meter })
 }
 
 /// The roles whose calls the node handles itself or, as a gateway, forwards.

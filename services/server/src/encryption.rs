@@ -5,7 +5,7 @@ use trestle_runtime::{
     tls::{Certificates, Tls, TlsError, TlsFiles},
 };
 
-use crate::reload;
+use crate::reload::{ReloadedKeys, Reloads};
 
 /// See the module.
 pub struct Encryption {
@@ -32,9 +32,13 @@ impl Encryption {
 
     /// A task that reloads the files when they change. Broken files change nothing.
     #[must_use]
-    pub fn watch(&self, name: &'static str) -> Task {
+    pub fn watch(&self, name: &'static str, reloads: &Reloads) -> Task {
         let (files, tls) = (self.files.clone(), self.tls.clone());
         let read = move || Certificates::read(&files).map_err(|error| error.to_string());
-        reload::task(name, self.read.clone(), read, move |read| tls.replace(read))
+        reloads.task(name, self.read.clone(), read, move |_, read| {
+            tls.replace(read);
+            let expires = read.expires().map(|at| format!("the certificate expires {at}"));
+            ReloadedKeys::applied(expires.into_iter().collect())
+        })
     }
 }

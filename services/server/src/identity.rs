@@ -1,13 +1,18 @@
 //! The accounts of a process: read from its settings and key files, and reloaded.
 
-use std::{fs, io::Read as _, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::Read as _,
+    path::Path,
+};
 
 use trestle_identity::account::{Account, AccountKey, AccountSet, Accounts};
 use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::name::AccountName;
 
 use crate::{
-    reload::{self, SettingsSource},
+    reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
     settings::{AccountSettings, Settings, has_development},
 };
@@ -67,9 +72,22 @@ fn key_of(path: &Path) -> Result<AccountKey, String> {
 }
 
 /// A task that reloads `accounts` when the settings or their key files change.
-pub fn watch(accounts: &Accounts, source: SettingsSource) -> Task {
+pub fn watch(accounts: &Accounts, source: SettingsSource, reloads: &Reloads) -> Task {
     let accounts = accounts.clone();
     let current = AccountSet::clone(&accounts.now());
     let reread = move || read(&source.read()?).map_err(|error| error.to_string());
-    reload::task("accounts", current, reread, move |new| accounts.replace(new.clone()))
+    reloads.task("accounts", current, reread, move |old, new| {
+        accounts.replace(new.clone());
+        ReloadedKeys::applied(changed(old, new))
+    })
+}
+
+/// The names of the accounts that differ.
+fn changed(old: &AccountSet, new: &AccountSet) -> Vec<String> {
+    let of = |set: &AccountSet| -> BTreeMap<String, Account> {
+        set.iter().map(|account| (account.name.as_str().to_owned(), account.clone())).collect()
+    };
+    let (old, new) = (of(old), of(new));
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    names.into_iter().filter(|name| old.get(*name) != new.get(*name)).cloned().collect()
 }

@@ -17,7 +17,6 @@ use trestle_service::{
 };
 
 use crate::{
-    compose::NodeDeps,
     process_error::ProcessError,
     roles::{BuildContext, UpstreamRole},
     settings::LimitSettings,
@@ -54,7 +53,7 @@ pub(crate) fn direct(
     context: &BuildContext<'_>,
     roles: &[UpstreamRole],
 ) -> Result<Ingress, ProcessError> {
-    let (limits, observe) = (limits(&context.settings.limits), observe(context.deps));
+    let (limits, observe) = (limits(&context.settings.limits), observe(context));
     let (methods, trusts_all) = (observe.methods.clone(), context.settings.server.trust_callers);
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
@@ -97,13 +96,15 @@ pub(crate) fn beside_health(
 }
 
 /// How calls are recorded.
-pub(crate) fn observe(deps: &NodeDeps) -> CallTelemetry {
+pub(crate) fn observe(context: &BuildContext<'_>) -> CallTelemetry {
+    let BuildContext { settings, deps, .. } = context;
     CallTelemetry {
         meter: deps.meter.clone(),
         traces: deps.traces.clone(),
         methods: methods(),
         random: deps.random,
         access: deps.access.clone(),
+        is_by_method: settings.telemetry.metrics_by_method,
     }
 }
 

@@ -6,8 +6,12 @@
 //! `main` puts these steps in order.
 
 pub mod args;
+mod backlogs;
+pub mod banner;
+mod changed_keys;
 pub mod compact;
 pub mod compose;
+mod count;
 pub mod descriptors;
 pub mod doctor;
 pub mod encryption;

@@ -7,7 +7,7 @@ use std::{
     pin::{Pin, pin},
     process::ExitCode,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use clap_complete::Shell;
@@ -17,12 +17,12 @@ use trestle::{
         Cli, Command, CompactArgs, ConfigCommand, DoctorArgs, HealthcheckArgs, RepairArgs,
         ServeArgs,
     },
-    compact,
+    banner, compact,
     compose::{NodeDeps, compose},
     descriptors::DescriptorPlan,
     doctor, healthcheck,
     process_error::ProcessError,
-    reload::SettingsSource,
+    reload::{Reloads, SettingsSource},
     repair,
     roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
@@ -133,7 +133,7 @@ async fn serve_with(
     descriptors: DescriptorPlan,
     source: SettingsSource,
 ) -> Result<(), ProcessError> {
-    let config = source.file().map_or_else(|| "none".to_owned(), |it| it.display().to_string());
+    let config = source.file().map(|file| file.display().to_string());
     descriptors.log();
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
@@ -144,8 +144,10 @@ async fn serve_with(
     let meter = telemetry.meter();
     listeners.count_on(&meter);
     let exemplars = telemetry.traces().exemplars;
+    let opening = Instant::now();
     let open = || storage::open(&settings.storage, descriptors.store_files, &meter, exemplars);
     let store = settings.owns_data(ROLES).then(open).transpose()?;
+    let recovery = opening.elapsed();
     let (engine, disk) = store.map(|store| (store.engine, store.disk)).unzip();
     let objects = match settings.server.roles.has(BLOB.name) {
         true => Some(storage::open_objects(&settings.storage, disk.flatten()).await?),
@@ -155,18 +157,18 @@ async fn serve_with(
         engine,
         objects,
         clock: Arc::new(SystemClock),
-        meter,
+        meter: meter.clone(),
         traces: telemetry.traces(),
         access: telemetry.access(),
         random: rand::random,
         source: Some(source),
     };
     let mut node = compose(&settings, ROLES, deps).await?;
-    listeners.watches().for_each(|task| node.watch(task));
+    listeners.watches(&Reloads::new(&meter)).for_each(|task| node.watch(task));
     let ready = listeners.ready()?;
     let reload = node.reload.clone();
     let running = Running::start(node, listeners, &settings, telemetry.exposition());
-    info!(roles = %settings.server.roles, config, "serving");
+    banner::log(&settings, config.as_deref(), recovery, &ready);
     print(&ready)?;
 
     let (watchdog, forced) = (running.watchdog(), running.forced());
@@ -174,6 +176,7 @@ async fn serve_with(
         () = signals.shutdown(&reload) => {}
         () = watchdog.failure() => {}
     }
+    let stopping_since = Instant::now();
     let mut stopping = pin!(running.stop());
     let drained = tokio::select! {
         drained = &mut stopping => Ok(drained),
@@ -184,7 +187,10 @@ async fn serve_with(
     };
     match (watchdog.failed(), drained) {
         (Some(listener), _) => Err(ProcessError::Listener { listener: listener.to_owned() }),
-        (None, Ok(Drained::Clean)) => Ok(()),
+        (None, Ok(Drained::Clean)) => {
+            info!("stopped cleanly in {} ms", stopping_since.elapsed().as_millis());
+            Ok(())
+        }
         (None, Ok(Drained::Cut(connections))) => Err(ProcessError::Cut { connections }),
         (None, Err(_)) => Err(ProcessError::Hung),
     }

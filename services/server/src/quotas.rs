@@ -4,13 +4,27 @@ use trestle_runtime::task::Task;
 use trestle_service::quota::LiveQuotas;
 
 use crate::{
-    reload::{self, SettingsSource},
-    settings::Settings,
+    changed_keys::changed,
+    reload::{ReloadedKeys, Reloads, SettingsSource},
+    settings::{QuotaSettings, Settings},
 };
 
 /// A task that reloads `quotas`, at first those of `settings`, when the settings change.
-pub fn watch(quotas: &LiveQuotas, settings: &Settings, source: SettingsSource) -> Task {
-    let (quotas, current) = (quotas.clone(), settings.quotas.quotas());
-    let reread = move || source.read().map(|now| now.quotas.quotas());
-    reload::task("quotas", current, reread, move |new| quotas.replace(new.clone()))
+pub fn watch(
+    quotas: &LiveQuotas,
+    settings: &Settings,
+    source: SettingsSource,
+    reloads: &Reloads,
+) -> Task {
+    let (quotas, current) = (quotas.clone(), numbers(settings.quotas.clone()));
+    let reread = move || source.read().map(|now| numbers(now.quotas));
+    reloads.task("quotas", current, reread, move |old, new| {
+        quotas.replace(new.quotas());
+        ReloadedKeys::applied(changed("quotas", old, new))
+    })
+}
+
+/// Without the key that is read at the start only.
+fn numbers(settings: QuotaSettings) -> QuotaSettings {
+    QuotaSettings { show_partition_keys: false, ..settings }
 }

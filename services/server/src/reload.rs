@@ -11,9 +11,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Meter},
+};
 use tokio::sync::Notify;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use trestle_runtime::task::Task;
+use trestle_service::semconv;
 
 use crate::{process_error::ProcessError, settings::Settings};
 
@@ -88,28 +93,68 @@ impl SettingsSource {
 /// What differs between versions of a file: inode, length and time. None without a file.
 type Stamp = Option<(u64, u64, SystemTime)>;
 
-/// A task that reloads a value from its files: calls `read`, and passes a value that differs from
-/// the last one, at first `current`, to `apply`.
-///
-/// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
-/// succeeds again the last value remains in use.
-pub fn task<T>(
-    name: &'static str,
-    current: T,
-    read: impl FnMut() -> Result<T, String> + Send + 'static,
-    apply: impl FnMut(&T) + Send + 'static,
-) -> Task
-where
-    T: PartialEq + Send + 'static,
-{
-    every(CHECK_EVERY, Watched { name, current, problem: None, read, apply })
+/// What a reload changed, for the log.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ReloadedKeys {
+    /// What applies from now on, such as the names of accounts. Never a secret.
+    pub applied: Vec<String>,
+    /// What applies at the next start.
+    pub needs_restart: Vec<String>,
+}
+
+impl ReloadedKeys {
+    /// Changes that all apply from now on.
+    #[must_use]
+    pub fn applied(applied: Vec<String>) -> Self {
+        Self { applied, needs_restart: Vec::new() }
+    }
+
+    fn result(&self) -> &'static str {
+        if self.needs_restart.is_empty() { "applied" } else { "needs_restart" }
+    }
+}
+
+/// Makes the tasks that reload files, and counts the results.
+#[derive(Clone)]
+pub struct Reloads(Counter<u64>);
+
+impl Reloads {
+    /// Counts on this meter.
+    #[must_use]
+    pub fn new(meter: &Meter) -> Self {
+        Self(semconv::reloads(meter))
+    }
+
+    /// A task that reloads a value from its files: calls `read`, and passes the last value, at first `current`, and
+    /// one that differs from it to `apply`, which returns what changed.
+    ///
+    /// `read` may block. The text of its failure is logged once, so it must hold no secret; until it
+    /// succeeds again the last value remains in use.
+    pub fn task<T>(
+        &self,
+        name: &'static str,
+        current: T,
+        read: impl FnMut() -> Result<T, String> + Send + 'static,
+        apply: impl FnMut(&T, &T) -> ReloadedKeys + Send + 'static,
+    ) -> Task
+    where
+        T: PartialEq + Send + 'static,
+    {
+        let reloads = self.clone();
+        every(CHECK_EVERY, Watched { name, reloads, current, problem: None, read, apply })
+    }
+
+    fn count(&self, subject: &'static str, result: &'static str) {
+        let subject = KeyValue::new(semconv::RELOAD_SUBJECT, subject);
+        self.0.add(1, &[subject, KeyValue::new(semconv::RELOAD_RESULT, result)]);
+    }
 }
 
 fn every<T, R, U>(pause: Duration, watched: Watched<T, R, U>) -> Task
 where
     T: PartialEq + Send + 'static,
     R: FnMut() -> Result<T, String> + Send + 'static,
-    U: FnMut(&T) + Send + 'static,
+    U: FnMut(&T, &T) -> ReloadedKeys + Send + 'static,
 {
     let name = watched.name;
     let watched = Arc::new(Mutex::new(watched));
@@ -125,6 +170,7 @@ where
 
 struct Watched<T, R, U> {
     name: &'static str,
+    reloads: Reloads,
     current: T,
     problem: Option<String>,
     read: R,
@@ -135,7 +181,7 @@ impl<T, R, U> Watched<T, R, U>
 where
     T: PartialEq,
     R: FnMut() -> Result<T, String>,
-    U: FnMut(&T),
+    U: FnMut(&T, &T) -> ReloadedKeys,
 {
     fn check(&mut self) {
         let name = self.name;
@@ -143,15 +189,17 @@ where
             Ok(new) => {
                 let was_broken = self.problem.take().is_some();
                 if new != self.current {
-                    (self.apply)(&new);
+                    let keys = (self.apply)(&self.current, &new);
                     self.current = new;
-                    info!(what = name, "reloaded");
+                    self.reloads.count(name, keys.result());
+                    log_reloaded(name, &keys);
                 } else if was_broken {
                     info!(what = name, "readable again; nothing changed");
                 }
             }
             Err(problem) => {
                 if self.problem.as_ref() != Some(&problem) {
+                    self.reloads.count(name, "failed");
                     error!(what = name, %problem, "reload failed; nothing changed");
                     self.problem = Some(problem);
                 }
@@ -160,13 +208,29 @@ where
     }
 }
 
+fn log_reloaded(what: &str, keys: &ReloadedKeys) {
+    let listed = |keys: &[String]| (!keys.is_empty()).then(|| keys.join(", "));
+    let changed = listed(&keys.applied);
+    match listed(&keys.needs_restart) {
+        None => info!(what, changed, "reloaded"),
+        Some(needs_restart) => {
+            warn!(what, changed, needs_restart, "changed; applies at the next start");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
 
+    use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+
+    fn reloads() -> Reloads {
+        Reloads::new(&NoopMeterProvider::new().meter("test"))
+    }
 
     const SOON: Duration = Duration::from_secs(10);
 
@@ -181,8 +245,10 @@ mod tests {
             current: 1,
             problem: None,
             read,
-            apply: move |new: &i32| {
+            reloads: reloads(),
+            apply: move |_: &i32, new: &i32| {
                 sender.send(*new).unwrap();
+                ReloadedKeys::default()
             },
         };
 
@@ -222,8 +288,14 @@ mod tests {
             sender.send(()).unwrap();
             Ok(0)
         };
-        let watched =
-            Watched { name: "test", current: 0, problem: None, read, apply: |_: &i32| {} };
+        let watched = Watched {
+            name: "test",
+            reloads: reloads(),
+            current: 0,
+            problem: None,
+            read,
+            apply: |_: &i32, _: &i32| ReloadedKeys::default(),
+        };
         let task = every(Duration::from_secs(3600), watched);
         let stop = CancellationToken::new();
         let mut reload = Reload::default();

@@ -23,7 +23,7 @@ use crate::{
     compose::Node,
     encryption::Encryption,
     process_error::ProcessError,
-    reload::Reload,
+    reload::{Reload, Reloads},
     roles::DrainAction,
     settings::{LimitSettings, Listen, RoleKey as _, ServerSettings, Settings},
     watchdog::ListenerWatchdog,
@@ -58,16 +58,25 @@ impl Listeners {
         Ok(Self { grpc, azure, grpc_encryption, admin, admin_encryption })
     }
 
-    /// Counts the handshakes that fail.
+    /// Counts the handshakes that fail, and reports when certificates expire.
     pub fn count_on(&self, meter: &Meter) {
         let encrypted = [&self.grpc_encryption, &self.admin_encryption].into_iter().flatten();
         encrypted.for_each(|encryption| encryption.tls().count_on(meter));
+        let listeners = [(GRPC, &self.grpc_encryption), ("admin", &self.admin_encryption)];
+        for (listener, encryption) in listeners {
+            if let Some(encryption) = encryption {
+                encryption.tls().observe(meter, listener);
+            }
+        }
     }
 
     /// Tasks that reload the certificates.
-    pub fn watches(&self) -> impl Iterator<Item = Task> {
-        let grpc = self.grpc_encryption.as_ref().map(|grpc| grpc.watch("certificates"));
-        let admin = self.admin_encryption.as_ref().map(|admin| admin.watch("admin-certificates"));
+    pub fn watches(&self, reloads: &Reloads) -> impl Iterator<Item = Task> {
+        let task = |encryption: &Option<Encryption>, name| {
+            encryption.as_ref().map(|encryption| encryption.watch(name, reloads))
+        };
+        let grpc = task(&self.grpc_encryption, "certificates");
+        let admin = task(&self.admin_encryption, "admin-certificates");
         grpc.into_iter().chain(admin)
     }
 
@@ -106,9 +115,11 @@ impl Listeners {
     }
 }
 
-/// Hint for an address that cannot be bound.
+/// The name of the listener of gRPC in metrics.
+const GRPC: &str = "grpc";
 /// Connections whose last call is older are not in use.
 const IDLE_MIN: Duration = Duration::from_secs(1);
+/// Hint for an address that cannot be bound.
 const ELSEWHERE: &str = "set another address, or port 0 for a free one";
 /// The same where the listener is optional.
 const ELSEWHERE_OR_OFF: &str = "set another address, port 0 for a free one, or `off`";
@@ -163,18 +174,23 @@ impl Running {
         let (bounds, tls) = (bounds(settings), tls(grpc_encryption));
         // One limit for all listeners: otherwise a peer could exhaust the descriptors over several of them.
         let connections = Connections::at_most(settings.limits.connections_max);
-        let serve = |key: String, socket, calls: CallService, bounds| {
-            let (tls, connections) = (tls.clone(), connections.clone());
+        let names = node.azure.iter().filter(|edge| azure.contains_key(edge.role));
+        let names = names.map(|edge| Listen::key(edge.role));
+        connections.observe(&node.meter, std::iter::once(GRPC.to_owned()).chain(names).collect());
+        let serve = |name: String, key: String, socket, calls: CallService, bounds| {
+            let (tls, connections) = (tls.clone(), connections.of_listener(&name));
             let listener = Listener { socket, tls, connections, bounds };
             let serving = serve::serve(listener, calls, signals.clone());
             tokio::spawn(watchdog.watch(key, signals.stop.clone(), serving))
         };
-        let mut calls = vec![serve("server.listen".to_owned(), grpc, node.routes, bounds)];
+        let mut calls =
+            vec![serve(GRPC.to_owned(), "server.listen".to_owned(), grpc, node.routes, bounds)];
         for edge in node.azure {
             if let Some(listener) = azure.remove(edge.role) {
                 let (headers_max, keeps_header_case) = (edge.headers_max, edge.keeps_header_case);
                 let bounds = Bounds { headers_max, keeps_header_case, ..bounds };
-                calls.push(serve(Listen::full_key(edge.role), listener, edge.calls, bounds));
+                let (name, key) = (Listen::key(edge.role), Listen::full_key(edge.role));
+                calls.push(serve(name, key, listener, edge.calls, bounds));
             }
         }
         let notice = Duration::from_millis(settings.server.drain_notice_ms);

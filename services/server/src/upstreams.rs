@@ -8,7 +8,7 @@ use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 
 use crate::{
-    reload,
+    reload::{ReloadedKeys, Reloads},
     roles::RoleSpec,
     settings::{
         EndpointText, GatewaySettings, RoleKey as _, RoleTlsSettings, ServerName, Settings,
@@ -44,7 +44,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
     let (tls, task) = match endpoint.is_encrypted() {
         false => (None, None),
         true => {
-            let (tls, task) = client_tls(gateway, role.name, &endpoint)?;
+            let (tls, task) = client_tls(gateway, role.name, &endpoint, meter)?;
             (Some(tls), Some(task))
         }
     };
@@ -65,6 +65,7 @@ fn client_tls(
     gateway: &GatewaySettings,
     role: &str,
     endpoint: &Endpoint,
+    meter: &Meter,
 ) -> Result<(Arc<ClientTls>, Task), String> {
     let files = gateway.tls.clone();
     let pem = read(&files)?;
@@ -73,12 +74,13 @@ fn client_tls(
     let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
     let tls = Arc::new(tls);
     let changed = Arc::clone(&tls);
-    let apply = move |pem: &ClientPem| {
+    let apply = move |_: &ClientPem, pem: &ClientPem| {
         if let Err(error) = changed.replace(pem) {
             error!(%error, "gateway.tls cannot be used; nothing changed");
         }
+        ReloadedKeys::default()
     };
-    Ok((tls, reload::task("gateway-tls", pem, move || read(&files), apply)))
+    Ok((tls, Reloads::new(meter).task("gateway-tls", pem, move || read(&files), apply)))
 }
 
 fn read(files: &RoleTlsSettings) -> Result<ClientPem, String> {

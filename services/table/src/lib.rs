@@ -97,6 +97,14 @@ impl TableRole {
         self.api.throttle().hottest(None, count)
     }
 
+    /// How many tables exist, up to `tables_max`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn count_tables(&self, tables_max: usize) -> Result<usize, Fault> {
+        Ok(self.api.count_tables(tables_max).await?)
+    }
+
     /// One step of the removal of deleted tables, to be called every few seconds. True when the next step should
     /// follow at once.
     ///

@@ -112,6 +112,7 @@
 mod change;
 #[cfg(feature = "testing")]
 pub mod conformance;
+mod count;
 mod decide;
 mod domain;
 pub mod engine;
@@ -133,6 +134,7 @@ mod version;
 pub use crate::change::{
     Change, ChangeSpec, Decide, ReadId, ReadSet, Reads, Write, Writes, transact,
 };
+pub use crate::count::count;
 pub use crate::domain::{Domain, DomainOf, DomainRef, Lock};
 pub use crate::engine::{Durability, Engine, EngineStatus, Entry, Scan, ScanLimit, Snapshot};
 pub use crate::error::{CommitError, EngineError};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use prometheus::{
     Encoder as _, Registry, TEXT_FORMAT, TextEncoder,
-    proto::{LabelPair, Metric, MetricFamily, MetricType},
+    proto::{LabelPair, Metric, MetricFamily, MetricType, Summary},
 };
 use trestle_service::exemplar::{Exemplar, Exemplars, Series};
 
@@ -32,13 +32,33 @@ impl Exposition {
     /// # Errors
     /// Metrics that the format cannot represent.
     pub fn render(&self, accept: &str) -> Result<(&'static str, String), prometheus::Error> {
-        let families = self.registry.gather();
+        let mut families = self.registry.gather();
+        families.iter_mut().for_each(as_summary);
         if accept.contains(OPENMETRICS) {
             return Ok((OPENMETRICS_FORMAT, openmetrics(&families, &self.exemplars)));
         }
         let mut text = Vec::new();
         TextEncoder::new().encode(&families, &mut text)?;
         Ok((TEXT_FORMAT, String::from_utf8_lossy(&text).into_owned()))
+    }
+}
+
+/// A histogram without buckets is a summary without quantiles: its count and its sum, and no bucket that repeats the
+/// count.
+fn as_summary(family: &mut MetricFamily) {
+    let is_bounded = |metric: &Metric| {
+        metric.get_histogram().get_bucket().iter().any(|bucket| bucket.upper_bound().is_finite())
+    };
+    let is_histogram = family.get_field_type() == MetricType::HISTOGRAM;
+    if !is_histogram || family.get_metric().iter().any(is_bounded) {
+        return;
+    }
+    family.set_field_type(MetricType::SUMMARY);
+    for metric in family.mut_metric() {
+        let mut summary = Summary::default();
+        summary.set_sample_count(metric.get_histogram().get_sample_count());
+        summary.set_sample_sum(metric.get_histogram().get_sample_sum());
+        metric.set_summary(summary);
     }
 }
 
@@ -73,6 +93,7 @@ fn write_family(text: &mut String, family: &MetricFamily, series: &[std::sync::A
     let (kind, suffix) = match family.get_field_type() {
         MetricType::COUNTER => ("counter", "_total"),
         MetricType::HISTOGRAM => ("histogram", ""),
+        MetricType::SUMMARY => ("summary", ""),
         _ => ("gauge", ""),
     };
     let name = family.name().strip_suffix(suffix).unwrap_or(family.name());
@@ -91,6 +112,11 @@ fn write_family(text: &mut String, family: &MetricFamily, series: &[std::sync::A
                     metric,
                     &buckets.unwrap_or_default(),
                 );
+            }
+            MetricType::SUMMARY => {
+                let summary = metric.get_summary();
+                line(text, format_args!("{name}_count{braced} {}", summary.sample_count()));
+                line(text, format_args!("{name}_sum{braced} {}", number(summary.sample_sum())));
             }
             MetricType::COUNTER => {
                 let value = number(metric.get_counter().get_value());
@@ -228,5 +254,23 @@ mod tests {
         }
         assert!(text.ends_with("# EOF\n"));
         assert_eq!(exposition.render("*/*").expect("text").0, TEXT_FORMAT);
+    }
+
+    #[test]
+    fn a_histogram_without_buckets_is_a_summary_in_both_formats() {
+        let registry = Registry::new();
+        let opts = HistogramOpts::new("took", "Time").buckets(vec![f64::INFINITY]);
+        let histogram = Histogram::with_opts(opts).expect("a histogram");
+        histogram.observe(0.25);
+        registry.register(Box::new(histogram)).expect("registers");
+        let exposition = Exposition::new(registry, Exemplars::default());
+
+        for accept in ["text/plain", OPENMETRICS] {
+            let (_, text) = exposition.render(accept).expect("text");
+
+            assert!(text.contains("# TYPE took summary\n"), "{text}");
+            assert!(text.contains("took_sum 0.25\n") && text.contains("took_count 1\n"), "{text}");
+            assert!(!text.contains("_bucket"), "{text}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use opentelemetry::{
     KeyValue,
-    metrics::{BoundHistogram, Histogram, Meter},
+    metrics::{BoundHistogram, Counter, Histogram, Meter},
 };
 use tracing::{Instrument as _, Span as Traced, debug_span, field::Empty};
 use trestle_kv::{
@@ -18,6 +18,10 @@ use crate::{
     exemplar::{Exemplars, Series},
     propagation, semconv,
 };
+
+/// The outcomes of commits that the store refused for its own state: the writer did nothing wrong, and nothing was
+/// written.
+const REFUSED: [&str; 4] = ["unavailable", "busy", "full", "stopped"];
 
 /// An engine whose work is recorded. Adds nothing else.
 #[derive(Clone)]
@@ -66,7 +70,13 @@ impl Engine for TracedEngine {
             CommitError::Corrupt { .. } => "corrupt",
         };
         let work = self.inner.commit(change);
-        self.records.record(EngineOperation::Commit, work, |_, _| {}, outcome).await
+        let done = self.records.record(EngineOperation::Commit, work, |_, _| {}, outcome).await;
+        if let Err(error) = &done
+            && REFUSED.contains(&outcome(error))
+        {
+            self.records.refused.add(1, &[KeyValue::new(semconv::ERROR_TYPE, outcome(error))]);
+        }
+        done
     }
 
     /// Not recorded: it is rare, and waits for compactions.
@@ -144,6 +154,7 @@ struct Records {
     system: &'static str,
     duration: Histogram<f64>,
     exemplars: Exemplars,
+    refused: Counter<u64>,
     /// For operations that succeed, in the order of [`EngineOperation::ALL`]: their labels are resolved
     /// once.
     succeeded: [(BoundHistogram<f64>, Arc<Series>); 3],
@@ -157,7 +168,8 @@ impl Records {
             let series = exemplars.series(&semconv::DB_DURATION, &labels);
             (duration.bind(&labels), series)
         });
-        Self { system, duration, exemplars, succeeded }
+        let refused = semconv::refused_writes(meter);
+        Self { system, duration, exemplars, refused, succeeded }
     }
 
     /// The span of an operation, in a sampled trace.

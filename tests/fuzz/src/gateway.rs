@@ -106,6 +106,7 @@ impl Gateway {
             random,
             traces: Traces { ratio: Some(1.0), ..Traces::default() },
             access: AccessLog::hashed(b"salt"),
+            is_by_method: false,
         };
         let second = Duration::from_secs(1);
         let limits = CallLimits {

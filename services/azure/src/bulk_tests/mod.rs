@@ -126,6 +126,7 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
         methods: methods.clone(),
         random: || 7,
         access: AccessLog::off(),
+        is_by_method: false,
     };
     let rules = Lookup::new("trestle.test.v1.Bulk", upstream.clone());
     let deps = EdgeDeps { upstream, identity, compresses: false };

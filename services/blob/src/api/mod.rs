@@ -37,6 +37,7 @@ use crate::{
     blobs::Blobs,
     containers::Containers,
     copy_url::CopyHosts,
+    error::BlobError,
     ids::Ids,
     keys,
     remote::RemoteServers,
@@ -78,6 +79,11 @@ impl BlobApi {
         let memory = self.blobs.memory.of_peer(Peer::key_of(extensions));
         let recorder = StatisticsRecorder::of(extensions);
         Uploader { blobs: Blobs { memory, ..self.blobs.clone() }, recorder }
+    }
+
+    /// How many containers exist, up to a maximum.
+    pub(crate) async fn count_containers(&self, containers_max: usize) -> Result<usize, BlobError> {
+        self.containers.count(containers_max).await
     }
 
     /// The background work.

@@ -7,6 +7,11 @@ use trestle_service::name::AccountName;
 use super::{CONTAINER, PROTECTION, REST_SETTINGS, SERVICE_PROPERTIES, SOFT_DELETED_CONTAINER};
 use crate::{error::BlobError, names::ContainerName, record::ContainerId};
 
+/// Every container of every account.
+pub(crate) fn all_containers() -> Span {
+    Span::prefix(&[CONTAINER])
+}
+
 /// Key of the record of a container.
 pub(crate) fn container(account: &AccountName, name: &ContainerName) -> Bytes {
     let mut key = of_account(CONTAINER, account);

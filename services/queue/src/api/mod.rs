@@ -22,6 +22,7 @@ use self::access_log::{NamedRequest, record_returned};
 use crate::{
     QUEUE_SERVICE, QueueDeps,
     authorize::{self, Need, QueueAccess},
+    backlog::Backlogs,
     error::QueueError,
     messages::MessageOperations,
     sweep::Sweeper,
@@ -51,6 +52,11 @@ impl QueueApi {
     /// Ends the wait of every consumer, now and later.
     pub(crate) fn shut_down(&self) {
         self.messages.shutdown.cancel();
+    }
+
+    /// The backlogs of all queues.
+    pub(crate) async fn backlogs(&self) -> Result<Backlogs, QueueError> {
+        self.messages.backlogs().await
     }
 
     /// The background work.

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use trestle_blob::{BLOB_SERVICE, BlobRole, KEYSPACES};
 use trestle_runtime::task::Task;
+use trestle_service::semconv;
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::process_error::ProcessError;
+use crate::{count, process_error::ProcessError};
 
 /// How often it removes what deleted and replaced blobs left.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -40,5 +41,10 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         let blob = sweeper.clone();
         async move { blob.sweep().await.map_err(Into::into) }
     });
-    Ok(BuiltRole { tasks: vec![sweep], ..BuiltRole::new(blob.server()) })
+    let counted = blob.clone();
+    let count = count::task(semconv::CONTAINERS, &context.deps.meter, move |containers_max| {
+        let blob = counted.clone();
+        Box::pin(async move { blob.count_containers(containers_max).await })
+    });
+    Ok(BuiltRole { tasks: vec![sweep, count], ..BuiltRole::new(blob.server()) })
 }

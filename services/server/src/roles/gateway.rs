@@ -12,6 +12,7 @@ use crate::{
     identity,
     ingress::{self, AzureIngress, Ingress},
     process_error::ProcessError,
+    reload::Reloads,
     settings::DevelopmentAccount,
 };
 
@@ -33,7 +34,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
     let clock = Arc::clone(&deps.clock);
     let identity = Identity { accounts: accounts.clone(), clock, is_open };
-    let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(deps));
+    let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
     let calls = gateway(&stack, ingress::routes(roles), identity.clone());
     let calls = ingress::beside_health(health, calls)?;
@@ -54,7 +55,10 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         Some(AzureIngress { role: role.spec.name, headers_max, keeps_header_case, calls })
     };
     let azure = roles.iter().filter_map(edge).collect();
-    let watch = deps.source.clone().map(|source| identity::watch(&accounts, source));
+    let watch = deps
+        .source
+        .clone()
+        .map(|source| identity::watch(&accounts, source, &Reloads::new(&deps.meter)));
     Ok(Ingress { calls, azure, watches: watch.into_iter().collect() })
 }
 

@@ -6,7 +6,7 @@ use trestle_queue::{KEYSPACES, QUEUE_SERVICE, QueueRole};
 use trestle_runtime::task::Task;
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::process_error::ProcessError;
+use crate::{backlogs, process_error::ProcessError};
 
 /// How often it removes rows of deleted queues, and expired messages.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -39,5 +39,11 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         async move { queue.sweep().await.map_err(Into::into) }
     });
     let calls = BuiltRole::new(queue.server());
-    Ok(BuiltRole { tasks: vec![sweep], drain: Some(Box::new(move || queue.shut_down())), ..calls })
+    let (measure, page) = backlogs::measured(&queue, &context.deps.meter);
+    Ok(BuiltRole {
+        tasks: vec![sweep, measure],
+        pages: vec![page],
+        drain: Some(Box::new(move || queue.shut_down())),
+        ..calls
+    })
 }

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use trestle_runtime::task::Task;
-use trestle_service::quota::LiveQuotas;
+use trestle_service::{quota::LiveQuotas, semconv};
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{hot_partitions, process_error::ProcessError, quotas};
+use crate::{count, hot_partitions, process_error::ProcessError, quotas, reload::Reloads};
 
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
@@ -47,9 +47,17 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         let table = sweeper.clone();
         async move { table.sweep().await.map_err(Into::into) }
     });
-    let watch = deps.source.clone().map(|source| quotas::watch(&quotas, settings, source));
+    let watch = deps
+        .source
+        .clone()
+        .map(|source| quotas::watch(&quotas, settings, source, &Reloads::new(&deps.meter)));
+    let counted = table.clone();
+    let count = count::task(semconv::TABLES, &deps.meter, move |tables_max| {
+        let table = counted.clone();
+        Box::pin(async move { table.count_tables(tables_max).await })
+    });
     Ok(BuiltRole {
-        tasks: vec![sweep],
+        tasks: vec![sweep, count],
         watches: watch.into_iter().collect(),
         pages: vec![hot_partitions::page(&table, settings.quotas.show_partition_keys)],
         ..BuiltRole::new(table.server())

@@ -75,6 +75,11 @@ impl TableApi {
         }
     }
 
+    /// How many tables exist, up to a maximum.
+    pub(crate) async fn count_tables(&self, tables_max: usize) -> Result<usize, TableError> {
+        self.tables.count(tables_max).await
+    }
+
     /// The background work on deleted tables.
     pub(crate) fn sweeper(&self) -> &DeletedTableSweeper {
         &self.sweeper

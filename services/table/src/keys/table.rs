@@ -28,6 +28,11 @@ pub fn table(account: &AccountName, folded_name: &str) -> Bytes {
     key.into()
 }
 
+/// Every table of every account.
+pub fn all_tables() -> Span {
+    Span::prefix(&[TABLE])
+}
+
 /// Every table of an account, by lower-cased name.
 pub fn tables(account: &AccountName) -> Span {
     Span::prefix(&account_prefix(TABLE, account))

@@ -6,7 +6,7 @@ mod list;
 use std::sync::Arc;
 
 use trestle_identity::{access_policy, caller::Caller, spec::TABLE};
-use trestle_kv::{ChangeSpec, Engine, Lock, Writes, transact};
+use trestle_kv::{ChangeSpec, Engine, Lock, Writes, count, transact};
 use trestle_service::{
     clock::Clock,
     fault::Violations,
@@ -35,6 +35,14 @@ impl Tables {
     /// The tables in `engine`; `clock` is the wall clock.
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
         Self { engine, clock }
+    }
+
+    /// How many exist, in all accounts, up to a maximum.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn count(&self, tables_max: usize) -> Result<usize, TableError> {
+        Ok(count(&*self.engine, keys::all_tables(), tables_max).await?)
     }
 
     /// Creates a table.

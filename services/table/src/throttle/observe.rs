@@ -11,16 +11,15 @@ use super::Throttle;
 const RANKS: usize = 10;
 
 /// Reports the rates of the hottest partitions whenever metrics are collected; a rank without a partition
-/// is 0. Holds the throttle weakly: metrics keep no service alive.
+/// has none. Holds the throttle weakly: metrics keep no service alive.
 pub(crate) fn observe(throttle: &Arc<Throttle>, meter: &Meter) {
     let (metric, throttle) = (semconv::HOT_PARTITIONS, Arc::downgrade(throttle));
     let gauge = meter.f64_observable_gauge(metric.name).with_unit(metric.unit);
     let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
         let Some(throttle) = throttle.upgrade() else { return };
         let hottest = throttle.hottest(None, RANKS);
-        let rates = hottest.iter().map(|hot| hot.per_second).chain(std::iter::repeat(0.0));
-        for (rank, rate) in (1_i64..).zip(rates).take(RANKS) {
-            observer.observe(rate, &[KeyValue::new(semconv::PARTITION_RANK, rank)]);
+        for (rank, hot) in (1_i64..).zip(&hottest) {
+            observer.observe(hot.per_second, &[KeyValue::new(semconv::PARTITION_RANK, rank)]);
         }
     });
     let _ = gauge.build();

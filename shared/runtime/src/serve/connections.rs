@@ -12,10 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use opentelemetry::{KeyValue, metrics::Meter};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use trestle_service::log_rate::LogRate;
+use trestle_service::{log_rate::LogRate, semconv};
 
 use super::{
     goaway::GoawayDrain,
@@ -35,7 +36,11 @@ const EVICTED_BY_OWN_MAX: usize = EVICTED_MAX / 2;
 
 /// See the module. Clones share the connections.
 #[derive(Clone)]
-pub struct Connections(Arc<ConnectionTable>);
+pub struct Connections {
+    table: Arc<ConnectionTable>,
+    /// The listener that this handle admits for, as the metric labels it.
+    listener: Arc<str>,
+}
 
 struct ConnectionTable {
     connections_max: usize,
@@ -47,11 +52,12 @@ struct ConnectionTable {
     rejections: LogRate,
 }
 
-/// What an eviction needs of a connection.
+/// What an eviction needs of a connection, and its listener.
 #[derive(Clone)]
 struct LiveConnection {
     calls: GoawayDrain,
     evicted: CancellationToken,
+    listener: Arc<str>,
 }
 
 impl Connections {
@@ -61,7 +67,7 @@ impl Connections {
     /// At most this many at a time.
     #[must_use]
     pub fn at_most(connections_max: usize) -> Self {
-        Self(Arc::new(ConnectionTable {
+        let table = Arc::new(ConnectionTable {
             connections_max,
             open: Mutex::new(PeerShares::new(connections_max)),
             evicted: AtomicUsize::new(0),
@@ -70,19 +76,41 @@ impl Connections {
             )),
             handshake_ended: Notify::new(),
             rejections: LogRate::default(),
-        }))
+        });
+        Self { table, listener: Arc::from("") }
+    }
+
+    /// The same connections, for another listener.
+    #[must_use]
+    pub fn of_listener(&self, listener: &str) -> Self {
+        Self { listener: Arc::from(listener), ..self.clone() }
+    }
+
+    /// Reports how many are open whenever metrics are collected, of each of these listeners.
+    pub fn observe(&self, meter: &Meter, listeners: Vec<String>) {
+        let (metric, table) = (semconv::CONNECTIONS, Arc::downgrade(&self.table));
+        let gauge = meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
+        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
+            let Some(table) = table.upgrade() else { return };
+            for listener in &listeners {
+                let open = lock(&table.open).count(|live| *live.listener == **listener);
+                let label = KeyValue::new(semconv::LISTENER, listener.clone());
+                observer.observe(u64::try_from(open).unwrap_or(u64::MAX), &[label]);
+            }
+        });
+        let _ = gauge.build();
     }
 
     /// How many are open.
     #[must_use]
     pub fn open(&self) -> usize {
-        lock(&self.0.open).len() + self.0.evicted.load(Ordering::Relaxed)
+        lock(&self.table.open).len() + self.table.evicted.load(Ordering::Relaxed)
     }
 
     /// Whether none was opened or had a call for so long.
     #[must_use]
     pub fn idle_for(&self, within: Duration) -> bool {
-        lock(&self.0.open).all(|since, live| {
+        lock(&self.table.open).all(|since, live| {
             let is_unused = live.calls.since_response().is_none_or(|since| since >= within);
             since.elapsed() >= within && live.calls.is_idle() && is_unused
         })
@@ -90,10 +118,13 @@ impl Connections {
 
     /// Admits a connection. At the limit one of the greediest peer is closed for it, if that has more.
     pub(super) fn admit(&self, peer: IpAddr) -> Option<ConnectionSlot> {
-        let live =
-            LiveConnection { calls: GoawayDrain::default(), evicted: CancellationToken::new() };
+        let live = LiveConnection {
+            calls: GoawayDrain::default(),
+            evicted: CancellationToken::new(),
+            listener: Arc::clone(&self.listener),
+        };
         let now = Instant::now();
-        let mut open = lock(&self.0.open);
+        let mut open = lock(&self.table.open);
         if open.is_full() {
             let made_room = self.evict(&mut open, peer, now);
             self.log(peer, made_room.is_ok());
@@ -101,7 +132,7 @@ impl Connections {
         }
         let member = open.add(peer.into(), now, live.clone());
         drop(open);
-        let LiveConnection { calls, evicted } = live;
+        let LiveConnection { calls, evicted, .. } = live;
         Some(ConnectionSlot { connections: self.clone(), peer, member, calls, evicted })
     }
 
@@ -113,18 +144,18 @@ impl Connections {
     ) -> Result<(), AtLimit> {
         let member = open.evictable(peer.into(), now, |live| live.calls.is_idle())?;
         let evicted_max = if member.is_of(peer.into()) { EVICTED_BY_OWN_MAX } else { EVICTED_MAX };
-        if self.0.evicted.load(Ordering::Relaxed) >= evicted_max {
+        if self.table.evicted.load(Ordering::Relaxed) >= evicted_max {
             return Err(AtLimit);
         }
         let live = open.remove(member).ok_or(AtLimit)?;
-        self.0.evicted.fetch_add(1, Ordering::Relaxed);
+        self.table.evicted.fetch_add(1, Ordering::Relaxed);
         live.evicted.cancel();
         Ok(())
     }
 
     fn log(&self, peer: IpAddr, is_admitted: bool) {
-        let connections_max = self.0.connections_max;
-        if self.0.rejections.may_log((), Instant::now()).is_some() {
+        let connections_max = self.table.connections_max;
+        if self.table.rejections.may_log((), Instant::now()).is_some() {
             warn!(
                 connections_max, %peer, is_admitted,
                 "connection limit reached: a connection was closed or rejected; not logged again within 10 s"
@@ -149,13 +180,13 @@ pub(super) struct ConnectionSlot {
 impl ConnectionSlot {
     /// The handshake is finished, and the protocol detected.
     pub(super) fn opened(&self) {
-        lock(&self.connections.0.open).opened(self.member);
+        lock(&self.connections.table.open).opened(self.member);
     }
 
     /// Waits for the right to perform a TLS handshake. At the limit the oldest of the greediest peer is evicted.
     pub(super) async fn handshake(&self) -> HandshakeSlot {
         loop {
-            let ended = self.connections.0.handshake_ended.notified();
+            let ended = self.connections.table.handshake_ended.notified();
             if let Some(slot) = self.try_handshake() {
                 return slot;
             }
@@ -165,7 +196,7 @@ impl ConnectionSlot {
 
     fn try_handshake(&self) -> Option<HandshakeSlot> {
         let (now, peer) = (Instant::now(), self.peer.into());
-        let mut handshakes = lock(&self.connections.0.handshakes);
+        let mut handshakes = lock(&self.connections.table.handshakes);
         if handshakes.is_full() {
             let member = handshakes.evictable(peer, now, |_| false).ok()?;
             handshakes.remove(member)?.cancel();
@@ -178,7 +209,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let shared = &self.connections.0;
+        let shared = &self.connections.table;
         if lock(&shared.open).remove(self.member).is_none() {
             shared.evicted.fetch_sub(1, Ordering::Relaxed);
         }
@@ -195,7 +226,7 @@ pub(super) struct HandshakeSlot {
 
 impl Drop for HandshakeSlot {
     fn drop(&mut self) {
-        let shared = &self.connections.0;
+        let shared = &self.connections.table;
         if lock(&shared.handshakes).remove(self.member).is_some() {
             shared.handshake_ended.notify_one();
         }

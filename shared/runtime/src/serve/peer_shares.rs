@@ -69,6 +69,11 @@ impl<T> PeerShares<T> {
         self.members.values().all(|member| holds(member.since, &member.value))
     }
 
+    /// How many members this holds for.
+    pub(super) fn count(&self, holds: impl Fn(&T) -> bool) -> usize {
+        self.members.values().filter(|member| holds(&member.value)).count()
+    }
+
     /// Whether the next member is rejected unless another one is evicted.
     pub(super) fn is_full(&self) -> bool {
         self.members.len() >= self.members_max

@@ -29,6 +29,10 @@ pub struct TelemetrySettings {
     pub access_log_salt_file: Option<PathBuf>,
     /// Whether metrics are recorded. Default: yes.
     pub metrics: bool,
+    /// Whether the histograms of calls have buckets for each method, and not only for each service: ten times the
+    /// series. Default: no.
+    #[serde(default)]
+    pub metrics_by_method: bool,
     /// Where traces, metrics and logs are sent by OTLP over gRPC, such as `http://collector:4317`.
     /// Default: the variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +119,7 @@ impl Default for TelemetrySettings {
             access_log_keys: AccessKeys::Hashed,
             access_log_salt_file: None,
             metrics: true,
+            metrics_by_method: false,
             otlp_endpoint: None,
             trace_sample_ratio: 1.0,
             metrics_every_seconds: 60,

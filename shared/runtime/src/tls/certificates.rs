@@ -60,7 +60,17 @@ pub struct TlsError {
 #[derive(Clone)]
 pub struct Certificates {
     files: Vec<Vec<u8>>,
+    /// When the certificate of the server expires.
+    expiry: Option<Expiry>,
     pub(super) config: Arc<ServerConfig>,
+}
+
+/// When a certificate expires.
+#[derive(Debug, Clone)]
+struct Expiry {
+    /// Since 1970.
+    seconds: i64,
+    text: String,
 }
 
 impl PartialEq for Certificates {
@@ -83,6 +93,7 @@ impl Certificates {
         let key_pem = fs::read(&files.key).map_err(|error| failed(unreadable(&error)))?;
         let key = PrivateKeyDer::from_pem_slice(&key_pem)
             .map_err(|_| failed("holds no private key in PEM".to_owned()))?;
+        let expiry = chain.first().and_then(expiry);
         let mut read = vec![certificate_pem, key_pem];
         let clients: Arc<dyn ClientCertVerifier> = match files.clients.authorities() {
             None => Arc::new(NoClientAuth),
@@ -100,7 +111,19 @@ impl Certificates {
             .with_single_cert(chain, key)
             .map_err(|error| failed(format!("is no key of the certificate: {error}")))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        Ok(Self { files: read, config: Arc::new(config) })
+        Ok(Self { files: read, expiry, config: Arc::new(config) })
+    }
+
+    /// When the certificate of the server expires, in seconds since 1970.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<i64> {
+        self.expiry.as_ref().map(|expiry| expiry.seconds)
+    }
+
+    /// The same, for people.
+    #[must_use]
+    pub fn expires(&self) -> Option<&str> {
+        self.expiry.as_ref().map(|expiry| expiry.text.as_str())
     }
 }
 
@@ -126,6 +149,13 @@ fn verifier(
         ClientCertificates::Off | ClientCertificates::Required(_) => verifier,
     };
     verifier.build().map_err(|error| failed(&error))
+}
+
+/// When a certificate expires; none where it cannot be parsed.
+fn expiry(certificate: &CertificateDer<'_>) -> Option<Expiry> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let not_after = parsed.validity().not_after;
+    Some(Expiry { seconds: not_after.timestamp(), text: not_after.to_rfc2822().ok()? })
 }
 
 /// The bytes of a file and the certificates in it, at least one.

@@ -16,10 +16,7 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter},
 };
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{self, ServerConfig},
-};
+use tokio_rustls::{TlsAcceptor, rustls};
 use tracing::{debug, info};
 use trestle_service::{log_rate::LogRate, semconv};
 
@@ -28,7 +25,7 @@ pub use self::certificates::{Certificates, ClientCertificates, TlsError, TlsFile
 /// The encryption of a listener. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
-    current: Arc<RwLock<Arc<ServerConfig>>>,
+    current: Arc<RwLock<Certificates>>,
     failures: Arc<HandshakeFailures>,
 }
 
@@ -57,13 +54,27 @@ impl Tls {
     /// Uses these certificates until they are replaced.
     #[must_use]
     pub fn new(certificates: &Certificates) -> Self {
-        let current = Arc::new(RwLock::new(Arc::clone(&certificates.config)));
+        let current = Arc::new(RwLock::new(certificates.clone()));
         Self { current, failures: Arc::default() }
     }
 
     /// Counts the handshakes that fail from now on.
     pub fn count_on(&self, meter: &Meter) {
         self.failures.counter.get_or_init(|| semconv::failed_handshakes(meter));
+    }
+
+    /// Reports when the certificate expires, of a listener, whenever metrics are collected.
+    pub fn observe(&self, meter: &Meter, listener: &'static str) {
+        let (metric, current) = (semconv::CERTIFICATE_EXPIRY, Arc::downgrade(&self.current));
+        let gauge = meter.i64_observable_gauge(metric.name).with_unit(metric.unit);
+        let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
+            let Some(current) = current.upgrade() else { return };
+            let read = current.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(expires_at) = read.expires_at() {
+                observer.observe(expires_at, &[KeyValue::new(semconv::LISTENER, listener)]);
+            }
+        });
+        let _ = gauge.build();
     }
 
     /// Records a handshake that failed.
@@ -83,13 +94,13 @@ impl Tls {
     /// Uses other certificates for new connections.
     pub fn replace(&self, certificates: &Certificates) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        *current = Arc::clone(&certificates.config);
+        *current = certificates.clone();
     }
 
     /// Performs the handshake of the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current).into()
+        Arc::clone(&current.config).into()
     }
 }
 

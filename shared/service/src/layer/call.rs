@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     access::{AccessLog, AccessLogLine, reason_of},
+    call_protocol::CallProtocol,
     call_statistics::StatisticsRecorder,
     fault::{Reason, code_name, reason_name},
     peer::Peer,
@@ -73,6 +74,7 @@ pub(super) struct ObservedCall {
     pub(super) scope: TraceScope,
     shared: Arc<TraceShared>,
     method: Method,
+    protocol: CallProtocol,
     /// The path of the request, for the domain of an error.
     pub(super) path: Option<PathAndQuery>,
     access_context: AccessContext,
@@ -90,12 +92,12 @@ pub(super) struct ObservedCall {
 impl ObservedCall {
     pub(super) fn start(
         shared: Arc<TraceShared>,
-        method: Method,
+        (method, protocol): (Method, CallProtocol),
         id: HeaderValue,
         scope: TraceScope,
         access_context: AccessContext,
     ) -> Self {
-        shared.instruments.started();
+        shared.instruments.started(protocol);
         let started = Instant::now();
         let (code, message, details) = (None, None, None);
         let path = None;
@@ -104,6 +106,7 @@ impl ObservedCall {
             scope,
             shared,
             method,
+            protocol,
             path,
             access_context,
             started,
@@ -134,7 +137,7 @@ impl ObservedCall {
 
     /// Records that a layer rejected the call.
     pub(super) fn rejected(&self, reason: Reason) {
-        self.shared.instruments.rejected(reason);
+        self.shared.instruments.rejected(reason, self.protocol);
     }
 
     /// Records bytes of the response.
@@ -149,8 +152,8 @@ impl ObservedCall {
         let none = Span::none();
         let span = if let TraceScope::Span(span) = &self.scope { span } else { &none };
         let instruments = &self.shared.instruments;
-        instruments.answered(&self.method, self.bytes);
-        instruments.ended(&self.method, code, took.as_secs_f64(), span);
+        instruments.answered(&self.method, self.protocol, self.bytes);
+        instruments.ended((&self.method, self.protocol), code, took.as_secs_f64(), span);
         span.record(semconv::RPC_STATUS, name);
         if is_error(code) {
             span.record(semconv::ERROR_TYPE, name);

@@ -27,6 +27,7 @@ use super::{
     CallService, Request, Response,
     admission::AdmissionLayer,
     deadline::DeadlineLayer,
+    error_response,
     message_size::MessageSizeLayer,
     methods::Methods,
     panic::PanicLayer,
@@ -34,6 +35,7 @@ use super::{
 };
 use crate::{
     access::AccessLog,
+    call_protocol::CallProtocol,
     fault::{Fault, Reason},
     propagation::Traces,
 };
@@ -274,7 +276,7 @@ async fn other_responses_pass_the_message_size_layer_unchanged() {
 }
 
 /// The layer with a reader of its metrics, and their provider.
-fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
+fn tracing_layer(is_by_method: bool) -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
     let registry = prometheus::Registry::new();
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
     let reader = reader.build().expect("an exporter");
@@ -285,13 +287,14 @@ fn tracing_layer() -> (TraceLayer, prometheus::Registry, SdkMeterProvider) {
         methods: methods(),
         random: || 7,
         access: AccessLog::off(),
+        is_by_method,
     };
     (TraceLayer::new(observe), registry, meters)
 }
 
 #[tokio::test]
 async fn a_request_id_is_accepted_or_generated_then_forwarded_and_echoed() {
-    let (layer, _registry, _meters) = tracing_layer();
+    let (layer, _registry, _meters) = tracing_layer(false);
     let service = before(layer, |request: Request| {
         let mut answer = Response::new(Body::empty());
         let received = request.headers()["x-request-id"].clone();
@@ -318,7 +321,7 @@ async fn a_request_id_is_accepted_or_generated_then_forwarded_and_echoed() {
 
 #[tokio::test]
 async fn a_call_is_counted_once_with_its_code_when_its_response_ends() {
-    let (layer, registry, _meters) = tracing_layer();
+    let (layer, registry, _meters) = tracing_layer(false);
     let service =
         before(layer, |_| ready(streaming(stream::iter([data("a"), end(&Status::aborted("no"))]))));
     let text = || {
@@ -332,9 +335,15 @@ async fn a_call_is_counted_once_with_its_code_when_its_response_ends() {
     drop(send(&service, &[]).await);
     let over = text();
 
-    assert!(open.contains("active_calls{otel_scope_name=\"test\"} 1"), "{open}");
+    assert!(
+        open.contains("active_calls{trestle_protocol=\"grpc\",otel_scope_name=\"test\"} 1"),
+        "{open}"
+    );
     assert!(!open.contains("rpc_server_call_duration_seconds_count"), "{open}");
-    assert!(over.contains("active_calls{otel_scope_name=\"test\"} 0"), "{over}");
+    assert!(
+        over.contains("active_calls{trestle_protocol=\"grpc\",otel_scope_name=\"test\"} 0"),
+        "{over}"
+    );
     for code in ["ABORTED", "CANCELLED"] {
         let counted = |line: &str| {
             line.starts_with("rpc_server_call_duration_seconds_count")
@@ -344,6 +353,57 @@ async fn a_call_is_counted_once_with_its_code_when_its_response_ends() {
         };
         assert!(over.lines().any(counted), "{code}: {over}");
     }
+}
+
+/// The series in the text of metrics that contain all of these parts.
+fn series<'a>(text: &'a str, parts: &[&str]) -> Vec<&'a str> {
+    let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+    text.lines().filter(|line| !line.starts_with('#')).filter(has_all).collect()
+}
+
+#[tokio::test]
+async fn buckets_are_of_services_unless_methods_are_required() {
+    for (is_by_method, expected) in [(false, 0), (true, 16)] {
+        let (layer, registry, _meters) = tracing_layer(is_by_method);
+        let service = before(layer, |_| ready(Status::ok("").into_http()));
+
+        status(send(&service, &[]).await).await;
+        let families = registry.gather();
+        let text = prometheus::TextEncoder::new().encode_to_string(&families).expect("text");
+
+        let bucket = "rpc_server_call_duration_seconds_bucket";
+        let bounded = series(&text, &[bucket]).iter().filter(|l| !l.contains("+Inf")).count();
+        assert_eq!(bounded, expected, "{text}");
+        let unary = ["trestle_rpc_server_unary_duration_seconds_bucket", "rpc_service=\"_OTHER\""];
+        assert_eq!(series(&text, &unary).len(), 8, "{text}");
+        let label = if is_by_method { "rpc_method" } else { "rpc_service" };
+        assert_eq!(series(&text, &["request_size_bytes_count", label]).len(), 1, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn calls_are_labelled_with_their_protocol_and_others_have_no_series() {
+    let (layer, registry, _meters) = tracing_layer(false);
+    let service = before(layer, |_| ready(error_response(Fault::new(Reason::InternalError, "no"))));
+
+    for protocol in [CallProtocol::Rest, CallProtocol::GrpcWeb] {
+        let mut call = request(&[]);
+        call.extensions_mut().insert(protocol);
+        let Ok(answer) = service.clone().oneshot(call).await;
+        status(answer).await;
+    }
+    let families = registry.gather();
+    let text = prometheus::TextEncoder::new().encode_to_string(&families).expect("text");
+
+    for metric in
+        ["call_duration_seconds_count", "rejections_total", "active_calls{", "size_bytes_sum"]
+    {
+        for protocol in ["rest", "grpc-web"] {
+            let label = format!("trestle_protocol=\"{protocol}\"");
+            assert!(!series(&text, &[metric, &label]).is_empty(), "{metric} {label}: {text}");
+        }
+    }
+    assert!(series(&text, &["trestle_protocol=\"grpc\""]).is_empty(), "{text}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ use super::{
 };
 use crate::{
     access::AccessLog,
+    call_protocol::CallProtocol,
     fault::{Reason, quoted},
     log_rate::LogRate,
     peer::Peer,
@@ -58,6 +59,8 @@ pub struct CallTelemetry {
     pub random: fn() -> u128,
     /// The writer of the line of each call.
     pub access: AccessLog,
+    /// Whether histograms have buckets for each method, and not only for each service.
+    pub is_by_method: bool,
 }
 
 /// Records calls.
@@ -84,8 +87,9 @@ impl TraceLayer {
     /// Records the calls through it.
     #[must_use]
     pub fn new(observe: CallTelemetry) -> Self {
-        let CallTelemetry { meter, traces, methods, random, access } = observe;
-        let instruments = Instruments::new(&meter, &methods, traces.exemplars.clone());
+        let CallTelemetry { meter, traces, methods, random, access, is_by_method } = observe;
+        let instruments =
+            Instruments::new(&meter, &methods, traces.exemplars.clone(), is_by_method);
         let shared = Arc::new(TraceShared {
             instruments,
             access,
@@ -121,11 +125,17 @@ impl Middleware for Trace {
             }
         };
         let access_context = AccessContext::of(&mut request, &shared.access);
-        if let Some(size) = shared.instruments.request_size(&method) {
+        let protocol = CallProtocol::of(request.extensions());
+        if let Some(size) = shared.instruments.request_size(&method, protocol) {
             request = request.map(|body| wrap_body(body, RequestSize { bytes: 0, size }));
         }
-        let mut call =
-            ObservedCall::start(Arc::clone(shared), method, id, scope.clone(), access_context);
+        let mut call = ObservedCall::start(
+            Arc::clone(shared),
+            (method, protocol),
+            id,
+            scope.clone(),
+            access_context,
+        );
         call.path = request.uri().path_and_query().cloned();
         let answer = scope.within(|| inner.call(request));
         let answering = async move {

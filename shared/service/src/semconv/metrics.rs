@@ -2,41 +2,46 @@
 
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 
-/// Bounds of histograms of calls, in seconds: from a cached read to a long page.
+/// Bounds of the histogram of calls by method, in seconds: from a cached read to a long page.
 const CALL_SECONDS: [f64; 16] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
     1.0, 2.5, 10.0,
 ];
+/// Bounds of the histogram of unary calls by service, in seconds. Few, as below: each is a series of its own.
+const UNARY_SECONDS: [f64; 7] = [0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5];
 /// Bounds of histograms of storage operations, in seconds: from a read in memory to a stalled disk.
-const DB_SECONDS: [f64; 14] = [
-    0.000_002, 0.000_005, 0.000_01, 0.000_025, 0.000_1, 0.000_25, 0.001, 0.002_5, 0.01, 0.025, 0.1,
-    0.25, 1.0, 5.0,
-];
-/// Bounds of histograms of messages, in bytes: from a key to the largest import.
+const DB_SECONDS: [f64; 6] = [0.000_01, 0.000_1, 0.001, 0.01, 0.1, 1.0];
+/// Bounds of histograms of messages by method, in bytes: from a key to the largest import.
 const MESSAGE_BYTES: [f64; 9] =
     [64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0];
 /// Bounds of the histogram of group sizes, in changes; 1024 is the most.
-const GROUP_CHANGES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0];
+const GROUP_CHANGES: [f64; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
 /// Bounds of the histogram of group writes, in seconds: from a page cache to a stalled disk.
-const GROUP_SECONDS: [f64; 12] =
-    [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
+const GROUP_SECONDS: [f64; 6] = [0.000_25, 0.001, 0.005, 0.025, 0.1, 1.0];
 
-/// How long calls took, by method and code, from the arrival of the headers to the end of the
-/// answer. In seconds.
+/// How long calls took, by method, code and protocol, from the arrival of the headers to the end of the
+/// answer. In seconds. By default without buckets.
 pub const CALL_DURATION: Distribution = Distribution {
     name: "rpc.server.call.duration",
     unit: "s",
     help: "Time from the arrival of a call to the end of its answer",
     bounds: &CALL_SECONDS,
 };
-/// Bytes of the messages of a request, by method.
+/// How long calls took that neither stream nor wait for a message, by service. In seconds.
+pub const UNARY_DURATION: Distribution = Distribution {
+    name: "trestle.rpc.server.unary.duration",
+    unit: "s",
+    help: "Time of calls that neither stream nor wait for a message, from arrival to the end of the answer",
+    bounds: &UNARY_SECONDS,
+};
+/// Bytes of the messages of a request, by service, or by method.
 pub const REQUEST_SIZE: Distribution = Distribution {
     name: "trestle.rpc.server.request.size",
     unit: "By",
     help: "Bytes of the request messages of a call",
     bounds: &MESSAGE_BYTES,
 };
-/// Bytes of the messages of an answer, by method.
+/// Bytes of the messages of an answer, by service, or by method.
 pub const RESPONSE_SIZE: Distribution = Distribution {
     name: "trestle.rpc.server.response.size",
     unit: "By",
@@ -125,6 +130,68 @@ pub fn throttled(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Writes that the store refused, and of which nothing was written, by [`super::ERROR_TYPE`].
+#[must_use]
+pub fn refused_writes(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.storage.writes.refused")
+        .with_unit("{write}")
+        .with_description("Writes that the store refused: nothing was written")
+        .build()
+}
+
+/// Reloads of files, by [`super::RELOAD_SUBJECT`] and [`super::RELOAD_RESULT`].
+#[must_use]
+pub fn reloads(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.config.reloads")
+        .with_unit("{reload}")
+        .with_description("Changed files that were reloaded, or could not be")
+        .build()
+}
+
+/// Open connections, by [`super::LISTENER`].
+pub const CONNECTIONS: Described = Described::new(
+    "trestle.server.connections",
+    "{connection}",
+    "Open connections, those in a handshake included",
+);
+/// When the certificate of a listener expires, by [`super::LISTENER`].
+pub const CERTIFICATE_EXPIRY: Described = Described::new(
+    "trestle.tls.certificate.expiry",
+    "s",
+    "When the certificate of a listener expires, in seconds since 1970",
+);
+/// Tables.
+pub const TABLES: Described =
+    Described::new("trestle.tables", "{table}", "Tables in the store, of all accounts");
+/// Queues.
+pub const QUEUES: Described =
+    Described::new("trestle.queues", "{queue}", "Queues in the store, of all accounts");
+/// Containers.
+pub const CONTAINERS: Described = Described::new(
+    "trestle.containers",
+    "{container}",
+    "Containers of blobs in the store, of all accounts",
+);
+/// Messages of all queues.
+pub const MESSAGES: Described = Described::new(
+    "trestle.queue.messages",
+    "{message}",
+    "Messages in all queues, invisible ones included",
+);
+/// Messages of the deepest queues, by [`super::QUEUE_RANK`].
+pub const DEEPEST_QUEUES: Described = Described::new(
+    "trestle.queue.depth",
+    "{message}",
+    "Messages in the queues that have the most, by rank",
+);
+/// Age of the oldest messages, by [`super::QUEUE_RANK`].
+pub const OLDEST_MESSAGES: Described = Described::new(
+    "trestle.queue.oldest_age",
+    "s",
+    "Age of the oldest message in the queues where it is oldest, by rank",
+);
 /// The build that runs.
 pub const BUILD_INFO: Described =
     Described::new("trestle.build.info", "", "Always 1; the labels identify the build");
@@ -268,7 +335,7 @@ impl Described {
 }
 
 /// A metric that counts values in buckets.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Distribution {
     /// Its name.
     pub name: &'static str,
@@ -281,6 +348,12 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// The same without buckets: a count and a sum.
+    #[must_use]
+    pub const fn without_buckets(self) -> Self {
+        Self { bounds: &[], ..self }
+    }
+
     /// The metric, for values with fractions.
     #[must_use]
     pub fn of_fractions(&self, meter: &Meter) -> Histogram<f64> {

@@ -26,6 +26,10 @@ pub const RPC_SYSTEM: &str = "rpc.system.name";
 pub const GRPC: &str = "grpc";
 /// `package.Service/Method`, or `_OTHER`.
 pub const RPC_METHOD: &str = "rpc.method";
+/// The full name of the called service, or `_OTHER`: where a metric has no method.
+pub const RPC_SERVICE: &str = "rpc.service";
+/// The protocol of a call: `grpc`, `grpc-web` or `rest`.
+pub const PROTOCOL: &str = "trestle.protocol";
 /// What a client requested if [`RPC_METHOD`] is `_OTHER`. On spans only.
 pub const RPC_METHOD_ORIGINAL: &str = "rpc.method_original";
 /// The gRPC code of an answer, such as `NOT_FOUND`.
@@ -60,6 +64,14 @@ pub const UPSTREAM_SERVICE: &str = "trestle.upstream.service";
 pub const RETRY_OUTCOME: &str = "trestle.retry.outcome";
 /// Whether a block was in the cache: `hit` or `miss`.
 pub const CACHE_RESULT: &str = "trestle.cache.result";
+/// A listener, as the line `ready` of the process names it: `grpc`, `azure_table`, `admin`.
+pub const LISTENER: &str = "trestle.listener";
+/// What was reloaded: `accounts`, `quotas`, `settings`, `certificates`.
+pub const RELOAD_SUBJECT: &str = "trestle.reload.subject";
+/// The result of a reload: `applied`, `failed`, or `needs_restart`.
+pub const RELOAD_RESULT: &str = "trestle.reload.result";
+/// The rank of a queue among the deepest, or among those with the oldest messages: 1 for the first.
+pub const QUEUE_RANK: &str = "trestle.queue.rank";
 /// The rank of a partition among the hottest: 1 for the hottest.
 pub const PARTITION_RANK: &str = "trestle.partition.rank";
 /// The version of the build.

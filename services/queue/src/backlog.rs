@@ -1,0 +1,114 @@
+//! The backlog of every queue in the store: how many messages, and the age of the oldest. For metrics, so it opens no
+//! queue: that would take it over from another process.
+
+use std::{cmp::Reverse, collections::HashMap, time::Duration};
+
+use trestle_kv::{Entry, ScanLimit, Span, after_key};
+use trestle_service::clock::Ticks;
+
+use crate::{
+    error::QueueError,
+    head::QueueHead,
+    keys::{self, QueueId},
+    messages::MessageOperations,
+    record::QueueRecord,
+    slot::Cursor,
+    stored::Body,
+};
+
+/// Most queues that are examined; the rest is not measured.
+const MEASURED_QUEUES_MAX: usize = 100_000;
+/// Most queues whose oldest message is looked for: the deepest ones.
+const DATED_MAX: usize = 1000;
+/// What one step reads at most.
+const STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
+
+/// A queue with messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueBacklog {
+    /// Its account.
+    pub account: String,
+    /// Its name.
+    pub queue: String,
+    /// How many messages it has, invisible ones included.
+    pub messages: u64,
+    /// Time since the oldest of them was sent; none where it was not looked for.
+    pub oldest_age: Option<Duration>,
+}
+
+/// The queues of a store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backlogs {
+    /// How many queues exist.
+    pub queues: usize,
+    /// Those with messages, the deepest first.
+    pub with_messages: Vec<QueueBacklog>,
+}
+
+impl MessageOperations {
+    /// The backlogs of all queues.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn backlogs(&self) -> Result<Backlogs, QueueError> {
+        let counts = self.message_counts().await?;
+        let (mut queues, mut found) = (0, Vec::new());
+        for entry in self.all(keys::all_queues()).await? {
+            queues += 1;
+            let id = QueueRecord::decode(&entry.value)?.id;
+            if let Some(messages) = counts.get(&id).copied() {
+                let (account, queue) = keys::queue_of(&entry.key)?;
+                found.push((id, QueueBacklog { account, queue, messages, oldest_age: None }));
+            }
+        }
+        found.sort_by_key(|(_, backlog)| Reverse(backlog.messages));
+        let now = self.engine.now();
+        for (id, backlog) in found.iter_mut().take(DATED_MAX) {
+            let oldest = self.oldest(*id).await?;
+            backlog.oldest_age = oldest.map(|oldest| now.since(oldest));
+        }
+        let with_messages = found.into_iter().map(|(_, backlog)| backlog).collect();
+        Ok(Backlogs { queues, with_messages })
+    }
+
+    /// The queues that have messages, with their counts.
+    async fn message_counts(&self) -> Result<HashMap<QueueId, u64>, QueueError> {
+        let heads = self.all(keys::all_heads()).await?;
+        let counts = heads.iter().map(|entry| {
+            let (id, head) = (keys::head_of(&entry.key)?, QueueHead::decode(&entry.value)?);
+            Ok((id, head.count))
+        });
+        counts.filter(|count| !matches!(count, Ok((_, 0)))).collect()
+    }
+
+    /// When the oldest message of a queue was sent. Searches from the cursor on: what is before it was consumed.
+    async fn oldest(&self, id: QueueId) -> Result<Option<Ticks>, QueueError> {
+        if let Some(scheduler) = self.schedulers.find(id) {
+            return self.find_oldest(&scheduler).await;
+        }
+        let cursor = self.engine.get(&keys::cursor(id)).await?;
+        let cursor = cursor.map(|value| Cursor::decode(&value)).transpose()?;
+        let span = keys::bodies_from(id, cursor.unwrap_or(Cursor::START).sequence);
+        let scan = self.engine.scan(&span, ScanLimit { rows: 1, bytes: 1 }).await?;
+        let body = scan.entries.first().map(|entry| Body::decode(&entry.value)).transpose()?;
+        Ok(body.map(|body| body.inserted_at))
+    }
+
+    async fn all(&self, mut span: Span) -> Result<Vec<Entry>, QueueError> {
+        let mut rows = Vec::new();
+        loop {
+            let scan = self.engine.scan(&span, STEP).await?;
+            let more = scan.more;
+            rows.extend(scan.entries);
+            match rows.last() {
+                Some(last) if more && rows.len() < MEASURED_QUEUES_MAX => {
+                    span.start = after_key(&last.key).into();
+                }
+                _ => return Ok(rows),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! The first lines of the log of a server: what runs, with which settings.
+
+use std::{path::PathBuf, time::Duration};
+
+use tracing::info;
+use trestle_runtime::build;
+
+use crate::{
+    roles::ROLES,
+    settings::{DurabilitySetting, Settings, has_development},
+};
+
+/// Logs what a start did. `ready` is the line with the listeners, `recovery` how long opening the store took.
+pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready: &str) {
+    let storage = &settings.storage;
+    let owns_data = settings.owns_data(ROLES);
+    let data_dir = owns_data.then(|| place(storage.ephemeral, &storage.data_dir));
+    let durability = (owns_data && !storage.ephemeral).then(|| durability(storage.durability));
+    let recovery_ms = owns_data.then(|| u64::try_from(recovery.as_millis()).unwrap_or(u64::MAX));
+    info!(
+        version = build::VERSION,
+        revision = build::REVISION,
+        roles = %settings.server.roles,
+        config = config.unwrap_or("none"),
+        data_dir,
+        durability,
+        recovery_ms,
+        listeners = ready.trim_start_matches("ready ").trim_end(),
+        tls = settings.tls.grpc().is_some(),
+        development_account = is_open(settings),
+        "serving"
+    );
+}
+
+/// Whether callers without credentials, or with the public key, work in the development account.
+fn is_open(settings: &Settings) -> &'static str {
+    let is_gateway = settings.server.roles.has(crate::roles::GATEWAY.name);
+    match is_gateway && has_development(&settings.server, settings.gateway.development_account) {
+        true => "on",
+        false => "off",
+    }
+}
+
+fn place(is_ephemeral: bool, data_dir: &PathBuf) -> String {
+    if is_ephemeral {
+        return "none: in memory only".to_owned();
+    }
+    std::path::absolute(data_dir).as_ref().unwrap_or(data_dir).display().to_string()
+}
+
+fn durability(setting: DurabilitySetting) -> &'static str {
+    match setting {
+        DurabilitySetting::Always => "always",
+        DurabilitySetting::Interval => "interval",
+        DurabilitySetting::Os => "os",
+    }
+}

@@ -1,0 +1,222 @@
+//! What an operator sees of a running server: its log and its metrics.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tempfile::tempdir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use trestle_tests::{CertificateAuthority, Server, metric};
+
+use crate::client::{becomes, run, succeeds};
+
+/// Longest wait for what happens every few seconds.
+const WITHIN: Duration = Duration::from_secs(60);
+/// A tenth of the series that a user of all commands had before buckets were of services only, and a tenth more.
+const SERIES_MAX: usize = 200;
+const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
+
+/// Waits until the log has a line with all of these parts.
+fn logged(log: &Path, parts: &[&str]) -> String {
+    let mut found = None;
+    let is_logged = becomes(|| {
+        let text = fs::read_to_string(log).unwrap();
+        let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+        found = text.lines().find(has_all).map(str::to_owned);
+        found.is_some()
+    });
+    assert!(is_logged, "no line has {parts:?}: {}", fs::read_to_string(log).unwrap());
+    found.unwrap()
+}
+
+/// Waits until a series has a value.
+async fn measured(server: &Server, series: &str, expected: f64) {
+    let until = Instant::now() + WITHIN;
+    loop {
+        let page = server.page("/metrics").await;
+        if metric(&page, series) == Some(expected) {
+            return;
+        }
+        assert!(Instant::now() < until, "not {expected}: {series}: {page}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[test]
+fn the_log_begins_with_a_banner_and_ends_with_how_long_the_stop_took() {
+    let directory = tempdir().unwrap();
+    let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
+    fs::write(&file, "[storage]\ndurability = \"interval\"\n").unwrap();
+    let data = directory.path().join("data");
+    let args = ["--config", file.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
+
+    let server = Server::start_logging(&log, &args, &[]);
+    let grpc = format!("grpc={}", server.address("grpc"));
+    let banner = logged(&log, &["serving"]);
+    assert_eq!(server.terminate(), Some(0));
+
+    for part in [
+        concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""),
+        &format!("data_dir=\"{}\"", data.display()),
+        "durability=\"interval\"",
+        "recovery_ms=",
+        &grpc,
+        "admin=127.0.0.1:",
+        "development_account=\"on\"",
+        &format!("config=\"{}\"", file.display()),
+    ] {
+        assert!(banner.contains(part), "{part}: {banner}");
+    }
+    let text = fs::read_to_string(&log).unwrap();
+    let last = text.lines().last().unwrap();
+    let took = last.split("stopped cleanly in ").nth(1).and_then(|rest| rest.strip_suffix(" ms"));
+    assert!(took.is_some_and(|ms| ms.parse::<u64>().is_ok()), "{text}");
+}
+
+#[test]
+fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
+    let directory = tempdir().unwrap();
+    let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
+    fs::write(&file, format!("[accounts.acme]\nkey1 = \"{KEY}\"\n")).unwrap();
+    let server =
+        Server::start_logging(&log, &["--ephemeral", "--config", file.to_str().unwrap()], &[]);
+
+    let changed = format!(
+        "[accounts.other]\nkey1 = \"{KEY}\"\n[quotas]\naccount_entities_per_second = 1000\n\
+         [limits]\ncalls_max = 77\n"
+    );
+    fs::write(&file, changed).unwrap();
+    server.hang_up();
+
+    logged(&log, &["reloaded", "what=\"accounts\"", "changed=\"acme, other\""]);
+    logged(&log, &["what=\"quotas\"", "changed=\"quotas.account_entities_per_second\""]);
+    let line = logged(&log, &["applies at the next start", "needs_restart=\"limits.calls_max\""]);
+    assert!(line.contains("WARN"), "{line}");
+    fs::write(&file, "[accounts.other\n").unwrap();
+    server.hang_up();
+    logged(&log, &["reload failed", "what=\"accounts\""]);
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(!text.contains(KEY), "{text}");
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let page = runtime.block_on(server.page("/metrics"));
+    let of = |subject: &str, result: &str| {
+        let labels = format!(
+            "trestle_config_reloads_total{{trestle_reload_result=\"{result}\",\
+             trestle_reload_subject=\"{subject}\""
+        );
+        let swapped = format!(
+            "trestle_config_reloads_total{{trestle_reload_subject=\"{subject}\",\
+             trestle_reload_result=\"{result}\""
+        );
+        metric(&page, &labels).or_else(|| metric(&page, &swapped))
+    };
+    assert_eq!(of("accounts", "applied"), Some(1.0), "{page}");
+    assert_eq!(of("accounts", "failed"), Some(1.0), "{page}");
+    assert_eq!(of("settings", "needs_restart"), Some(1.0), "{page}");
+    assert_eq!(of("settings", "applied"), None, "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewed_certificate_is_logged_and_its_expiry_is_a_metric() {
+    let directory = tempdir().unwrap();
+    let log = directory.path().join("log");
+    let authority = CertificateAuthority::new("authority");
+    let issued = authority.issue("localhost");
+    let settings = [
+        ("TRESTLE__TLS__CERT_FILE", issued.certificate.to_str().unwrap()),
+        ("TRESTLE__TLS__KEY_FILE", issued.key.to_str().unwrap()),
+    ];
+    let server = Server::start_logging(&log, &["--ephemeral"], &settings);
+
+    let series = "trestle_tls_certificate_expiry_seconds{trestle_listener=\"grpc\"";
+    let page = server.page("/metrics").await;
+    let expiry = metric(&page, series);
+    authority.replace(&issued, "localhost");
+    server.hang_up();
+
+    // Certificates of the tests have the validity that rcgen gives: for thousands of years.
+    assert!(expiry.is_some_and(|seconds| seconds > 4e9), "{page}");
+    logged(&log, &["reloaded", "what=\"certificates\"", "the certificate expires"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_user_has_few_series_with_backlogs_connections_and_protocols() {
+    let directory = tempdir().unwrap();
+    let server = Server::start(&["--data-dir", directory.path().to_str().unwrap()], &[]);
+    for args in [
+        &["table", "create", "orders"][..],
+        &["entity", "insert", "orders", "--partition-key", "a", "--row-key", "b"],
+        &["entity", "query", "orders"],
+        &["entity", "get", "orders", "a", "b"],
+        &["queue", "create", "jobs"],
+        &["queue", "create", "empty"],
+        &["message", "send", "jobs", "one", "two"],
+        &["message", "peek", "jobs"],
+        &["blob", "container", "create", "photos"],
+        &["blob", "ls", "photos"],
+    ] {
+        succeeds(&server, args);
+    }
+    let rest = "GET /devstoreaccount1/Tables HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    answer(&server.address("azure_table"), rest).await;
+    let web = "POST /trestle.table.v1.TableService/ListTables HTTP/1.1\r\nhost: x\r\n\
+               content-type: application/grpc-web+proto\r\ncontent-length: 5\r\n\
+               connection: close\r\n\r\n\0\0\0\0\0";
+    answer(&server.address("grpc"), web).await;
+
+    measured(&server, "trestle_queue_depth{trestle_queue_rank=\"1\"", 2.0).await;
+    measured(&server, "trestle_tables", 1.0).await;
+    measured(&server, "trestle_queues", 2.0).await;
+    measured(&server, "trestle_containers", 1.0).await;
+    measured(&server, "trestle_queue_messages", 2.0).await;
+    // Last: a connection without a byte is closed after ten seconds.
+    let held = TcpStream::connect(server.address("grpc")).await.unwrap();
+    measured(&server, "trestle_server_connections{trestle_listener=\"grpc\"", 1.0).await;
+    let page = server.page("/metrics").await;
+    drop(held);
+
+    for protocol in ["grpc", "grpc-web", "rest"] {
+        let label = format!("trestle_protocol=\"{protocol}\"");
+        let has = |line: &str| {
+            line.starts_with("rpc_server_call_duration_seconds_count") && line.contains(&label)
+        };
+        assert!(page.lines().any(has), "{label}: {page}");
+    }
+    assert!(page.contains("trestle_queue_oldest_age_seconds{trestle_queue_rank=\"1\""), "{page}");
+    let body = page.split_once("\r\n\r\n").unwrap().1;
+    let series = body.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).count();
+    assert!(series <= SERIES_MAX, "{series} series: {page}");
+    let queues = server.page("/queues").await;
+    assert!(queues.contains("\"queue\": \"jobs\""), "{queues}");
+    assert!(server.page("/").await.contains("/queues"));
+}
+
+/// Sends a request over HTTP/1 and reads the answer to its end.
+async fn answer(address: &str, request: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_writes_are_counted_by_their_cause() {
+    let directory = tempdir().unwrap();
+    let args = ["--data-dir", directory.path().to_str().unwrap()];
+    let settings = [("TRESTLE__STORAGE__MIN_FREE_BYTES", "4EiB")];
+    let server = Server::start(&args, &settings);
+
+    let ended = run(&server, &["table", "create", "orders"]);
+
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let page = server.page("/metrics").await;
+    let refused = metric(&page, "trestle_storage_writes_refused_total{error_type=\"full\"");
+    assert!(refused.is_some_and(|writes| writes >= 1.0), "{page}");
+}

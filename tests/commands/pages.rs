@@ -1,0 +1,182 @@
+//! The commands of README and of the pages in docs: each is run, here or by a suite that is named here.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::tempdir;
+use trestle_tests::{Ended, Server, bare_command, server_binary};
+
+/// Key of the account `acme` that the pages use.
+const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
+/// The commands that other suites run: page, beginning of the command, and suite. An empty page is every page.
+const SUITES: [(&str, &str, &str); 17] = [
+    ("", "grpcurl ", "tests/clients/grpcurl/run.sh"),
+    ("", "protoc ", "tests/clients/protoc.txt"),
+    ("", "cargo ", ".ci/run"),
+    ("", "bash .ci/run", ".ci/run"),
+    ("", "just ", "justfile"),
+    ("README.md", "trestle table create orders", "tests/commands/readme.rs"),
+    ("README.md", "trestle entity insert orders", "tests/commands/readme.rs"),
+    ("README.md", "trestle entity query orders", "tests/commands/readme.rs"),
+    ("README.md", "trestle queue create", "tests/commands/readme.rs"),
+    ("README.md", "trestle message", "tests/commands/readme.rs"),
+    ("README.md", "trestle blob", "tests/commands/readme.rs"),
+    ("README.md", "pip install grpcio-tools", "tests/clients/python/test_readme.py"),
+    ("README.md", "python -m grpc_tools", "tests/clients/python/test_readme.py"),
+    ("README.md", "", "tests/walkthrough/check.sh"),
+    ("docs/queue-worker.md", "", "tests/scenarios/queue/worked_example.rs"),
+    ("docs/migrating.md", "trestle import", "tests/migrate/command.rs"),
+    ("docs/migrating.md", "export AZURE", "tests/migrate/azure.rs"),
+];
+/// The server that the page on installation starts, and how it is started here: on free ports, and stopped.
+const SERVE: (&str, &str) = (
+    "trestle serve --data-dir /var/lib/trestle",
+    "timeout --preserve-status --signal=TERM 5 trestle serve --data-dir data --listen 127.0.0.1:0 \
+     --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off",
+);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// README, CONTRIBUTING and the pages in docs, by their paths.
+fn pages() -> BTreeMap<String, String> {
+    let docs = fs::read_dir(root().join("docs")).unwrap();
+    let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
+    let pages = docs.filter(|path| path.ends_with(".md"));
+    let pages = pages.chain(["README.md", "CONTRIBUTING.md"].map(str::to_owned));
+    pages.map(|path| (path.clone(), fs::read_to_string(root().join(path)).unwrap())).collect()
+}
+
+/// The commands in the shell blocks of a page, with the lines that continue them.
+fn commands(text: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let (mut block, mut is_open) = (None, false);
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            block = block.is_none().then(|| language.to_owned());
+            is_open = false;
+            continue;
+        }
+        let line = match block.as_deref() {
+            Some("sh" | "bash") => line,
+            Some("console") if is_open => line,
+            Some("console") => match line.strip_prefix("$ ") {
+                Some(command) => command,
+                None => continue,
+            },
+            _ => continue,
+        };
+        match commands.last_mut().filter(|_| is_open) {
+            Some(command) => *command = format!("{command}\n{line}"),
+            None if line.trim().is_empty() => continue,
+            None => commands.push(line.to_owned()),
+        }
+        let command = commands.last().unwrap();
+        is_open = command.ends_with('\\') || command.matches('\'').count() % 2 == 1;
+    }
+    commands
+}
+
+/// The suite that runs a command.
+fn suite(page: &str, command: &str) -> Option<&'static str> {
+    let runs = |(of, prefix, _): &&(&str, &str, &str)| {
+        (of.is_empty() || *of == page) && command.starts_with(prefix)
+    };
+    SUITES.iter().find(runs).map(|(_, _, suite)| *suite)
+}
+
+/// The commands of a page that no other suite runs.
+fn own(page: &str, text: &str) -> Vec<String> {
+    let commands = commands(text).into_iter();
+    commands.filter(|command| suite(page, command).is_none()).collect()
+}
+
+/// Runs commands in one shell, against a server, in a folder with the files that pages assume.
+fn run(page: &str, commands: &[String]) {
+    let folder = tempdir().unwrap();
+    for key in ["key", "acme.key"] {
+        fs::write(folder.path().join(key), KEY).unwrap();
+    }
+    fs::write(folder.path().join("trestle.toml"), "[storage]\nephemeral = false\n").unwrap();
+    let settings = [
+        ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY),
+        ("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "anywhere"),
+    ];
+    let server = Server::start(&["--ephemeral"], &settings);
+    let target = folder.path().join("target/release");
+    fs::create_dir_all(&target).unwrap();
+    std::os::unix::fs::symlink(server_binary(), target.join("trestle")).unwrap();
+    let script = commands.join("\n");
+    let script = script.replace(SERVE.0, SERVE.1);
+    let script = script.replace("https://tables.example:50051", &server.endpoint());
+    let prepare = "trestle table create orders; trestle queue create jobs; trestle message send jobs one\n\
+                   trestle sas table orders --permissions r --expiry 8h --account acme \
+                   --account-key-file key >token\n";
+    let path = std::env::join_paths([target].into_iter().chain(std::env::split_paths(&env_path())));
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("set -euo pipefail\n{{ {prepare}}} >/dev/null\n{script}")]);
+    shell.current_dir(folder.path()).env("PATH", path.unwrap()).env("HOME", folder.path());
+    shell.env("TRESTLE_ENDPOINT", server.endpoint());
+    shell.env("TRESTLE__SERVER__LISTEN", server.address("grpc"));
+    let ended = Ended::of(shell);
+    assert_eq!(ended.code, Some(0), "{page}: {script}\n{ended:?}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "the shell needs the programs of the system")]
+fn env_path() -> std::ffi::OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
+#[test]
+fn every_command_of_the_pages_runs_here_or_in_a_suite() {
+    let pages = pages();
+    for (_, _, suite) in SUITES {
+        assert!(root().join(suite).exists(), "{suite}");
+    }
+    let mut ran = 0;
+    for (page, text) in &pages {
+        let own = own(page, text);
+        ran += own.len();
+        if !own.is_empty() {
+            run(page, &own);
+        }
+    }
+    assert!(ran >= 20, "{ran} commands were found");
+}
+
+/// The words of a command in running text, up to an argument.
+fn subcommand(inline: &str) -> Vec<&str> {
+    let is_word = |word: &&str| word.bytes().all(|b| b.is_ascii_lowercase());
+    inline.split(' ').skip(1).take_while(is_word).collect()
+}
+
+#[test]
+fn commands_in_running_text_exist() {
+    let mut checked = 0;
+    for (page, text) in &pages() {
+        let spans =
+            text.split('`').filter(|span| span.starts_with("trestle ") && !span.contains('\n'));
+        for span in spans {
+            let mut words = subcommand(span);
+            // An argument in lower case, such as the name of a shell, has no help of its own.
+            words.truncate(3);
+            let help = bare_command(&[&words[..], &["--help"]].concat());
+            let ended = Ended::of(help);
+            assert_eq!(ended.code, Some(0), "{page}: `{span}`: {ended:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 20, "{checked} commands were found");
+}
+
+#[test]
+fn a_command_has_the_lines_that_continue_it() {
+    let page = "`x`\n```sh\na \\\n  b\nc '{\n  d}' e\n\n```\n```console\n$ f\noutput\n```\n```js\ng\n```\n";
+
+    assert_eq!(commands(page), ["a \\\n  b", "c '{\n  d}' e", "f"]);
+}
