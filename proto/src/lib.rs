@@ -99,3 +99,77 @@ pub mod blob {
         include!(concat!(env!("OUT_DIR"), "/trestle.blob.v1.rs"));
     }
 }
+
+/// Log records and their streams.
+pub mod log {
+    /// Version 1.
+    #[allow(
+        missing_docs,
+        unused_qualifications,
+        clippy::all,
+        clippy::pedantic,
+        clippy::missing_errors_doc,
+        clippy::needless_pass_by_value,
+        clippy::too_many_lines,
+        reason = "generated"
+    )]
+    pub mod v1 {
+        /// Messages that carry encoded records.
+        pub mod wire;
+
+        pub use wire::{AppendRecordsRequest, ReadRecordsResponse, TailRecordsResponse};
+
+        include!(concat!(env!("OUT_DIR"), "/trestle.log.v1.rs"));
+    }
+}
+
+/// The protocol of OpenTelemetry, in modules as its packages are nested.
+#[allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    clippy::pedantic,
+    clippy::missing_errors_doc,
+    clippy::needless_pass_by_value,
+    clippy::too_many_lines,
+    reason = "generated"
+)]
+pub mod opentelemetry {
+    pub mod proto {
+        pub mod common {
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.common.v1.rs"));
+            }
+        }
+        pub mod resource {
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.resource.v1.rs"));
+            }
+        }
+        pub mod logs {
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.logs.v1.rs"));
+            }
+        }
+        pub mod metrics {
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.metrics.v1.rs"));
+            }
+        }
+        pub mod collector {
+            pub mod logs {
+                pub mod v1 {
+                    include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.collector.logs.v1.rs"));
+                }
+            }
+            pub mod metrics {
+                pub mod v1 {
+                    include!(concat!(
+                        env!("OUT_DIR"),
+                        "/opentelemetry.proto.collector.metrics.v1.rs"
+                    ));
+                }
+            }
+        }
+    }
+}

@@ -3,9 +3,11 @@
 mod blob;
 mod bounds;
 mod fields;
+mod log;
 
 use std::{borrow::Cow, time::Duration};
 
+use prost::Message as _;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
@@ -113,6 +115,19 @@ impl Fault {
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: Some(delay), ..self }
+    }
+
+    /// The error of an item in the response of a call of this service that has an outcome for each.
+    #[must_use]
+    pub fn into_item_status(self, service: &str) -> tonic_types::Status {
+        let status = self.into_status(service);
+        let plain = || tonic_types::Status {
+            code: status.code().into(),
+            message: status.message().to_owned(),
+            details: Vec::new(),
+        };
+        // The details of a status are this very message, encoded.
+        tonic_types::Status::decode(status.details()).unwrap_or_else(|_| plain())
     }
 
     /// The error of a call that exceeds a limit.
@@ -296,7 +311,11 @@ fn of_access(reason: Reason) -> (Code, &'static str, u16) {
         }
         R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
         R::CorsPreflightFailure => (Code::PermissionDenied, "CorsPreflightFailure", 403),
-        other => blob::codes(other).unwrap_or((Code::Internal, "InternalError", 500)),
+        other => blob::codes(other).or_else(|| log::codes(other)).unwrap_or((
+            Code::Internal,
+            "InternalError",
+            500,
+        )),
     }
 }
 

@@ -6,8 +6,9 @@ use trestle_kv::{
 use trestle_service::fault::{Fault, Reason};
 
 use super::*;
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
+
 use crate::{
-    faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
 };
 

@@ -7,13 +7,12 @@ use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX, QUOTA_WAIT_MAX},
     name::TableName,
+    response_stream::{self, ResponseSender, ResponseStream},
 };
 
 use super::{
-    ResponseStream,
     access_log::record_cost,
     parse,
-    response_stream::{self, ResponseSender},
 };
 use crate::{
     authorize::EntityAccess,
