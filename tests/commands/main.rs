@@ -13,6 +13,7 @@ mod drained;
 mod ends;
 mod formats;
 mod grammar;
+mod logs;
 mod readme;
 mod repair;
 mod resumed;

@@ -71,8 +71,8 @@ impl LogWriter {
         found.sort();
         let acknowledged = expected(self.acknowledged);
         let with_next = expected(self.acknowledged + 1);
-        let is_expected = found.iter().copied().eq(&acknowledged)
-            || found.iter().copied().eq(&with_next);
+        let is_expected =
+            found.iter().copied().eq(&acknowledged) || found.iter().copied().eq(&with_next);
         assert!(
             is_expected,
             "writer {}: {} records of {} acknowledged ones",
@@ -84,10 +84,8 @@ impl LogWriter {
 }
 
 fn streams(channel: &Channel) -> [LogStream; 2] {
-    let transport = ServiceExt::<http::Request<tonic::body::Body>>::map_err(
-        channel.clone(),
-        BoxError::from,
-    );
+    let transport =
+        ServiceExt::<http::Request<tonic::body::Body>>::map_err(channel.clone(), BoxError::from);
     let client = LogServiceClient::new(BoxCloneSyncService::new(transport));
     ["one", "two"].map(|name| LogStream::new(client.clone(), name))
 }
@@ -125,7 +123,8 @@ async fn work_and_kill(writers: &mut [LogWriter], server: Server, after: Duratio
 async fn check(writers: &[LogWriter], server: &Server) {
     for (index, stream) in streams(&server.channel()).iter().enumerate() {
         let read = stream.read().await.unwrap();
-        let times: Vec<_> = read.records.iter().map(|it| (it.time_unix_nano, it.sequence)).collect();
+        let times: Vec<_> =
+            read.records.iter().map(|it| (it.time_unix_nano, it.sequence)).collect();
         assert!(times.is_sorted(), "records are in order");
         let stats = stream.get().await.unwrap().stats.unwrap();
         assert_eq!(stats.next_sequence, read.records.len() as u64, "no gap, none twice");

@@ -131,7 +131,10 @@ impl LogStream {
     }
 
     /// Reads as a request states it.
-    pub async fn read_with(&self, request: proto::ReadRecordsRequest) -> Result<ReadLog, CallError> {
+    pub async fn read_with(
+        &self,
+        request: proto::ReadRecordsRequest,
+    ) -> Result<ReadLog, CallError> {
         let mut responses = self.client().read_records(request).await?.into_inner();
         let mut read = ReadLog::default();
         while let Some(response) = responses.message().await? {

@@ -20,18 +20,18 @@ pub use args::{
 pub use input::LineFormat;
 
 use crate::{
-    args::ClientArgs,
     client::Session,
     errors::CliError,
+    flags::ClientArgs,
     output::{Context, Output},
 };
 
 /// Runs a command.
 pub(crate) async fn run(command: LogCommand, client: &ClientArgs) -> Result<(), CliError> {
     let session = Session::connect(client).await?;
-    let mut context = Context { session, output: Output::standard(client.json) };
+    let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
-    context.output.flush()
+    context.output.finish()
 }
 
 async fn dispatch(

@@ -11,12 +11,13 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, BodyStream, Limited, StreamBody};
 use prost::Message as _;
 use tonic::{Code, Status, body::Body};
+use tonic_types::StatusExt as _;
+use tower::Service as _;
 use trestle_service::{
-    fault::{Fault, Reason},
+    fault::{Fault, Reason, message_too_large},
     layer::{CallService, Request, Response, short_circuit::with_outcome},
     limits::MESSAGE_BYTES_MAX,
 };
-use tower::Service as _;
 
 /// The paths, and the methods that they call.
 const PATHS: [(&str, &str); 2] = [
@@ -96,10 +97,7 @@ async fn into_call(method: &'static str, request: Request) -> Result<Request, Fa
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     parts.headers.insert(header::TE, HeaderValue::from_static("trailers"));
-    let too_large = || {
-        let rule = format!("must be at most {MESSAGE_BYTES_MAX} bytes");
-        Fault::violation(Reason::RequestBodyTooLarge, "message", rule)
-    };
+    let too_large = || message_too_large(MESSAGE_BYTES_MAX);
     // The length precedes a message: without one the body is read first.
     let (length, body) = match body.size_hint().exact() {
         Some(length) => (length, body),
@@ -138,7 +136,7 @@ fn failed(status: &Status) -> Response {
     let message = tonic_types::Status { code, message: status.message().to_owned(), details };
     let bytes = Bytes::from(message.encode_to_vec());
     let mut answer = Response::new(Body::new(http_body_util::Full::from(bytes)));
-    let (http, is_retryable) = http_status(status.code());
+    let (http, is_retryable) = http_status(status);
     *answer.status_mut() = http;
     answer.headers_mut().insert(header::CONTENT_TYPE, PROTOBUF);
     if is_retryable {
@@ -148,11 +146,15 @@ fn failed(status: &Status) -> Response {
     with_outcome(answer, Err(Fault::new(reason, status.message())))
 }
 
-/// The status of HTTP for a code of gRPC, and whether the client should retry.
-fn http_status(code: Code) -> (StatusCode, bool) {
-    match code {
+/// The status of HTTP for one of gRPC, and whether the client should retry. OTLP: what is exhausted is worth a retry
+/// only where the error has a delay.
+fn http_status(status: &Status) -> (StatusCode, bool) {
+    match status.code() {
         Code::Unauthenticated => (StatusCode::UNAUTHORIZED, false),
         Code::PermissionDenied => (StatusCode::FORBIDDEN, false),
+        Code::ResourceExhausted if status.get_details_retry_info().is_none() => {
+            (StatusCode::PAYLOAD_TOO_LARGE, false)
+        }
         Code::ResourceExhausted => (StatusCode::TOO_MANY_REQUESTS, true),
         Code::Unavailable | Code::Aborted => (StatusCode::SERVICE_UNAVAILABLE, true),
         Code::DeadlineExceeded | Code::Cancelled => (StatusCode::GATEWAY_TIMEOUT, true),

@@ -13,8 +13,8 @@ use crate::{
     error::LogError,
     keys,
     names::StreamName,
-    stream::{Head, RequestRecord, StreamId},
     stored::StoredForm as _,
+    stream::{Head, RequestRecord, StreamId},
 };
 
 /// How long a request id is remembered.

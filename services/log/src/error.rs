@@ -137,8 +137,9 @@ impl From<WriteObjectError> for LogError {
 impl From<LogError> for Fault {
     fn from(error: LogError) -> Self {
         let message = error.to_string();
-        let about =
-            |reason, name: &StreamName| Self::about(reason, message.clone(), "stream", name.as_str());
+        let about = |reason, name: &StreamName| {
+            Self::about(reason, message.clone(), "stream", name.as_str())
+        };
         match &error {
             LogError::Invalid(fault) => fault.clone(),
             LogError::StreamExists(name) => about(Reason::LogStreamAlreadyExists, name),

@@ -13,9 +13,9 @@ mod append;
 mod authorize;
 mod batch;
 mod error;
+mod filter;
 #[cfg(test)]
 mod fixture;
-mod filter;
 mod json;
 mod keys;
 mod layout;
@@ -52,8 +52,8 @@ use trestle_proto::{
 };
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
-pub use crate::{api::LogApi, keys::KEYSPACES};
 use crate::logs::Logs;
+pub use crate::{api::LogApi, keys::KEYSPACES};
 
 /// Full name of the service.
 pub const LOG_SERVICE: &str = "trestle.log.v1.LogService";

@@ -11,8 +11,8 @@ use crate::{
     append::{self, Appended, NewBatch},
     error::LogError,
     names::StreamName,
-    stream::{StreamId, StreamSettings},
     segment::MetadataCache,
+    stream::{StreamId, StreamSettings},
     streams::{OpenStream, Streams},
     unsealed::UnsealedStreams,
 };

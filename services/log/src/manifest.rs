@@ -10,8 +10,8 @@ use trestle_kv::{ChangeSpec, Engine, Writes, transact};
 use crate::{
     error::LogError,
     keys,
-    stream::{Head, SegmentId, SegmentRecord, StreamId},
     stored::{StoredForm as _, encode_path},
+    stream::{Head, SegmentId, SegmentRecord, StreamId},
 };
 
 /// A change of the segments of a stream.

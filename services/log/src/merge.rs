@@ -14,9 +14,9 @@ use crate::{
     layout::DAY_NANOS,
     logs::Logs,
     manifest::{self, ManifestChange},
-    stream::SegmentRecord,
     segment::{SegmentRead, SegmentSchema, day_of, merge_segments},
     stored::StoredForm as _,
+    stream::SegmentRecord,
     streams::OpenStream,
 };
 
@@ -70,7 +70,9 @@ impl Logs {
 fn choose(segments: Vec<SegmentRecord>) -> Option<Vec<SegmentRecord>> {
     let mut small = segments;
     small.retain(|segment| segment.bytes < SMALL_BYTES);
-    small.sort_by_key(|segment| (day_of(segment.min_time), segment.level, segment.min_time, segment.id));
+    small.sort_by_key(|segment| {
+        (day_of(segment.min_time), segment.level, segment.min_time, segment.id)
+    });
     let group = |segment: &SegmentRecord| (day_of(segment.min_time), segment.level);
     small.chunk_by(|one, other| group(one) == group(other)).find_map(|alike| {
         let mut bytes = 0;

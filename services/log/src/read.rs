@@ -13,17 +13,17 @@ use std::{ops::Range, sync::Arc};
 
 use trestle_kv::{Direction, ScanLimit, Snapshot, after_key};
 
-pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment};
 use self::tail_rows::TailRows;
+pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
     logs::Logs,
-    stream::{Head, SegmentRecord},
     record::RecordFields,
     row::RowPredicate,
     segment::SegmentRead,
     stored::StoredForm as _,
+    stream::{Head, SegmentRecord},
     streams::OpenStream,
 };
 

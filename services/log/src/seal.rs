@@ -18,8 +18,8 @@ use crate::{
     layout,
     logs::Logs,
     manifest::{self, ManifestChange, SealedRange},
-    stream::{Head, SegmentId, SegmentRecord},
     segment::{SegmentSchema, WrittenSegment, day_of, write_segments},
+    stream::{Head, SegmentId, SegmentRecord},
     streams::OpenStream,
 };
 

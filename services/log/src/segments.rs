@@ -9,8 +9,8 @@ use crate::{
     error::LogError,
     keys::{self, StreamRow},
     logs::Logs,
-    stream::{Head, SegmentRecord},
     stored::StoredForm as _,
+    stream::{Head, SegmentRecord},
     streams::{LIST_BYTES_MAX, OpenStream, from_token},
 };
 

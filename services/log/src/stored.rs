@@ -11,8 +11,8 @@ use crate::{
     error::LogError,
     segment::PromotedType,
     stream::{
-        Head, PromotedAttribute, RequestRecord, RollPolicy, SegmentId,
-        SegmentRecord, StreamId, StreamRecord, StreamSettings,
+        Head, PromotedAttribute, RequestRecord, RollPolicy, SegmentId, SegmentRecord, StreamId,
+        StreamRecord, StreamSettings,
     },
 };
 

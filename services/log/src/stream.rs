@@ -16,7 +16,7 @@ pub(crate) struct StreamId(pub(crate) u64);
 pub(crate) struct SegmentId(pub(crate) u64);
 
 /// The settings of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StreamSettings {
     /// Labels of the application.
     pub(crate) labels: BTreeMap<String, String>,
@@ -40,17 +40,6 @@ pub(crate) struct RollPolicy {
 impl Default for RollPolicy {
     fn default() -> Self {
         Self { max_age: Duration::from_secs(300), max_bytes: 64 * 1024 * 1024 }
-    }
-}
-
-impl Default for StreamSettings {
-    fn default() -> Self {
-        Self {
-            labels: BTreeMap::new(),
-            retention: None,
-            roll: RollPolicy::default(),
-            promoted: Vec::new(),
-        }
     }
 }
 

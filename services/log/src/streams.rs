@@ -18,8 +18,8 @@ use crate::{
     error::LogError,
     keys,
     names::StreamName,
-    stream::{Head, StreamId, StreamRecord},
     stored::StoredForm as _,
+    stream::{Head, StreamId, StreamRecord},
 };
 
 /// A stream as a call found it.

@@ -19,7 +19,7 @@ use trestle_kv::{ChangeSpec, Domain, ScanLimit, Span, Writes, after_key, transac
 use trestle_service::name::AccountName;
 
 use crate::{
-    error::LogError, keys, logs::Logs, stream::StreamRecord, stored::StoredForm as _,
+    error::LogError, keys, logs::Logs, stored::StoredForm as _, stream::StreamRecord,
     streams::OpenStream,
 };
 

@@ -8,13 +8,8 @@ use std::{ops::Range, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 use crate::{
-    error::LogError,
-    logs::Logs,
-    read::ReadPlan,
-    record::RecordFields,
-    row::RowPredicate,
-    segment::SealedRow,
-    streams::OpenStream,
+    error::LogError, logs::Logs, read::ReadPlan, record::RecordFields, row::RowPredicate,
+    segment::SealedRow, streams::OpenStream,
 };
 
 /// Most records that are returned at once.

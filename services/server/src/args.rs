@@ -11,8 +11,8 @@ use clap::{
 };
 use clap_complete::Shell;
 use trestle_cli::{
-    BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, LogCommand, MessageCommand,
-    QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
+    BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, LogCommand,
+    MessageCommand, QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
 };
 use trestle_import::ImportCommand;
 

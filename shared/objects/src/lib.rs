@@ -84,7 +84,7 @@ impl ObjectStorage {
         let binding = StoreBinding::read(data_dir)?;
         let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
         let (url, binding) = match (url, binding) {
-            (None, None) => return Ok(Self::in_files(data_dir, disk)?),
+            (None, None) => return Ok(Self::in_files(data_dir, disk.as_ref())?),
             (Some(url), None) => match objects_in(data_dir)? {
                 Some(found) => return elsewhere(found.display().to_string()),
                 None => (url, StoreBinding::create(data_dir, url)?),
@@ -106,8 +106,8 @@ impl ObjectStorage {
     ///
     /// # Errors
     /// A directory that cannot be used.
-    fn in_files(data_dir: &Path, disk: Option<DiskSpace>) -> io::Result<Self> {
-        let area = |name| ObjectArea::in_directory(&data_dir.join(name), disk.clone());
+    fn in_files(data_dir: &Path, disk: Option<&DiskSpace>) -> io::Result<Self> {
+        let area = |name| ObjectArea::in_directory(&data_dir.join(name), disk.cloned());
         Ok(Self { blobs: area(BLOBS)?, logs: area(LOGS)? })
     }
 

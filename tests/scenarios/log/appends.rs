@@ -149,9 +149,8 @@ async fn rejects_records_that_violate_a_rule_with_their_index(world: &World) {
     let nested = (0..20).fold(any(Value::IntValue(1)), |value, _| {
         any(Value::ArrayValue(ArrayValue { values: vec![value] }))
     });
-    let attributes = |count: usize| {
-        (0..count).map(|key| (key.to_string(), any(Value::IntValue(1)))).collect()
-    };
+    let attributes =
+        |count: usize| (0..count).map(|key| (key.to_string(), any(Value::IntValue(1)))).collect();
     let tomorrow = an_hour() + 3 * 86_400 * SECOND;
     for (record, reason, field) in [
         (Record { trace_id: vec![1; 15].into(), ..plain() }, "INVALID_RECORD", "trace_id"),

@@ -1,12 +1,11 @@
 //! Telemetry by the protocol of OpenTelemetry.
 
 use tonic::{Code, Request};
+use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
 use trestle_proto::opentelemetry::proto::{
     collector::{
         logs::v1::{ExportLogsServiceResponse, logs_service_client::LogsServiceClient},
-        metrics::v1::{
-            ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient,
-        },
+        metrics::v1::{ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient},
     },
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
@@ -16,7 +15,6 @@ use trestle_proto::opentelemetry::proto::{
     },
     resource::v1::Resource,
 };
-use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
 use trestle_tests::{CallError, World, blob_scenario, log_texts};
 
 use super::an_hour;
@@ -38,11 +36,7 @@ fn resource(service: &str) -> Option<Resource> {
 }
 
 fn log(text: &str) -> LogRecord {
-    LogRecord {
-        time_unix_nano: an_hour(),
-        body: attribute("", text).value,
-        ..LogRecord::default()
-    }
+    LogRecord { time_unix_nano: an_hour(), body: attribute("", text).value, ..LogRecord::default() }
 }
 
 /// A request with the records of services.
@@ -98,9 +92,10 @@ async fn logs_go_to_the_stream_of_their_service_which_is_created(world: &World) 
     let mut misnamed = Request::new(request(&[]));
     misnamed.metadata_mut().insert("trestle-log-stream", "No Name".parse().unwrap());
     let error = export(world, misnamed).await.unwrap_err();
-    assert_eq!((error.code, error.fields), (Code::InvalidArgument, vec![
-        "trestle-log-stream".to_owned()
-    ]));
+    assert_eq!(
+        (error.code, error.fields),
+        (Code::InvalidArgument, vec!["trestle-log-stream".to_owned()])
+    );
 }
 
 async fn invalid_records_are_rejected_alone_and_counted(world: &World) {

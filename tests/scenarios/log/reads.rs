@@ -25,7 +25,7 @@ async fn ten(world: &World) -> LogStream {
             severity_number: i32::try_from(*time).unwrap() + 1,
             attributes: [(
                 "even".to_owned(),
-                AnyValue { value: Some(Value::BoolValue(time % 2 == 0)) },
+                AnyValue { value: Some(Value::BoolValue(time.is_multiple_of(2))) },
             )]
             .into(),
             ..log_record(an_hour() + time * SECOND, &time.to_string())
@@ -86,7 +86,10 @@ async fn a_read_continues_behind_its_resume_token(world: &World) {
         assert_eq!([log_texts(&first.records), log_texts(&second.records)].concat(), expected);
         let other = proto::ReadRecordsRequest { filter: "severity gt 1".to_owned(), ..rest };
         let error = stream.read_with(other).await.unwrap_err();
-        assert_eq!((error.code, error.fields), (Code::InvalidArgument, vec!["resume_token".into()]));
+        assert_eq!(
+            (error.code, error.fields),
+            (Code::InvalidArgument, vec!["resume_token".into()])
+        );
     }
 }
 

@@ -30,8 +30,8 @@ impl BlobApi {
         }
         let outcomes = stream::iter(deletions).buffered(CONCURRENCY);
         let of_item = |fault: Fault| fault.into_item_status(BLOB_SERVICE);
-        let results = outcomes
-            .map(|outcome| proto::DeleteBlobResult { error: outcome.err().map(of_item) });
+        let results =
+            outcomes.map(|outcome| proto::DeleteBlobResult { error: outcome.err().map(of_item) });
         Ok(proto::DeleteBlobsResponse { results: results.collect().await })
     }
 }

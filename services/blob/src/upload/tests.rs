@@ -8,9 +8,7 @@ use trestle_service::fault::{Fault, Reason};
 use super::*;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
-use crate::{
-    fixture::{BlobFixture, sample},
-};
+use crate::fixture::{BlobFixture, sample};
 
 #[tokio::test]
 async fn a_full_disk_is_reported_with_what_an_extent_needs() {

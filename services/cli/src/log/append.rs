@@ -30,11 +30,11 @@ use super::{
     when,
 };
 use crate::{
-    args::ClientArgs,
     checkpoint::Checkpoint,
     datetime,
     errors::CliError,
     files::{self, InputFile},
+    flags::ClientArgs,
     interrupt::Interrupts,
     output::Context,
 };
@@ -77,7 +77,7 @@ pub(super) async fn run(
     let batches = LineBatches::new(lines, limits, (checkpoint.state.id.clone(), start));
     let mut progress = AppendProgress {
         checkpoint,
-        bar: context.output.progress(input.bytes),
+        bar: context.output.progress(input.bytes, start.byte),
         is_strict: args.strict,
         file: input.name(),
         failures: Vec::new(),

@@ -67,7 +67,7 @@ impl LogApi {
             let name = StreamName::stored(name);
             let stream = self.logs.open_or_create(access.account(), &name).await?;
             let (encoded, left_out) = batch_of_logs(&logs, self.times(&stream));
-            rejected.merge(left_out);
+            rejected.merge(&left_out);
             let batch = encoded.map(|encoded| export_batch(&stream, encoded));
             batches.extend(batch.map(|batch| (stream, batch)));
         }

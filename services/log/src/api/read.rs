@@ -90,7 +90,10 @@ fn plan(request: &proto::ReadRecordsRequest, stream: u64) -> Result<(u64, ReadPl
 }
 
 /// The predicate of a filter; none for the empty one.
-pub(super) fn predicate(filter: &str, violations: &mut Violations) -> Option<Arc<dyn RowPredicate>> {
+pub(super) fn predicate(
+    filter: &str,
+    violations: &mut Violations,
+) -> Option<Arc<dyn RowPredicate>> {
     let filter = LogFilter::parse(filter).unwrap_or_else(|error| {
         violations.push(Reason::InvalidInput, "filter", error.to_string());
         None
@@ -128,10 +131,13 @@ fn behind(token: &str, identity: u64, violations: &mut Violations) -> Option<Row
     position.map_err(reported).ok()
 }
 
-fn response(identity: u64, rows: &MergedRows, records: Vec<SealedRow>) -> proto::ReadRecordsResponse {
-    let position = records.last().map(|last| {
-        [last.time.to_be_bytes(), last.sequence.to_be_bytes()].concat()
-    });
+fn response(
+    identity: u64,
+    rows: &MergedRows,
+    records: Vec<SealedRow>,
+) -> proto::ReadRecordsResponse {
+    let position =
+        records.last().map(|last| [last.time.to_be_bytes(), last.sequence.to_be_bytes()].concat());
     proto::ReadRecordsResponse {
         records: records.into_iter().map(|row| row.record).collect(),
         resume_token: page::encode(identity, &position.unwrap_or_default()),

@@ -39,7 +39,7 @@ pub(super) fn stats(head: &Head) -> proto::LogStreamStats {
 }
 
 /// A segment in an area.
-pub(super) fn segment(area: &ObjectArea, record: SegmentRecord) -> proto::LogSegment {
+pub(super) fn segment(area: &ObjectArea, record: &SegmentRecord) -> proto::LogSegment {
     proto::LogSegment {
         id: record.id.0,
         url: area.url_of(&record.path),

@@ -94,7 +94,7 @@ impl LogApi {
         violations.check(())?;
         let stream = self.logs.open(access.account(), &name).await?;
         let page = self.logs.segments(&stream, times, page_size, &request.page_token).await?;
-        let shown = page.segments.into_iter().map(|it| render::segment(&self.logs.area, it));
+        let shown = page.segments.iter().map(|it| render::segment(&self.logs.area, it));
         Ok(proto::ListSegmentsResponse {
             segments: shown.collect(),
             next_page_token: page.next_page_token.unwrap_or_default(),

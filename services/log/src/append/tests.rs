@@ -42,9 +42,7 @@ async fn an_append_with_a_known_request_id_appends_nothing() {
 async fn an_append_with_another_next_sequence_is_aborted() {
     let fixture = LogFixture::new();
     let stream = fixture.plain_stream().await;
-    let expecting = |next| {
-        move |batch| NewBatch { expected_next_sequence: Some(next), ..batch }
-    };
+    let expecting = |next| move |batch| NewBatch { expected_next_sequence: Some(next), ..batch };
 
     fixture.append_as(&stream, &[record(1, "a")], expecting(0)).await.unwrap();
     let stale = fixture.append_as(&stream, &[record(2, "b")], expecting(0)).await;

@@ -219,15 +219,11 @@ fn check_entry(entry: FieldValue<'_>, depth: usize) -> Result<&[u8], MalformedMe
     let (mut key, mut has_value) = (None, false);
     while let Some((number, value)) = fields.next_field()? {
         match number {
-            1 => {
-                if key.replace(value.text()?.as_bytes()).is_some() {
-                    return Err(TWICE);
-                }
-            }
+            1 if key.is_some() => return Err(TWICE),
+            1 => key = Some(value.text()?.as_bytes()),
+            2 if has_value => return Err(TWICE),
             2 => {
-                if std::mem::replace(&mut has_value, true) {
-                    return Err(TWICE);
-                }
+                has_value = true;
                 check_any_value(value.bytes()?, depth)?;
             }
             _ => {}

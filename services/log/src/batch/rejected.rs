@@ -33,7 +33,7 @@ impl Rejected {
     }
 
     /// Adds those of another stream of the request.
-    pub(crate) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
         }

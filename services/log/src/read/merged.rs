@@ -141,7 +141,8 @@ impl MergedRows {
                     Some(rows) => {
                         let plan = &self.plan;
                         let rows = rows.into_iter();
-                        source.rows = rows.filter(|row| plan.has((row.time, row.sequence))).collect();
+                        source.rows =
+                            rows.filter(|row| plan.has((row.time, row.sequence))).collect();
                     }
                     None => {
                         segment.add_cost(&mut self.cost);

@@ -11,9 +11,9 @@ use crate::{
     error::LogError,
     keys::{self, StreamRow},
     logs::Logs,
-    stream::{Head, StreamId},
     record::UnsealedRow,
     segment::SealedRow,
+    stream::{Head, StreamId},
 };
 
 /// Rows that one scan of batches reads.

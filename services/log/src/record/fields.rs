@@ -29,7 +29,7 @@ impl RecordFields {
     /// Every field.
     pub(crate) const ALL: Self = Self(u32::MAX);
     /// What a record is made of when it is stored again: all but the position.
-    pub(crate) const STORED: Self = Self(u32::MAX & !(1 << 19));
+    pub(crate) const STORED: Self = Self(!(1 << 19));
 
     /// The fields of these names; all of them where there is no name.
     ///

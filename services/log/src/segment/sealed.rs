@@ -5,10 +5,7 @@ use std::{collections::HashMap, ops::Range};
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 
-use super::{
-    row::SegmentRow,
-    source::CorruptSegment,
-};
+use super::{row::SegmentRow, source::CorruptSegment};
 use crate::{
     json::{MalformedJson, read_entries, read_scope},
     record::{ATTRIBUTES, RESOURCE, RecordFields},

@@ -6,13 +6,9 @@ fn ticks(number: u64) -> Ticks {
 
 #[test]
 fn records_are_read_as_they_were_written() {
-    let promoted = [
-        PromotedType::String,
-        PromotedType::Int64,
-        PromotedType::Double,
-        PromotedType::Bool,
-    ]
-    .map(|kind| PromotedAttribute { key: format!("{kind:?}"), kind, is_indexed: true });
+    let promoted =
+        [PromotedType::String, PromotedType::Int64, PromotedType::Double, PromotedType::Bool]
+            .map(|kind| PromotedAttribute { key: format!("{kind:?}"), kind, is_indexed: true });
     let settings = StreamSettings {
         labels: [("team".to_owned(), "web".to_owned())].into(),
         retention: Some(Duration::from_secs(3600)),

@@ -10,8 +10,8 @@ use crate::{
     error::LogError,
     keys,
     names::StreamName,
-    stream::{Head, PromotedAttribute, RollPolicy, StreamId, StreamRecord, StreamSettings},
     stored::StoredForm as _,
+    stream::{Head, PromotedAttribute, RollPolicy, StreamId, StreamRecord, StreamSettings},
 };
 
 /// Most tries to find an id that no stream has.

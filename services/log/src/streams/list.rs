@@ -9,7 +9,7 @@ use trestle_service::{
 
 use super::Streams;
 use crate::{
-    error::LogError, keys, names::StreamName, stream::StreamRecord, stored::StoredForm as _,
+    error::LogError, keys, names::StreamName, stored::StoredForm as _, stream::StreamRecord,
 };
 
 /// A page ends with the item that takes its records to this many bytes: clients of gRPC accept 4 MiB by default.
@@ -46,11 +46,8 @@ impl Streams {
         request: ListStreams,
     ) -> Result<StreamPage, LogError> {
         let ListStreams { prefix, page_size, page_token } = request;
-        let identity = page::request_identity(&[
-            b"streams",
-            account.as_str().as_bytes(),
-            prefix.as_bytes(),
-        ]);
+        let identity =
+            page::request_identity(&[b"streams", account.as_str().as_bytes(), prefix.as_bytes()]);
         let span = from_token(keys::streams(account, &prefix), &page_token, identity)?;
         let limit = ScanLimit { rows: page_size, bytes: LIST_BYTES_MAX };
         let scan = self.engine.scan(&span, limit).await?;

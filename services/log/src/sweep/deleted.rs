@@ -6,8 +6,8 @@ use super::{LogSweeper, STEP, STREAM_GRACE};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
-    stream::{SegmentRecord, StreamId},
     stored::{StoredForm as _, decode_path},
+    stream::{SegmentRecord, StreamId},
 };
 
 /// Most deleted streams examined in one tick.

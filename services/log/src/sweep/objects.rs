@@ -7,8 +7,8 @@ use super::{ANNOUNCED_GRACE, LogSweeper, READ_GRACE, READ_GRACE_SHORT, STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
-    stream::StreamId,
     stored::decode_path,
+    stream::StreamId,
 };
 
 impl LogSweeper {

@@ -7,8 +7,8 @@ use crate::{
     append::REQUEST_MEMORY,
     error::LogError,
     keys::{self, StreamRow},
-    stream::{RequestRecord, StreamId},
     stored::StoredForm as _,
+    stream::{RequestRecord, StreamId},
 };
 
 impl LogSweeper {

@@ -5,8 +5,8 @@ use crate::{
     error::LogError,
     keys::{self, StreamRow},
     manifest::{self, ManifestChange},
-    stream::SegmentRecord,
     stored::StoredForm as _,
+    stream::SegmentRecord,
     streams::OpenStream,
 };
 

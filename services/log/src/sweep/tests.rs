@@ -9,10 +9,10 @@ async fn segments_whose_records_are_all_past_the_retention_are_removed() {
     let fixture = LogFixture::new();
     let retention = Some(Duration::from_secs(100));
     let stream = fixture.stream(StreamSettings { retention, ..StreamSettings::default() }).await;
-    for records in [[record(0, "old"), record(9 * SECOND, "older than some")], [
-        record(5 * SECOND, "old too"),
-        record(50 * SECOND, "kept"),
-    ]] {
+    for records in [
+        [record(0, "old"), record(9 * SECOND, "older than some")],
+        [record(5 * SECOND, "old too"), record(50 * SECOND, "kept")],
+    ] {
         fixture.append(&stream, &records).await.unwrap();
         fixture.logs.flush(&stream).await.unwrap();
     }

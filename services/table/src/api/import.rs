@@ -15,9 +15,7 @@ use trestle_service::{
     response_stream::{self, ResponseSender, ResponseStream},
 };
 
-use super::{
-    parse,
-};
+use super::parse;
 use crate::{
     authorize::{EntityAccess, EntityAction},
     error::TableError,

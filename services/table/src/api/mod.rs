@@ -17,7 +17,8 @@ use trestle_service::{
     clock::{Clock, Ticks},
     fault::{Fault, Violations},
     name::{AccountName, TableName},
-    service_properties, response_stream::ResponseStream,
+    response_stream::ResponseStream,
+    service_properties,
 };
 
 use self::access_log::{AccessLogFields, record_cost};

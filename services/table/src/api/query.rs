@@ -10,10 +10,7 @@ use trestle_service::{
     response_stream::{self, ResponseSender, ResponseStream},
 };
 
-use super::{
-    access_log::record_cost,
-    parse,
-};
+use super::{access_log::record_cost, parse};
 use crate::{
     authorize::EntityAccess,
     entity::EntityKey,
