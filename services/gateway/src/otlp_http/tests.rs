@@ -20,8 +20,11 @@ fn post(body: &'static [u8]) -> Request {
     Request::from_parts(parts, body)
 }
 
+/// The paths and bodies of calls.
+type SeenCalls = Arc<Mutex<Vec<(String, Bytes)>>>;
+
 /// A service that keeps the body of its call and answers.
-fn answering(answer: fn() -> Response) -> (CallService, Arc<Mutex<Vec<(String, Bytes)>>>) {
+fn answering(answer: fn() -> Response) -> (CallService, SeenCalls) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
     let service = service_fn(move |request: Request| {
