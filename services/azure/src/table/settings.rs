@@ -81,7 +81,11 @@ impl SettingsRequest<'_> {
 /// clients support no other.
 fn document_error(status: Status) -> RestError {
     let error = RestError::from(status);
-    let of_nodes = [Reason::InvalidXmlNodeValue, Reason::MissingRequiredXmlNode];
+    let of_nodes = [
+        Reason::InvalidXmlNodeValue,
+        Reason::MissingRequiredXmlNode,
+        Reason::InvalidServiceProperty,
+    ];
     if of_nodes.into_iter().any(|reason| error.is(reason)) {
         return error.with_reason(Reason::InvalidXmlDocument);
     }
