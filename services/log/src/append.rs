@@ -42,7 +42,7 @@ pub(crate) struct NewBatch {
 
 /// The outcome of an append to a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Appended {
+pub(crate) struct AppendOutcome {
     /// The sequence of the first record.
     pub(crate) first_sequence: u64,
     /// How many records.
@@ -66,7 +66,7 @@ struct StreamReads {
 pub(crate) async fn append(
     engine: &dyn Engine,
     batches: Vec<NewBatch>,
-) -> Result<Vec<Appended>, LogError> {
+) -> Result<Vec<AppendOutcome>, LogError> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let mut spec = ChangeSpec::new(keys::stream_domain(first.stream));
     for other in batches.iter().skip(1) {
@@ -95,14 +95,14 @@ fn decide(
     reads: &Reads<'_>,
     now: Ticks,
     writes: &mut Writes,
-) -> Result<Appended, LogError> {
+) -> Result<AppendOutcome, LogError> {
     let not_found = || LogError::StreamNotFound(batch.name.clone());
     let head = Head::decode(reads.get(ids.head).ok_or_else(not_found)?)?;
     let earlier = ids.request.and_then(|id| reads.get(id));
     let earlier = earlier.map(|value| RequestRecord::decode(value)).transpose()?;
     if let Some(earlier) = earlier.filter(|earlier| now.since(earlier.at) < REQUEST_MEMORY) {
         let RequestRecord { first_sequence, count, .. } = earlier;
-        return Ok(Appended { first_sequence, count, is_repeated: true, head });
+        return Ok(AppendOutcome { first_sequence, count, is_repeated: true, head });
     }
     if let Some(expected) = batch.expected_next_sequence.filter(|it| *it != head.next_sequence) {
         return Err(LogError::Sequence { next: head.next_sequence, expected });
@@ -128,5 +128,5 @@ fn decide(
         writes.put(keys::request_time(batch.stream, now, id), keys::encode_ticks(now));
     }
     let (first_sequence, count) = (head.next_sequence, batch.count);
-    Ok(Appended { first_sequence, count, is_repeated: false, head: after })
+    Ok(AppendOutcome { first_sequence, count, is_repeated: false, head: after })
 }

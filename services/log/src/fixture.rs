@@ -19,7 +19,7 @@ use trestle_proto::{
 use trestle_service::name::AccountName;
 
 use crate::{
-    append::{Appended, NewBatch},
+    append::{AppendOutcome, NewBatch},
     batch::{RecordTimes, batch_of_append},
     error::LogError,
     keys,
@@ -101,7 +101,7 @@ impl LogFixture {
         &self,
         stream: &Arc<OpenStream>,
         records: &[Record],
-    ) -> Result<Appended, LogError> {
+    ) -> Result<AppendOutcome, LogError> {
         self.append_as(stream, records, |batch| batch).await
     }
 
@@ -111,7 +111,7 @@ impl LogFixture {
         stream: &Arc<OpenStream>,
         records: &[Record],
         change: impl FnOnce(NewBatch) -> NewBatch,
-    ) -> Result<Appended, LogError> {
+    ) -> Result<AppendOutcome, LogError> {
         let batch = change(self.batch(stream, records));
         Ok(self.logs.append(vec![(Arc::clone(stream), batch)]).await?[0])
     }

@@ -9,7 +9,7 @@
 //! | 0x72 head | stream id u64 | `Head` |
 //! | 0x73 segment | stream id u64, newest time u64, segment id u64 | `SegmentRecord` |
 //! | 0x74 announced object | stream id u64, segment id u64 | path of an object that is not published |
-//! | 0x75 retired object | stream id u64, ticks u64, segment id u64 | path of an object that is not published any more |
+//! | 0x75 retired object | stream id u64, ticks u64, segment id u64 | path of an object that was published |
 //! | 0x76 request | stream id u64, request id | `RequestRecord` |
 //! | 0x77 time of a request | stream id u64, ticks u64, request id | version 1, ticks u64 |
 //! | 0x80 batch | stream id u64, first sequence u64 | see `batch` |

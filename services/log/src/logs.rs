@@ -8,7 +8,7 @@ use trestle_objects::ObjectArea;
 use trestle_service::{clock::Clock, name::AccountName};
 
 use crate::{
-    append::{self, Appended, NewBatch},
+    append::{self, AppendOutcome, NewBatch},
     error::LogError,
     names::StreamName,
     segment::MetadataCache,
@@ -110,7 +110,7 @@ impl Logs {
     pub(crate) async fn append(
         &self,
         batches: Vec<(Arc<OpenStream>, NewBatch)>,
-    ) -> Result<Vec<Appended>, LogError> {
+    ) -> Result<Vec<AppendOutcome>, LogError> {
         let (streams, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
         let appended = append::append(&*self.engine, batches).await?;
         for (stream, appended) in streams.iter().zip(&appended) {

@@ -1,5 +1,5 @@
-//! The manifest of a stream: which segments it has. Every change of it is one commit that gives it a new snapshot number:
-//! segments appear and disappear at once, with the batches that they replace.
+//! The manifest of a stream: which segments it has. Every change of it is one commit that gives it a new snapshot
+//! number: segments appear and disappear at once, with the batches that they replace.
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ pub(crate) const STREAM_NAME_CHARS_MAX: usize = 128;
 pub(crate) struct StreamName(String);
 
 impl StreamName {
-    /// Parses a name: 1 to 128 lower-case ASCII letters, digits, `.`, `_` and `-`, with a letter or digit first. Records
-    /// every broken rule under `field`.
+    /// Parses a name: 1 to 128 lower-case ASCII letters, digits, `.`, `_` and `-`, with a letter or digit first.
+    /// Records every broken rule under `field`.
     pub(crate) fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let is_legal = name.bytes().all(|b| is_plain(b) || matches!(b, b'.' | b'_' | b'-'))

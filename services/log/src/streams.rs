@@ -11,7 +11,7 @@ use trestle_kv::Engine;
 use trestle_service::name::AccountName;
 
 pub(crate) use self::{
-    change::SettingsChange,
+    change::StreamSettingsChange,
     list::{LIST_BYTES_MAX, ListStreams, from_token},
 };
 use crate::{

@@ -2,7 +2,7 @@
 //!
 //! A thread reads and parses lines, a bounded number of batches is in flight, and a checkpoint next to the file records
 //! up to where everything is appended. The request id of a batch is derived from the append, the position where the
-//! batch begins and its lines. LineBatches end at the same lines when an interrupted append is resumed, so those that were
+//! batch begins and its lines. Batches end at the same lines when an interrupted append is resumed, so those that were
 //! appended already are the same requests, which the server deduplicates.
 
 mod batches;
@@ -71,7 +71,7 @@ pub(super) async fn run(
     let limits = BatchLimits {
         records: args.batch.get().min(BATCH_RECORDS_MAX),
         bytes: BATCH_BYTES_MAX,
-        // LineBatches of a file must end at the same lines in every run.
+        // Batches of a file must end at the same lines in every run.
         linger: input.bytes.is_none().then_some(LINGER),
     };
     let batches = LineBatches::new(lines, limits, (checkpoint.state.id.clone(), start));

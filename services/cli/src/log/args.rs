@@ -222,7 +222,7 @@ pub struct ReadLogArgs {
     #[arg(long)]
     pub(super) reverse: bool,
     /// Also print what the read cost, on standard error
-    #[arg(long, short = 'v', visible_alias = "verbose")]
+    #[arg(long)]
     pub(super) cost: bool,
 }
 

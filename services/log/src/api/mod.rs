@@ -11,13 +11,14 @@ mod render;
 mod streams;
 mod tail;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::caller::Caller;
 use trestle_proto::log::v1::{self as proto, log_service_server::LogService};
-use trestle_service::{call_statistics::StatisticsRecorder, fault::Fault};
+use trestle_service::{
+    call_statistics::StatisticsRecorder, fault::Fault, response_stream::ResponseStream,
+};
 
 use crate::{
     LOG_SERVICE,
@@ -32,9 +33,6 @@ pub struct LogApi {
     logs: Logs,
     sweeper: Arc<LogSweeper>,
 }
-
-/// Responses of a stream.
-type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl LogApi {
     /// Serves these streams.

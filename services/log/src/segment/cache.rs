@@ -15,14 +15,14 @@ pub(crate) struct MetadataCache {
 
 #[derive(Default)]
 struct Entries {
-    by_id: HashMap<u64, CacheEntry>,
+    by_id: HashMap<u64, MetadataEntry>,
     /// Ids by their last use.
     by_use: BTreeMap<u64, u64>,
     uses: u64,
     bytes: usize,
 }
 
-struct CacheEntry {
+struct MetadataEntry {
     metadata: CachedMetadata,
     bytes: usize,
     used: u64,
@@ -55,7 +55,7 @@ impl MetadataCache {
         entries.uses += 1;
         let used = entries.uses;
         entries.by_use.insert(used, id);
-        entries.by_id.insert(id, CacheEntry { metadata, bytes, used });
+        entries.by_id.insert(id, MetadataEntry { metadata, bytes, used });
         entries.bytes += bytes;
         while entries.bytes > self.bytes_max
             && let Some((_, id)) = entries.by_use.first_key_value().map(|(used, id)| (*used, *id))

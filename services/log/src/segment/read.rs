@@ -197,14 +197,14 @@ impl SegmentReader {
             return Ok(held.ranges.clone());
         }
         self.held = None;
-        let mut wanted = GroupRows { group: rows.group, rows: ahead };
-        let mut ranges = ranges_of(&self.metadata, &wanted, columns);
+        let mut requested = GroupRows { group: rows.group, rows: ahead };
+        let mut ranges = ranges_of(&self.metadata, &requested, columns);
         if ranges.iter().map(|range| range.end - range.start).sum::<u64>() > AHEAD_BYTES_MAX {
-            wanted = rows.clone();
-            ranges = ranges_of(&self.metadata, &wanted, columns);
+            requested = rows.clone();
+            ranges = ranges_of(&self.metadata, &requested, columns);
         }
         let ranges = hold(self.source.as_ref(), ranges).await?;
-        self.held = Some(Held { rows: wanted, ranges: ranges.clone() });
+        self.held = Some(Held { rows: requested, ranges: ranges.clone() });
         Ok(ranges)
     }
 

@@ -23,13 +23,13 @@ mod series;
 
 /// Records with one origin, as they are appended.
 #[derive(Debug, Clone)]
-struct Appended {
+struct SampleBatch {
     records: Vec<Record>,
     resource: BTreeMap<String, AnyValue>,
     scope: Option<InstrumentationScope>,
 }
 
-impl Appended {
+impl SampleBatch {
     fn of(records: Vec<Record>) -> Self {
         Self { records, resource: BTreeMap::new(), scope: None }
     }
@@ -40,10 +40,10 @@ impl Appended {
     }
 }
 
-fn appended() -> impl Strategy<Value = Appended> {
+fn appended() -> impl Strategy<Value = SampleBatch> {
     let records = collection::vec(samples::record(), 1..8);
     (records, samples::attributes(), option::of(samples::scope()))
-        .prop_map(|(records, resource, scope)| Appended { records, resource, scope })
+        .prop_map(|(records, resource, scope)| SampleBatch { records, resource, scope })
 }
 
 fn promoted() -> Vec<PromotedColumn> {
@@ -64,8 +64,8 @@ fn promoted() -> Vec<PromotedColumn> {
 }
 
 /// The segments of appends, whose sequences follow each other from `first`.
-fn seal(schema: &SegmentSchema, appends: &[Appended], first: u64) -> Vec<WrittenSegment> {
-    let batches: Vec<_> = appends.iter().map(Appended::batch).collect();
+fn seal(schema: &SegmentSchema, appends: &[SampleBatch], first: u64) -> Vec<WrittenSegment> {
+    let batches: Vec<_> = appends.iter().map(SampleBatch::batch).collect();
     let mut sequence = first;
     let mut rows = Vec::new();
     for batch in &batches {
@@ -77,7 +77,7 @@ fn seal(schema: &SegmentSchema, appends: &[Appended], first: u64) -> Vec<Written
 }
 
 /// What reads return of appends: time, sequence and record, in order.
-fn expected(appends: &[Appended], first: u64) -> Vec<(u64, u64, Record)> {
+fn expected(appends: &[SampleBatch], first: u64) -> Vec<(u64, u64, Record)> {
     let records =
         appends.iter().flat_map(|append| append.records.iter().map(move |record| (record, append)));
     let mut rows: Vec<_> = (first..)
@@ -244,7 +244,7 @@ fn many(count: u64) -> Vec<Record> {
 /// A segment of several row groups and many pages.
 fn large() -> (WrittenSegment, Vec<(u64, u64, Record)>) {
     let appends: Vec<_> =
-        many(140_000).chunks(10_000).map(|records| Appended::of(records.to_vec())).collect();
+        many(140_000).chunks(10_000).map(|records| SampleBatch::of(records.to_vec())).collect();
     let mut segments = seal(&SegmentSchema::new(promoted()), &appends, 0);
     assert_eq!(segments.len(), 1);
     (segments.remove(0), expected(&appends, 0))
@@ -290,7 +290,7 @@ fn a_small_window_reads_a_small_part() {
 #[test]
 fn projected_records_have_the_selected_fields_only() {
     let records = vec![samples_record()];
-    let segments = seal(&SegmentSchema::new(promoted()), &[Appended::of(records)], 3);
+    let segments = seal(&SegmentSchema::new(promoted()), &[SampleBatch::of(records)], 3);
     let fields = RecordFields::from_names(["body", "sequence", "attributes"]).unwrap();
     let read = SegmentRead { fields, ..all(0..u64::MAX, Direction::Forward) };
 
@@ -312,7 +312,7 @@ fn samples_record() -> Record {
 
 #[test]
 fn metadata_is_dropped_by_use_within_its_bytes() {
-    let (small, _) = (seal(&SegmentSchema::new(vec![]), &[Appended::of(many(1))], 0), ());
+    let (small, _) = (seal(&SegmentSchema::new(vec![]), &[SampleBatch::of(many(1))], 0), ());
     block_on(async {
         let source = stored(&ObjectArea::in_memory(), "1.parquet", &small[0]).await;
         let metadata = load_metadata(source.as_ref()).await.unwrap();

@@ -19,7 +19,7 @@ const ID_TRIES_MAX: usize = 3;
 
 /// What a call changes of the settings; what is none stays.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SettingsChange {
+pub(crate) struct StreamSettingsChange {
     /// The labels.
     pub(crate) labels: Option<BTreeMap<String, String>>,
     /// The retention; none within: records are kept.
@@ -30,7 +30,7 @@ pub(crate) struct SettingsChange {
     pub(crate) promoted: Option<Vec<PromotedAttribute>>,
 }
 
-impl SettingsChange {
+impl StreamSettingsChange {
     fn apply(&self, settings: &mut StreamSettings) {
         let Self { labels, retention, roll, promoted } = self;
         if let Some(labels) = labels {
@@ -66,7 +66,8 @@ impl Streams {
         }
     }
 
-    /// The stream of this name, created with these settings where there is none. Returns it, and whether it was created.
+    /// The stream of this name, created with these settings where there is none. Returns it, and whether it
+    /// was created.
     ///
     /// # Errors
     /// A failed commit.
@@ -126,7 +127,7 @@ impl Streams {
         &self,
         account: &AccountName,
         name: &StreamName,
-        change: SettingsChange,
+        change: StreamSettingsChange,
     ) -> Result<StreamRecord, LogError> {
         let key = keys::stream(account, name);
         let mut spec = ChangeSpec::new(keys::own_domain(&key));

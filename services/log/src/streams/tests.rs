@@ -32,13 +32,13 @@ async fn an_update_changes_what_it_names_and_keeps_the_rest() {
     streams.create(&account(), &name("web"), with_retention(60)).await.unwrap();
 
     let labels = [("team".to_owned(), "web".to_owned())].into();
-    let change = SettingsChange { labels: Some(labels), ..SettingsChange::default() };
+    let change = StreamSettingsChange { labels: Some(labels), ..StreamSettingsChange::default() };
     let changed = streams.update(&account(), &name("web"), change).await.unwrap();
 
     assert_eq!(changed.settings.retention, Some(Duration::from_secs(60)));
     assert_eq!(changed.settings.labels["team"], "web");
     assert_eq!(streams.open(&account(), &name("web")).await.unwrap(), changed);
-    let absent = streams.update(&account(), &name("api"), SettingsChange::default()).await;
+    let absent = streams.update(&account(), &name("api"), StreamSettingsChange::default()).await;
     assert!(matches!(absent, Err(LogError::StreamNotFound(_))), "{absent:?}");
 }
 
@@ -69,7 +69,7 @@ async fn streams_are_listed_by_name_in_pages_of_their_account() {
 }
 
 #[tokio::test]
-async fn a_deleted_stream_is_gone_at_once_and_its_rows_later() {
+async fn a_deleted_stream_is_not_found_at_once_and_its_rows_are_deleted_later() {
     let fixture = LogFixture::new();
     let stream = fixture.plain_stream().await;
     fixture.append(&stream, &[record(1, "a")]).await.unwrap();

@@ -1,6 +1,6 @@
-//! LineBatches out, acknowledgements in, and both again after a lost connection.
+//! Batches out, acknowledgements in, and both again after a lost connection.
 //!
-//! LineBatches are buffered until they are acknowledged, and sent again over a new stream when one breaks. The request ids
+//! Batches are buffered until they are acknowledged, and sent again over a new stream when one breaks. The request ids
 //! make that harmless.
 
 use std::collections::VecDeque;

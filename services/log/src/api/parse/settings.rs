@@ -10,7 +10,7 @@ use crate::{
     names::StreamName,
     segment::PromotedType,
     stream::{PromotedAttribute, RollPolicy, StreamSettings},
-    streams::SettingsChange,
+    streams::StreamSettingsChange,
 };
 
 /// Most labels of a stream.
@@ -56,7 +56,7 @@ pub(in crate::api) fn settings(
 /// Every violated rule.
 pub(in crate::api) fn settings_change(
     request: proto::UpdateStreamRequest,
-) -> Result<(StreamName, SettingsChange), Fault> {
+) -> Result<(StreamName, StreamSettingsChange), Fault> {
     let mut violations = Violations::default();
     let stream = required(request.stream, &mut violations);
     let name = StreamName::parse(stream.name, "stream.name", &mut violations);
@@ -65,7 +65,7 @@ pub(in crate::api) fn settings_change(
         let rule = "required: which settings change";
         violations.push(Reason::PropertiesNeedValue, "update_mask", rule);
     }
-    let mut change = SettingsChange::default();
+    let mut change = StreamSettingsChange::default();
     for (index, path) in mask.iter().enumerate() {
         match path.as_str() {
             "labels" => change.labels = Some(labels(stream.labels.clone(), &mut violations)),

@@ -1,3 +1,5 @@
+//! Segments that were damaged or cut short.
+
 use super::*;
 
 async fn read_all(source: Arc<ObjectSource>) -> Result<usize, ReadSegmentError> {
@@ -16,7 +18,7 @@ proptest! {
 
     #[test]
     fn a_flipped_bit_is_data_loss(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
-        let segment = seal(&SegmentSchema::new(promoted()), &[Appended::of(many(300))], 0).remove(0);
+        let segment = seal(&SegmentSchema::new(promoted()), &[SampleBatch::of(many(300))], 0).remove(0);
         let mut damaged = segment.bytes.to_vec();
         let at = at.index(damaged.len());
         damaged[at] ^= 1_u8 << bit;
@@ -35,7 +37,7 @@ proptest! {
 
 #[test]
 fn an_object_that_is_absent_or_shorter_is_data_loss() {
-    let segment = seal(&SegmentSchema::new(vec![]), &[Appended::of(many(10))], 0).remove(0);
+    let segment = seal(&SegmentSchema::new(vec![]), &[SampleBatch::of(many(10))], 0).remove(0);
     block_on(async {
         let area = ObjectArea::in_memory();
         let checksums = segment.checksums.clone();
@@ -57,7 +59,8 @@ fn content_that_is_not_a_segment_is_data_loss() {
     for content in [&b""[..], b"PAR1", b"PAR1PAR1PAR1", &[0; 1000]] {
         let bytes = bytes::Bytes::from_static(content);
         let checksums = checksums::checksums_of(&bytes);
-        let mut segment = seal(&SegmentSchema::new(vec![]), &[Appended::of(many(1))], 0).remove(0);
+        let mut segment =
+            seal(&SegmentSchema::new(vec![]), &[SampleBatch::of(many(1))], 0).remove(0);
         (segment.bytes, segment.checksums) = (bytes, checksums);
         let result = block_on(async {
             read_all(stored(&ObjectArea::in_memory(), "1.parquet", &segment).await).await

@@ -1,3 +1,5 @@
+//! Filters on sealed and unsealed rows.
+
 use super::*;
 
 /// A predicate of tests, on unsealed and on sealed rows.

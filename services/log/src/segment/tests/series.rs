@@ -1,3 +1,5 @@
+//! Segments of data points.
+
 use super::*;
 
 /// Data points of 40 series, one each second.
@@ -16,7 +18,7 @@ fn points(count: u64) -> Vec<Record> {
 #[test]
 fn data_points_are_read_by_time_although_they_are_stored_by_series() {
     let appends: Vec<_> =
-        points(140_000).chunks(10_000).map(|records| Appended::of(records.to_vec())).collect();
+        points(140_000).chunks(10_000).map(|records| SampleBatch::of(records.to_vec())).collect();
     let mut expected = expected(&appends, 0);
     let segment = seal(&SegmentSchema::new(Vec::new()), &appends, 0).remove(0);
 
@@ -33,7 +35,7 @@ fn data_points_are_read_by_time_although_they_are_stored_by_series() {
 #[test]
 fn a_data_point_has_few_bytes() {
     let appends: Vec<_> =
-        points(140_000).chunks(10_000).map(|records| Appended::of(records.to_vec())).collect();
+        points(140_000).chunks(10_000).map(|records| SampleBatch::of(records.to_vec())).collect();
 
     let segment = seal(&SegmentSchema::new(Vec::new()), &appends, 0).remove(0);
 
@@ -44,7 +46,7 @@ fn a_data_point_has_few_bytes() {
 #[test]
 fn points_stay_by_series_when_their_segments_are_merged() {
     let appends: Vec<_> =
-        points(1_000).chunks(100).map(|records| Appended::of(records.to_vec())).collect();
+        points(1_000).chunks(100).map(|records| SampleBatch::of(records.to_vec())).collect();
     let schema = SegmentSchema::new(Vec::new());
     let (merged, direct) = block_on(async {
         let mut readers = Vec::new();
