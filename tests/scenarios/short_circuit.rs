@@ -119,7 +119,7 @@ async fn a_call_that_declares_too_long_a_body_is_rejected_at_its_head() {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
         let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.contains("grpc-status:3"), "{answer}");
+        assert!(answer.contains("grpc-status:8"), "{answer}");
         assert!(answer.contains("must%20be%20at%20most%208388608%20bytes"), "{answer}");
     }
 }

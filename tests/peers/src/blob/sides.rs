@@ -63,7 +63,14 @@ async fn trestle(installed: &Installed) -> Result<Side, String> {
     let (mut server, port) = (Server::new(), free_port());
     let mut command = Command::new(&installed.trestle);
     command.args(["serve", "--admin", "127.0.0.1:0", "--azure-table", "off"]);
-    command.args(["--azure-queue", "off", "--azure-blob", "off", "--listen", &format!("127.0.0.1:{port}")]);
+    command.args([
+        "--azure-queue",
+        "off",
+        "--azure-blob",
+        "off",
+        "--listen",
+        &format!("127.0.0.1:{port}"),
+    ]);
     command.env("TRESTLE__TELEMETRY__LOG_FILTER", "warn");
     command.arg("--data-dir").arg(server.data().join("data"));
     server.spawn(&mut command)?;
