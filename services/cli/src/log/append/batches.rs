@@ -36,6 +36,8 @@ pub(super) struct AppendBatch {
     pub(super) end: Option<FilePosition>,
     origin: Arc<RecordOrigin>,
     bytes: usize,
+    /// On how many streams it was sent.
+    pub(super) sends: u32,
 }
 
 impl AppendBatch {

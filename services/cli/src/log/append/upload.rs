@@ -90,7 +90,7 @@ impl AppendUpload {
         progress.begin()?;
         let (sender, requests) = mpsc::channel(WINDOW);
         let mut sent = 0;
-        for batch in self.waiting.iter().filter(|batch| !batch.records.is_empty()) {
+        for batch in self.waiting.iter_mut().filter(|batch| !batch.records.is_empty()) {
             send(&sender, batch, (&self.stream, &mut sent));
         }
         let requests = ReceiverStream::new(requests);
@@ -103,9 +103,9 @@ impl AppendUpload {
                 batch = self.batches.next(), if !self.drained && self.waiting.len() < WINDOW => {
                     match batch {
                         None => self.drained = true,
-                        Some(batch) => {
+                        Some(mut batch) => {
                             if !batch.records.is_empty() {
-                                send(&sender, &batch, (&self.stream, &mut sent));
+                                send(&sender, &mut batch, (&self.stream, &mut sent));
                             }
                             self.waiting.push_back(batch);
                         }
@@ -145,7 +145,9 @@ impl AppendUpload {
         match answer.outcome {
             Some(Outcome::Appended(appended)) => {
                 self.retries = Retries::new();
-                progress.record(batch, appended.is_repeated);
+                // Sent twice by this run: its first acknowledgement was on the stream before.
+                let is_repeated = appended.is_repeated && batch.sends == 1;
+                progress.record(batch, is_repeated);
                 Ok(StreamEnd::Done)
             }
             Some(Outcome::Error(error)) => {
@@ -196,10 +198,11 @@ async fn next(
 
 fn send(
     sender: &mpsc::Sender<AppendStreamRequest>,
-    batch: &AppendBatch,
+    batch: &mut AppendBatch,
     (stream, sent): (&str, &mut u64),
 ) {
     *sent += 1;
+    batch.sends += 1;
     let append = Some(batch.request(stream));
     // Cannot be full: it has room for the whole window. Closed means that the stream broke, which its
     // acknowledgements report.
