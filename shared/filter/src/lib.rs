@@ -12,6 +12,8 @@ mod literal;
 mod name;
 mod operator;
 mod parse;
+#[cfg(test)]
+mod tests;
 
 pub use ast::{Comparison, Expr};
 pub use compare::{compare_numbers, holds, rank};
