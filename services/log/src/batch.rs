@@ -17,12 +17,12 @@ mod view;
 mod tests;
 
 pub(crate) use append::batch_of_append;
-pub(crate) use encode::EncodedBatch;
+pub(crate) use encode::{BATCH_BYTES_MAX, EncodedBatch};
 pub(crate) use logs::{batch_of_logs, logs_by_stream};
 pub(crate) use metrics::{batch_of_metrics, metrics_by_stream};
 pub(crate) use naming::stream_of_resource;
 pub(crate) use rejected::Rejected;
-pub(crate) use rules::{RecordError, RecordTimes};
+pub(crate) use rules::{DAYS_MAX, RecordError, RecordTimes};
 pub(crate) use view::{BatchRow, BatchView, CorruptBatch};
 
 /// The version of the format, its first byte.

@@ -8,7 +8,7 @@ mod severity;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, fmt, ops::Range};
 
 use trestle_filter::{Expr, FilterError};
 
@@ -29,6 +29,13 @@ impl LogFilter {
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, FilterError> {
         let expr = trestle_filter::parse::<LogDialect>(text)?;
         Ok(expr.map(|expr| Self { expr }))
+    }
+}
+
+/// Canonical text, which parses to the same filter.
+impl fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.expr.fmt(f)
     }
 }
 

@@ -63,18 +63,30 @@ impl LogFixture {
 
     /// With this area of objects.
     pub(crate) fn on(area: ObjectArea) -> Self {
+        Self::wrapped(area, |engine| engine)
+    }
+
+    /// With this area of objects, on an engine around the one in memory.
+    pub(crate) fn wrapped(
+        area: ObjectArea,
+        wrap: impl FnOnce(Arc<dyn Engine>) -> Arc<dyn Engine>,
+    ) -> Self {
         let start = i64::try_from(START / SECOND).expect("in range");
         let clock = Arc::new(ManualClock::new(Ticks::from_unix(start, 0).expect("in range")));
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
         let engine: Arc<dyn Engine> =
             Arc::new(MemoryEngine::with_clock(KEYSPACES, Arc::clone(&shared)));
-        let logs = Logs::new(engine, area, shared, next_id);
+        let logs = Logs::new(wrap(engine), area, shared, next_id);
         Self { sweeper: LogSweeper::new(logs.clone()), logs, clock }
     }
 
     /// Another process on the same stores.
     pub(crate) fn reopened(&self) -> Self {
-        let engine = Arc::clone(&self.logs.engine);
+        self.reopened_on(Arc::clone(&self.logs.engine))
+    }
+
+    /// Another process on the same objects and this engine.
+    pub(crate) fn reopened_on(&self, engine: Arc<dyn Engine>) -> Self {
         let shared: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         let logs = Logs::new(engine, self.logs.area.clone(), shared, next_id);
         Self { sweeper: LogSweeper::new(logs.clone()), logs, clock: Arc::clone(&self.clock) }

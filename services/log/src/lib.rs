@@ -16,12 +16,16 @@ mod error;
 mod filter;
 #[cfg(test)]
 mod fixture;
+#[cfg(feature = "testing")]
+pub mod fuzzing;
 mod json;
 mod keys;
 mod layout;
 mod logs;
 mod manifest;
 mod merge;
+#[cfg(test)]
+mod model;
 mod names;
 mod read;
 mod record;

@@ -62,7 +62,7 @@ pub(crate) async fn announce(
 }
 
 /// Changes the manifest. Returns the position of the stream afterwards; none where the stream was deleted, or is not as
-/// the change assumes: another change came before.
+/// the change assumes: another change came before, or the sweeper retired an object that was announced long ago.
 ///
 /// # Errors
 /// A failed commit.
@@ -73,7 +73,8 @@ pub(crate) async fn publish(
 ) -> Result<Option<Head>, LogError> {
     let mut spec = ChangeSpec::new(keys::stream_domain(stream));
     let head = spec.read(keys::head(stream));
-    let rows: Vec<_> = change.removed.iter().map(|it| spec.read(key(stream, it))).collect();
+    let mut rows: Vec<_> = change.removed.iter().map(|it| spec.read(key(stream, it))).collect();
+    rows.extend(change.added.iter().map(|it| spec.read(keys::announced(stream, it.id))));
     let now = engine.now();
     transact(engine, spec, move |reads, _| {
         let Some(value) = reads.get(head) else { return Ok((Writes::new(), None)) };

@@ -56,13 +56,17 @@ impl Logs {
         let mut claims = Vec::new();
         let stored = self.store_segment(stream, merged, level, &mut claims).await?;
         let Some(added) = stored else { return Ok(false) };
-        let (segments, records) = (inputs.len(), added.records);
+        let (segments, records, path) = (inputs.len(), added.records, added.path.clone());
         let change = ManifestChange { sealed: None, added: vec![added], removed: inputs };
         let published = manifest::publish(&*self.engine, id, change).await?;
+        if published.is_none() {
+            self.delete_unpublished(&[path]).await;
+            return Ok(false);
+        }
         drop(claims);
         let stream = stream.name.as_str();
         tracing::debug!(stream, segments, records, level, "merged segments");
-        Ok(published.is_some())
+        Ok(true)
     }
 }
 

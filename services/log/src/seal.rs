@@ -6,13 +6,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use object_store::{ObjectStoreExt as _, path::Path};
 use trestle_kv::{ScanLimit, SpaceClaim, after_key};
 
 use crate::{
-    batch::BatchView,
+    batch::{BatchRow, BatchView, CorruptBatch, DAYS_MAX},
     error::LogError,
     keys::{self, StreamRow},
     layout,
@@ -71,7 +72,8 @@ impl Logs {
     /// Seals everything that a stream has now.
     ///
     /// # Errors
-    /// [`LogError::StreamNotFound`], [`LogError::Objects`], or a failed read or commit.
+    /// [`LogError::StreamNotFound`], [`LogError::Objects`], [`LogError::KeepsChanging`] where a segment took too long to
+    /// be published, or a failed read or commit.
     pub(crate) async fn flush(&self, stream: &Arc<OpenStream>) -> Result<SealOutcome, LogError> {
         let not_found = || LogError::StreamNotFound(stream.name.clone());
         let head = self.streams.head(stream.record.id).await?.ok_or_else(not_found)?;
@@ -83,7 +85,8 @@ impl Logs {
             total.snapshot = sealed.snapshot;
         }
         match self.streams.head(stream.record.id).await? {
-            Some(_) => Ok(total),
+            Some(head) if head.sealed_before >= before => Ok(total),
+            Some(_) => Err(LogError::KeepsChanging(stream.name.clone())),
             None => Err(not_found()),
         }
     }
@@ -105,18 +108,31 @@ impl Logs {
             self.unsealed.changed(stream, &head);
             return Ok(None);
         };
-        let (range, mut claims) = (input.range, Vec::new());
-        let added = self.write_days(stream, input, &mut claims).await?;
-        let Some(added) = added else { return Ok(None) };
+        let mut claims = Vec::new();
+        let written = self.write_days(stream, input, &mut claims).await?;
+        let Some((range, added)) = written else { return Ok(None) };
         let records = added.iter().map(|segment| segment.records).sum();
         let segments = u32::try_from(added.len()).unwrap_or(u32::MAX);
+        let paths: Vec<_> = added.iter().map(|segment| segment.path.clone()).collect();
         let change = ManifestChange { sealed: Some(range), added, removed: Vec::new() };
         let published = manifest::publish(&*self.engine, id, change).await?;
+        let Some(head) = published else {
+            self.delete_unpublished(&paths).await;
+            return Ok(None);
+        };
         drop(claims);
-        let Some(head) = published else { return Ok(None) };
         self.unsealed.changed(stream, &head);
         tracing::debug!(stream = stream.name.as_str(), records, segments, "sealed records");
         Ok(Some(SealOutcome { records, segments, snapshot: head.snapshot }))
+    }
+
+    /// Deletes objects that this process wrote and whose publication was rejected: no row may name them any more.
+    pub(crate) async fn delete_unpublished(&self, paths: &[String]) {
+        for path in paths {
+            if let Err(error) = self.area.store.delete(&Path::from(path.as_str())).await {
+                tracing::warn!(%error, path, "an object that is not published cannot be deleted");
+            }
+        }
     }
 
     /// The first unsealed batches of a stream.
@@ -150,22 +166,23 @@ impl Logs {
         Ok((!batches.is_empty()).then_some(SealInput { batches, range }))
     }
 
-    /// Writes a segment for each day of the batches. None where the stream was deleted.
+    /// Writes a segment for each day of the first batches. Returns which batches these are; none where the stream was
+    /// deleted.
     async fn write_days(
         &self,
         stream: &Arc<OpenStream>,
         input: SealInput,
         claims: &mut Vec<Option<SpaceClaim>>,
-    ) -> Result<Option<Vec<SegmentRecord>>, LogError> {
+    ) -> Result<Option<(SealedRange, Vec<SegmentRecord>)>, LogError> {
         let schema = SegmentSchema::new(stream.record.promoted_columns());
-        let written = blocking(move || encode(&schema, &input.batches)).await??;
+        let (range, written) = blocking(move || encode(&schema, &input)).await??;
         let mut segments = Vec::with_capacity(written.len());
         for segment in written {
             let stored = self.store_segment(stream, segment, 0, claims).await?;
             let Some(stored) = stored else { return Ok(None) };
             segments.push(stored);
         }
-        Ok(Some(segments))
+        Ok(Some((range, segments)))
     }
 
     /// Writes the object of a segment, which is not published yet. None where the stream was deleted.
@@ -198,18 +215,36 @@ impl Logs {
     }
 }
 
-/// The segments of batches, by their first sequences.
+/// The segments of the first batches, of not too many days, and which batches these are.
 fn encode(
     schema: &SegmentSchema,
-    batches: &[(u64, Bytes)],
-) -> Result<Vec<WrittenSegment>, LogError> {
-    let mut rows = Vec::new();
-    for (first, batch) in batches {
+    input: &SealInput,
+) -> Result<(SealedRange, Vec<WrittenSegment>), LogError> {
+    let (range, rows) = first_rows(input, DAYS_MAX)?;
+    Ok((range, write_segments(schema, rows)?))
+}
+
+/// The rows of the first batches that have at most so many days, or of the first batch alone, and which batches these
+/// are: a change of the manifest has a bounded number of segments.
+fn first_rows(
+    input: &SealInput,
+    days_max: usize,
+) -> Result<(SealedRange, Vec<BatchRow<'_>>), CorruptBatch> {
+    let (mut rows, mut days, mut bytes) = (Vec::new(), BTreeSet::new(), 0);
+    for (first, batch) in &input.batches {
+        let before = rows.len();
         for row in BatchView::parse(batch)?.rows(*first) {
-            rows.push(row?);
+            let row = row?;
+            days.insert(day_of(row.time));
+            rows.push(row);
         }
+        if days.len() > days_max && before > 0 {
+            rows.truncate(before);
+            return Ok((SealedRange { before: *first, bytes, ..input.range }, rows));
+        }
+        bytes += batch.len() as u64;
     }
-    Ok(write_segments(schema, rows)?)
+    Ok((input.range, rows))
 }
 
 /// Runs work of the processor beside the threads of calls.

@@ -96,8 +96,8 @@ impl LogSweeper {
             self.forget_requests(stream.record.id).await,
             self.end_retention(stream).await,
             self.logs.merge_small(stream).await,
+            self.retire_announced(stream.record.id).await,
             self.delete_retired(stream.record.id).await,
-            self.delete_announced(stream.record.id).await,
         ];
         let mut more = false;
         for step in steps {

@@ -20,6 +20,8 @@ const BYTES_MAX: usize = 1024 * 1024;
 const POLL_EVERY: Duration = Duration::from_secs(1);
 /// Most records that one read examines: they are sorted by sequence in memory.
 const WINDOW: u64 = 10_000;
+/// Most bytes of records that one read holds, but for the last ones: a record may have 1 MiB.
+const WINDOW_BYTES_MAX: usize = 8 * BYTES_MAX;
 
 /// A call that follows a stream.
 pub(crate) struct Follower {
@@ -93,22 +95,17 @@ impl Follower {
     /// Reads a window of sequences.
     async fn read(&mut self, end: u64) -> Result<Vec<SealedRow>, LogError> {
         let window = self.next..end.min(self.next.saturating_add(WINDOW));
-        let mut rows = self.window(window.clone()).await?;
-        rows.sort_unstable_by_key(|row| row.sequence);
-        let mut bytes = 0;
-        let fits = |row: &&SealedRow| {
-            let fits = bytes < BYTES_MAX;
-            bytes += row.record.len();
-            fits
-        };
-        let count = rows.iter().take(ROWS_MAX).take_while(fits).count();
-        self.next = rows.get(count).map_or(window.end, |row| row.sequence);
+        let (mut rows, end) = self.window(window).await?;
+        let count = sort_and_count(&mut rows);
+        self.next = rows.get(count).map_or(end, |row| row.sequence);
         rows.truncate(count);
         Ok(rows)
     }
 
-    /// The records of a window of sequences, in any order.
-    async fn window(&self, sequences: Range<u64>) -> Result<Vec<SealedRow>, LogError> {
+    /// The records of a window of sequences, in any order, and where the window ends: earlier than requested where the
+    /// records are large.
+    async fn window(&self, sequences: Range<u64>) -> Result<(Vec<SealedRow>, u64), LogError> {
+        let mut end = sequences.end;
         let plan = ReadPlan {
             times: 0..u64::MAX,
             is_backward: false,
@@ -119,10 +116,32 @@ impl Follower {
             sequences,
         };
         let (_, mut merged) = self.logs.read(&self.stream, plan).await?;
-        let mut rows = Vec::new();
-        while let Some(more) = merged.next(usize::MAX, usize::MAX).await? {
-            rows.extend(more);
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while let Some(more) = merged.next(ROWS_MAX, BYTES_MAX).await? {
+            for row in more.into_iter().filter(|row| row.sequence < end) {
+                bytes += row.record.len();
+                rows.push(row);
+            }
+            if bytes > WINDOW_BYTES_MAX {
+                // By time the first sequences may come last, so all are read.
+                let count = sort_and_count(&mut rows);
+                end = rows.get(count).map_or(end, |row| row.sequence);
+                rows.truncate(count);
+                bytes = rows.iter().map(|row| row.record.len()).sum();
+            }
         }
-        Ok(rows)
+        Ok((rows, end))
     }
+}
+
+/// Sorts rows by their sequences. Returns how many of the first are returned at once.
+fn sort_and_count(rows: &mut [SealedRow]) -> usize {
+    rows.sort_unstable_by_key(|row| row.sequence);
+    let mut bytes = 0;
+    let fits = |row: &&SealedRow| {
+        let fits = bytes < BYTES_MAX;
+        bytes += row.record.len();
+        fits
+    };
+    rows.iter().take(ROWS_MAX).take_while(fits).count()
 }

@@ -10,7 +10,7 @@ use trestle_proto::{
         ExportLogsPartialSuccess, ExportLogsServiceResponse, logs_service_server::LogsService,
     },
 };
-use trestle_service::fault::{Fault, Violations};
+use trestle_service::fault::{Fault, Reason, Violations};
 
 use super::LogApi;
 use crate::{
@@ -24,6 +24,10 @@ use crate::{
 
 /// The metadata that names the stream of all records of a request.
 const STREAM_HEADER: &str = "trestle-log-stream";
+/// Most streams of a request: their batches are committed at once.
+const STREAMS_MAX: usize = 1_000;
+/// Most bytes of the batches of a request: many scopes may repeat a resource.
+pub(super) const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The stream that the metadata of a request names; none where it does not.
 ///
@@ -35,6 +39,18 @@ pub(super) fn named_stream(metadata: &MetadataMap) -> Result<Option<StreamName>,
     let mut violations = Violations::default();
     let name = StreamName::parse(name, STREAM_HEADER, &mut violations);
     violations.check(name)
+}
+
+/// Checks how many streams a request has records of.
+///
+/// # Errors
+/// Too many.
+pub(super) fn check_streams(count: usize, field: &str) -> Result<(), Fault> {
+    if count <= STREAMS_MAX {
+        return Ok(());
+    }
+    let rule = format!("must be of at most {STREAMS_MAX} streams: count=`{count}`");
+    Err(Fault::violation(Reason::OutOfRangeInput, field, rule))
 }
 
 /// The batch of an export to a stream.
@@ -62,12 +78,16 @@ impl LogApi {
             None => stream_of_resource(resource),
         };
         let by_stream = logs_by_stream(&request.resource_logs, stream_of)?;
+        check_streams(by_stream.len(), "resource_logs")?;
         let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
+        let mut bytes_left = REQUEST_BYTES_MAX;
         for (name, logs) in by_stream {
             let name = StreamName::stored(name);
             let stream = self.logs.open_or_create(access.account(), &name).await?;
-            let (encoded, left_out) = batch_of_logs(&logs, self.times(&stream));
+            let (encoded, left_out) = batch_of_logs(&logs, self.times(&stream), bytes_left);
             rejected.merge(&left_out);
+            let bytes = encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
+            bytes_left = bytes_left.saturating_sub(bytes);
             let batch = encoded.map(|encoded| export_batch(&stream, encoded));
             batches.extend(batch.map(|batch| (stream, batch)));
         }

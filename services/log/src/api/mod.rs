@@ -10,6 +10,8 @@ mod read;
 mod render;
 mod streams;
 mod tail;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

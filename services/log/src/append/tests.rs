@@ -1,3 +1,5 @@
+mod requests;
+
 use super::*;
 use crate::fixture::{LogFixture, SECOND, record, texts};
 

@@ -6,7 +6,7 @@ use trestle_service::fault::Reason;
 use super::{
     EncodedBatch, RecordError, RecordTimes,
     check::{OriginKind, RecordChecker},
-    encode::BatchEncoder,
+    encode::{BATCH_BYTES_MAX, BatchEncoder, FRAME_BYTES_MAX},
 };
 use crate::wire::put_bytes;
 
@@ -38,11 +38,15 @@ pub(crate) fn batch_of_append(
     checked.map_err(|error| error.in_resource())?;
     let checked = checker.check_origin(OriginKind::Scope, scope);
     checked.map_err(|error| error.within("scope"))?;
-    let mut batch = BatchEncoder::new(times.received);
-    batch.begin_group(&resource, scope);
+    let mut batch = BatchEncoder::new(times.received, BATCH_BYTES_MAX);
+    batch.begin_resource(&resource);
+    batch.begin_group(scope);
     for (index, record) in request.records.iter().enumerate() {
-        let checked = checker.check(record);
-        let time = checked.map_err(|error| error.within(&format!("records[{index}]")))?;
+        let admitted = checker.check(record).and_then(|time| {
+            batch.admit(time, record.len() + FRAME_BYTES_MAX)?;
+            Ok(time)
+        });
+        let time = admitted.map_err(|error| error.within(&format!("records[{index}]")))?;
         batch.push(record, time);
     }
     batch.finish().ok_or_else(out_of_range)

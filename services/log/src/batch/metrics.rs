@@ -10,11 +10,8 @@ use self::points::{Numbers, PointRecord, SkippedPoint};
 use super::{
     EncodedBatch, RecordError, RecordTimes, Rejected,
     check::{OriginKind, RecordChecker},
-    encode::BatchEncoder,
+    encode::{BATCH_BYTES_MAX, BatchEncoder, FRAME_BYTES_MAX},
 };
-
-/// Most bytes of the records of a request: a point of many buckets repeats its attributes in each.
-const EXPANDED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The metrics of a request, by stream.
 pub(crate) type MetricsByStream = BTreeMap<String, Vec<ResourceMetrics>>;
@@ -26,6 +23,11 @@ pub(crate) fn metrics_by_stream(
 ) -> MetricsByStream {
     let mut streams = MetricsByStream::new();
     for metrics in resource_metrics {
+        // A resource without points creates no stream.
+        let mut of_scopes = metrics.scope_metrics.iter().flat_map(|of_scope| &of_scope.metrics);
+        if !of_scopes.any(|metric| count_points(metric) > 0) {
+            continue;
+        }
         let resource = metrics.resource.as_ref().map(prost::Message::encode_to_vec);
         let stream = stream_of(&resource.unwrap_or_default());
         streams.entry(stream).or_default().push(metrics);
@@ -33,16 +35,16 @@ pub(crate) fn metrics_by_stream(
     streams
 }
 
-/// The batch of the metrics of one stream, and which data points it leaves out. Points without a recorded value are
-/// neither.
+/// The batch of the metrics of one stream, of at most so many bytes, and which data points it leaves out. Points without
+/// a recorded value are neither.
 pub(crate) fn batch_of_metrics(
     resource_metrics: &[ResourceMetrics],
     times: RecordTimes,
+    bytes_max: usize,
 ) -> (Option<EncodedBatch>, Rejected) {
     let mut metrics = MetricsEncoder {
         times,
-        batch: BatchEncoder::new(times.received),
-        bytes: 0,
+        batch: BatchEncoder::new(times.received, bytes_max),
         rejected: Rejected::default(),
     };
     for of_resource in resource_metrics {
@@ -54,7 +56,6 @@ pub(crate) fn batch_of_metrics(
 struct MetricsEncoder {
     times: RecordTimes,
     batch: BatchEncoder,
-    bytes: usize,
     rejected: Rejected,
 }
 
@@ -62,6 +63,7 @@ impl MetricsEncoder {
     fn add(&mut self, metrics: &ResourceMetrics) {
         let resource = metrics.resource.as_ref().map(prost::Message::encode_to_vec);
         let resource = resource.unwrap_or_default();
+        self.batch.begin_resource(&resource);
         for of_scope in &metrics.scope_metrics {
             let scope = of_scope.scope.as_ref().map(prost::Message::encode_to_vec);
             let scope = scope.unwrap_or_default();
@@ -70,7 +72,7 @@ impl MetricsEncoder {
                 self.rejected.add(points, at, &error);
                 continue;
             }
-            self.batch.begin_group(&resource, &scope);
+            self.batch.begin_group(&scope);
             of_scope.metrics.iter().for_each(|metric| self.add_metric(metric));
         }
     }
@@ -111,14 +113,13 @@ impl MetricsEncoder {
 
     /// Adds all records of a point, or none.
     fn add_point(&mut self, metric: &Metric, point: &impl Numbers) -> Result<(), RecordError> {
-        let mut records = Vec::new();
-        let mut bytes = self.bytes;
+        let (mut records, mut bytes) = (Vec::new(), 0);
         let written = point.numbers(&mut |number| {
             let record = PointRecord { metric, point, number }.encode();
-            bytes += record.len();
-            if bytes > EXPANDED_BYTES_MAX {
-                let rule =
-                    format!("the records of the points have over {EXPANDED_BYTES_MAX} bytes");
+            bytes += record.len() + FRAME_BYTES_MAX;
+            if bytes > BATCH_BYTES_MAX {
+                // A point of many buckets repeats its attributes in each.
+                let rule = format!("the records of the point have over {BATCH_BYTES_MAX} bytes");
                 return Err(SkippedPoint::Invalid(RecordError::invalid("", rule)));
             }
             let time = RecordChecker::new(self.times).check(&record);
@@ -130,7 +131,9 @@ impl MetricsEncoder {
             Err(SkippedPoint::NotRecorded) => return Ok(()),
             Err(SkippedPoint::Invalid(error)) => return Err(error),
         }
-        self.bytes = bytes;
+        // All have the time of the point.
+        let Some((time, _)) = records.first() else { return Ok(()) };
+        self.batch.admit(*time, bytes)?;
         records.iter().for_each(|(time, record)| self.batch.push(record, *time));
         Ok(())
     }

@@ -1,3 +1,6 @@
+mod logs;
+mod metrics;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message as _;
@@ -18,6 +21,10 @@ use crate::{
 
 const TIMES: RecordTimes = RecordTimes { received: NOW, oldest: 0 };
 const DAY: u64 = 86_400_000_000_000;
+
+fn batch_of_logs(logs: &[Bytes], times: RecordTimes) -> (Option<EncodedBatch>, Rejected) {
+    super::batch_of_logs(logs, times, BATCH_BYTES_MAX)
+}
 
 fn check(record: &Record) -> Result<u64, RecordError> {
     RecordChecker::new(TIMES).check(&record.encode_to_vec())

@@ -20,6 +20,8 @@ use crate::{
 const BATCHES_STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 4 * 1024 * 1024 };
 /// Rows beyond the limit of a read that are held before the farthest are dropped.
 const SPARE_ROWS: usize = 4096;
+/// The same in bytes of all rows.
+const SPARE_BYTES: usize = 16 * 1024 * 1024;
 
 /// The unsealed records of a read, in its order.
 #[derive(Default)]
@@ -28,8 +30,10 @@ pub(crate) struct TailRows {
     pub(super) rows: Vec<SealedRow>,
     /// How many were examined.
     pub(super) scanned: u64,
-    /// The bytes that they hold, of those that all reads may hold.
-    _permits: Vec<OwnedSemaphorePermit>,
+    /// Their bytes.
+    bytes: usize,
+    /// The same, of those that all reads may hold.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl TailRows {
@@ -50,7 +54,6 @@ impl TailRows {
         while more {
             let scan = snapshot.scan(&span, BATCHES_STEP).await?;
             more = scan.more;
-            let mut bytes = 0;
             for entry in scan.entries {
                 span.start = after_key(&entry.key).into();
                 let first = keys::number_of(&entry.key)?;
@@ -58,23 +61,17 @@ impl TailRows {
                     more = false;
                     break;
                 }
-                bytes += tail.take_matching(&entry.value, first, plan)?;
+                tail.take_matching(&entry.value, first, plan)?;
             }
-            tail.hold(logs, bytes)?;
             tail.cut(plan);
+            tail.hold(logs)?;
         }
         tail.sort(plan);
         Ok(tail)
     }
 
-    /// Takes the records of a batch that match. Returns their bytes.
-    fn take_matching(
-        &mut self,
-        batch: &[u8],
-        first: u64,
-        plan: &ReadPlan,
-    ) -> Result<usize, LogError> {
-        let mut bytes = 0;
+    /// Takes the records of a batch that match.
+    fn take_matching(&mut self, batch: &[u8], first: u64, plan: &ReadPlan) -> Result<(), LogError> {
         for row in BatchView::parse(batch)?.rows(first) {
             let row = row?;
             self.scanned += 1;
@@ -85,26 +82,38 @@ impl TailRows {
             let row = UnsealedRow::parse(row)?;
             if plan.predicate.as_ref().is_none_or(|predicate| predicate.matches(&row)) {
                 let record = row.encode(plan.fields)?;
-                bytes += record.len();
+                self.bytes += record.len();
                 self.rows.push(SealedRow { time, sequence, record });
             }
         }
-        Ok(bytes)
-    }
-
-    fn hold(&mut self, logs: &Logs, bytes: usize) -> Result<(), LogError> {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&logs.read_bytes).try_acquire_many_owned(bytes);
-        self._permits.push(permit.map_err(|_| LogError::Busy)?);
         Ok(())
     }
 
-    /// Drops what a limited read does not return.
+    /// Counts the bytes of the rows, which are more or fewer than before, among those of all reads.
+    fn hold(&mut self, logs: &Logs) -> Result<(), LogError> {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if let Some(permit) = &mut self.permit {
+            drop(permit.split(held.saturating_sub(self.bytes)));
+        }
+        let more = u32::try_from(self.bytes.saturating_sub(held)).unwrap_or(u32::MAX);
+        let more = Arc::clone(&logs.read_bytes).try_acquire_many_owned(more);
+        let more = more.map_err(|_| LogError::Busy)?;
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
+        }
+        Ok(())
+    }
+
+    /// Drops what a limited read does not return, once it is much.
     fn cut(&mut self, plan: &ReadPlan) {
         let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
-        if limit > 0 && self.rows.len() > limit.saturating_add(SPARE_ROWS) {
+        let is_much =
+            self.rows.len() > limit.saturating_add(SPARE_ROWS) || self.bytes > SPARE_BYTES;
+        if limit > 0 && is_much && self.rows.len() > limit {
             self.sort(plan);
             self.rows.truncate(limit);
+            self.bytes = self.rows.iter().map(|row| row.record.len()).sum();
         }
     }
 

@@ -1,3 +1,5 @@
+mod bounds;
+
 use super::*;
 use crate::{
     fixture::{LogFixture, SECOND, START, plan, record, texts},

@@ -5,7 +5,7 @@ use super::{
     schema::SegmentSchema,
     sealed::SealedRow,
     source::ReadSegmentError,
-    write::{GROUP_ROWS_MAX, RowOrder, SegmentWriter, WriteSegmentError, WrittenSegment},
+    write::{RowOrder, SegmentWriter, WriteSegmentError, WrittenSegment},
 };
 use crate::batch::BatchRow;
 
@@ -38,7 +38,7 @@ pub(crate) async fn merge_segments(
 ) -> Result<WrittenSegment, MergeSegmentsError> {
     let is_series = readers.iter().all(|reader| reader.metadata().order == RowOrder::Series);
     let (order, rows_max, bytes_max) = match is_series {
-        true => (RowOrder::Series, GROUP_ROWS_MAX, usize::MAX),
+        true => (RowOrder::Series, schema.sizes.group_rows, usize::MAX),
         false => (RowOrder::Time, CHUNK_ROWS, CHUNK_BYTES),
     };
     let mut writer = SegmentWriter::new(schema, order)?;

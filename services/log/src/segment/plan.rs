@@ -11,13 +11,11 @@ use trestle_kv::Direction;
 use super::{
     columns::MICROSECOND,
     metadata::CachedMetadata,
-    schema::{SegmentSchema, column},
-    write::{PAGE_ROWS, RowOrder},
+    schema::{SegmentSchema, SegmentSizes, column},
+    write::RowOrder,
 };
 use crate::{record::RecordFields, row::Property};
 
-/// Rows of the first chunk of a read, so that its first row arrives soon.
-const FIRST_CHUNK_ROWS: usize = 1_024;
 /// Bytes of the rows of a chunk, by the mean of its row group.
 const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -96,22 +94,23 @@ pub(super) fn next_chunk(
         // Rows of any time are anywhere in the group.
         return std::mem::replace(&mut left.rows, 0..0);
     }
+    let SegmentSizes { page_rows, first_rows, .. } = metadata.schema.sizes;
     let row_group = metadata.parquet().row_group(left.group);
     let bytes = u64::try_from(row_group.total_byte_size()).unwrap_or(1);
     let rows = u64::try_from(row_group.num_rows()).unwrap_or(1);
     let by_bytes = CHUNK_BYTES.saturating_mul(rows) / bytes.max(1);
-    let by_bytes = usize::try_from(by_bytes).unwrap_or(PAGE_ROWS).clamp(1, PAGE_ROWS);
-    let most = if is_first { by_bytes.min(FIRST_CHUNK_ROWS) } else { by_bytes };
+    let by_bytes = usize::try_from(by_bytes).unwrap_or(page_rows).clamp(1, page_rows);
+    let most = if is_first { by_bytes.min(first_rows) } else { by_bytes };
     let Range { start, end } = left.rows;
     match direction {
         Direction::Forward => {
-            let page_end = (start + 1).next_multiple_of(PAGE_ROWS);
+            let page_end = (start + 1).next_multiple_of(page_rows);
             let middle = page_end.min(start + most).min(end);
             left.rows = middle..end;
             start..middle
         }
         Direction::Backward => {
-            let page_start = end.saturating_sub(1) / PAGE_ROWS * PAGE_ROWS;
+            let page_start = end.saturating_sub(1) / page_rows * page_rows;
             let middle = page_start.max(end.saturating_sub(most)).max(start);
             left.rows = start..middle;
             middle..end

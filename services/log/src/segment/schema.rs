@@ -100,6 +100,24 @@ impl PromotedType {
 pub(crate) struct SegmentSchema {
     pub(super) arrow: Arc<Schema>,
     pub(super) promoted: Vec<PromotedColumn>,
+    /// How large the parts of a segment are.
+    pub(super) sizes: SegmentSizes,
+}
+
+/// How large the parts of a segment are. Tests have smaller ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SegmentSizes {
+    /// Rows of a row group: what a read opens at once.
+    pub(super) group_rows: usize,
+    /// Rows of a page: what a read decompresses at once.
+    pub(super) page_rows: usize,
+    /// Rows of the first chunk of a read, so that its first row arrives soon.
+    pub(super) first_rows: usize,
+}
+
+impl SegmentSizes {
+    /// Those of every segment that is stored.
+    const STORED: Self = Self { group_rows: 128 * 1024, page_rows: 8 * 1024, first_rows: 1_024 };
 }
 
 impl SegmentSchema {
@@ -110,7 +128,8 @@ impl SegmentSchema {
             let id = PROMOTED_ID_FIRST + i32::from(column.position);
             fields.push(field(id, &column.name(), column.kind.data_type(), true));
         }
-        Self { arrow: Arc::new(Schema::new(fields)), promoted }
+        let arrow = Arc::new(Schema::new(fields));
+        Self { arrow, promoted, sizes: SegmentSizes::STORED }
     }
 
     /// That of a file with these columns.
@@ -145,7 +164,8 @@ impl SegmentSchema {
                 position,
             });
         }
-        Ok(Self { arrow: Arc::new(Schema::new(file.fields().clone())), promoted })
+        let arrow = Arc::new(Schema::new(file.fields().clone()));
+        Ok(Self { arrow, promoted, sizes: SegmentSizes::STORED })
     }
 }
 

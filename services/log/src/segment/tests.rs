@@ -9,7 +9,7 @@ use trestle_proto::{
     opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope, any_value::Value},
 };
 
-use super::{source::SegmentSource as _, *};
+use super::{schema::SegmentSizes, source::SegmentSource as _, *};
 use crate::{
     batch::{BatchView, EncodedBatch, RecordTimes, batch_of_append},
     record::{RecordFields, UnsealedRow},
@@ -63,6 +63,13 @@ fn promoted() -> Vec<PromotedColumn> {
     (0..).zip(kinds).map(column).collect()
 }
 
+/// Sizes of which few rows have several row groups and many pages.
+const SIZES: SegmentSizes = SegmentSizes { group_rows: 4_096, page_rows: 1_024, first_rows: 100 };
+
+fn small_parts(schema: SegmentSchema) -> SegmentSchema {
+    SegmentSchema { sizes: SIZES, ..schema }
+}
+
 /// The segments of appends, whose sequences follow each other from `first`.
 fn seal(schema: &SegmentSchema, appends: &[SampleBatch], first: u64) -> Vec<WrittenSegment> {
     let batches: Vec<_> = appends.iter().map(SampleBatch::batch).collect();
@@ -102,8 +109,14 @@ async fn stored(area: &ObjectArea, path: &str, segment: &WrittenSegment) -> Arc<
 
 async fn reader_of(segment: &WrittenSegment, read: SegmentRead) -> SegmentReader {
     let source = stored(&ObjectArea::in_memory(), "1.parquet", segment).await;
-    let metadata = load_metadata(source.as_ref()).await.expect("metadata");
-    SegmentReader::new(source, metadata, read)
+    SegmentReader::new(Arc::clone(&source) as _, metadata_of(&source).await, read)
+}
+
+/// The metadata of a segment, which is read in small chunks.
+async fn metadata_of(source: &ObjectSource) -> metadata::CachedMetadata {
+    let mut metadata = load_metadata(source).await.expect("metadata");
+    metadata.schema = Arc::new(small_parts((*metadata.schema).clone()));
+    metadata
 }
 
 async fn rows_of(segment: &WrittenSegment, read: SegmentRead) -> Vec<SealedRow> {
@@ -241,13 +254,36 @@ fn many(count: u64) -> Vec<Record> {
     (0..count).map(record).collect()
 }
 
-/// A segment of several row groups and many pages.
+/// How many rows: more than a row group.
+const LARGE_ROWS: u64 = 5_000;
+
+/// A segment of two row groups and several pages.
 fn large() -> (WrittenSegment, Vec<(u64, u64, Record)>) {
+    large_of(many(LARGE_ROWS))
+}
+
+fn large_of(records: Vec<Record>) -> (WrittenSegment, Vec<(u64, u64, Record)>) {
     let appends: Vec<_> =
-        many(140_000).chunks(10_000).map(|records| SampleBatch::of(records.to_vec())).collect();
-    let mut segments = seal(&SegmentSchema::new(promoted()), &appends, 0);
+        records.chunks(1_700).map(|records| SampleBatch::of(records.to_vec())).collect();
+    let mut segments = seal(&small_parts(SegmentSchema::new(promoted())), &appends, 0);
     assert_eq!(segments.len(), 1);
     (segments.remove(0), expected(&appends, 0))
+}
+
+#[test]
+fn a_large_segment_has_row_groups_and_pages() {
+    let (segment, _) = large();
+    let (groups, pages) = block_on(async {
+        let source = stored(&ObjectArea::in_memory(), "1.parquet", &segment).await;
+        let metadata = metadata_of(&source).await;
+        let parquet = metadata.parquet();
+        let pages = |group| {
+            let index = parquet.page_index_for_row_group(group);
+            index.offset_index(schema::column::TIME).unwrap().page_locations().len()
+        };
+        (parquet.num_row_groups(), (0..parquet.num_row_groups()).map(pages).collect::<Vec<_>>())
+    });
+    assert_eq!((groups, pages), (2, vec![4, 1]));
 }
 
 #[test]
@@ -256,23 +292,52 @@ fn reads_of_many_pages_are_complete_in_both_directions() {
     let rows = block_on(rows_of(&segment, all(0..u64::MAX, Direction::Forward)));
     assert!(same(&rows, &expected), "all, forward");
 
-    let window = expected[20_001].0..expected[133_000].0;
+    // From the second page of the first group into the second group.
+    let window = expected[1_101].0..expected[4_901].0;
     let rows = block_on(rows_of(&segment, all(window.clone(), Direction::Forward)));
-    assert!(same(&rows, &expected[20_001..133_000]), "a window, forward");
+    assert!(same(&rows, &expected[1_101..4_901]), "a window, forward");
 
     let rows = block_on(rows_of(&segment, all(window, Direction::Backward)));
     expected.reverse();
-    let skipped = expected.len() - 133_000;
-    assert!(same(&rows, &expected[skipped..skipped + 112_999]), "a window, backward");
+    assert!(same(&rows, &expected[99..3_899]), "a window, backward");
+}
+
+#[test]
+fn windows_at_the_bounds_of_pages_and_row_groups_are_exact() {
+    let (segment, expected) = large();
+    block_on(async {
+        for at in [0, 1, 99, 100, 1_023, 1_024, 1_025, 2_048, 4_095, 4_096, 4_097, 4_998] {
+            for (first, last) in [(at, at + 1), (at, at + 2)] {
+                let window = expected[first].0..expected.get(last).map_or(u64::MAX, |it| it.0);
+                let rows = rows_of(&segment, all(window.clone(), Direction::Forward)).await;
+                assert!(same(&rows, &expected[first..last]), "{first} to {last}, forward");
+                let mut rows = rows_of(&segment, all(window, Direction::Backward)).await;
+                rows.reverse();
+                assert!(same(&rows, &expected[first..last]), "{first} to {last}, backward");
+            }
+        }
+        // Between two records, and outside of all.
+        for window in [NOW..u64::MAX, 0..expected[0].0, expected[7].0 + 1..expected[8].0] {
+            assert!(rows_of(&segment, all(window, Direction::Forward)).await.is_empty());
+        }
+    });
 }
 
 #[test]
 fn a_small_window_reads_a_small_part() {
-    let (segment, expected) = large();
-    let window = expected[70_000].0..expected[70_100].0;
+    // Bodies that do not compress: a page has more bytes than a frame.
+    let mut records = many(LARGE_ROWS);
+    for (record, at) in records.iter_mut().zip(1_u64..) {
+        let digits = (0..80).map(|part| {
+            format!("{:016x}", xxhash_rust::xxh3::xxh3_64_with_seed(b"", at * 80 + part))
+        });
+        record.body = Some(AnyValue { value: Some(Value::StringValue(digits.collect())) });
+    }
+    let (segment, expected) = large_of(records);
+    let window = expected[2_500].0..expected[2_600].0;
     block_on(async {
         let source = stored(&ObjectArea::in_memory(), "1.parquet", &segment).await;
-        let metadata = load_metadata(source.as_ref()).await.unwrap();
+        let metadata = metadata_of(&source).await;
         let before = source.bytes_read();
         let read = all(window, Direction::Forward);
         let mut reader = SegmentReader::new(Arc::clone(&source) as _, metadata, read);
@@ -281,7 +346,7 @@ fn a_small_window_reads_a_small_part() {
             rows += 1;
         }
         assert_eq!(rows, 100);
-        assert!(reader.rows_scanned() <= 2 * 8_192, "{}", reader.rows_scanned());
+        assert!(reader.rows_scanned() <= 1_024, "{}", reader.rows_scanned());
         let read = source.bytes_read() - before;
         assert!(read < source.size() / 2, "{read} of {}", source.size());
     });

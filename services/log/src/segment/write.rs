@@ -9,7 +9,7 @@ use parquet::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-pub(super) use self::settings::{ORDER_KEY, ORDER_SERIES, PAGE_ROWS};
+pub(super) use self::settings::{ORDER_KEY, ORDER_SERIES};
 use super::{checksums::checksums_of, columns::ColumnBuilders, schema::SegmentSchema};
 use crate::{
     batch::BatchRow,
@@ -17,8 +17,6 @@ use crate::{
     wire::MalformedMessage,
 };
 
-/// Rows of a row group: what a read opens at once.
-pub(super) const GROUP_ROWS_MAX: usize = 128 * 1024;
 /// Rows that are handed to the encoder at once.
 const CHUNK_ROWS: usize = 8 * 1024;
 /// The same in bytes of their records.
@@ -94,7 +92,7 @@ fn write_sorted(
 ) -> Result<WrittenSegment, WriteSegmentError> {
     let order = order_of(rows)?;
     let mut segment = SegmentWriter::new(schema, order)?;
-    for group in rows.chunks_mut(GROUP_ROWS_MAX) {
+    for group in rows.chunks_mut(schema.sizes.group_rows) {
         segment.push_group(group)?;
     }
     segment.finish()

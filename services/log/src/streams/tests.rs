@@ -1,3 +1,5 @@
+mod changes;
+
 use std::time::Duration;
 
 use super::*;

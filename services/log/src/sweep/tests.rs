@@ -1,3 +1,5 @@
+mod steps;
+
 use crate::{
     fixture::{LogFixture, SECOND, record, texts},
     stream::StreamSettings,

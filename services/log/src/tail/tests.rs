@@ -1,3 +1,5 @@
+mod bounds;
+
 use std::time::Duration;
 
 use prost::Message as _;

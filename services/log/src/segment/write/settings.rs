@@ -12,11 +12,9 @@ use parquet::{
     schema::types::ColumnPath,
 };
 
-use super::{GROUP_ROWS_MAX, RowOrder};
+use super::RowOrder;
 use crate::segment::schema::{PromotedType, SegmentSchema, column};
 
-/// Rows of a page: what a read decompresses at once.
-pub(in crate::segment) const PAGE_ROWS: usize = 8 * 1024;
 /// Bytes of a page, if its values are large.
 const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many values that are absent pass a bloom filter.
@@ -57,8 +55,8 @@ pub(super) fn properties(schema: &SegmentSchema, order: RowOrder) -> WriterPrope
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
-        .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
-        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_max_row_group_row_count(Some(schema.sizes.group_rows))
+        .set_data_page_row_count_limit(schema.sizes.page_rows)
         .set_data_page_size_limit(PAGE_BYTES_MAX)
         .set_key_value_metadata(Some(vec![KeyValue::new(
             ORDER_KEY.to_owned(),
@@ -79,7 +77,7 @@ pub(super) fn properties(schema: &SegmentSchema, order: RowOrder) -> WriterPrope
     for at in [column::TRACE_ID, column::SPAN_ID] {
         builder = builder.set_column_compression(path(at), Compression::UNCOMPRESSED);
     }
-    builder = with_bloom_filter(builder, path(column::TRACE_ID));
+    builder = with_bloom_filter(builder, schema, path(column::TRACE_ID));
     builder = match order {
         RowOrder::Time => {
             let sorted = [column::TIME, column::TIME_NS, column::SEQUENCE];
@@ -100,7 +98,7 @@ pub(super) fn properties(schema: &SegmentSchema, order: RowOrder) -> WriterPrope
         }
         builder = builder.set_column_statistics_enabled(path(at), EnabledStatistics::Page);
         if column.is_indexed {
-            builder = with_bloom_filter(builder, path(at));
+            builder = with_bloom_filter(builder, schema, path(at));
         }
     }
     builder.build()
@@ -108,10 +106,11 @@ pub(super) fn properties(schema: &SegmentSchema, order: RowOrder) -> WriterPrope
 
 fn with_bloom_filter(
     builder: WriterPropertiesBuilder,
+    schema: &SegmentSchema,
     path: ColumnPath,
 ) -> WriterPropertiesBuilder {
     let filter = BloomFilterProperties::builder()
         .with_fpp(BLOOM_FALSE_POSITIVES)
-        .with_max_ndv(GROUP_ROWS_MAX as u64);
+        .with_max_ndv(schema.sizes.group_rows as u64);
     builder.set_column_bloom_filter_properties(path, filter.build())
 }
