@@ -118,7 +118,7 @@ def plain_lines(records):
 
 
 def measure(requests, send, pid):
-    """Sends requests, with some under way, until they end or the time is over."""
+    """Sends requests, with some under way, until they end or the seconds have passed."""
     counted, sent, lock = [0], [0], threading.Lock()
     before, began = cpu_seconds(pid), time.monotonic()
 

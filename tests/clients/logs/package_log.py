@@ -21,17 +21,15 @@ def lines():
 
 
 def write(path, count):
-    """Writes at least `count` lines to a file: the log again and again, each time some days later. Returns
-    the lines as pairs of a time and a text."""
+    """Writes at least `count` lines to a file: the log again and again, each time some days earlier, so that most
+    lines are late. Returns the lines as pairs of a time and a text."""
     once = lines()
     first, last = _time(once[0]), _time(once[-1])
-    ahead = datetime.timedelta(days=(last - first).days + 1)
-    rounds = -(-count // len(once))
+    span = datetime.timedelta(days=(last - first).days + 1)
     written = []
-    for number in range(rounds):
-        # The last round has the times of the machine: records of the future are rejected.
-        shift = ahead * (rounds - 1 - number)
-        written += [(_time(line) - shift, line[20:]) for line in once]
+    while len(written) < count:
+        earlier = span * (len(written) // len(once))
+        written += [(_time(line) - earlier, line[20:]) for line in once]
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{time:{PATTERN}} {text}\n" for time, text in written)
     return written

@@ -176,9 +176,9 @@ def test_duckdb_skips_folders_by_date(files, start):
 
 
 def test_duckdb_skips_row_groups_by_trace_id(api, stub, stream, files):
-    wanted = trace_of(RECORDS - 1)
-    text, count = plan(files, f"trace_id = unhex('{wanted.hex()}')")
-    rows = list(read(api, stub, stream, filter=f"trace_id eq '{wanted.hex()}'"))
+    trace_id = trace_of(RECORDS - 1)
+    text, count = plan(files, f"trace_id = unhex('{trace_id.hex()}')")
+    rows = list(read(api, stub, stream, filter=f"trace_id eq '{trace_id.hex()}'"))
 
     assert count == len(rows) == 4
     read_groups, groups = scanned(text)
