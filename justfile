@@ -36,6 +36,10 @@ fuzz seconds="10":
 bench *names:
     cargo bench --locked --package trestle-tests --bench budgets -- {{names}}
 
+# Stores the same records as a log, in a table and in append blobs, and draws docs/logs-chart.svg
+logs-chart:
+    tests/clients/logs/bench.sh
+
 # Cuts the power of a store under load, so many times; a run with the same seed writes and cuts the same
 power-loss cuts="1000" seed=`date +%s`:
     POWER_LOSS={{cuts}} POWER_LOSS_SEED={{seed}} cargo test --locked --package trestle-kv --test power -- --nocapture

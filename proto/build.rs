@@ -9,7 +9,11 @@ const FILES: &[&str] = &[
     "trestle/table/v1/table_service.proto",
     "trestle/queue/v1/queue_service.proto",
     "trestle/blob/v1/blob_service.proto",
+    "trestle/log/v1/log_service.proto",
     "trestle/errors/v1/error_reason.proto",
+    // How telemetry arrives from the SDKs and collectors of OpenTelemetry.
+    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
+    "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
     // No contract refers to them; clients that use only reflection need them to read errors.
     "google/rpc/error_details.proto",
 ];
@@ -26,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=trestle");
     println!("cargo:rerun-if-changed=google");
     println!("cargo:rerun-if-changed=grpc");
+    println!("cargo:rerun-if-changed=opentelemetry");
     let descriptors = protox::compile(FILES, ["."])?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
@@ -35,11 +40,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     reflected.open_files(FILES.iter().chain(STANDARD_FILES))?;
     fs::write(out.join("reflection.bin"), reflected.encode_file_descriptor_set())?;
 
+    let telemetry = telemetry(&descriptors);
     let mut config = prost_build::Config::new();
     // The codec identifies a message by its name.
     config.enable_type_names();
+    // Attributes in the order of their keys.
+    config.btree_map([".trestle.log.v1"]);
     tonic_prost_build::configure()
         .extern_path(".google.rpc.Status", "::tonic_types::Status")
+        .extern_path(".opentelemetry.proto", "crate::opentelemetry::proto")
         .bytes(".")
         .codec_path("crate::codec::Codec")
         // Entities are stored as they travel, so the server answers reads with bytes it never decodes.
@@ -56,8 +65,44 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ".trestle.table.v1.StreamEntitiesResponse",
             "crate::table::v1::stored::StreamEntitiesResponse",
         )
+        // Records are stored as they travel too; these messages are declared by hand in `log/v1/wire.rs`.
+        .extern_path(
+            ".trestle.log.v1.AppendRecordsRequest",
+            "crate::log::v1::wire::AppendRecordsRequest",
+        )
+        .extern_path(
+            ".trestle.log.v1.ReadRecordsResponse",
+            "crate::log::v1::wire::ReadRecordsResponse",
+        )
+        .extern_path(
+            ".trestle.log.v1.TailRecordsResponse",
+            "crate::log::v1::wire::TailRecordsResponse",
+        )
         .compile_fds_with_config(with_properties_as_pairs(descriptors)?, config)?;
+    generate_telemetry(telemetry)?;
     Ok(())
+}
+
+/// The protocol of OpenTelemetry.
+fn telemetry(descriptors: &FileDescriptorSet) -> FileDescriptorSet {
+    let is_telemetry =
+        |file: &&FileDescriptorProto| file.package().starts_with("opentelemetry.proto");
+    FileDescriptorSet { file: descriptors.file.iter().filter(is_telemetry).cloned().collect() }
+}
+
+/// Generates the protocol of OpenTelemetry, whose modules are nested in another way than those of Trestle. To be called
+/// last: it replaces what the other call wrote for these packages.
+fn generate_telemetry(telemetry: FileDescriptorSet) -> std::io::Result<()> {
+    let mut config = prost_build::Config::new();
+    config.enable_type_names();
+    tonic_prost_build::configure()
+        .bytes(".")
+        .codec_path("crate::codec::Codec")
+        .extern_path(
+            ".opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest",
+            "crate::log::v1::wire::ExportLogsServiceRequest",
+        )
+        .compile_fds_with_config(telemetry, config)
 }
 
 /// The contract as code is generated from: `Entity.properties` is a repeated `Property`, where the published contract

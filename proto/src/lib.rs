@@ -99,3 +99,39 @@ pub mod blob {
         include!(concat!(env!("OUT_DIR"), "/trestle.blob.v1.rs"));
     }
 }
+
+/// Log records and their streams.
+pub mod log {
+    /// Version 1.
+    #[allow(
+        missing_docs,
+        unused_qualifications,
+        clippy::all,
+        clippy::pedantic,
+        clippy::missing_errors_doc,
+        clippy::needless_pass_by_value,
+        clippy::too_many_lines,
+        reason = "generated"
+    )]
+    pub mod v1 {
+        /// Messages that carry encoded records.
+        pub mod wire;
+
+        pub use wire::{AppendRecordsRequest, ReadRecordsResponse, TailRecordsResponse};
+
+        include!(concat!(env!("OUT_DIR"), "/trestle.log.v1.rs"));
+    }
+}
+
+/// The protocol of OpenTelemetry.
+#[allow(
+    missing_docs,
+    unused_qualifications,
+    clippy::all,
+    clippy::pedantic,
+    clippy::missing_errors_doc,
+    clippy::needless_pass_by_value,
+    clippy::too_many_lines,
+    reason = "generated"
+)]
+pub mod opentelemetry;

@@ -29,6 +29,9 @@ const SMALL_BYTES: usize = 64 * 1024;
 /// Deepest nesting that is counted; the contracts have less than half of it.
 const DEPTH_MAX: usize = 16;
 
+/// Messages that stay encoded in the messages around them: see `log::v1::wire`.
+const ENCODED: [&str; 2] = ["trestle.log.v1.Record", "opentelemetry.proto.logs.v1.ResourceLogs"];
+
 /// The fields of a message type that count, by number.
 #[derive(Debug, Default)]
 struct Shape {
@@ -129,7 +132,8 @@ impl Shapes {
     /// The index of the message type of a field.
     fn inner(&self, field: &FieldDescriptorProto) -> Option<usize> {
         let name = field.type_name().trim_start_matches('.');
-        self.by_name.get(name).copied().filter(|_| field.r#type() == Type::Message)
+        let is_decoded = field.r#type() == Type::Message && !ENCODED.contains(&name);
+        self.by_name.get(name).copied().filter(|_| is_decoded)
     }
 
     fn of(&self, name: &str) -> Option<&Shape> {

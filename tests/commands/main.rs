@@ -14,6 +14,7 @@ mod drained;
 mod ends;
 mod formats;
 mod grammar;
+mod logs;
 mod observed;
 mod pages;
 mod readme;

@@ -66,9 +66,14 @@ fn the_commands_print_what_is_in_readme() {
     fs::create_dir(&pictures).unwrap();
     fs::write(pictures.join("cat.txt"), "a cat here").unwrap();
     fs::write(pictures.join("dog.txt"), "dog here\n").unwrap();
+    let dpkg = "2026-11-25 09:14:02 startup archives unpack\n\
+                2026-11-25 09:14:02 install libfoo:amd64 <none> 1.2-3\n\
+                2026-11-25 09:14:05 status installed libfoo:amd64 1.2-3\n";
+    fs::write(directory.path().join("dpkg.log"), dpkg).unwrap();
     let run = |text| print_what_is_in_readme(&server, directory.path(), text);
 
     assert_eq!(run("trestle table create"), 4);
     assert_eq!(run("trestle queue create"), 3);
     assert_eq!(run("trestle blob container create"), 4);
+    assert_eq!(run("trestle log create"), 3);
 }

@@ -26,6 +26,7 @@ mod half_uploads;
 mod hung;
 mod inserts;
 mod kills;
+mod logs;
 mod overload;
 mod progress;
 mod queue;

@@ -30,6 +30,7 @@ mod grants;
 mod hot_rows;
 mod imports;
 mod limits;
+mod log;
 mod model;
 mod order_of_checks;
 mod paging;

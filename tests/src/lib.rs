@@ -17,6 +17,7 @@ mod call_error;
 mod certificate_authority;
 mod command;
 mod entity;
+mod log;
 mod operation;
 mod policies;
 mod process;
@@ -38,6 +39,7 @@ pub use crate::{
     certificate_authority::{CertificateAuthority, Issued},
     command::{Ended, bare_command, command},
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
+    log::{LogStream, ReadLog, log_record, log_records, log_texts},
     operation::{delete_op, insert_op, update_op, upsert_op},
     process::{Server, build_server, metric, page, server_binary},
     queue::{

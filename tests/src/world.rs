@@ -148,7 +148,7 @@ impl World {
     }
 
     /// The transport of the client.
-    pub(crate) fn transport(&self) -> Transport {
+    pub fn transport(&self) -> Transport {
         self.transport.clone()
     }
 
@@ -192,7 +192,7 @@ pub(crate) fn store() -> (Arc<dyn Engine>, TempDir) {
 pub(crate) async fn node(settings: &Settings, engine: Arc<dyn Engine>) -> Node {
     let deps = NodeDeps {
         engine: Some(engine),
-        objects: Some(trestle_blob::Objects::in_memory()),
+        objects: Some(trestle_objects::ObjectStorage::in_memory()),
         clock: Arc::new(SystemClock),
         meter: NoopMeterProvider::new().meter("trestle-tests"),
         traces: Traces::default(),

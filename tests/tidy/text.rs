@@ -69,11 +69,16 @@ pub(crate) fn registry_hosts(source: &Source) -> Vec<Finding> {
     lines_where(source, names_one, "the host of a package registry")
 }
 
-/// Files and folders with an empty name.
+/// Files and folders with an empty name. Those of the protocol of OpenTelemetry are published.
 pub(crate) fn empty_names(source: &Source) -> Vec<Finding> {
     const NAMES: [&str; 8] =
         ["common", "core", "helper", "helpers", "misc", "shared_code", "util", "utils"];
     let mut findings = Vec::new();
+    if source.path.starts_with("proto/opentelemetry/")
+        || source.path == "proto/src/opentelemetry.rs"
+    {
+        return findings;
+    }
     for part in source.path.split('/') {
         let stem = part.split('.').next().unwrap_or_default();
         if NAMES.contains(&stem) {

@@ -20,12 +20,9 @@ mod copy_url;
 mod error;
 mod etag;
 mod extent;
-#[cfg(test)]
-mod faulty;
 mod find;
 #[cfg(test)]
 mod fixture;
-mod https;
 mod ids;
 mod keys;
 mod lease;
@@ -47,6 +44,7 @@ mod upload;
 use std::sync::Arc;
 
 use trestle_kv::Engine;
+use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
@@ -54,7 +52,6 @@ pub use crate::{
     api::BlobApi,
     copy_url::{CopyHosts, HostList, ServerList},
     keys::KEYSPACES,
-    objects::{Objects, ObjectsUrl, OpenObjectsError},
     tags::expression::{ExpressionError, TagCondition, TagFilter},
 };
 
@@ -69,7 +66,7 @@ pub struct BlobDeps {
     /// The storage engine. Its time is the one of versions and leases.
     pub engine: Arc<dyn Engine>,
     /// Where the contents of large blobs are stored.
-    pub objects: Objects,
+    pub objects: ObjectArea,
     /// The wall clock: stored access policies are valid by it, as tokens are.
     pub clock: Arc<dyn Clock>,
     /// The hosts that copies may read from by URL.

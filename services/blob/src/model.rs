@@ -6,11 +6,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use trestle_service::clock::Ticks;
 
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
+
 use crate::{
     blobs::{BlobChange, BlobKey, BlobState, DeleteScope, StateName},
     conditions::Conditions,
     error::BlobError,
-    faulty::{FaultyObjects, ObjectFault},
     find::FindBlobs,
     fixture::{BlobFixture, account, sample},
     names::BlobName,

@@ -1,25 +1,15 @@
 //! The object store: extents as immutable objects under names that are never used twice. An object is durable when it
 //! was written, and nothing refers to it before.
 
-mod binding;
-mod cloud;
-mod http;
-mod location;
 mod partial;
 
-use std::{collections::BTreeSet, fs, io, ops::Range, path::Path as FilePath, sync::Arc};
+use std::{collections::BTreeSet, io, ops::Range};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
-use object_store::{
-    Error, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem, memory::InMemory,
-    path::Path,
-};
-
-pub use self::location::ObjectsUrl;
-
-use self::binding::StoreBinding;
-use trestle_kv::{DiskSpace, SpaceClaim};
+use object_store::{Error, ObjectStoreExt as _, PutPayload, path::Path};
+use trestle_kv::SpaceClaim;
+use trestle_objects::{ObjectArea, WriteObjectError};
 
 use crate::{
     error::BlobError,
@@ -27,122 +17,43 @@ use crate::{
     record::{ContentId, Part},
 };
 
-/// Directory of the objects within the data directory.
-const DIRECTORY: &str = "blob";
-
 /// Deletes in flight.
 const DELETES_MAX: usize = 8;
 
 /// Where the contents of large blobs are stored. Clones share it.
 #[derive(Clone)]
-pub struct Objects {
-    store: Arc<dyn ObjectStore>,
-    name: &'static str,
-    /// The directory of the files, if the objects are files.
-    directory: Option<Arc<FilePath>>,
-    /// The disk that the objects share with the store of the records.
-    disk: Option<DiskSpace>,
-}
-
-/// The object store of a data directory cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenObjectsError {
-    /// The store cannot be reached, or does not permit the access.
-    #[error("the object store cannot be used: {0}")]
-    Store(String),
-    /// The objects there are those of another data directory.
-    #[error("the object store is in use by another data directory, use another path: url=`{url}`")]
-    Claimed {
-        /// The store.
-        url: String,
-    },
-    /// The blobs of the data directory are in another place.
-    #[error("the blobs of this data directory are in another place: found=`{found}`")]
-    Elsewhere {
-        /// That place.
-        found: String,
-    },
-    /// The data directory cannot be used.
-    #[error("the data directory cannot be used: {0}")]
-    Directory(#[from] io::Error),
-}
-
-impl OpenObjectsError {
-    fn of(error: &Error) -> Self {
-        Self::Store(error.to_string())
-    }
-}
+pub(crate) struct Objects(ObjectArea);
 
 impl Objects {
-    /// Where the blobs of a data directory are: at the URL, or without one in files of its directory `blob`. It is the
-    /// same as when the data directory was used before. Files share the space of the `disk`.
-    ///
-    /// # Errors
-    /// Every kind of [`OpenObjectsError`].
-    pub async fn open(
-        data_dir: &FilePath,
-        url: Option<&ObjectsUrl>,
-        disk: Option<DiskSpace>,
-    ) -> Result<Self, OpenObjectsError> {
-        let directory = data_dir.join(DIRECTORY);
-        let binding = StoreBinding::read(data_dir)?;
-        let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
-        let (url, binding) = match (url, binding) {
-            (None, None) => return Ok(Self { disk, ..Self::in_directory(&directory)? }),
-            (Some(_), None) if has_files(&directory)? => {
-                return elsewhere(directory.display().to_string());
-            }
-            (Some(url), None) => (url, StoreBinding::create(data_dir, url)?),
-            (Some(url), Some(binding)) if binding.url == url.to_string() => (url, binding),
-            (_, Some(binding)) => return elsewhere(binding.url),
-        };
-        let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
-        binding.claim(&*store).await?;
-        Ok(Self { store, name: url.kind.scheme(), directory: None, disk: None })
-    }
-
-    /// Whether the store at a URL answers a read. Nothing is written, and no data directory is named.
-    ///
-    /// # Errors
-    /// [`OpenObjectsError::Store`].
-    pub async fn probe(url: &ObjectsUrl) -> Result<(), OpenObjectsError> {
-        let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
-        // The bucket is listed, because a read of an absent object also fails where there is no bucket.
-        match store.list(None).next().await {
-            None | Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => Err(OpenObjectsError::of(&error)),
-        }
-    }
-
-    /// In files of a directory, which is created. Every file and its name are synced before a write returns.
-    ///
-    /// # Errors
-    /// A directory that cannot be used.
-    pub(crate) fn in_directory(directory: &FilePath) -> io::Result<Self> {
-        fs::create_dir_all(directory)?;
-        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::File::open(parent)?.sync_all()?;
-        }
-        let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
-        let store = Arc::new(store.with_fsync(true));
-        Ok(Self { store, name: "file", directory: Some(directory.into()), disk: None })
+    /// In the area of blobs.
+    pub(crate) fn new(area: ObjectArea) -> Self {
+        Self(area)
     }
 
     /// In memory.
-    #[must_use]
-    pub fn in_memory() -> Self {
-        Self { store: Arc::new(InMemory::new()), name: "memory", directory: None, disk: None }
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> Self {
+        Self(ObjectArea::in_memory())
+    }
+
+    /// In files of a directory, which is created.
+    ///
+    /// # Errors
+    /// A directory that cannot be used.
+    #[cfg(test)]
+    pub(crate) fn in_directory(directory: &std::path::Path) -> io::Result<Self> {
+        ObjectArea::in_directory(directory, None).map(Self)
     }
 
     /// In a store of the test's choice.
     #[cfg(test)]
-    pub(crate) fn of(store: Arc<dyn ObjectStore>) -> Self {
-        Self { store, name: "test", directory: None, disk: None }
+    pub(crate) fn of(store: std::sync::Arc<dyn object_store::ObjectStore>) -> Self {
+        Self(ObjectArea::of(store))
     }
 
     /// The kind of the store: `file`, `memory`, `s3`, `gs` or `az`.
     pub(crate) fn name(&self) -> &'static str {
-        self.name
+        self.0.name
     }
 
     /// Writes an extent, whose data may be in pieces. Returns its claim of the disk, which ends when it is published or
@@ -157,13 +68,13 @@ impl Objects {
     ) -> Result<Option<SpaceClaim>, BlobError> {
         let checksums = id.checksums(&pieces);
         let payload: PutPayload = pieces.into_iter().chain([checksums]).collect();
-        let mut claim = match &self.disk {
-            Some(disk) => Some(disk.claim(payload.content_length() as u64).await?),
-            None => None,
-        };
-        self.store.put(&path(id), payload).await.map_err(|error| BlobError::objects(&error))?;
-        claim.iter_mut().for_each(SpaceClaim::written);
-        Ok(claim)
+        self.0.put(&id.object(), payload).await.map_err(|error| match error {
+            WriteObjectError::Store(error) => BlobError::objects(&error),
+            WriteObjectError::Space(error) => error.into(),
+            WriteObjectError::Directory(error) => {
+                BlobError::objects(&Error::Generic { store: self.0.name, source: error.into() })
+            }
+        })
     }
 
     /// Reads a range of an extent, which lies in it and is not empty. None: there is no such object.
@@ -178,13 +89,14 @@ impl Objects {
         let corrupt =
             |what: &str| BlobError::corrupt(format!("object {}: {what}", extent.id.object()));
         let frames = extent.frames(&range);
-        let read = self.store.get_ranges(&path(extent.id), &[frames.data, frames.checksums]).await;
+        let read =
+            self.0.store.get_ranges(&path(extent.id), &[frames.data, frames.checksums]).await;
         let parts = match read {
             Ok(parts) => parts,
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => {
                 // A shortened object has no such range.
-                let size = self.store.head(&path(extent.id)).await.map(|meta| meta.size);
+                let size = self.0.store.head(&path(extent.id)).await.map(|meta| meta.size);
                 let frames = extent.frames(&(0..extent.size));
                 return match size {
                     Ok(size) if size < frames.checksums.end => Err(corrupt("it is too short")),
@@ -217,7 +129,7 @@ impl Objects {
         ids: impl Iterator<Item = ExtentId> + Send,
     ) -> Result<(), BlobError> {
         let delete = |id| async move {
-            match self.store.delete(&path(id)).await {
+            match self.0.store.delete(&path(id)).await {
                 Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
                 Err(error) => Err(BlobError::objects(&error)),
             }
@@ -233,17 +145,17 @@ impl Objects {
         &self,
         contents: BTreeSet<ContentId>,
     ) -> Result<usize, BlobError> {
-        let Some(directory) = self.directory.clone() else { return Ok(0) };
+        let Some(directory) = self.0.directory.clone() else { return Ok(0) };
         let deleted = tokio::task::spawn_blocking(move || partial::delete(&directory, &contents));
         let failed = |error: io::Error| {
-            BlobError::objects(&Error::Generic { store: self.name, source: error.into() })
+            BlobError::objects(&Error::Generic { store: self.0.name, source: error.into() })
         };
         deleted.await.map_err(io::Error::other).map_err(failed)?.map_err(failed)
     }
 
     /// Every object of this service, in any order.
     pub(crate) fn list(&self) -> BoxStream<'static, Result<ExtentId, BlobError>> {
-        let objects = self.store.list(None);
+        let objects = self.0.store.list(None);
         let extent = |object: Result<object_store::ObjectMeta, Error>| async move {
             match object {
                 // A path below is that of another data directory.
@@ -257,14 +169,6 @@ impl Objects {
 
 fn path(id: ExtentId) -> Path {
     Path::from(id.object())
-}
-
-/// Whether a directory has entries.
-fn has_files(directory: &FilePath) -> io::Result<bool> {
-    match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        entries => Ok(entries?.next().is_some()),
-    }
 }
 
 #[cfg(test)]

@@ -22,12 +22,9 @@ use trestle_service::{
     limits::{BLOB_BYTES_MAX, UPLOAD_IDLE_MAX},
 };
 
-use crate::{
-    blobs::RequestedRange,
-    error::BlobError,
-    https::{Schemes, connector},
-    record::ContentProperties,
-};
+use trestle_objects::https::{Schemes, connector};
+
+use crate::{blobs::RequestedRange, error::BlobError, record::ContentProperties};
 
 /// Longest wait for the head of a response.
 const RESPONSE_WITHIN: Duration = Duration::from_secs(30);

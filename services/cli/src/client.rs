@@ -9,6 +9,7 @@ use tonic::{
 };
 use trestle_proto::{
     blob::v1::blob_service_client::BlobServiceClient,
+    log::v1::log_service_client::LogServiceClient,
     queue::v1::queue_service_client::QueueServiceClient,
     table::v1::table_service_client::TableServiceClient,
 };
@@ -29,8 +30,16 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Methods without a deadline.
-const STREAMS: [&str; 5] =
-    ["StreamEntities", "ImportEntities", "ReadBlob", "WriteBlob", "StageBlock"];
+const STREAMS: [&str; 8] = [
+    "StreamEntities",
+    "ImportEntities",
+    "ReadBlob",
+    "WriteBlob",
+    "StageBlock",
+    "AppendStream",
+    "ReadRecords",
+    "TailRecords",
+];
 
 /// A connection whose calls carry credentials.
 pub(crate) type AuthorizedChannel = InterceptedService<Channel, CallMetadata>;
@@ -84,6 +93,11 @@ impl Session {
     /// A client of the blob service.
     pub(crate) fn blobs(&self) -> BlobServiceClient<AuthorizedChannel> {
         BlobServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    /// A client of the log service.
+    pub(crate) fn logs(&self) -> LogServiceClient<AuthorizedChannel> {
+        LogServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
     /// The connection itself, for calls on encoded messages.

@@ -1,4 +1,4 @@
-//! The client commands of the `trestle` binary: tables, entities, queues, blobs, files of them, load.
+//! The client commands of the `trestle` binary: tables, entities, queues, blobs, logs, files of them, load.
 //!
 //! Each command is one call, or one stream, against the gRPC contract; the crate does not depend on
 //! the server. Standard output contains only the result; progress, costs and errors go to standard
@@ -23,6 +23,7 @@ pub mod files;
 mod flags;
 pub mod interrupt;
 mod lines;
+mod log;
 pub mod output;
 mod queue;
 pub mod retry;
@@ -52,6 +53,10 @@ pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySid
 pub use context::ContextCommand;
 pub use credentials::{CredentialArgs, SecretText};
 pub use flags::{ClientArgs, ClientFlags};
+pub use log::{
+    AppendLogArgs, CreateStreamArgs, LineFormat, LogCommand, ReadLogArgs, SegmentsArgs,
+    TailLogArgs, UpdateStreamArgs,
+};
 pub use queue::{
     DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,
     ReceiptArgs, ReceiveArgs, proto_duration, send_messages,
@@ -76,6 +81,8 @@ pub enum ClientCommand {
     Message(MessageCommand),
     /// On containers and blobs.
     Blob(BlobCommand),
+    /// On streams of log records.
+    Log(LogCommand),
     /// Load.
     Bench(BenchCommand),
     /// The state of the server.
@@ -92,6 +99,7 @@ pub async fn run(command: ClientCommand, client: &ClientArgs) -> ExitCode {
         ClientCommand::Queue(command) => Box::pin(queue::run(command, client)).await,
         ClientCommand::Message(command) => Box::pin(queue::run_message(command, client)).await,
         ClientCommand::Blob(command) => Box::pin(blob::run(command, client)).await,
+        ClientCommand::Log(command) => Box::pin(log::run(command, client)).await,
         ClientCommand::Bench(command) => Box::pin(bench::run(command, client)).await,
         ClientCommand::Status => Box::pin(status::run(client)).await,
     };

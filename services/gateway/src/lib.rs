@@ -6,6 +6,7 @@
 //! front of it all and serves browsers.
 
 mod cors;
+mod otlp_http;
 mod route;
 mod short_circuit;
 mod web;

@@ -27,7 +27,7 @@ use trestle_service::{
     },
 };
 
-use crate::short_circuit::ShortCircuit;
+use crate::{otlp_http, short_circuit::ShortCircuit};
 
 /// Prefix of the content types of gRPC.
 const GRPC: &[u8] = b"application/grpc";
@@ -58,6 +58,15 @@ impl Web {
         Self { calls, short_circuit }
     }
 
+    /// Responds to a request of OTLP over HTTP.
+    fn export(&mut self, method: &'static str, request: Request) -> ResponseFuture {
+        if let Some((reason, text)) = otlp_http::rejected(&request) {
+            return self.reject(&request, reason, text);
+        }
+        let exported = otlp_http::export(self.calls.clone(), method, request);
+        Box::pin(async move { Ok(exported.await) })
+    }
+
     /// Rejects a request that is no call, with a status of HTTP.
     fn reject(&mut self, request: &Request, reason: Reason, text: &'static str) -> ResponseFuture {
         let status = match reason {
@@ -79,6 +88,9 @@ impl Service<Request> for Web {
     }
 
     fn call(&mut self, mut request: Request) -> ResponseFuture {
+        if let Some(method) = otlp_http::method_of(&request) {
+            return self.export(method, request);
+        }
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {
             Some(kind) if kind.starts_with(WEB) => {

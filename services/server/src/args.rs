@@ -11,8 +11,8 @@ use clap::{
 };
 use clap_complete::Shell;
 use trestle_cli::{
-    BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, MessageCommand,
-    QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
+    BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, LogCommand,
+    MessageCommand, QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
 };
 use trestle_import::ImportCommand;
 
@@ -57,6 +57,9 @@ pub enum Command {
     /// Work with containers and blobs
     #[command(subcommand)]
     Blob(BlobCommand),
+    /// Work with streams of log records
+    #[command(subcommand)]
+    Log(LogCommand),
     /// Copy tables and queues from Azurite or Azure, resumably, and compare source and target
     #[command(subcommand)]
     Import(ImportCommand),

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
-use trestle_blob::Objects;
 use trestle_kv::Engine;
+use trestle_objects::ObjectStorage;
 use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
@@ -39,7 +39,7 @@ pub struct NodeDeps {
     /// The store; none where no role of this process owns data.
     pub engine: Option<Arc<dyn Engine>>,
     /// The object store; none where no role here owns blobs.
-    pub objects: Option<Objects>,
+    pub objects: Option<ObjectStorage>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The meter of its metrics.

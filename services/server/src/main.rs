@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         Command::Queue(command) => call(ClientCommand::Queue(command)),
         Command::Message(command) => call(ClientCommand::Message(command)),
         Command::Blob(command) => call(ClientCommand::Blob(command)),
+        Command::Log(command) => call(ClientCommand::Log(command)),
         Command::Bench(command) => call(ClientCommand::Bench(command)),
     };
     outcome.unwrap_or_else(|error| {

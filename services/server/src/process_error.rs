@@ -2,8 +2,8 @@
 
 use std::{io, process::ExitCode};
 
-use trestle_blob::OpenObjectsError;
 use trestle_kv::OpenError;
+use trestle_objects::OpenObjectsError;
 use trestle_runtime::{
     config::ConfigError, health_reflection::DescriptorError, telemetry::TelemetryError,
     tls::TlsError,

@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
-use trestle_blob::{Objects, OpenObjectsError};
 use trestle_kv::{
     DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine,
     OpenError, SyncPolicy,
 };
+use trestle_objects::{ObjectStorage, OpenObjectsError};
 use trestle_service::{
     exemplar::Exemplars,
     semconv::{self, Described},
@@ -85,12 +85,12 @@ fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> Fj
 pub async fn open_objects(
     settings: &StorageSettings,
     disk: Option<DiskSpace>,
-) -> Result<Objects, OpenObjectsError> {
+) -> Result<ObjectStorage, OpenObjectsError> {
     if settings.ephemeral {
-        return Ok(Objects::in_memory());
+        return Ok(ObjectStorage::in_memory());
     }
     let url = settings.blob_url().transpose().map_err(OpenObjectsError::Store)?;
-    Objects::open(&settings.data_dir, url.as_ref(), disk).await
+    ObjectStorage::open(&settings.data_dir, url.as_ref(), disk).await
 }
 
 /// The directory of the engine.

@@ -13,6 +13,7 @@ mod tests;
 
 use std::{cmp::Ordering, fmt};
 
+use trestle_filter::shown;
 use trestle_kv::order::compare_text;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
@@ -21,8 +22,6 @@ use trestle_service::{
 };
 
 use crate::value::{RuleBroken, Value, utf16_len};
-
-pub(crate) use name::{is_name_part, is_name_start};
 
 /// The key of an entity within its table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -65,11 +64,6 @@ impl PartialOrd for EntityKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-/// A character in an error: one that controls a terminal by its number.
-pub(crate) fn shown(c: char) -> String {
-    if c.is_control() { format!("U+{:04X}", u32::from(c)) } else { c.to_string() }
 }
 
 fn check_key(key: &str) -> Result<(), (Reason, String)> {

@@ -30,7 +30,7 @@ use crate::{
 
 pub use encode::{encode_body, seal};
 pub use project::Projection;
-pub use view::{EntityView, PropertyReader, StoredValueRef};
+pub use view::{EntityView, PropertyReader};
 pub(crate) use wire::text;
 
 /// The only format so far.
@@ -76,7 +76,7 @@ pub fn decode(stored: &Bytes) -> Result<Entity, CorruptRecord> {
         if last.is_some_and(|last| compare_text(last, name).is_ge()) {
             return Err(CorruptRecord("properties are out of order"));
         }
-        properties.push((name.to_owned(), value.to_value(&wire)));
+        properties.push((name.to_owned(), view::to_value(value, &wire)));
     }
     view.timestamp()?;
     Ok(Entity { key, properties })

@@ -1,7 +1,7 @@
 //! Typed property values: the eight types of the Azure table model, validated once.
 //!
 //! A [`Value`] always obeys the limits of its type. Null is not a value: a property without one
-//! is not stored. Comparison of values belongs to the query language, see `query::compare`.
+//! is not stored. Comparison of values belongs to the query language, see `trestle_filter`.
 
 use std::fmt::Display;
 

@@ -3,12 +3,17 @@
 mod blob;
 mod bounds;
 mod fields;
+mod log;
+mod meaning;
 
 use std::{borrow::Cow, time::Duration};
 
+use prost::Message as _;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
+
+pub use meaning::{Meaning, meaning};
 
 /// `ErrorInfo.domain` of an error while the called service is not determined, and if the path of a call has none.
 pub const DOMAIN: &str = "trestle";
@@ -115,6 +120,19 @@ impl Fault {
         Self { retry_after: Some(delay), ..self }
     }
 
+    /// The error of an item in the response of a call of this service that has an outcome for each.
+    #[must_use]
+    pub fn into_item_status(self, service: &str) -> tonic_types::Status {
+        let status = self.into_status(service);
+        let plain = || tonic_types::Status {
+            code: status.code().into(),
+            message: status.message().to_owned(),
+            details: Vec::new(),
+        };
+        // The details of a status are this very message, encoded.
+        tonic_types::Status::decode(status.details()).unwrap_or_else(|_| plain())
+    }
+
     /// The error of a call that exceeds a limit.
     pub fn over_quota(quota: OverQuota, retry_after: Duration) -> Self {
         let message = format!("over a limit: {}: {}", quota.subject, quota.description);
@@ -184,119 +202,6 @@ pub fn quoted(value: &str) -> Cow<'_, str> {
     match value.char_indices().nth(QUOTED_CHARS_MAX) {
         None => Cow::Borrowed(value),
         Some((end, _)) => Cow::Owned(format!("{}…", value.get(..end).unwrap_or_default())),
-    }
-}
-
-/// The codes of a reason on each protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meaning {
-    /// The gRPC code: what the client should do.
-    pub code: Code,
-    /// The Azure storage error code.
-    pub azure_code: &'static str,
-    /// Its HTTP status.
-    pub http_status: u16,
-}
-
-/// The one table of errors.
-#[must_use]
-pub fn meaning(reason: Reason) -> Meaning {
-    use Reason as R;
-    let invalid = |azure_code| (Code::InvalidArgument, azure_code, 400);
-    let (code, azure_code, http_status) = match reason {
-        R::EntityAlreadyExists => (Code::AlreadyExists, "EntityAlreadyExists", 409),
-        R::TableAlreadyExists => (Code::AlreadyExists, "TableAlreadyExists", 409),
-        R::TableNotFound => (Code::NotFound, "TableNotFound", 404),
-        R::QueueAlreadyExists => (Code::AlreadyExists, "QueueAlreadyExists", 409),
-        R::QueueNotFound => (Code::NotFound, "QueueNotFound", 404),
-        R::MessageNotFound => (Code::NotFound, "MessageNotFound", 404),
-        R::ResourceNotFound => (Code::NotFound, "ResourceNotFound", 404),
-        R::UpdateConditionNotSatisfied => (Code::Aborted, "UpdateConditionNotSatisfied", 412),
-        R::InvalidInput => invalid("InvalidInput"),
-        R::InvalidResourceName => invalid("InvalidResourceName"),
-        R::OutOfRangeInput => invalid("OutOfRangeInput"),
-        R::PropertiesNeedValue => invalid("PropertiesNeedValue"),
-        R::PropertyNameTooLong => invalid("PropertyNameTooLong"),
-        R::PropertyNameInvalid => invalid("PropertyNameInvalid"),
-        R::PropertyValueTooLarge => invalid("PropertyValueTooLarge"),
-        R::TooManyProperties => invalid("TooManyProperties"),
-        R::EntityTooLarge => invalid("EntityTooLarge"),
-        R::DuplicatePropertiesSpecified => invalid("DuplicatePropertiesSpecified"),
-        R::RequestBodyTooLarge => (Code::InvalidArgument, "RequestBodyTooLarge", 413),
-        R::RpcMessageTooLarge => (Code::ResourceExhausted, "RequestBodyTooLarge", 413),
-        R::CommandsInBatchActOnDifferentPartitions => {
-            invalid("CommandsInBatchActOnDifferentPartitions")
-        }
-        R::InvalidDuplicateRow => invalid("InvalidDuplicateRow"),
-        // Azure has one code for all three, which is about the document and not about its content.
-        R::InvalidXmlDocument | R::InvalidAccessPolicy | R::InvalidCorsRule => {
-            invalid("InvalidXmlDocument")
-        }
-        R::InvalidQueryParameterValue => invalid("InvalidQueryParameterValue"),
-        R::InvalidHeaderValue => invalid("InvalidHeaderValue"),
-        R::OutOfRangeQueryParameterValue => invalid("OutOfRangeQueryParameterValue"),
-        R::MissingRequiredQueryParameter => invalid("MissingRequiredQueryParameter"),
-        R::InvalidMetadata => invalid("InvalidMetadata"),
-        R::EmptyMetadataKey => invalid("EmptyMetadataKey"),
-        R::MetadataTooLarge => invalid("MetadataTooLarge"),
-        R::InvalidUri => invalid("InvalidUri"),
-        R::MissingRequiredHeader => invalid("MissingRequiredHeader"),
-        R::MissingContentLengthHeader => (Code::InvalidArgument, "MissingContentLengthHeader", 411),
-        R::UnsupportedHttpVerb => (Code::Unimplemented, "UnsupportedHttpVerb", 405),
-        R::InvalidXmlNodeValue | R::InvalidServiceProperty => invalid("InvalidXmlNodeValue"),
-        R::MissingRequiredXmlNode => invalid("MissingRequiredXmlNode"),
-        R::XMethodNotUsingPost => invalid("XMethodNotUsingPost"),
-        R::XMethodIncorrectValue => invalid("XMethodIncorrectValue"),
-        R::XMethodIncorrectCount => invalid("XMethodIncorrectCount"),
-        R::InsufficientAccountPermissions => {
-            (Code::PermissionDenied, "InsufficientAccountPermissions", 403)
-        }
-        R::AtomFormatNotSupported => (Code::InvalidArgument, "AtomFormatNotSupported", 415),
-        R::ConditionHeadersNotSupported => invalid("ConditionHeadersNotSupported"),
-        R::InvalidMarker => invalid("InvalidMarker"),
-        R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),
-        // As with the next one: clients of Azure would retry 507 for minutes.
-        R::InsufficientStorage => (Code::ResourceExhausted, "InsufficientAccountPermissions", 403),
-        // 503 would be retried by clients of Azure for minutes, and only a restart helps.
-        R::StorageStopped => (Code::Unavailable, "InsufficientAccountPermissions", 403),
-        R::ServerUnavailable => (Code::Unavailable, "ServerBusy", 503),
-        R::OutcomeUnknown => (Code::Unknown, "InternalError", 500),
-        R::CorruptRecord => (Code::DataLoss, "InternalError", 500),
-        R::OperationTimedOut => (Code::DeadlineExceeded, "OperationTimedOut", 500),
-        R::NotImplemented => (Code::Unimplemented, "NotImplemented", 501),
-        other => of_access(other),
-    };
-    Meaning { code, azure_code, http_status }
-}
-
-/// The part of the table for authentication, internal errors and every other reason.
-fn of_access(reason: Reason) -> (Code, &'static str, u16) {
-    use Reason as R;
-    match reason {
-        R::NoAuthenticationInformation => {
-            (Code::Unauthenticated, "NoAuthenticationInformation", 401)
-        }
-        R::InvalidAuthenticationInfo => (Code::Unauthenticated, "InvalidAuthenticationInfo", 400),
-        R::AuthenticationFailed => (Code::Unauthenticated, "AuthenticationFailed", 403),
-        R::AuthorizationFailure => (Code::PermissionDenied, "AuthorizationFailure", 403),
-        R::AuthorizationPermissionMismatch => {
-            (Code::PermissionDenied, "AuthorizationPermissionMismatch", 403)
-        }
-        R::AuthorizationProtocolMismatch => {
-            (Code::PermissionDenied, "AuthorizationProtocolMismatch", 403)
-        }
-        R::AuthorizationResourceTypeMismatch => {
-            (Code::PermissionDenied, "AuthorizationResourceTypeMismatch", 403)
-        }
-        R::AuthorizationServiceMismatch => {
-            (Code::PermissionDenied, "AuthorizationServiceMismatch", 403)
-        }
-        R::AuthorizationSourceIpMismatch => {
-            (Code::PermissionDenied, "AuthorizationSourceIPMismatch", 403)
-        }
-        R::AccountIsDisabled => (Code::PermissionDenied, "AccountIsDisabled", 403),
-        R::CorsPreflightFailure => (Code::PermissionDenied, "CorsPreflightFailure", 403),
-        other => blob::codes(other).unwrap_or((Code::Internal, "InternalError", 500)),
     }
 }
 

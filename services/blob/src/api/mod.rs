@@ -40,6 +40,7 @@ use crate::{
     error::BlobError,
     ids::Ids,
     keys,
+    objects::Objects,
     remote::RemoteServers,
     sweep::BlobSweeper,
     upload::UploadMemory,
@@ -67,7 +68,7 @@ impl BlobApi {
         let BlobDeps { engine, objects, clock, copy_hosts, random } = deps;
         let (started_at, ids) = (clock.now(), Arc::new(Ids::new(Arc::clone(&engine))));
         let containers = Containers::new(Arc::clone(&engine), clock, Arc::clone(&ids));
-        let memory = UploadMemory::default();
+        let (memory, objects) = (UploadMemory::default(), Objects::new(objects));
         let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
         let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());

@@ -7,10 +7,11 @@ use trestle_service::{
 };
 
 use super::*;
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
+
 use crate::{
     blobs::{BlobState, PutCommand, RequestedRange},
     etag::ETagPattern,
-    faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
     objects::Objects,
     sweep::{ORPHAN_GRACE, READ_GRACE},

@@ -2,6 +2,7 @@
 //! URLs, separated by spaces.
 
 use object_store::{PutMode, PutOptions};
+use trestle_objects::ObjectsUrl;
 use uuid::Uuid;
 
 use super::*;
@@ -9,20 +10,15 @@ use crate::{extent::EXTENT_BYTES, fixture::sample, record::ContentId};
 
 /// The stores, each empty.
 #[expect(clippy::disallowed_methods, reason = "which stores exist, the test set-up decides")]
-fn stores(directory: &FilePath) -> Vec<Objects> {
+fn stores(directory: &std::path::Path) -> Vec<Objects> {
     let mut stores = vec![Objects::in_memory(), Objects::in_directory(directory).unwrap()];
     let urls = std::env::var("OBJECT_STORES").unwrap_or_default();
     for url in urls.split_whitespace() {
         let url: ObjectsUrl = format!("{url}/{}", Uuid::new_v4()).parse().unwrap();
-        stores.push(Objects {
-            store: cloud::open(&url).unwrap(),
-            name: url.kind.scheme(),
-            directory: None,
-            disk: None,
-        });
+        stores.push(Objects(ObjectArea::at(&url).unwrap()));
     }
     for store in &stores {
-        println!("store: {}", store.name);
+        println!("store: {}", store.name());
     }
     stores
 }
@@ -48,7 +44,7 @@ async fn listed(objects: &Objects) -> Vec<String> {
 async fn every_store_returns_ranges_of_what_was_written() {
     let directory = tempfile::tempdir().unwrap();
     for objects in stores(directory.path()) {
-        let name = objects.name;
+        let name = objects.name();
         for (content, size) in [(1, 1), (2, 32 * 1024), (3, 100_000), (4, EXTENT_BYTES)] {
             let extent = extent(content, 0, size);
             let data = write(&objects, extent).await;
@@ -71,7 +67,7 @@ async fn every_store_returns_ranges_of_what_was_written() {
 async fn every_store_reports_an_absent_object_as_absent() {
     let directory = tempfile::tempdir().unwrap();
     for objects in stores(directory.path()) {
-        let (absent, name) = (extent(1, 0, 100), objects.name);
+        let (absent, name) = (extent(1, 0, 100), objects.name());
 
         assert_eq!(objects.read(absent, 0..100).await.unwrap(), None, "{name}");
         objects.delete_each([absent.id].into_iter()).await.unwrap();
@@ -87,12 +83,12 @@ async fn every_store_reports_an_absent_object_as_absent() {
 async fn every_store_lists_its_own_objects_only() {
     let directory = tempfile::tempdir().unwrap();
     for objects in stores(directory.path()) {
-        let name = objects.name;
+        let name = objects.name();
         for (content, index) in [(1, 0), (1, 1), (2, 0)] {
             write(&objects, extent(content, index, 10)).await;
         }
         for foreign in ["trestle-owner", "below/0000000000000009-00000000"] {
-            objects.store.put(&Path::from(foreign), "text".into()).await.unwrap();
+            objects.0.store.put(&Path::from(foreign), "text".into()).await.unwrap();
         }
 
         let before = listed(&objects).await;
@@ -109,20 +105,20 @@ async fn every_store_lists_its_own_objects_only() {
 async fn every_store_writes_over_an_object_unless_it_must_be_absent() {
     let directory = tempfile::tempdir().unwrap();
     for objects in stores(directory.path()) {
-        let (path, name) = (Path::from("object"), objects.name);
+        let (path, name) = (Path::from("object"), objects.name());
         let put = async |text: &'static str, mode: PutMode| {
             let options = PutOptions { mode, ..PutOptions::default() };
-            objects.store.put_opts(&path, text.into(), options).await
+            objects.0.store.put_opts(&path, text.into(), options).await
         };
 
         put("first", PutMode::Create).await.unwrap();
         let again = put("second", PutMode::Create).await;
 
         assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{name}: {again:?}");
-        let found = objects.store.get(&path).await.unwrap().bytes().await.unwrap();
+        let found = objects.0.store.get(&path).await.unwrap().bytes().await.unwrap();
         assert_eq!(found, "first", "{name}");
         put("third", PutMode::Overwrite).await.unwrap();
-        let found = objects.store.get(&path).await.unwrap().bytes().await.unwrap();
+        let found = objects.0.store.get(&path).await.unwrap().bytes().await.unwrap();
         assert_eq!(found, "third", "{name}");
     }
 }
@@ -131,64 +127,19 @@ async fn every_store_writes_over_an_object_unless_it_must_be_absent() {
 async fn every_store_detects_damage() {
     let directory = tempfile::tempdir().unwrap();
     for objects in stores(directory.path()) {
-        let (extent, name) = (extent(1, 0, 100_000), objects.name);
+        let (extent, name) = (extent(1, 0, 100_000), objects.name());
         write(&objects, extent).await;
         let path = path(extent.id);
-        let whole = objects.store.get(&path).await.unwrap().bytes().await.unwrap();
+        let whole = objects.0.store.get(&path).await.unwrap().bytes().await.unwrap();
 
         let mut changed = whole.to_vec();
         changed[50_000] ^= 1;
         for damaged in [whole.slice(..whole.len() - 1), whole.slice(..10), changed.into()] {
-            objects.store.put(&path, damaged.into()).await.unwrap();
+            objects.0.store.put(&path, damaged.into()).await.unwrap();
             let read = objects.read(extent, 40_000..60_000).await;
             let last = objects.read(extent, 99_000..100_000).await;
             let is_corrupt = [read, last].iter().any(|it| matches!(it, Err(BlobError::Corrupt(_))));
             assert!(is_corrupt, "{name}");
         }
     }
-}
-
-#[tokio::test]
-async fn a_store_belongs_to_one_data_directory() {
-    let (directory, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let url: ObjectsUrl = "s3://blobs/a".parse().unwrap();
-    let first = StoreBinding::create(&data.path().join("1"), &url).unwrap();
-    let second = StoreBinding::create(&data.path().join("2"), &url).unwrap();
-    for objects in stores(directory.path()) {
-        let name = objects.name;
-        first.claim(&*objects.store).await.unwrap();
-        first.claim(&*objects.store).await.unwrap();
-
-        let claimed = second.claim(&*objects.store).await;
-
-        assert!(matches!(claimed, Err(OpenObjectsError::Claimed { .. })), "{name}: {claimed:?}");
-    }
-    assert_eq!(StoreBinding::read(&data.path().join("1")).unwrap(), Some(first));
-}
-
-#[tokio::test]
-async fn a_data_directory_keeps_its_store() {
-    let data = tempfile::tempdir().unwrap();
-    let url = |text: &str| text.parse::<ObjectsUrl>().unwrap();
-    let with_files = data.path().join("files");
-    let objects = Objects::open(&with_files, None, None).await.unwrap();
-    Objects::open(&with_files, None, None).await.unwrap();
-    write(&objects, extent(1, 0, 10)).await;
-    let with_url = data.path().join("url");
-    StoreBinding::create(&with_url, &url("s3://blobs/a")).unwrap();
-
-    for (data_dir, url, found) in [
-        (&with_files, Some(url("s3://blobs/a")), "files/blob"),
-        (&with_url, Some(url("s3://blobs/b")), "s3://blobs/a"),
-        (&with_url, None, "s3://blobs/a"),
-    ] {
-        let opened = Objects::open(data_dir, url.as_ref(), None).await.map(drop);
-        let Err(OpenObjectsError::Elsewhere { found: place }) = opened else {
-            panic!("{opened:?}");
-        };
-        assert!(place.ends_with(found), "{place}");
-    }
-    fs::write(with_url.join("blob-store"), "s3://blobs/a\n").unwrap();
-    let malformed = Objects::open(&with_url, None, None).await.map(drop);
-    assert!(matches!(malformed, Err(OpenObjectsError::Directory(_))), "{malformed:?}");
 }

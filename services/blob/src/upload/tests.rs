@@ -6,10 +6,9 @@ use trestle_kv::{
 use trestle_service::fault::{Fault, Reason};
 
 use super::*;
-use crate::{
-    faulty::{FaultyObjects, ObjectFault},
-    fixture::{BlobFixture, sample},
-};
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
+
+use crate::fixture::{BlobFixture, sample};
 
 #[tokio::test]
 async fn a_full_disk_is_reported_with_what_an_extent_needs() {

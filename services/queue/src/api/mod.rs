@@ -111,15 +111,7 @@ fn answer<T>(outcome: Result<T, Fault>) -> Result<Response<T>, Status> {
 
 /// An error as part of a response.
 fn item_error(error: impl Into<Fault>) -> tonic_types::Status {
-    use prost::Message as _;
-    let status = rejected(error);
-    // The details of a status are an encoded `google.rpc.Status`.
-    let plain = || tonic_types::Status {
-        code: status.code().into(),
-        message: status.message().to_owned(),
-        details: Vec::new(),
-    };
-    tonic_types::Status::decode(status.details()).unwrap_or_else(|_| plain())
+    error.into().into_item_status(QUEUE_SERVICE)
 }
 
 #[tonic::async_trait]

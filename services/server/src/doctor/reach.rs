@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use trestle_blob::Objects;
 use trestle_cli::TlsArgs;
+use trestle_objects::ObjectStorage;
 
 use super::finding::DoctorFinding;
 use crate::{
@@ -55,7 +55,7 @@ pub(super) async fn check_objects(settings: &Settings) -> Option<DoctorFinding> 
     }
     // Settings with an invalid URL are reported as such.
     let url = settings.storage.blob_url()?.ok()?;
-    let probe = tokio::time::timeout(STORE_WITHIN, Objects::probe(&url)).await;
+    let probe = tokio::time::timeout(STORE_WITHIN, ObjectStorage::probe(&url)).await;
     let problem = match probe {
         Ok(Ok(())) => return Some(DoctorFinding::ok("objects", format!("reachable: url=`{url}`"))),
         Ok(Err(error)) => error.to_string(),

@@ -1,10 +1,13 @@
-//! The role `blob`: owns containers and blobs.
+//! The role `blob`: owns containers and blobs, and streams of log records, whose segments are objects too.
 
 use std::{sync::Arc, time::Duration};
 
-use trestle_blob::{BLOB_SERVICE, BlobRole, KEYSPACES};
+use opentelemetry::metrics::Meter;
+use trestle_blob::{BLOB_SERVICE, BlobRole};
+use trestle_gateway::Routes;
+use trestle_log::{LOG_SERVICE, LogRole, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE};
 use trestle_runtime::task::Task;
-use trestle_service::semconv;
+use trestle_service::{semconv, upstream::Upstream};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::{count, process_error::ProcessError};
@@ -12,11 +15,14 @@ use crate::{count, process_error::ProcessError};
 /// How often it removes what deleted and replaced blobs left.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
+/// How long it waits before it seals records again, after a failure.
+const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
 /// See the module.
 pub const BLOB: RoleSpec = RoleSpec {
     name: "blob",
-    services: &[BLOB_SERVICE],
-    keyspaces: KEYSPACES,
+    services: &[BLOB_SERVICE, LOG_SERVICE, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE],
+    keyspaces: &[trestle_blob::KEYSPACES, trestle_log::KEYSPACES],
     cors: Some(BLOB_SERVICE),
     build: Build::Service(build),
     is_required: false,
@@ -34,17 +40,40 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
     let (engine, objects) = (context.engine()?, context.objects()?);
     let copy_hosts = context.settings.storage.copy_hosts();
-    let deps = trestle_blob::BlobDeps { engine, objects, clock, copy_hosts, random };
-    let blob = BlobRole::new(deps);
-    let sweeper = blob.clone();
-    let sweep = Task::new("blob-sweep", SWEEP_EVERY, move || {
-        let blob = sweeper.clone();
+    let blob = BlobRole::new(trestle_blob::BlobDeps {
+        engine: Arc::clone(&engine),
+        objects: objects.blobs,
+        clock: Arc::clone(&clock),
+        copy_hosts,
+        random,
+    });
+    let log = LogRole::new(trestle_log::LogDeps { engine, area: objects.logs, clock, random });
+    let calls = Routes::default()
+        .with(BLOB_SERVICE, Upstream::local(blob.server()))
+        .with(LOG_SERVICE, Upstream::local(log.server()))
+        .with(OTLP_LOGS_SERVICE, Upstream::local(log.otlp_logs()))
+        .with(OTLP_METRICS_SERVICE, Upstream::local(log.otlp_metrics()));
+    Ok(BuiltRole { tasks: tasks(&blob, &log, &context.deps.meter), ..BuiltRole::new(calls) })
+}
+
+fn tasks(blob: &BlobRole, log: &LogRole, meter: &Meter) -> Vec<Task> {
+    let (counted, sealed, swept) = (blob.clone(), log.clone(), log.clone());
+    let blob = blob.clone();
+    let sweep_blobs = Task::new("blob-sweep", SWEEP_EVERY, move || {
+        let blob = blob.clone();
         async move { blob.sweep().await.map_err(Into::into) }
     });
-    let counted = blob.clone();
-    let count = count::task(semconv::CONTAINERS, &context.deps.meter, move |containers_max| {
+    let seal = Task::new("log-seal", SEAL_AGAIN_AFTER, move || {
+        let log = sealed.clone();
+        async move { log.seal().await.map_err(Into::into) }
+    });
+    let sweep_logs = Task::new("log-sweep", SWEEP_EVERY, move || {
+        let log = swept.clone();
+        async move { log.sweep().await.map_err(Into::into) }
+    });
+    let count = count::task(semconv::CONTAINERS, meter, move |containers_max| {
         let blob = counted.clone();
         Box::pin(async move { blob.count_containers(containers_max).await })
     });
-    Ok(BuiltRole { tasks: vec![sweep, count], ..BuiltRole::new(blob.server()) })
+    vec![sweep_blobs, seal, sweep_logs, count]
 }

@@ -3,8 +3,8 @@
 use std::{convert::Infallible, sync::Arc};
 
 use tower::{Layer as _, Service};
-use trestle_blob::Objects;
 use trestle_kv::Engine;
+use trestle_objects::ObjectStorage;
 use trestle_runtime::{admin::AdminPage, config::ConfigError, health::Health, task::Task};
 use trestle_service::{
     layer::{
@@ -41,7 +41,7 @@ impl BuildContext<'_> {
     ///
     /// # Errors
     /// A process without one.
-    pub fn objects(&self) -> Result<Objects, ProcessError> {
+    pub fn objects(&self) -> Result<ObjectStorage, ProcessError> {
         self.deps.objects.clone().ok_or_else(no_store)
     }
 }

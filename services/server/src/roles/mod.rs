@@ -37,7 +37,7 @@ pub struct RoleSpec {
     /// The full names of its gRPC services. Health reports each.
     pub services: &'static [&'static str],
     /// Where it stores its data; none where it owns none.
-    pub keyspaces: &'static [Keyspace],
+    pub keyspaces: &'static [&'static [Keyspace]],
     /// Which of its services stores the cross-origin rules of accounts, in its service properties.
     pub cors: Option<&'static str>,
     /// How it is built.
@@ -92,5 +92,5 @@ impl RoleSpec {
 /// process later.
 #[must_use]
 pub fn keyspaces(roles: &[RoleSpec]) -> Vec<Keyspace> {
-    roles.iter().flat_map(|role| role.keyspaces).cloned().collect()
+    roles.iter().flat_map(|role| role.keyspaces).copied().flatten().cloned().collect()
 }

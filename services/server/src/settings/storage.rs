@@ -3,8 +3,9 @@
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use trestle_blob::{CopyHosts, HostList, ObjectsUrl, ServerList};
+use trestle_blob::{CopyHosts, HostList, ServerList};
 use trestle_kv::MIN_FREE_BYTES_MIN;
+use trestle_objects::ObjectsUrl;
 use trestle_runtime::config::choice;
 
 use super::outside;

@@ -88,7 +88,7 @@ fn settings(variables: &[(&str, &str)]) -> Settings {
 async fn node_on(engine: Arc<dyn Engine>, variables: &[(&str, &str)]) -> Node {
     let deps = NodeDeps {
         engine: Some(engine),
-        objects: Some(trestle_blob::Objects::in_memory()),
+        objects: Some(trestle_objects::ObjectStorage::in_memory()),
         clock: Arc::new(SystemClock),
         meter: SdkMeterProvider::builder().build().meter("test"),
         traces: Traces::default(),

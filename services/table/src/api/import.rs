@@ -12,12 +12,10 @@ use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{BATCH_BYTES_MAX, IMPORT_CHUNK_ENTITIES_MAX, STREAM_IDLE_MAX},
     name::TableName,
+    response_stream::{self, ResponseSender, ResponseStream},
 };
 
-use super::{
-    ResponseStream, parse,
-    response_stream::{self, ResponseSender},
-};
+use super::parse;
 use crate::{
     authorize::{EntityAccess, EntityAction},
     error::TableError,

@@ -5,11 +5,9 @@ mod import;
 mod parse;
 mod query;
 mod render;
-mod response_stream;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
@@ -19,6 +17,7 @@ use trestle_service::{
     clock::{Clock, Ticks},
     fault::{Fault, Violations},
     name::{AccountName, TableName},
+    response_stream::ResponseStream,
     service_properties,
 };
 
@@ -38,9 +37,6 @@ use crate::{
 
 /// Most partitions in the response of GetServiceStats.
 const HOTTEST_MAX: usize = 10;
-
-/// A stream of responses.
-type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The implementation of `trestle.table.v1.TableService`.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! From requests to our own types: every violation of a request is collected before it is rejected.
 
+use trestle_filter::FilterError;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
     etag::Condition,
@@ -11,7 +12,6 @@ use trestle_service::{
 use crate::{
     entity::{Entity, EntityKey},
     operation::{EncodedEntity, EntityOperation, WriteMode},
-    query::FilterError,
     write::check_batch_count,
 };
 

@@ -7,14 +7,10 @@ use trestle_service::{
     fault::{Fault, Reason, Violations},
     limits::{PAGE_BYTES_MAX, PAGE_ENTITIES_MAX, QUOTA_WAIT_MAX},
     name::TableName,
+    response_stream::{self, ResponseSender, ResponseStream},
 };
 
-use super::{
-    ResponseStream,
-    access_log::record_cost,
-    parse,
-    response_stream::{self, ResponseSender},
-};
+use super::{access_log::record_cost, parse};
 use crate::{
     authorize::EntityAccess,
     entity::EntityKey,

@@ -1,47 +1,15 @@
 //! Names of properties: the shape of a C# identifier, by Unicode category.
 
+use trestle_filter::{is_name_part, is_name_start};
 use trestle_service::{
     fault::{Reason, quoted},
     limits,
 };
-use unicode_general_category::{GeneralCategory as C, get_general_category};
 
 use crate::value::utf16_len;
 
 /// Names of what every entity has; no property may take them.
 const RESERVED: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
-
-/// Whether a name can start with this: a letter or `_`.
-pub(crate) fn is_name_start(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_alphabetic() || c == '_';
-    }
-    matches!(
-        get_general_category(c),
-        C::UppercaseLetter
-            | C::LowercaseLetter
-            | C::TitlecaseLetter
-            | C::ModifierLetter
-            | C::OtherLetter
-            | C::LetterNumber
-    )
-}
-
-/// Whether a name can continue with this: a letter, digit, connector, mark or format character.
-pub(crate) fn is_name_part(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_alphanumeric() || c == '_';
-    }
-    is_name_start(c)
-        || matches!(
-            get_general_category(c),
-            C::DecimalNumber
-                | C::ConnectorPunctuation
-                | C::NonspacingMark
-                | C::SpacingMark
-                | C::Format
-        )
-}
 
 /// Checks the name of a custom property.
 pub(super) fn check(name: &str) -> Result<(), (Reason, String)> {

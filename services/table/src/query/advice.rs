@@ -1,12 +1,9 @@
 //! Advice on how to make a query cheaper.
 
+use trestle_filter::{Comparison, Expr, Operator};
 use trestle_service::fault::quoted;
 
-use super::{
-    ast::{Comparison, Expr, Operator},
-    region::Region,
-    scope::QueryScope,
-};
+use super::{region::Region, scope::QueryScope};
 
 /// Most property names that one piece of advice lists.
 const NAMES_SHOWN_MAX: usize = 5;

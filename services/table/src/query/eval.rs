@@ -3,15 +3,11 @@
 
 use std::fmt;
 
-use super::{
-    FilterError,
-    ast::{Comparison, Expr},
-    compare::holds,
-    parse,
-};
+use trestle_filter::{Comparison, EdmValueRef, Expr, FilterError, Plain, holds};
+
 use crate::{
     corrupt::CorruptRecord,
-    stored::{EntityView, StoredValueRef, text},
+    stored::{EntityView, text},
 };
 
 /// Values that fit on the stack; filters that read more properties allocate for each entity.
@@ -62,7 +58,7 @@ impl Filter {
     /// # Errors
     /// When it is not in the language, or exceeds its bounds.
     pub fn parse(text: &str) -> Result<Option<Self>, FilterError> {
-        Ok(parse::parse(text)?.map(Self::new))
+        Ok(trestle_filter::parse::<Plain>(text)?.map(Self::new))
     }
 
     /// Prepares a condition for evaluation.
@@ -102,17 +98,17 @@ impl Filter {
     fn run<'a>(
         &self,
         wire: &'a [u8],
-        values: &mut [Option<StoredValueRef<'a>>],
+        values: &mut [Option<EdmValueRef<'a>>],
     ) -> Result<bool, CorruptRecord> {
-        let mut set = |slot: usize, value: StoredValueRef<'a>| {
+        let mut set = |slot: usize, value: EdmValueRef<'a>| {
             if let Some(entry) = values.get_mut(slot) {
                 *entry = Some(value);
             }
         };
         let (partition_key, row_key, mut properties) = EntityView::new(wire).open()?;
         if self.reads_key {
-            set(PARTITION_KEY, StoredValueRef::String(text(partition_key)?));
-            set(ROW_KEY, StoredValueRef::String(text(row_key)?));
+            set(PARTITION_KEY, EdmValueRef::String(text(partition_key)?));
+            set(ROW_KEY, EdmValueRef::String(text(row_key)?));
         }
         let mut missing = self.names.len();
         while missing > 0 {
@@ -126,7 +122,7 @@ impl Filter {
         }
         if self.reads_timestamp {
             while properties.next_raw()?.is_some() {}
-            set(TIMESTAMP, StoredValueRef::DateTime(properties.timestamp()?));
+            set(TIMESTAMP, EdmValueRef::DateTime(properties.timestamp()?));
         }
         Ok(self.program.eval(values))
     }
@@ -170,7 +166,7 @@ fn compile(expr: &Expr, names: &[String]) -> FilterNode {
 }
 
 impl FilterNode {
-    fn eval(&self, values: &[Option<StoredValueRef<'_>>]) -> bool {
+    fn eval(&self, values: &[Option<EdmValueRef<'_>>]) -> bool {
         match self {
             Self::Constant(truth) => *truth,
             // A comparison with a property that the entity lacks is false, for any operator.

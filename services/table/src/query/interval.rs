@@ -6,10 +6,9 @@
 
 use std::cmp::Ordering;
 
+use trestle_filter::Operator;
 use trestle_identity::caller::KeyRange;
 use trestle_kv::order::compare_text;
-
-use super::ast::Operator;
 
 /// A position in the order of texts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,15 +3,9 @@
 //! A table has one property, `TableName`, which is never missing. Names differ in more than case,
 //! so they are compared, listed and bounded in lower case.
 
-use super::{
-    FilterError,
-    ast::{Expr, Literal},
-    compare::holds,
-    interval::{Cut, TextInterval},
-    lex::{Lexer, TokenKind},
-    parse,
-};
-use crate::stored::StoredValueRef;
+use trestle_filter::{EdmValueRef, Expr, FilterError, Literal, Plain, holds, position_of};
+
+use super::interval::{Cut, TextInterval};
 
 const NAME: &str = "TableName";
 
@@ -46,7 +40,7 @@ impl NameFilter {
     /// # Errors
     /// When it is not in the language, exceeds its bounds, or reads anything but `TableName`.
     pub fn parse(text: &str) -> Result<Option<Self>, FilterError> {
-        let Some(expr) = parse::parse(text)? else {
+        let Some(expr) = trestle_filter::parse::<Plain>(text)? else {
             return Ok(None);
         };
         let mut other = None;
@@ -80,17 +74,6 @@ impl NameFilter {
     }
 }
 
-/// Where the first use of a property in the filter ends, outside of quotes.
-fn position_of(property: &str, text: &str) -> usize {
-    let mut lexer = Lexer::new(text);
-    while let Ok(token) = lexer.next() {
-        if matches!(token.kind, TokenKind::End) || token.kind == TokenKind::Word(property) {
-            return token.end;
-        }
-    }
-    0
-}
-
 fn lower_case(expr: Expr) -> Expr {
     let list = |parts: Vec<Expr>| parts.into_iter().map(lower_case).collect();
     match expr {
@@ -111,7 +94,7 @@ fn lower_case(expr: Expr) -> Expr {
 fn eval(expr: &Expr, name: &str) -> bool {
     match expr {
         Expr::Constant(truth) => *truth,
-        Expr::Compare(c) => holds(StoredValueRef::String(name), c.operator, c.literal.as_value()),
+        Expr::Compare(c) => holds(EdmValueRef::String(name), c.operator, c.literal.as_value()),
         Expr::Not(inner) => !eval(inner, name),
         Expr::And(parts) => parts.iter().all(|part| eval(part, name)),
         Expr::Or(parts) => parts.iter().any(|part| eval(part, name)),

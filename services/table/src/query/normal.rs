@@ -6,14 +6,10 @@
 //! `ge` are false. Constants are folded, and so are comparisons of keys and timestamps with
 //! literals of another type, which are true for every entity or for none.
 
+use trestle_filter::{Comparison, EdmValueRef, Expr, holds, rank};
 use trestle_service::clock::Ticks;
 
-use super::{
-    ast::{Comparison, Expr},
-    compare::{holds, rank},
-    eval::{TIMESTAMP, system_slot},
-};
-use crate::stored::StoredValueRef;
+use super::eval::{TIMESTAMP, system_slot};
 
 /// The normal form of a condition.
 pub(super) fn normalize(expr: &Expr) -> Expr {
@@ -40,8 +36,8 @@ fn push_into(comparison: &Comparison, negated: bool) -> Expr {
         return if negated { Expr::Not(Box::new(same)) } else { same };
     };
     let example = match slot {
-        TIMESTAMP => StoredValueRef::DateTime(Ticks::MAX),
-        _ => StoredValueRef::String(""),
+        TIMESTAMP => EdmValueRef::DateTime(Ticks::MAX),
+        _ => EdmValueRef::String(""),
     };
     if rank(example) != rank(literal.as_value()) {
         return Expr::Constant(holds(example, *operator, literal.as_value()) != negated);

@@ -7,11 +7,12 @@
 //! Conditions that the interval implies are removed from the filter; the rest, the residual, is checked
 //! on each entity read.
 
+use trestle_filter::Expr;
 use trestle_identity::caller;
 use trestle_kv::order::compare_text;
 
 use super::{
-    Filter, advice::advise, ast::Expr, eval::system_slot, interval::KeyInterval, normal::normalize,
+    Filter, advice::advise, eval::system_slot, interval::KeyInterval, normal::normalize,
     range::ScanRange, region::Region, scope::QueryScope,
 };
 

@@ -2,10 +2,9 @@
 //!
 //! A region always has every key that can match; it may have more, and then it is not `exact`.
 
-use super::{
-    ast::{Comparison, Expr, Literal},
-    interval::{KeyInterval, TextInterval},
-};
+use trestle_filter::{Comparison, Expr, Literal};
+
+use super::interval::{KeyInterval, TextInterval};
 
 /// Keys in an interval whose row keys are in another.
 #[derive(Debug, Clone, PartialEq, Eq)]

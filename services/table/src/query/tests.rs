@@ -6,6 +6,8 @@ mod planning;
 mod properties;
 mod semantics;
 
+use trestle_filter::{Comparison, Expr, Literal, Operator};
+
 use super::*;
 
 /// The condition of a filter that is not empty.

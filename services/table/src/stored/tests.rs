@@ -5,6 +5,8 @@ use prost::Message as _;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{etag::format_etag, fault::Violations};
 
+use trestle_filter::EdmValueRef;
+
 use super::*;
 use crate::entity::samples;
 
@@ -142,8 +144,8 @@ fn single_properties_are_read_in_place() {
 
     assert_eq!(view.key(), Ok(("p", "")));
     assert_eq!(view.timestamp(), Ok(written_at));
-    assert_eq!(view.property("a"), Ok(Some(StoredValueRef::Int32(-1))));
-    assert_eq!(view.property("b"), Ok(Some(StoredValueRef::String("x"))));
+    assert_eq!(view.property("a"), Ok(Some(EdmValueRef::Int32(-1))));
+    assert_eq!(view.property("b"), Ok(Some(EdmValueRef::String("x"))));
     assert_eq!(view.property("c"), Ok(None));
 }
 

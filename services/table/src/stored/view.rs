@@ -1,8 +1,8 @@
 //! Reading parts of an encoded entity in place.
 
 use bytes::Bytes;
+use trestle_filter::EdmValueRef;
 use trestle_service::clock::Ticks;
-use uuid::Uuid;
 
 use super::wire::{WireReader, entity, property, text, timestamp, value};
 use crate::{
@@ -55,7 +55,7 @@ impl<'a> EntityView<'a> {
     ///
     /// # Errors
     /// When the entity cannot be read up to the property.
-    pub fn property(&self, name: &str) -> Result<Option<StoredValueRef<'a>>, CorruptRecord> {
+    pub fn property(&self, name: &str) -> Result<Option<EdmValueRef<'a>>, CorruptRecord> {
         let mut properties = self.properties();
         while let Some(property) = properties.next_raw()? {
             if property.name == name.as_bytes() {
@@ -88,7 +88,7 @@ pub(crate) struct RawProperty<'a> {
 
 impl<'a> RawProperty<'a> {
     #[inline]
-    pub(crate) fn value(mut self) -> Result<StoredValueRef<'a>, CorruptRecord> {
+    pub(crate) fn value(mut self) -> Result<EdmValueRef<'a>, CorruptRecord> {
         if !self.rest.take_tag(property::VALUE) {
             return Err(CorruptRecord("property has no value"));
         }
@@ -96,7 +96,7 @@ impl<'a> RawProperty<'a> {
         if !self.rest.is_empty() {
             return Err(CorruptRecord("property has unknown fields"));
         }
-        StoredValueRef::read(value)
+        read_value(value)
     }
 }
 
@@ -154,7 +154,7 @@ impl<'a> PropertyReader<'a> {
 }
 
 impl<'a> Iterator for PropertyReader<'a> {
-    type Item = Result<(&'a str, StoredValueRef<'a>), CorruptRecord>;
+    type Item = Result<(&'a str, EdmValueRef<'a>), CorruptRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.next_raw().and_then(|raw| match raw {
@@ -169,71 +169,50 @@ impl<'a> Iterator for PropertyReader<'a> {
     }
 }
 
-/// The value of a property, in place.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum StoredValueRef<'a> {
-    /// Edm.String.
-    String(&'a str),
-    /// Edm.Int32.
-    Int32(i32),
-    /// Edm.Int64.
-    Int64(i64),
-    /// Edm.Double.
-    Double(f64),
-    /// Edm.Boolean.
-    Boolean(bool),
-    /// Edm.DateTime.
-    DateTime(Ticks),
-    /// Edm.Guid.
-    Guid(Uuid),
-    /// Edm.Binary.
-    Binary(&'a [u8]),
+/// Reads an encoded value in place.
+///
+/// # Errors
+/// When it is not one canonical value.
+#[inline]
+fn read_value(message: &[u8]) -> Result<EdmValueRef<'_>, CorruptRecord> {
+    use EdmValueRef as V;
+    let mut reader = WireReader(message);
+    let value = match reader.byte()? {
+        value::STRING => V::String(text(reader.chunk()?)?),
+        value::INT32 => {
+            let number = i32::try_from(reader.varint()?.cast_signed());
+            V::Int32(number.map_err(|_| CorruptRecord("number is out of range"))?)
+        }
+        value::INT64 => V::Int64(reader.varint()?.cast_signed()),
+        value::DOUBLE => V::Double(f64::from_le_bytes(reader.fixed64()?)),
+        value::BOOLEAN => match reader.byte()? {
+            0 => V::Boolean(false),
+            1 => V::Boolean(true),
+            _ => return Err(CorruptRecord("boolean is neither true nor false")),
+        },
+        value::DATETIME => V::DateTime(read_time(reader.chunk()?)?),
+        value::GUID => {
+            let guid = parse_guid(text(reader.chunk()?)?);
+            V::Guid(guid.ok_or(CorruptRecord("guid is malformed"))?)
+        }
+        value::BINARY => V::Binary(reader.chunk()?),
+        _ => return Err(CorruptRecord("value has an unknown type")),
+    };
+    if reader.is_empty() { Ok(value) } else { Err(CorruptRecord("value has unknown fields")) }
 }
 
-impl<'a> StoredValueRef<'a> {
-    /// Reads an encoded value.
-    ///
-    /// # Errors
-    /// When it is not one canonical value.
-    #[inline]
-    fn read(message: &'a [u8]) -> Result<Self, CorruptRecord> {
-        let mut reader = WireReader(message);
-        let value = match reader.byte()? {
-            value::STRING => Self::String(text(reader.chunk()?)?),
-            value::INT32 => {
-                let number = i32::try_from(reader.varint()?.cast_signed());
-                Self::Int32(number.map_err(|_| CorruptRecord("number is out of range"))?)
-            }
-            value::INT64 => Self::Int64(reader.varint()?.cast_signed()),
-            value::DOUBLE => Self::Double(f64::from_le_bytes(reader.fixed64()?)),
-            value::BOOLEAN => match reader.byte()? {
-                0 => Self::Boolean(false),
-                1 => Self::Boolean(true),
-                _ => return Err(CorruptRecord("boolean is neither true nor false")),
-            },
-            value::DATETIME => Self::DateTime(read_time(reader.chunk()?)?),
-            value::GUID => {
-                let guid = parse_guid(text(reader.chunk()?)?);
-                Self::Guid(guid.ok_or(CorruptRecord("guid is malformed"))?)
-            }
-            value::BINARY => Self::Binary(reader.chunk()?),
-            _ => return Err(CorruptRecord("value has an unknown type")),
-        };
-        if reader.is_empty() { Ok(value) } else { Err(CorruptRecord("value has unknown fields")) }
-    }
-
-    /// As an owned value; binary shares the memory of `source`, which it must be part of.
-    pub(super) fn to_value(self, source: &Bytes) -> Value {
-        match self {
-            Self::String(text) => Value::String(text.to_owned()),
-            Self::Int32(number) => Value::Int32(number),
-            Self::Int64(number) => Value::Int64(number),
-            Self::Double(number) => Value::Double(number),
-            Self::Boolean(truth) => Value::Boolean(truth),
-            Self::DateTime(ticks) => Value::DateTime(ticks),
-            Self::Guid(guid) => Value::Guid(guid),
-            Self::Binary(bytes) => Value::Binary(source.slice_ref(bytes)),
-        }
+/// As an owned value; binary shares the memory of `source`, which it must be part of.
+pub(super) fn to_value(value: EdmValueRef<'_>, source: &Bytes) -> Value {
+    use EdmValueRef as V;
+    match value {
+        V::String(text) => Value::String(text.to_owned()),
+        V::Int32(number) => Value::Int32(number),
+        V::Int64(number) => Value::Int64(number),
+        V::Double(number) => Value::Double(number),
+        V::Boolean(truth) => Value::Boolean(truth),
+        V::DateTime(ticks) => Value::DateTime(ticks),
+        V::Guid(guid) => Value::Guid(guid),
+        V::Binary(bytes) => Value::Binary(source.slice_ref(bytes)),
     }
 }
 

@@ -1,10 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
 use super::*;
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
+
 use crate::{
     blobs::{BlobChange, BlobState, DeleteScope},
     etag::ETagPattern,
-    faulty::{FaultyObjects, ObjectFault},
     fixture::{BlobFixture, sample},
     names::BlobName,
     objects::Objects,

@@ -1,0 +1,54 @@
+//! `trestle log`: one file for each kind of command.
+
+mod any_value;
+mod append;
+mod args;
+mod input;
+mod print;
+mod read;
+mod segments;
+mod settings;
+mod severity;
+mod streams;
+mod tail;
+mod when;
+
+pub use args::{
+    AppendLogArgs, CreateStreamArgs, LogCommand, ReadLogArgs, SegmentsArgs, TailLogArgs,
+    UpdateStreamArgs,
+};
+pub use input::LineFormat;
+
+use crate::{
+    client::Session,
+    errors::CliError,
+    flags::ClientArgs,
+    output::{Context, Output},
+};
+
+/// Runs a command.
+pub(crate) async fn run(command: LogCommand, client: &ClientArgs) -> Result<(), CliError> {
+    let session = Session::connect(client).await?;
+    let mut context = Context { session, output: Output::standard(&client.output) };
+    dispatch(&mut context, command, client).await?;
+    context.output.finish()
+}
+
+async fn dispatch(
+    context: &mut Context,
+    command: LogCommand,
+    client: &ClientArgs,
+) -> Result<(), CliError> {
+    match command {
+        LogCommand::Create(args) => streams::create(context, args).await,
+        LogCommand::List { prefix } => streams::list(context, prefix).await,
+        LogCommand::Show { stream } => streams::show(context, stream).await,
+        LogCommand::Update(args) => streams::update(context, args).await,
+        LogCommand::Delete { stream, yes } => streams::delete(context, stream, yes).await,
+        LogCommand::Append(args) => Box::pin(append::run(context, *args, client)).await,
+        LogCommand::Read(args) => read::run(context, args).await,
+        LogCommand::Tail(args) => tail::run(context, args).await,
+        LogCommand::Segments(args) => segments::list(context, args).await,
+        LogCommand::Flush { stream } => streams::flush(context, stream).await,
+    }
+}

@@ -1,0 +1,103 @@
+//! Lines, read and parsed on a thread of its own, because reading files blocks.
+
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use prost::Message as _;
+use tokio::sync::mpsc::Sender;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    lines::{FilePosition, Lines},
+    log::input::{LineParser, ParsedRecord, RecordOrigin},
+};
+
+/// Most lines that wait to be collected into batches.
+pub(super) const AHEAD_MAX: usize = 1024;
+/// Longest line, in bytes: a batch of a collector of OpenTelemetry is one line.
+const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A line.
+#[derive(Debug)]
+pub(super) struct ReadLine {
+    /// Its number, from 1.
+    pub(super) line: u64,
+    /// Where the next line begins.
+    pub(super) end: FilePosition,
+    /// The hash of its text.
+    pub(super) hash: u64,
+    /// Its records, or the rule that it breaks.
+    pub(super) records: Result<Vec<EncodedRecord>, String>,
+}
+
+/// A record of a line.
+#[derive(Debug)]
+pub(super) struct EncodedRecord {
+    pub(super) record: Bytes,
+    pub(super) origin: std::sync::Arc<RecordOrigin>,
+}
+
+impl From<ParsedRecord> for EncodedRecord {
+    fn from(ParsedRecord { record, origin }: ParsedRecord) -> Self {
+        Self { record: record.encode_to_vec().into(), origin }
+    }
+}
+
+/// The reason for stopping before the end.
+#[derive(Debug)]
+pub(super) enum LineStop {
+    /// At a line that breaks a rule.
+    Rejected(u64, String),
+    /// A read error after this line.
+    File(u64, io::Error),
+}
+
+/// Reads ahead of what is sent.
+pub(super) struct LinesAhead {
+    pub(super) parser: LineParser,
+    /// Whether a malformed line is the last one.
+    pub(super) is_strict: bool,
+}
+
+impl LinesAhead {
+    /// Reads to the end, or until the receiver is closed. Blank lines are skipped.
+    pub(super) fn read(
+        self,
+        input: Box<dyn Read + Send>,
+        start: FilePosition,
+        sender: &Sender<Result<ReadLine, LineStop>>,
+    ) {
+        let mut lines = Lines::new(input, start, LINE_BYTES_MAX);
+        loop {
+            let item = match self.next(&mut lines) {
+                Ok(None) => return,
+                Ok(Some(ReadLine { line, records: Err(rule), .. })) if self.is_strict => {
+                    Err(LineStop::Rejected(line, rule))
+                }
+                Ok(Some(line)) => Ok(line),
+                Err(error) => Err(LineStop::File(lines.at.line, error)),
+            };
+            let is_last = item.is_err();
+            // A closed receiver means that the append failed, which is reported.
+            if sender.blocking_send(item).is_err() || is_last {
+                return;
+            }
+        }
+    }
+
+    fn next(&self, lines: &mut Lines) -> io::Result<Option<ReadLine>> {
+        loop {
+            let Some(text) = lines.next()? else { return Ok(None) };
+            if text.trim_ascii().is_empty() {
+                continue;
+            }
+            let (hash, parsed) = (xxh3_64(text), self.parser.parse(text));
+            let records = parsed.map(|all| all.into_iter().map(EncodedRecord::from).collect());
+            if let Ok(records) = &records {
+                let count = Vec::len(records);
+                lines.at.row += u64::try_from(count).unwrap_or_default();
+            }
+            return Ok(Some(ReadLine { line: lines.at.line, end: lines.at, hash, records }));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The command line of `trestle log`.
+
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use chrono::FixedOffset;
+use clap::{Args, Subcommand};
+use trestle_proto::log::v1::PromotedAttribute;
+
+use super::{
+    input::{self, LineFormat, TimestampPattern},
+    settings::{bytes, key_value, promoted},
+    when::{TimeBound, bound},
+};
+use crate::{args::duration, errors::with_help};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  failed; for append: some lines were not appended
+    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
+    3  not found: no such stream
+    4  already exists, with other settings
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+  130  interrupted by Ctrl-C";
+
+const APPEND_HELP: &str = "\
+json: one object a line. The time is in `time`, `timestamp`, `ts` or `@timestamp`: RFC 3339, or a number of seconds,
+milliseconds, microseconds or nanoseconds since 1970; the severity in `severity` or `level`; the body in `body`,
+`message` or `msg`; `trace_id`, `span_id`, `event_name`, `value` and `attributes` are as `trestle log read` prints them.
+Everything else is an attribute.
+
+otlp-json: one export request of OpenTelemetry a line, as the file exporter of its collector writes them.
+
+text: the line is the body. With --timestamp-pattern a line begins with a time, and the rest is the body.
+
+syslog: RFC 5424 or RFC 3164. logfmt: key=value pairs, with the keys of json.
+
+A time without a zone is in that of --utc-offset; without a year it is in the last twelve months. A record without a
+time gets that at which the server receives it.
+
+Progress is kept in FILE.trestle-append until everything is appended; --resume continues there. A batch that was sent
+but not yet answered is sent again under the same request id: within 10 minutes the server appends it only once.";
+
+/// Commands on streams of log records.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+pub enum LogCommand {
+    /// Create a stream
+    Create(CreateStreamArgs),
+    /// List streams, ordered by name
+    List {
+        /// Only streams whose name begins so
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        prefix: String,
+    },
+    /// Show the settings and the statistics of a stream
+    Show {
+        /// Name of the stream
+        stream: String,
+    },
+    /// Change settings of a stream
+    Update(UpdateStreamArgs),
+    /// Delete a stream with its records and segments
+    ///
+    /// Takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without `--yes` nothing is
+    /// deleted and the exit code is 2.
+    Delete {
+        /// Name of the stream
+        stream: String,
+        /// Delete without confirmation
+        #[arg(long, short = 'y')]
+        yes: bool,
+    },
+    /// Append the lines of a file, or of standard input
+    #[command(after_long_help = APPEND_HELP)]
+    Append(Box<AppendLogArgs>),
+    /// Print records of a time range, ordered by time
+    Read(ReadLogArgs),
+    /// Print the last records, and those that follow
+    Tail(TailLogArgs),
+    /// List the segments of a stream: Parquet files that other programs can read
+    Segments(SegmentsArgs),
+    /// Seal the records of a stream into segments now
+    Flush {
+        /// Name of the stream
+        stream: String,
+    },
+}
+
+/// Settings of a stream that can change.
+#[derive(Debug, Clone, Args)]
+pub(super) struct StreamSettingsArgs {
+    /// Seal records into a segment after this time, 1s to 1d [server default: 5m]
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(super) roll_age: Option<Duration>,
+    /// Seal records into a segment at this size, 64KiB to 256MiB [server default: 64MiB]
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    pub(super) roll_bytes: Option<u64>,
+    /// An attribute with a typed column in segments; TYPE is string, int64, double or bool; `indexed` adds a bloom
+    /// filter
+    #[arg(long, value_parser = promoted, value_name = "KEY:TYPE[:indexed]")]
+    pub(super) promote: Vec<PromotedAttribute>,
+    /// A label of the stream
+    #[arg(long, value_parser = key_value, value_name = "KEY=VALUE")]
+    pub(super) label: Vec<(String, String)>,
+}
+
+/// Arguments of `create`.
+#[derive(Debug, Clone, Args)]
+pub struct CreateStreamArgs {
+    /// Name: lower-case letters, digits, `.`, `_` and `-`
+    pub(super) stream: String,
+    /// Delete records after this time, 1m to 36500d [default: never]
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub(super) retention: Option<Duration>,
+    /// Settings that can change
+    #[command(flatten)]
+    pub(super) settings: StreamSettingsArgs,
+}
+
+/// Arguments of `update`.
+#[derive(Debug, Clone, Args)]
+pub struct UpdateStreamArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// Delete records after this time, 1m to 36500d, or `off`
+    #[arg(long, value_parser = retention, value_name = "TIME")]
+    pub(super) retention: Option<RetentionArg>,
+    /// Replaces the roll policy, the promoted attributes or the labels that are given
+    #[command(flatten)]
+    pub(super) settings: StreamSettingsArgs,
+}
+
+/// A new retention; none for no limit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RetentionArg(pub(super) Option<Duration>);
+
+fn retention(text: &str) -> Result<RetentionArg, String> {
+    match text {
+        "off" => Ok(RetentionArg(None)),
+        text => duration(text).map(|time| RetentionArg(Some(time))),
+    }
+}
+
+/// Arguments of `append`.
+#[derive(Debug, Clone, Args)]
+pub struct AppendLogArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// The file; `-` reads standard input
+    #[arg(default_value = "-")]
+    pub(super) file: PathBuf,
+    /// Format of the lines
+    #[arg(long, value_enum, default_value_t = LineFormat::Json)]
+    pub(super) format: LineFormat,
+    /// The time at the beginning of a line of text, such as '%Y-%m-%d %H:%M:%S%.f' (strptime)
+    #[arg(long, value_parser = input::timestamp_pattern, value_name = "PATTERN")]
+    pub(super) timestamp_pattern: Option<TimestampPattern>,
+    /// The zone of times without one, such as +02:00
+    #[arg(long, value_name = "OFFSET", default_value = "+00:00", allow_hyphen_values = true)]
+    pub(super) utc_offset: FixedOffset,
+    /// Most records of a batch
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub(super) batch: NonZeroUsize,
+    /// An attribute of what emitted the records, such as service.name=orders
+    #[arg(long, value_parser = key_value, value_name = "KEY=VALUE")]
+    pub(super) resource: Vec<(String, String)>,
+    /// Derive request ids from this text instead of a random one: appending the same file again within 10 minutes
+    /// appends nothing
+    #[arg(long, value_parser = input::request_id_prefix, value_name = "TEXT")]
+    pub(super) request_id_prefix: Option<String>,
+    /// Stop at the first line that is malformed or rejected
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Continue an interrupted append of this file
+    #[arg(long)]
+    pub(super) resume: bool,
+}
+
+/// Arguments of `segments`.
+#[derive(Debug, Clone, Args)]
+pub struct SegmentsArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// Segments with records from this time on: 15m, 1h or 7d ago, or 2026-01-31T08:00:00Z
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) since: Option<TimeBound>,
+    /// Segments with records before this time
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) until: Option<TimeBound>,
+}
+
+/// Which records are printed, and what of them.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RecordFilterArgs {
+    /// Only records that match, such as "severity ge 'error' and attributes/http.route eq '/pay'"
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub(super) filter: String,
+    /// Only these fields, separated by commas, such as time,severity,body
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(super) fields: Vec<String>,
+}
+
+/// Arguments of `read`.
+#[derive(Debug, Clone, Args)]
+pub struct ReadLogArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// Records from this time on: 15m, 1h or 7d ago, or 2026-01-31T08:00:00Z
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) since: Option<TimeBound>,
+    /// Records before this time
+    #[arg(long, value_parser = bound, value_name = "TIME")]
+    pub(super) until: Option<TimeBound>,
+    /// Which records
+    #[command(flatten)]
+    pub(super) records: RecordFilterArgs,
+    /// At most this many records
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) limit: Option<u64>,
+    /// Newest first
+    #[arg(long)]
+    pub(super) reverse: bool,
+    /// Also print what the read cost, on standard error
+    #[arg(long)]
+    pub(super) cost: bool,
+}
+
+/// Arguments of `tail`.
+#[derive(Debug, Clone, Args)]
+pub struct TailLogArgs {
+    /// Name of the stream
+    pub(super) stream: String,
+    /// Continue with records as they are appended, until Ctrl-C
+    #[arg(long, short)]
+    pub(super) follow: bool,
+    /// Begin with this many of the last records
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
+    pub(super) lines: u32,
+    /// Which records
+    #[command(flatten)]
+    pub(super) records: RecordFilterArgs,
+}

@@ -1,0 +1,204 @@
+//! Times of records, in nanoseconds since 1970.
+
+use chrono::{
+    DateTime, Datelike as _, FixedOffset, Months, NaiveDateTime, Utc,
+    format::{Item, Parsed, parse_and_remainder},
+};
+use serde_json::Value;
+
+const RULE: &str =
+    "must be RFC 3339, or seconds, milliseconds, microseconds or nanoseconds since 1970";
+
+/// From here on a number is in the next smaller unit: as seconds these are years after 5000.
+const MILLISECONDS_FROM: u64 = 100_000_000_000;
+const MICROSECONDS_FROM: u64 = 1000 * MILLISECONDS_FROM;
+const NANOSECONDS_FROM: u64 = 1000 * MICROSECONDS_FROM;
+
+/// What times lack that are not complete.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeRules {
+    /// The zone of times without one.
+    pub(crate) offset: FixedOffset,
+    /// When the command began: a time without a year is in the twelve months before, or on the next day.
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl TimeRules {
+    /// The year of a time without one, for the number of its month and day.
+    pub(super) fn year(self, month: u32, day: u32) -> i32 {
+        let last = self.now.with_timezone(&self.offset) + chrono::Duration::days(1);
+        let is_past = (month, day) <= (last.month(), last.day());
+        if is_past {
+            last.year()
+        } else {
+            last.checked_sub_months(Months::new(12)).map_or(last.year(), |before| before.year())
+        }
+    }
+
+    /// The time at the beginning of a text, by the items of a pattern, and what follows it.
+    pub(super) fn take<'a>(
+        self,
+        text: &'a str,
+        items: &[Item<'_>],
+    ) -> Result<(u64, &'a str), String> {
+        let mut parsed = Parsed::new();
+        let rest = parse_and_remainder(&mut parsed, text, items.iter())
+            .map_err(|_| "must begin with a time of the pattern".to_owned())?;
+        Ok((self.resolve(&mut parsed)?, rest))
+    }
+
+    fn resolve(self, parsed: &mut Parsed) -> Result<u64, String> {
+        let has_year = parsed.year().is_some() || parsed.year_mod_100().is_some();
+        if !has_year
+            && parsed.timestamp().is_none()
+            && let (Some(month), Some(day)) = (parsed.month(), parsed.day())
+        {
+            let _ = parsed.set_year(self.year(month, day).into());
+        }
+        let invalid = |_| "the time is incomplete or does not exist".to_owned();
+        if parsed.offset().is_some() {
+            return nanos(parsed.to_datetime().map_err(invalid)?.to_utc());
+        }
+        if parsed.timestamp().is_some() {
+            return nanos(parsed.to_naive_datetime_with_offset(0).map_err(invalid)?.and_utc());
+        }
+        self.local(parsed.to_naive_datetime_with_offset(0).map_err(invalid)?)
+    }
+
+    fn local(self, time: NaiveDateTime) -> Result<u64, String> {
+        let local = time.and_local_timezone(self.offset).single();
+        nanos(local.ok_or("the time does not exist")?.to_utc())
+    }
+
+    /// The time in a value.
+    pub(super) fn of_json(self, value: &Value) -> Result<u64, String> {
+        let rule = || format!("{RULE}: time=`{value}`");
+        match value {
+            Value::Number(number) => match number.as_u64() {
+                Some(number) => of_number(number).ok_or_else(rule),
+                None => of_double(number.as_f64().unwrap_or(-1.0)).ok_or_else(rule),
+            },
+            Value::String(text) => self.of_text(text).ok_or_else(rule)?,
+            _ => Err(rule()),
+        }
+    }
+
+    fn of_text(self, text: &str) -> Option<Result<u64, String>> {
+        if let Ok(number) = text.parse::<u64>() {
+            return of_number(number).map(Ok);
+        }
+        if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+            return Some(nanos(time.to_utc()));
+        }
+        let local = text.replacen(' ', "T", 1).replacen(',', ".", 1);
+        if let Ok(time) = NaiveDateTime::parse_from_str(&local, "%Y-%m-%dT%H:%M:%S%.f") {
+            return Some(self.local(time));
+        }
+        text.parse::<f64>().ok().and_then(of_double).map(Ok)
+    }
+}
+
+/// The nanoseconds of a time.
+pub(super) fn nanos(time: DateTime<Utc>) -> Result<u64, String> {
+    let nanos = time.timestamp_nanos_opt().and_then(|nanos| u64::try_from(nanos).ok());
+    nanos.ok_or_else(|| format!("must be in the years 1970 to 2262: time=`{}`", time.to_rfc3339()))
+}
+
+fn of_number(number: u64) -> Option<u64> {
+    let factor = match number {
+        0..MILLISECONDS_FROM => 1_000_000_000,
+        MILLISECONDS_FROM..MICROSECONDS_FROM => 1_000_000,
+        MICROSECONDS_FROM..NANOSECONDS_FROM => 1000,
+        NANOSECONDS_FROM.. => 1,
+    };
+    number.checked_mul(factor)
+}
+
+/// Seconds, or milliseconds, with a fraction.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked before")]
+fn of_double(number: f64) -> Option<u64> {
+    const SECONDS_MAX: f64 = 1e11;
+    let seconds = if number < SECONDS_MAX { number } else { number / 1000.0 };
+    if !(0.0..SECONDS_MAX).contains(&seconds) {
+        return None;
+    }
+    // To the microsecond: a double of today's seconds has no more digits.
+    let micros = (seconds * 1e6).round() as u64;
+    micros.checked_mul(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::format::StrftimeItems;
+    use serde_json::json;
+
+    use super::*;
+
+    fn rules() -> TimeRules {
+        let now = DateTime::parse_from_rfc3339("2026-03-01T12:00:00Z").unwrap().to_utc();
+        TimeRules { offset: FixedOffset::east_opt(3600).unwrap(), now }
+    }
+
+    fn at(text: &str) -> u64 {
+        nanos(DateTime::parse_from_rfc3339(text).unwrap().to_utc()).unwrap()
+    }
+
+    #[test]
+    fn times_are_read_in_every_unit() {
+        let expected = at("2026-01-31T08:00:00.5Z");
+        for value in [
+            json!("2026-01-31T08:00:00.500Z"),
+            json!("2026-01-31T09:00:00.5+01:00"),
+            json!("2026-01-31 09:00:00.5"),
+            json!("2026-01-31T09:00:00,500"),
+            json!(1_769_846_400.5),
+            json!(1_769_846_400_500_u64),
+            json!("1769846400500"),
+            json!(1_769_846_400_500_000_u64),
+            json!(1_769_846_400_500_000_000_u64),
+            json!("1769846400.5"),
+        ] {
+            assert_eq!(rules().of_json(&value), Ok(expected), "{value}");
+        }
+        assert_eq!(rules().of_json(&json!(1_769_846_400)), Ok(at("2026-01-31T08:00:00Z")));
+        for value in
+            [json!("noon"), json!(-1), json!(true), json!("1969-12-31T23:59:59Z"), json!(1e300)]
+        {
+            assert!(rules().of_json(&value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_takes_the_time_from_a_line() {
+        let take = |pattern: &str, text: &'static str| {
+            let items = StrftimeItems::new(pattern).parse().unwrap();
+            rules().take(text, &items)
+        };
+        let expected = at("2026-01-31T08:00:00.25Z");
+        for (pattern, text) in [
+            ("%Y-%m-%d %H:%M:%S%.f", "2026-01-31 09:00:00.25 rest"),
+            ("%Y-%m-%dT%H:%M:%S%.f%:z", "2026-01-31T10:00:00.25+02:00 rest"),
+            ("[%d/%b/%Y:%H:%M:%S%.f %z]", "[31/Jan/2026:08:00:00.25 +0000] rest"),
+            ("%s%.f", "1769846400.25 rest"),
+            ("%b %e %H:%M:%S%.f", "Jan 31 09:00:00.25 rest"),
+        ] {
+            assert_eq!(take(pattern, text), Ok((expected, " rest")), "{pattern}");
+        }
+        for (pattern, text) in [
+            ("%Y-%m-%d %H:%M:%S", "no time"),
+            ("%Y-%m-%d", "2026-01-31"),
+            ("%Y-%m-%d %H:%M:%S", "2026-02-30 00:00:00"),
+        ] {
+            assert!(take(pattern, text).is_err(), "{pattern}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_year_is_in_the_last_twelve_months() {
+        let year = |month, day| rules().year(month, day);
+        assert_eq!(
+            [year(1, 31), year(3, 1), year(3, 2), year(3, 3), year(12, 31)],
+            [2026, 2026, 2026, 2025, 2025]
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Records, as a line for a person or an object for a program.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Map, Value, json};
+use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::AnyValue};
+
+use super::{any_value, severity};
+use crate::output::escaped;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A record as one line: time, severity, body, and the others as `key=value`.
+pub(super) fn line(record: &Record) -> String {
+    let mut line = time(record.time_unix_nano);
+    let severity = match record.severity_text.as_str() {
+        "" => severity::name_of(record.severity_number),
+        text => text,
+    };
+    if !severity.is_empty() {
+        let _ = write!(line, " {}", escaped(severity));
+    }
+    if !record.event_name.is_empty() {
+        let _ = write!(line, " {}", escaped(&record.event_name));
+    }
+    if let Some(value) = record.value {
+        let _ = write!(line, " {value}");
+    }
+    if let Some(body) = &record.body {
+        let _ = write!(line, " {}", escaped(&any_value::text(body)));
+    }
+    for (key, value) in record.attributes.iter().chain(&record.resource) {
+        let _ = write!(line, " {}={}", escaped(key), quoted(value));
+    }
+    for (name, id) in [("trace_id", &record.trace_id), ("span_id", &record.span_id)] {
+        if !id.is_empty() {
+            let _ = write!(line, " {name}={}", hex(id));
+        }
+    }
+    line
+}
+
+/// A record as an object, without what it lacks. `trestle log append` reads it.
+pub(super) fn object(record: &Record) -> Value {
+    let mut object = Map::new();
+    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    if record.time_unix_nano > 0 {
+        set("time", json!(time(record.time_unix_nano)));
+    }
+    if record.observed_time_unix_nano > 0 {
+        set("observed_time", json!(time(record.observed_time_unix_nano)));
+    }
+    if record.severity_number != 0 {
+        set("severity_number", json!(record.severity_number));
+    }
+    if !record.severity_text.is_empty() {
+        set("severity_text", json!(record.severity_text));
+    }
+    if !record.event_name.is_empty() {
+        set("event_name", json!(record.event_name));
+    }
+    if let Some(value) = record.value {
+        set("value", json!(value));
+    }
+    if let Some(body) = &record.body {
+        set("body", any_value::json(body));
+    }
+    for (name, id) in [("trace_id", &record.trace_id), ("span_id", &record.span_id)] {
+        if !id.is_empty() {
+            set(name, json!(hex(id)));
+        }
+    }
+    let map = |values: &std::collections::BTreeMap<String, AnyValue>| {
+        values.iter().map(|(key, value)| (key.clone(), any_value::json(value))).collect()
+    };
+    set("attributes", map(&record.attributes));
+    if !record.resource.is_empty() {
+        set("resource", map(&record.resource));
+    }
+    if let Some(scope) = record.scope.as_ref().filter(|scope| !scope.name.is_empty()) {
+        set("scope", json!(scope.name));
+    }
+    set("sequence", json!(record.sequence));
+    Value::Object(object)
+}
+
+/// A time in nanoseconds since 1970, in RFC 3339.
+fn time(nanos: u64) -> String {
+    let seconds = i64::try_from(nanos / NANOS_PER_SECOND).unwrap_or_default();
+    let rest = u32::try_from(nanos % NANOS_PER_SECOND).unwrap_or_default();
+    let time = DateTime::from_timestamp(seconds, rest).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// A value, in quotes where its end would be unclear.
+fn quoted(value: &AnyValue) -> String {
+    let text = any_value::text(value);
+    let is_plain = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '"');
+    if is_plain { escaped(&text) } else { format!("\"{}\"", escaped(&text).replace('"', "\\\"")) }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_line() {
+        let record = Record {
+            time_unix_nano: 1_769_846_400_250_000_000,
+            severity_number: 17,
+            body: Some(any_value::of_text("it\nfailed \x1b[31m")),
+            attributes: [
+                ("b c".to_owned(), any_value::of_text("x \"y\"")),
+                ("a".to_owned(), any_value::of_json(json!([1]))),
+            ]
+            .into(),
+            resource: [("service.name".to_owned(), any_value::of_text("s"))].into(),
+            span_id: vec![0, 1, 2, 3, 4, 5, 6, 255].into(),
+            ..Record::default()
+        };
+        let expected = "2026-01-31T08:00:00.250Z ERROR it\\nfailed \\u{1b}[31m a=[1] b c=\"x \\\"y\\\"\" \
+                        service.name=s span_id=00010203040506ff";
+        assert_eq!(line(&record), expected);
+        let point = Record { event_name: "cpu".to_owned(), value: Some(0.5), ..Record::default() };
+        assert_eq!(line(&point), "1970-01-01T00:00:00Z cpu 0.5");
+        let named =
+            Record { severity_text: "odd".to_owned(), severity_number: 9, ..Record::default() };
+        assert_eq!(line(&named), "1970-01-01T00:00:00Z odd");
+        assert_eq!(time(u64::MAX), "2554-07-21T23:34:33.709551615Z");
+    }
+}

@@ -1,0 +1,47 @@
+//! `segments`: the Parquet files of a stream.
+
+use serde_json::{Value, json};
+use trestle_proto::log::v1::{ListSegmentsRequest, LogSegment};
+
+use super::{SegmentsArgs, when};
+use crate::{datetime, errors::CliError, output::Context, retry::repeated};
+
+/// Prints the segments that overlap a time range.
+pub(super) async fn list(context: &mut Context, args: SegmentsArgs) -> Result<(), CliError> {
+    let SegmentsArgs { stream, since, until } = args;
+    let now = when::now();
+    let mut request = ListSegmentsRequest {
+        stream,
+        start_time: since.map(|time| time.timestamp(now)),
+        end_time: until.map(|time| time.timestamp(now)),
+        ..ListSegmentsRequest::default()
+    };
+    let mut printed = false;
+    loop {
+        let session = &context.session;
+        let call = async || Ok(session.logs().list_segments(request.clone()).await?);
+        let page = repeated::<_, CliError>(call).await?.into_inner();
+        let records: Vec<_> = page.segments.iter().map(record).collect();
+        context.output.records(&records, &["url", "records", "bytes", "min_time", "max_time"])?;
+        printed |= !records.is_empty();
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            return context.output.unless_empty(printed, "no segments");
+        }
+    }
+}
+
+fn record(segment: &LogSegment) -> Value {
+    json!({
+        "id": segment.id,
+        "url": segment.url,
+        "bytes": segment.bytes,
+        "records": segment.records,
+        "min_time": segment.min_time.as_ref().and_then(datetime::format),
+        "max_time": segment.max_time.as_ref().and_then(datetime::format),
+        "min_sequence": segment.min_sequence,
+        "max_sequence": segment.max_sequence,
+        "level": segment.level,
+        "create_time": segment.create_time.as_ref().and_then(datetime::format),
+    })
+}

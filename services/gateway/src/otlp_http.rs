@@ -1,0 +1,167 @@
+//! OTLP over HTTP: `POST /v1/logs` and `POST /v1/metrics` with a body in Protocol Buffers, translated into the call
+//! `Export` of the same name. A body that is compressed with gzip stays so: a message of gRPC may be, too.
+
+#[cfg(test)]
+mod tests;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures::{StreamExt as _, stream};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, BodyStream, Limited, StreamBody};
+use prost::Message as _;
+use tonic::{Code, Status, body::Body};
+use tonic_types::StatusExt as _;
+use tower::Service as _;
+use trestle_service::{
+    fault::{Fault, Reason, message_too_large},
+    layer::{CallService, Request, Response, short_circuit::with_outcome},
+    limits::MESSAGE_BYTES_MAX,
+};
+
+/// The paths, and the methods that they call.
+const PATHS: [(&str, &str); 2] = [
+    ("/v1/logs", "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
+    ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
+];
+/// The type of a body in Protocol Buffers.
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+/// Bytes before a message of gRPC: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+/// Most bytes of a response.
+const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
+/// When a client may call again, in seconds, where the error has no delay.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+
+/// The method that a request calls; none where it is no request of OTLP.
+pub(crate) fn method_of(request: &Request) -> Option<&'static str> {
+    let path = request.uri().path();
+    PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)
+}
+
+/// Why a request is rejected before it is a call.
+pub(crate) fn rejected(request: &Request) -> Option<(Reason, &'static str)> {
+    let headers = request.headers();
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let encoding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    if request.method() != Method::POST {
+        let text = "OTLP over HTTP needs POST";
+        return Some((Reason::UnsupportedHttpVerb, text));
+    }
+    if kind != "application/x-protobuf" {
+        let text = "OTLP over HTTP needs a body of the type application/x-protobuf";
+        return Some((Reason::InvalidHeaderValue, text));
+    }
+    if !matches!(encoding, None | Some(b"" | b"identity" | b"gzip")) {
+        let text = "OTLP over HTTP needs a body that is not compressed, or with gzip";
+        return Some((Reason::InvalidHeaderValue, text));
+    }
+    None
+}
+
+/// The response of HTTP to a request that [`rejected`] accepts.
+pub(crate) async fn export(
+    mut calls: CallService,
+    method: &'static str,
+    request: Request,
+) -> Response {
+    let call = match into_call(method, request).await {
+        Ok(call) => call,
+        Err(fault) => return failed(&Status::from(fault)),
+    };
+    let Ok(answer) = calls.call(call).await;
+    let (parts, body) = answer.into_parts();
+    if let Some(status) = status_of(&parts.headers) {
+        return failed(&status);
+    }
+    let body = match Limited::new(body, RESPONSE_BYTES_MAX).collect().await {
+        Ok(body) => body,
+        Err(_) => return failed(&Status::internal("the response could not be read")),
+    };
+    match body.trailers().and_then(status_of) {
+        Some(status) => failed(&status),
+        None => success(&body.to_bytes()),
+    }
+}
+
+/// A call of gRPC with the body as its one message.
+async fn into_call(method: &'static str, request: Request) -> Result<Request, Fault> {
+    let (mut parts, body) = request.into_parts();
+    parts.uri = Uri::from_static(method);
+    let is_compressed = parts.headers.remove(header::CONTENT_ENCODING);
+    let is_compressed = is_compressed.is_some_and(|encoding| encoding == "gzip");
+    if is_compressed {
+        parts.headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    parts.headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    let too_large = || message_too_large(MESSAGE_BYTES_MAX);
+    // The length precedes a message: without one the body is read first.
+    let (length, body) = match body.size_hint().exact() {
+        Some(length) => (length, body),
+        None => {
+            let body = Limited::new(body, MESSAGE_BYTES_MAX).collect().await;
+            let body = body.map_err(|_| too_large())?.to_bytes();
+            (body.len() as u64, Body::new(http_body_util::Full::from(body)))
+        }
+    };
+    let length = u32::try_from(length).ok().filter(|it| *it as usize <= MESSAGE_BYTES_MAX);
+    let mut prefix = BytesMut::with_capacity(PREFIX_BYTES);
+    prefix.put_u8(is_compressed.into());
+    prefix.put_u32(length.ok_or_else(too_large)?);
+    let prefix = stream::iter([Ok::<_, Status>(http_body::Frame::data(prefix.freeze()))]);
+    let body = StreamBody::new(prefix.chain(BodyStream::new(body)));
+    Ok(Request::from_parts(parts, Body::new(body)))
+}
+
+/// The status of a call that failed, in headers or trailers.
+fn status_of(headers: &HeaderMap) -> Option<Status> {
+    Status::from_header_map(headers).filter(|status| status.code() != Code::Ok)
+}
+
+/// The response to a call that succeeded.
+fn success(message: &Bytes) -> Response {
+    let message = message.slice(PREFIX_BYTES.min(message.len())..);
+    let mut answer = Response::new(Body::new(http_body_util::Full::from(message)));
+    answer.headers_mut().insert(header::CONTENT_TYPE, PROTOBUF);
+    answer
+}
+
+/// The response to a call that failed: its status as a message, and as a status of HTTP by which clients retry or not.
+fn failed(status: &Status) -> Response {
+    let details = tonic_types::Status::decode(status.details()).unwrap_or_default().details;
+    let code = status.code().into();
+    let message = tonic_types::Status { code, message: status.message().to_owned(), details };
+    let bytes = Bytes::from(message.encode_to_vec());
+    let mut answer = Response::new(Body::new(http_body_util::Full::from(bytes)));
+    let (http, is_retryable) = http_status(status);
+    *answer.status_mut() = http;
+    answer.headers_mut().insert(header::CONTENT_TYPE, PROTOBUF);
+    if is_retryable {
+        answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+    }
+    let reason = if is_retryable { Reason::ServerBusy } else { Reason::InvalidInput };
+    with_outcome(answer, Err(Fault::new(reason, status.message())))
+}
+
+/// The status of HTTP for one of gRPC, and whether the client should retry. OTLP: what is exhausted is worth a retry
+/// only where the error has a delay.
+fn http_status(status: &Status) -> (StatusCode, bool) {
+    match status.code() {
+        Code::Unauthenticated => (StatusCode::UNAUTHORIZED, false),
+        Code::PermissionDenied => (StatusCode::FORBIDDEN, false),
+        Code::ResourceExhausted if status.get_details_retry_info().is_none() => {
+            (StatusCode::PAYLOAD_TOO_LARGE, false)
+        }
+        Code::ResourceExhausted => (StatusCode::TOO_MANY_REQUESTS, true),
+        Code::Unavailable | Code::Aborted => (StatusCode::SERVICE_UNAVAILABLE, true),
+        Code::DeadlineExceeded | Code::Cancelled => (StatusCode::GATEWAY_TIMEOUT, true),
+        Code::Unimplemented | Code::NotFound => (StatusCode::NOT_FOUND, false),
+        Code::Internal | Code::Unknown | Code::DataLoss => {
+            (StatusCode::INTERNAL_SERVER_ERROR, false)
+        }
+        _ => (StatusCode::BAD_REQUEST, false),
+    }
+}

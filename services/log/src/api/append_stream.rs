@@ -1,0 +1,97 @@
+//! Appends on a stream: in order, each acknowledged, several in flight.
+
+use std::{future::Future, task::Poll};
+
+use futures::{Stream, TryStreamExt as _, stream};
+use tonic::Status;
+use trestle_proto::log::v1::{
+    self as proto, AppendRecordsRequest, append_stream_response::Outcome,
+};
+use trestle_service::{
+    fault::{Fault, Reason},
+    limits::STREAM_IDLE_MAX,
+    response_stream::{self, ResponseSender, ResponseStream},
+};
+
+use super::{LogApi, failed};
+use crate::{LOG_SERVICE, authorize::LogAccess};
+
+/// Most appends of a call that are decided at a time. They are committed in the order of the requests, because the
+/// committer takes changes in the order in which they are handed over.
+const IN_FLIGHT_MAX: usize = 16;
+
+/// The acknowledgements of a stream of appends, in the order of the requests.
+pub(super) fn acknowledge(
+    api: LogApi,
+    access: LogAccess,
+    requests: impl Stream<Item = Result<proto::AppendStreamRequest, Status>> + Send + 'static,
+) -> ResponseStream<proto::AppendStreamResponse> {
+    response_stream::spawn(|sender| run(api, access, requests, sender))
+}
+
+async fn run(
+    api: LogApi,
+    access: LogAccess,
+    requests: impl Stream<Item = Result<proto::AppendStreamRequest, Status>> + Send,
+    sender: ResponseSender<proto::AppendStreamResponse>,
+) -> Result<(), Status> {
+    let begun = named_requests(requests).and_then(|(append_id, append)| {
+        let (api, access) = (api.clone(), access.clone());
+        async move { Ok(begin(api, access, append_id, append).await) }
+    });
+    let mut acknowledged = std::pin::pin!(begun.try_buffered(IN_FLIGHT_MAX));
+    while let Some(response) = acknowledged.try_next().await? {
+        sender.send(response).await?;
+    }
+    Ok(())
+}
+
+/// An append that was handed to the store: polled once, so that the next one is handed over behind it.
+async fn begin(
+    api: LogApi,
+    access: LogAccess,
+    append_id: u64,
+    append: AppendRecordsRequest,
+) -> impl Future<Output = Result<proto::AppendStreamResponse, Status>> + Send + 'static {
+    let prepared = api.prepare(&access, append).await;
+    let mut append = Box::pin(async move {
+        match prepared {
+            Ok(prepared) => api.commit(prepared).await,
+            Err(fault) => Err(fault),
+        }
+    });
+    let early = match futures::poll!(&mut append) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    };
+    async move {
+        let outcome = match early {
+            Some(outcome) => outcome,
+            None => append.await,
+        };
+        let outcome = match outcome {
+            Ok(appended) => Outcome::Appended(appended),
+            Err(fault) => Outcome::Error(fault.into_item_status(LOG_SERVICE)),
+        };
+        Ok(proto::AppendStreamResponse { append_id, outcome: Some(outcome) })
+    }
+}
+
+/// The appends with their ids, each with the name of a stream. A client that sends nothing for long is disconnected.
+fn named_requests(
+    requests: impl Stream<Item = Result<proto::AppendStreamRequest, Status>> + Send,
+) -> impl Stream<Item = Result<(u64, AppendRecordsRequest), Status>> + Send {
+    let start = (Box::pin(requests), None::<String>);
+    stream::try_unfold(start, |(mut requests, mut name)| async move {
+        let next = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
+        let next = next.map_err(|_| Status::deadline_exceeded("no append came for two minutes"))?;
+        let Some(request) = next? else { return Ok(None) };
+        let append = request.append.ok_or_else(|| {
+            failed(Fault::violation(Reason::PropertiesNeedValue, "append", "required"))
+        })?;
+        let first = name.get_or_insert_with(|| append.stream.clone()).clone();
+        let stream = if append.stream.is_empty() { first } else { append.stream };
+        let append = AppendRecordsRequest { stream, ..append };
+        Ok(Some(((request.append_id, append), (requests, name))))
+    })
+}

@@ -1,0 +1,52 @@
+//! Following a stream, as a stream of responses.
+
+use trestle_proto::log::v1::{self as proto, tail_records_request::Start};
+use trestle_service::{
+    fault::{Fault, Reason, Violations},
+    response_stream::{self, ResponseStream},
+};
+
+use super::{LogApi, failed, parse, read};
+use crate::{authorize::LogAccess, tail::FollowFrom};
+
+/// Most records before the end that a call begins with.
+const LAST_MAX: u32 = 10_000;
+
+impl LogApi {
+    pub(super) async fn tail(
+        &self,
+        access: &LogAccess,
+        request: proto::TailRecordsRequest,
+    ) -> Result<ResponseStream<proto::TailRecordsResponse>, Fault> {
+        let name = parse::stream_name(request.stream)?;
+        let mut violations = Violations::default();
+        let from = from(request.start, &mut violations);
+        let predicate = read::predicate(&request.filter, &mut violations);
+        let fields = read::fields(request.fields.as_ref(), &mut violations);
+        violations.check(())?;
+        let stream = self.logs.open(access.account(), &name).await?;
+        let mut follower = self.logs.follow(stream, from, predicate, fields).await?;
+        Ok(response_stream::spawn(|sender| async move {
+            loop {
+                let rows = sender.unless_closed(follower.next()).await?.map_err(failed)?;
+                let records = rows.into_iter().map(|row| row.record).collect();
+                let next_sequence = follower.next_sequence();
+                sender.send(proto::TailRecordsResponse { records, next_sequence }).await?;
+            }
+        }))
+    }
+}
+
+fn from(start: Option<Start>, violations: &mut Violations) -> FollowFrom {
+    match start {
+        None => FollowFrom::Last(0),
+        Some(Start::FromSequence(sequence)) => FollowFrom::Sequence(sequence),
+        Some(Start::Last(count)) => {
+            if count > LAST_MAX {
+                let rule = format!("must be 0 to 10,000: value=`{count}`");
+                violations.push(Reason::OutOfRangeInput, "last", rule);
+            }
+            FollowFrom::Last(count.into())
+        }
+    }
+}

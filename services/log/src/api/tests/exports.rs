@@ -1,0 +1,171 @@
+//! Exports of OpenTelemetry: streams are created, and bad records are a part of the answer.
+
+use trestle_proto::{
+    log::v1::wire::ExportLogsServiceRequest,
+    opentelemetry::proto::{
+        collector::{
+            logs::v1::{ExportLogsServiceResponse, logs_service_server::LogsService},
+            metrics::v1::{ExportMetricsServiceRequest, metrics_service_server::MetricsService},
+        },
+        common::v1::{AnyValue, KeyValue, any_value::Value},
+        logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
+        metrics::v1::{
+            Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
+            number_data_point,
+        },
+        resource::v1::Resource,
+    },
+};
+
+use super::*;
+use crate::fixture::{SECOND, START, texts};
+
+fn resource(service: &str) -> Option<Resource> {
+    let value = Some(AnyValue { value: Some(Value::StringValue(service.to_owned())) });
+    let attributes = vec![KeyValue { key: "service.name".to_owned(), value }];
+    Some(Resource { attributes, ..Resource::default() })
+}
+
+fn logs(service: &str, bodies: &[&str]) -> ResourceLogs {
+    let log = |body: &&str| LogRecord {
+        time_unix_nano: START,
+        body: Some(AnyValue { value: Some(Value::StringValue((*body).to_owned())) }),
+        ..LogRecord::default()
+    };
+    let log_records = bodies.iter().map(log).collect();
+    let scope_logs = vec![ScopeLogs { log_records, ..ScopeLogs::default() }];
+    ResourceLogs { resource: resource(service), scope_logs, ..ResourceLogs::default() }
+}
+
+async fn export(
+    api: &LogApi,
+    stream: Option<&str>,
+    resource_logs: &[ResourceLogs],
+) -> Result<ExportLogsServiceResponse, Status> {
+    let resource_logs = resource_logs.iter().map(|logs| logs.encode_to_vec().into()).collect();
+    let mut request = Request::new(ExportLogsServiceRequest { resource_logs });
+    if let Some(stream) = stream {
+        request.metadata_mut().insert("trestle-log-stream", stream.parse().unwrap());
+    }
+    LogsService::export(api, request).await.map(Response::into_inner)
+}
+
+async fn names(api: &LogApi) -> Vec<String> {
+    let listed = api.list_streams(Request::new(proto::ListStreamsRequest::default())).await;
+    listed.unwrap().into_inner().streams.into_iter().map(|stream| stream.name).collect()
+}
+
+#[tokio::test]
+async fn each_service_has_its_stream_unless_the_request_names_one() {
+    let api = api();
+    let request = [logs("web", &["a"]), logs("api", &["b"]), logs("web", &["c"])];
+
+    let answer = export(&api, None, &request).await.unwrap();
+    assert_eq!(answer.partial_success, None);
+    export(&api, Some("all"), &request).await.unwrap();
+
+    assert_eq!(names(&api).await, ["all", "api", "web"]);
+    for (stream, expected) in [("web", &["a", "c"][..]), ("api", &["b"]), ("all", &["a", "b", "c"])]
+    {
+        let found = records_of(&read(&api, read_of(stream)).await.unwrap());
+        assert_eq!(texts(&found), expected, "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn rejected_records_are_a_partial_success() {
+    let api = api();
+    let mut request = logs("web", &["kept", "bad", "kept too"]);
+    request.scope_logs[0].log_records[1].severity_number = 99;
+
+    let partial = export(&api, None, &[request]).await.unwrap().partial_success.unwrap();
+
+    assert_eq!(partial.rejected_log_records, 1);
+    assert!(partial.error_message.contains("log_records[1].severity_number"), "{partial:?}");
+    let found = records_of(&read(&api, read_of("web")).await.unwrap());
+    assert_eq!(texts(&found), ["kept", "kept too"]);
+}
+
+#[tokio::test]
+async fn records_past_the_retention_of_the_stream_are_rejected() {
+    let api = api();
+    let stream = proto::LogStream {
+        name: "web".to_owned(),
+        retention: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
+        ..proto::LogStream::default()
+    };
+    let create = proto::CreateStreamRequest { stream: Some(stream) };
+    api.create_stream(Request::new(create)).await.unwrap();
+    let mut request = logs("web", &["at the bound", "too old"]);
+    for (record, seconds) in request.scope_logs[0].log_records.iter_mut().zip([60, 61]) {
+        record.time_unix_nano = START - seconds * SECOND;
+    }
+
+    let partial = export(&api, None, &[request]).await.unwrap().partial_success.unwrap();
+
+    assert_eq!(partial.rejected_log_records, 1);
+    assert!(partial.error_message.contains("[1].time_unix_nano"), "{partial:?}");
+}
+
+#[tokio::test]
+async fn exports_without_records_and_with_bad_names_create_no_stream() {
+    let api = api();
+    let empty = ResourceLogs { scope_logs: Vec::new(), ..logs("idle", &[]) };
+    for request in [vec![], vec![ResourceLogs::default()], vec![empty], vec![logs("web", &[])]] {
+        assert_eq!(export(&api, None, &request).await.unwrap().partial_success, None);
+    }
+    for name in ["Web", "a/b", "", "-a"] {
+        let status = export(&api, Some(name), &[logs("web", &["a"])]).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{name}");
+        assert_eq!(violated(&status), ["trestle-log-stream"], "{name}");
+    }
+    assert_eq!(names(&api).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_export_to_too_many_streams_stores_nothing() {
+    let api = api();
+    let request: Vec<_> = (0..1_001).map(|at| logs(&format!("s{at}"), &["a"])).collect();
+
+    let status = export(&api, None, &request).await.unwrap_err();
+
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert_eq!(violated(&status), ["resource_logs"]);
+    assert!(names(&api).await.is_empty());
+    export(&api, None, &request[..1_000]).await.unwrap();
+    assert_eq!(names(&api).await.len(), 1_000);
+}
+
+#[tokio::test]
+async fn metrics_have_streams_of_their_own() {
+    let api = api();
+    let point = |value| NumberDataPoint {
+        time_unix_nano: START,
+        value: Some(number_data_point::Value::AsDouble(value)),
+        ..NumberDataPoint::default()
+    };
+    let late = NumberDataPoint { time_unix_nano: u64::MAX, ..point(2.0) };
+    let gauge = Gauge { data_points: vec![point(1.5), late] };
+    let metric =
+        Metric { name: "cpu".to_owned(), data: Some(Data::Gauge(gauge)), ..Metric::default() };
+    let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..ScopeMetrics::default() }];
+    let of = |service: &str| ResourceMetrics {
+        resource: resource(service),
+        scope_metrics: scope_metrics.clone(),
+        ..ResourceMetrics::default()
+    };
+    let long = "x".repeat(200);
+    let request = ExportMetricsServiceRequest { resource_metrics: vec![of("web"), of(&long)] };
+
+    let answer = MetricsService::export(&api, Request::new(request)).await.unwrap();
+    let answer = answer.into_inner();
+
+    let partial = answer.partial_success.unwrap();
+    assert_eq!(partial.rejected_data_points, 2);
+    assert!(partial.error_message.contains("cpu[1].time_unix_nano"), "{partial:?}");
+    assert_eq!(names(&api).await, ["web.metrics".to_owned(), "x".repeat(120) + ".metrics"]);
+    let points = records_of(&read(&api, read_of("web.metrics")).await.unwrap());
+    let values: Vec<_> =
+        points.iter().map(|point| (point.event_name.as_str(), point.value)).collect();
+    assert_eq!(values, [("cpu", Some(1.5))]);
+}

@@ -1,0 +1,95 @@
+mod requests;
+
+use super::*;
+use crate::fixture::{LogFixture, SECOND, record, texts};
+
+#[tokio::test]
+async fn records_get_sequences_without_gaps_and_are_read_at_once() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+
+    let one = fixture.append(&stream, &[record(1, "a"), record(2, "b")]).await.unwrap();
+    let two = fixture.append(&stream, &[record(0, "c")]).await.unwrap();
+
+    assert_eq!((one.first_sequence, one.count, one.is_repeated), (0, 2, false));
+    assert_eq!((two.first_sequence, two.count), (2, 1));
+    let records = fixture.read_all(&stream).await.unwrap();
+    assert_eq!(texts(&records), ["c", "a", "b"]);
+    assert_eq!(records.iter().map(|it| it.sequence).collect::<Vec<_>>(), [2, 0, 1]);
+}
+
+#[tokio::test]
+async fn an_append_with_a_known_request_id_appends_nothing() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let with_id = |batch| NewBatch { request_id: Some("one".to_owned()), ..batch };
+
+    let first = fixture.append_as(&stream, &[record(1, "a")], with_id).await.unwrap();
+    fixture.append(&stream, &[record(2, "b")]).await.unwrap();
+    let again = fixture.append_as(&stream, &[record(1, "a")], with_id).await.unwrap();
+
+    assert!(!first.is_repeated && again.is_repeated);
+    assert_eq!((again.first_sequence, again.count), (0, 1));
+    assert_eq!(texts(&fixture.read_all(&stream).await.unwrap()), ["a", "b"]);
+
+    // After its time the id is a new one.
+    fixture.advance(REQUEST_MEMORY + Duration::from_secs(1));
+    fixture.sweep().await;
+    let later = fixture.append_as(&stream, &[record(3, "c")], with_id).await.unwrap();
+    assert_eq!((later.first_sequence, later.is_repeated), (2, false));
+    assert_eq!(fixture.count(keys::StreamRow::RequestTime, stream.record.id).await, 1);
+}
+
+#[tokio::test]
+async fn an_append_with_another_next_sequence_is_aborted() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let expecting = |next| move |batch| NewBatch { expected_next_sequence: Some(next), ..batch };
+
+    fixture.append_as(&stream, &[record(1, "a")], expecting(0)).await.unwrap();
+    let stale = fixture.append_as(&stream, &[record(2, "b")], expecting(0)).await;
+
+    assert!(matches!(stale, Err(LogError::Sequence { next: 1, expected: 0 })), "{stale:?}");
+    assert_eq!(texts(&fixture.read_all(&stream).await.unwrap()), ["a"]);
+}
+
+#[tokio::test]
+async fn batches_of_several_streams_are_appended_all_or_none() {
+    let fixture = LogFixture::new();
+    let one = fixture.plain_stream().await;
+    let (account, other) = (crate::fixture::account(), crate::fixture::name("other"));
+    let two = fixture.logs.open_or_create(&account, &other).await.unwrap();
+    let pair = |stream: &Arc<crate::streams::OpenStream>, text: &str| {
+        (Arc::clone(stream), fixture.batch(stream, &[record(SECOND, text)]))
+    };
+
+    fixture.logs.append(vec![pair(&one, "a"), pair(&two, "b")]).await.unwrap();
+    fixture.logs.delete(&account, &other).await.unwrap();
+    let failed = fixture.logs.append(vec![pair(&one, "c"), pair(&two, "d")]).await;
+
+    assert!(matches!(failed, Err(LogError::StreamNotFound(name)) if name == other));
+    assert_eq!(texts(&fixture.read_all(&one).await.unwrap()), ["a"]);
+}
+
+#[tokio::test]
+async fn a_stream_with_too_many_unsealed_bytes_rejects_appends() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let head = Head { next_sequence: 1, unsealed_bytes: BACKLOG_BYTES_MAX, ..Head::default() };
+    let mut spec = ChangeSpec::new(keys::stream_domain(stream.record.id));
+    let key = spec.read(keys::head(stream.record.id));
+    let stored = transact(&*fixture.logs.engine, spec, move |reads, _| {
+        let mut writes = Writes::new();
+        writes.put(reads.key(key).clone(), head.encode());
+        Ok::<_, LogError>((writes, ()))
+    });
+    stored.await.unwrap().unwrap();
+
+    let rejected = fixture.append(&stream, &[record(1, "a")]).await;
+
+    let Err(error @ LogError::Backlog { .. }) = rejected else { panic!("{rejected:?}") };
+    let fault = trestle_service::fault::Fault::from(error);
+    assert_eq!(fault.reason, trestle_service::fault::Reason::LogBacklogFull);
+    assert!(fault.retry_after.is_some());
+    assert_eq!(fixture.head(stream.record.id).await.unwrap(), head);
+}

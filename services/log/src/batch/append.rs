@@ -1,0 +1,60 @@
+//! Batches of the calls of Trestle: all records of a request, or none.
+
+use trestle_proto::log::v1::AppendRecordsRequest;
+use trestle_service::fault::Reason;
+
+use super::{
+    EncodedBatch, RecordError, RecordTimes,
+    check::{OriginKind, RecordChecker},
+    encode::{BATCH_BYTES_MAX, BatchEncoder, FRAME_BYTES_MAX},
+};
+use crate::wire::put_bytes;
+
+/// Most records of a request.
+const RECORDS_MAX: usize = 10_000;
+
+/// The batch of an append.
+///
+/// # Errors
+/// The first rule that a record, the resource or the scope violates, with its path such as `records[3].trace_id`.
+pub(crate) fn batch_of_append(
+    request: &AppendRecordsRequest,
+    times: RecordTimes,
+) -> Result<EncodedBatch, RecordError> {
+    let out_of_range = || RecordError {
+        reason: Reason::OutOfRangeInput,
+        field: "records".to_owned(),
+        rule: format!("has {} entries, not 1 to {RECORDS_MAX}", request.records.len()),
+    };
+    if request.records.len() > RECORDS_MAX {
+        return Err(out_of_range());
+    }
+    let mut resource = Vec::new();
+    request.resource.iter().for_each(|entry| put_bytes(&mut resource, 1, entry));
+    let scope = request.scope.as_deref().unwrap_or_default();
+
+    let mut checker = RecordChecker::new(times);
+    let checked = checker.check_origin(OriginKind::Resource, &resource);
+    checked.map_err(|error| error.in_resource())?;
+    let checked = checker.check_origin(OriginKind::Scope, scope);
+    checked.map_err(|error| error.within("scope"))?;
+    let mut batch = BatchEncoder::new(times.received, BATCH_BYTES_MAX);
+    batch.begin_resource(&resource);
+    batch.begin_group(scope);
+    for (index, record) in request.records.iter().enumerate() {
+        let admitted = checker.check(record).and_then(|time| {
+            batch.admit(time, record.len() + FRAME_BYTES_MAX)?;
+            Ok(time)
+        });
+        let time = admitted.map_err(|error| error.within(&format!("records[{index}]")))?;
+        batch.push(record, time);
+    }
+    batch.finish().ok_or_else(out_of_range)
+}
+
+impl RecordError {
+    /// The error of a resource, whose attributes are a map in the request.
+    fn in_resource(self) -> Self {
+        Self { field: "resource".to_owned(), ..self }
+    }
+}

@@ -1,0 +1,271 @@
+//! Validates encoded records in place: one walk over the bytes, without allocation.
+
+use trestle_service::fault::Reason;
+
+use super::rules::{
+    ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, RECORD_BYTES_MAX, RecordError, RecordTimes,
+    VALUE_DEPTH_MAX,
+};
+use crate::wire::{FieldValue, MalformedMessage, MessageReader};
+
+/// Names of the fields of a record, by number.
+const FIELDS: [&str; 20] = [
+    "",
+    "time_unix_nano",
+    "severity_number",
+    "severity_text",
+    "",
+    "body",
+    "attributes",
+    "dropped_attributes_count",
+    "flags",
+    "trace_id",
+    "span_id",
+    "observed_time_unix_nano",
+    "event_name",
+    "",
+    "",
+    "",
+    "value",
+    "resource",
+    "scope",
+    "sequence",
+];
+/// Fields that occur once: a second one would replace the first for one parser, and not for another.
+const SINGULAR: u32 = 0b1_0001_1111_1010_1110;
+/// The greatest number of a severity, FATAL4.
+const SEVERITY_MAX: u64 = 24;
+const TWICE: MalformedMessage = MalformedMessage("field occurs twice");
+
+/// What records have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OriginKind {
+    /// A `Resource`.
+    Resource,
+    /// An `InstrumentationScope`.
+    Scope,
+}
+
+/// Validates the records of one request. The memory for the keys of a record is used again for the next one.
+pub(crate) struct RecordChecker<'a> {
+    times: RecordTimes,
+    keys: Vec<&'a [u8]>,
+}
+
+impl<'a> RecordChecker<'a> {
+    pub(crate) fn new(times: RecordTimes) -> Self {
+        Self { times, keys: Vec::new() }
+    }
+
+    /// The effective time of a record that keeps every rule.
+    ///
+    /// # Errors
+    /// The first rule that the record violates.
+    pub(crate) fn check(&mut self, record: &'a [u8]) -> Result<u64, RecordError> {
+        if record.len() > RECORD_BYTES_MAX {
+            return Err(RecordError {
+                reason: Reason::RecordTooLarge,
+                field: String::new(),
+                rule: format!("has {} bytes, more than {RECORD_BYTES_MAX}", record.len()),
+            });
+        }
+        self.keys.clear();
+        let (mut seen, mut time, mut observed) = (0_u32, 0, 0);
+        let mut fields = MessageReader::new(record);
+        let malformed = |error| RecordError::malformed("", error);
+        while let Some((number, value)) = fields.next_field().map_err(malformed)? {
+            let bit = 1_u32.checked_shl(number).unwrap_or(0) & SINGULAR;
+            if seen & bit != 0 {
+                return Err(RecordError::malformed(name_of(number), TWICE));
+            }
+            seen |= bit;
+            let checked = match number {
+                1 => value.fixed64().map(|found| time = found),
+                11 => value.fixed64().map(|found| observed = found),
+                6 => {
+                    self.check_attribute(value).map_err(|error| error.within("attributes"))?;
+                    Ok(())
+                }
+                _ => check_field(number, value)?,
+            };
+            checked.map_err(|error| RecordError::malformed(name_of(number), error))?;
+        }
+        self.check_unique().map_err(|error| error.within("attributes"))?;
+        self.times.effective(time, observed)
+    }
+
+    /// Validates an encoded resource or scope.
+    ///
+    /// # Errors
+    /// The first rule that it violates.
+    pub(crate) fn check_origin(
+        &mut self,
+        origin: OriginKind,
+        message: &'a [u8],
+    ) -> Result<(), RecordError> {
+        self.keys.clear();
+        let (texts, attributes, dropped) = match origin {
+            OriginKind::Resource => (1..1, 1, 2),
+            OriginKind::Scope => (1..3, 3, 4),
+        };
+        let mut fields = MessageReader::new(message);
+        let malformed = |error| RecordError::malformed("", error);
+        let mut seen = 0_u32;
+        while let Some((number, value)) = fields.next_field().map_err(malformed)? {
+            if number == attributes {
+                self.check_attribute(value).map_err(|error| error.within("attributes"))?;
+                continue;
+            }
+            let checked = match number {
+                text if texts.contains(&text) => value.text().map(drop),
+                count if count == dropped => value.varint().map(drop),
+                _ => continue,
+            };
+            let bit = 1 << number;
+            let checked = if seen & bit == 0 { checked } else { Err(TWICE) };
+            checked.map_err(malformed)?;
+            seen |= bit;
+        }
+        self.check_unique().map_err(|error| error.within("attributes"))
+    }
+
+    fn check_attribute(&mut self, entry: FieldValue<'a>) -> Result<(), RecordError> {
+        if self.keys.len() == ATTRIBUTES_MAX {
+            return Err(RecordError::invalid(
+                "",
+                format!("has more than {ATTRIBUTES_MAX} entries"),
+            ));
+        }
+        let malformed = |error| RecordError::malformed("", error);
+        let key = check_entry(entry, VALUE_DEPTH_MAX).map_err(malformed)?;
+        if key.is_empty() || key.len() > ATTRIBUTE_KEY_BYTES_MAX {
+            let rule =
+                format!("has a key of {} bytes, not 1 to {ATTRIBUTE_KEY_BYTES_MAX}", key.len());
+            return Err(RecordError::invalid("", rule));
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    fn check_unique(&mut self) -> Result<(), RecordError> {
+        self.keys.sort_unstable();
+        let twice = self.keys.windows(2).find_map(|pair| match pair {
+            [first, second] if first == second => Some(first),
+            _ => None,
+        });
+        match twice {
+            None => Ok(()),
+            Some(key) => {
+                let key = String::from_utf8_lossy(key);
+                let key = trestle_service::fault::quoted(&key);
+                Err(RecordError::invalid("", format!("has a key twice: key=`{key}`")))
+            }
+        }
+    }
+}
+
+fn name_of(number: u32) -> &'static str {
+    FIELDS.get(number as usize).copied().unwrap_or_default()
+}
+
+/// Validates a field that has no state. The inner error is that of its encoding.
+fn check_field(
+    number: u32,
+    value: FieldValue<'_>,
+) -> Result<Result<(), MalformedMessage>, RecordError> {
+    Ok(match number {
+        2 => match value.varint() {
+            Ok(severity) if severity > SEVERITY_MAX => {
+                let rule = format!("is `{severity}`, not 0 to {SEVERITY_MAX}");
+                return Err(RecordError::invalid(name_of(number), rule));
+            }
+            checked => checked.map(drop),
+        },
+        3 | 12 => value.text().map(drop),
+        5 => value.bytes().and_then(|body| check_any_value(body, VALUE_DEPTH_MAX)),
+        7 => value.varint().map(drop),
+        8 => value.fixed32().map(drop),
+        9 => return check_id(number, value, 16),
+        10 => return check_id(number, value, 8),
+        16 => value.fixed64().map(drop),
+        17..=19 => {
+            return Err(RecordError::invalid(name_of(number), "is output only: remove it"));
+        }
+        _ => Ok(()),
+    })
+}
+
+fn check_id(
+    number: u32,
+    value: FieldValue<'_>,
+    length: usize,
+) -> Result<Result<(), MalformedMessage>, RecordError> {
+    let id = match value.bytes() {
+        Ok(id) => id,
+        Err(error) => return Ok(Err(error)),
+    };
+    let rule = match id.len() {
+        0 => return Ok(Ok(())),
+        found if found != length => format!("has {found} bytes, not {length}"),
+        _ if id.iter().all(|byte| *byte == 0) => "is all zero".to_owned(),
+        _ => return Ok(Ok(())),
+    };
+    Err(RecordError::invalid(name_of(number), rule))
+}
+
+/// Validates a `KeyValue`, and returns its key.
+fn check_entry(entry: FieldValue<'_>, depth: usize) -> Result<&[u8], MalformedMessage> {
+    let mut fields = MessageReader::new(entry.bytes()?);
+    let (mut key, mut has_value) = (None, false);
+    while let Some((number, value)) = fields.next_field()? {
+        match number {
+            1 if key.is_some() => return Err(TWICE),
+            1 => key = Some(value.text()?.as_bytes()),
+            2 if has_value => return Err(TWICE),
+            2 => {
+                has_value = true;
+                check_any_value(value.bytes()?, depth)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(key.unwrap_or_default())
+}
+
+/// Validates an `AnyValue` that has at most `depth` levels.
+fn check_any_value(any_value: &[u8], depth: usize) -> Result<(), MalformedMessage> {
+    let Some(inner) = depth.checked_sub(1) else {
+        return Err(MalformedMessage("value is nested more than 16 deep"));
+    };
+    let mut fields = MessageReader::new(any_value);
+    let mut has_value = false;
+    while let Some((number, value)) = fields.next_field()? {
+        if (1..=7).contains(&number) && std::mem::replace(&mut has_value, true) {
+            return Err(TWICE);
+        }
+        match number {
+            1 => drop(value.text()?),
+            2 | 3 => drop(value.varint()?),
+            4 => drop(value.fixed64()?),
+            5 => {
+                let mut values = MessageReader::new(value.bytes()?);
+                while let Some((number, value)) = values.next_field()? {
+                    if number == 1 {
+                        check_any_value(value.bytes()?, inner)?;
+                    }
+                }
+            }
+            6 => {
+                let mut entries = MessageReader::new(value.bytes()?);
+                while let Some((number, entry)) = entries.next_field()? {
+                    if number == 1 {
+                        check_entry(entry, inner)?;
+                    }
+                }
+            }
+            7 => drop(value.bytes()?),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Encodes batches.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use trestle_kv::limits::VALUE_BYTES_MAX;
+use trestle_service::fault::Reason;
+
+use super::{FORMAT, RecordError, rules::DAYS_MAX, stored};
+use crate::{
+    layout::DAY_NANOS,
+    wire::{put_bytes, put_fixed64},
+};
+
+/// A batch as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EncodedBatch {
+    /// The stored bytes.
+    pub(crate) bytes: Bytes,
+    /// Number of records, at least one.
+    pub(crate) records: u32,
+    /// The least effective time.
+    pub(crate) min_time: u64,
+    /// The greatest effective time.
+    pub(crate) max_time: u64,
+}
+
+/// Most bytes of a batch: a little less than those of a value of the store.
+pub(crate) const BATCH_BYTES_MAX: usize = VALUE_BYTES_MAX - 64 * 1024;
+/// Bytes of a record in a batch, and of a group, beside its content, at most.
+pub(super) const FRAME_BYTES_MAX: usize = 16;
+
+/// Collects the records of a batch. They are copied: decoded bytes would keep the buffers of the connection.
+pub(super) struct BatchEncoder {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    resource: Vec<u8>,
+    scope: Vec<u8>,
+    group: Vec<u8>,
+    group_records: u32,
+    records: u32,
+    min_time: u64,
+    max_time: u64,
+    days: BTreeSet<u64>,
+    last_day: Option<u64>,
+}
+
+impl BatchEncoder {
+    /// A batch of at most so many bytes.
+    pub(super) fn new(received: u64, bytes_max: usize) -> Self {
+        let mut bytes = vec![FORMAT];
+        put_fixed64(&mut bytes, stored::RECEIVED, received);
+        Self {
+            bytes,
+            bytes_max: bytes_max.min(BATCH_BYTES_MAX),
+            resource: Vec::new(),
+            scope: Vec::new(),
+            group: Vec::new(),
+            group_records: 0,
+            records: 0,
+            min_time: u64::MAX,
+            max_time: 0,
+            days: BTreeSet::new(),
+            last_day: None,
+        }
+    }
+
+    /// Sets the resource of the groups that follow.
+    pub(super) fn begin_resource(&mut self, resource: &[u8]) {
+        self.end_group();
+        self.resource.clear();
+        self.resource.extend_from_slice(resource);
+    }
+
+    /// Begins a group; the records that follow have the present resource and this scope. Both are written with the first
+    /// record: a request may have many scopes, each of which repeats the resource.
+    pub(super) fn begin_group(&mut self, scope: &[u8]) {
+        self.end_group();
+        self.scope.clear();
+        self.scope.extend_from_slice(scope);
+    }
+
+    /// Checks that the batch has room for records of one time, of so many bytes with their frames.
+    ///
+    /// # Errors
+    /// A time on one day too many, or too many bytes.
+    pub(super) fn admit(&mut self, time: u64, bytes: usize) -> Result<(), RecordError> {
+        let origin = match self.group_records {
+            0 => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
+            _ => 0,
+        };
+        if self.bytes.len() + self.group.len() + origin + bytes > self.bytes_max {
+            return Err(RecordError {
+                reason: Reason::RecordTooLarge,
+                field: String::new(),
+                rule: format!(
+                    "is one too many: with their resources the records have over {} bytes",
+                    self.bytes_max
+                ),
+            });
+        }
+        let day = time / DAY_NANOS;
+        if self.last_day != Some(day) {
+            if self.days.len() == DAYS_MAX && !self.days.contains(&day) {
+                return Err(RecordError {
+                    reason: Reason::RecordTimeOutOfRange,
+                    field: "time_unix_nano".to_owned(),
+                    rule: format!(
+                        "is on a day too many: a request has records of at most {DAYS_MAX} days"
+                    ),
+                });
+            }
+            self.days.insert(day);
+            self.last_day = Some(day);
+        }
+        Ok(())
+    }
+
+    /// Adds a record that was validated and admitted.
+    pub(super) fn push(&mut self, record: &[u8], time: u64) {
+        if self.group_records == 0 {
+            for (number, origin) in
+                [(stored::RESOURCE, &self.resource), (stored::SCOPE, &self.scope)]
+            {
+                if !origin.is_empty() {
+                    put_bytes(&mut self.group, number, origin);
+                }
+            }
+        }
+        put_bytes(&mut self.group, stored::RECORD, record);
+        self.group_records += 1;
+        self.records += 1;
+        self.min_time = self.min_time.min(time);
+        self.max_time = self.max_time.max(time);
+    }
+
+    fn end_group(&mut self) {
+        if self.group_records > 0 {
+            put_bytes(&mut self.bytes, stored::GROUP, &self.group);
+        }
+        self.group.clear();
+        self.group_records = 0;
+    }
+
+    /// The batch; none without a record.
+    pub(super) fn finish(mut self) -> Option<EncodedBatch> {
+        self.end_group();
+        let Self { bytes, records, min_time, max_time, .. } = self;
+        let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time };
+        (records > 0).then_some(batch)
+    }
+}

@@ -1,0 +1,48 @@
+//! What a request of OpenTelemetry answers of records that it does not store.
+
+use std::fmt::Write as _;
+
+use super::RecordError;
+
+/// How many reasons an answer names: a request may have thousands of bad records.
+const REASONS_MAX: u64 = 5;
+
+/// Records or data points that were not stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Rejected {
+    /// How many.
+    pub(crate) count: u64,
+    /// The first reasons; empty where none was rejected.
+    pub(crate) message: String,
+    reasons: u64,
+}
+
+impl Rejected {
+    /// Adds `count` of them with one reason; `at` is where the first is.
+    pub(crate) fn add(&mut self, count: u64, at: &str, error: &RecordError) {
+        self.count += count;
+        self.reasons += 1;
+        if self.reasons <= REASONS_MAX {
+            let separator = if self.message.is_empty() { "" } else { "; " };
+            let error = error.clone().within(at);
+            // Writing to a string never fails.
+            let _ = write!(self.message, "{separator}{error}");
+        } else if self.reasons == REASONS_MAX + 1 {
+            self.message.push_str("; and others");
+        }
+    }
+
+    /// Adds those of another stream of the request.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        let separator = if self.message.is_empty() { "" } else { "; " };
+        self.count += other.count;
+        if self.reasons < REASONS_MAX {
+            self.message.push_str(separator);
+            self.message.push_str(&other.message);
+        }
+        self.reasons += other.reasons;
+    }
+}

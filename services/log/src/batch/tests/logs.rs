@@ -1,0 +1,270 @@
+//! Exports of OTLP logs: which records are stored, and what the answer reports of the others.
+
+use trestle_proto::opentelemetry::proto::{
+    common::v1::{InstrumentationScope, KeyValue},
+    logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
+    resource::v1::Resource,
+};
+
+use super::*;
+
+fn pair(key: &str, value: AnyValue) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(value) }
+}
+
+fn resource(service: &str) -> Option<Resource> {
+    let attributes = vec![pair("service.name", text(service))];
+    Some(Resource { attributes, ..Resource::default() })
+}
+
+fn log(body: &str) -> LogRecord {
+    LogRecord { time_unix_nano: NOW, body: Some(text(body)), ..LogRecord::default() }
+}
+
+fn scope_logs(log_records: Vec<LogRecord>) -> ScopeLogs {
+    ScopeLogs { log_records, ..ScopeLogs::default() }
+}
+
+fn logs(resource: Option<Resource>, scope_logs: Vec<ScopeLogs>) -> Bytes {
+    ResourceLogs { resource, scope_logs, ..ResourceLogs::default() }.encode_to_vec().into()
+}
+
+/// The batch of one resource with one scope, and what it leaves out.
+fn exported(records: Vec<LogRecord>) -> (Option<EncodedBatch>, Rejected) {
+    batch_of_logs(&[logs(resource("web"), vec![scope_logs(records)])], TIMES)
+}
+
+/// The records of a batch, as a read returns them.
+fn stored(batch: &EncodedBatch) -> Vec<Record> {
+    let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
+    rows.map(|row| {
+        let read = UnsealedRow::parse(row.unwrap()).unwrap().encode(RecordFields::ALL).unwrap();
+        Record::decode(read).unwrap()
+    })
+    .collect()
+}
+
+fn bodies(batch: &EncodedBatch) -> Vec<String> {
+    let body = |record: Record| match record.body.and_then(|body| body.value) {
+        Some(Value::StringValue(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    stored(batch).into_iter().map(body).collect()
+}
+
+#[test]
+fn valid_records_are_stored_and_the_others_named_by_their_place() {
+    let many = (0..1_000).map(|at| pair(&format!("k{at}"), text(""))).collect();
+    let records = vec![
+        log("first"),
+        LogRecord { attributes: many, ..log("a thousand attributes") },
+        LogRecord { attributes: vec![pair("k", text("a")), pair("k", text("b"))], ..log("twice") },
+        LogRecord { trace_id: vec![0; 16].into(), ..log("a trace of zeros") },
+        LogRecord { time_unix_nano: NOW + DAY + 1, ..log("the day after tomorrow") },
+        LogRecord { severity_number: 25, ..log("a severity") },
+        log("last"),
+    ];
+
+    let (batch, rejected) = exported(records);
+
+    let batch = batch.unwrap();
+    assert_eq!((batch.records, bodies(&batch)), (2, vec!["first".into(), "last".into()]));
+    assert_eq!(rejected.count, 5);
+    for part in [
+        "log_records[1].attributes: has more than 256 entries",
+        "log_records[2].attributes: has a key twice: key=`k`",
+        "log_records[3].trace_id: is all zero",
+        "log_records[4].time_unix_nano: is out of range",
+        "log_records[5].severity_number: is `25`, not 0 to 24",
+    ] {
+        assert!(rejected.message.contains(part), "{part}: {}", rejected.message);
+    }
+}
+
+#[test]
+fn an_answer_names_a_few_reasons_however_many_records_are_bad() {
+    let bad = LogRecord { span_id: vec![1].into(), ..log("bad") };
+
+    let (batch, rejected) = exported(vec![bad; 5_000]);
+
+    assert_eq!((batch, rejected.count), (None, 5_000));
+    assert_eq!(rejected.message.matches("span_id").count(), 5);
+    assert!(rejected.message.ends_with("; and others"), "{}", rejected.message);
+}
+
+#[test]
+fn the_reasons_of_several_streams_are_merged_within_bounds() {
+    let error = RecordError::invalid("a", "is bad");
+    let mut one = Rejected::default();
+    one.add(2, "one", &error);
+    let mut all = Rejected::default();
+    all.merge(&Rejected::default());
+    assert_eq!(all, Rejected::default());
+    for _ in 0..1_000 {
+        all.merge(&one);
+    }
+    assert_eq!(all.count, 2_000);
+    assert_eq!(all.message.matches("one.a: is bad").count(), 5);
+    assert!(all.message.len() < 200, "{}", all.message.len());
+}
+
+#[test]
+fn a_bad_resource_or_scope_rejects_its_records_and_no_others() {
+    let bad = Some(Resource { attributes: vec![pair("", text(""))], ..Resource::default() });
+    let of_resource = [
+        logs(bad, vec![scope_logs(vec![log("a"), log("b")]), scope_logs(vec![log("c")])]),
+        logs(resource("web"), vec![scope_logs(vec![log("kept")])]),
+    ];
+    let (batch, rejected) = batch_of_logs(&of_resource, TIMES);
+    assert_eq!(bodies(&batch.unwrap()), ["kept"]);
+    assert_eq!(rejected.count, 3);
+    assert!(rejected.message.starts_with("resource.attributes: has a key of 0 bytes"));
+
+    let scope = InstrumentationScope {
+        attributes: vec![pair("k", nested(17))],
+        ..InstrumentationScope::default()
+    };
+    let bad = ScopeLogs { scope: Some(scope), ..scope_logs(vec![log("a"), log("b")]) };
+    let of_scope = [logs(resource("web"), vec![bad, scope_logs(vec![log("kept")])])];
+    let (batch, rejected) = batch_of_logs(&of_scope, TIMES);
+    assert_eq!(bodies(&batch.unwrap()), ["kept"]);
+    assert_eq!(rejected.count, 2);
+    assert!(rejected.message.contains("nested more than 16 deep"), "{}", rejected.message);
+}
+
+#[test]
+fn resources_have_their_stream_and_those_without_records_none() {
+    let one = |service, body| logs(resource(service), vec![scope_logs(vec![log(body)])]);
+    let empty_scope = logs(resource("idle"), vec![scope_logs(Vec::new())]);
+    let unnamed = logs(None, vec![scope_logs(vec![log("d")])]);
+    let requests =
+        [one("Web", "a"), one("api", "b"), one("web", "c"), unnamed, Bytes::new(), empty_scope];
+
+    let streams = logs_by_stream(&requests, stream_of_resource).unwrap();
+
+    let found: Vec<_> = streams
+        .iter()
+        .map(|(stream, logs)| (stream.as_str(), bodies(&batch_of_logs(logs, TIMES).0.unwrap())))
+        .collect();
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        found,
+        [("api", texts(&["b"])), ("unknown_service", texts(&["d"])), ("web", texts(&["a", "c"]))]
+    );
+    assert!(logs_by_stream(&[], stream_of_resource).unwrap().is_empty());
+}
+
+#[test]
+fn records_have_the_resource_and_the_scope_around_them() {
+    let scope = |name: &str| {
+        let name = name.to_owned();
+        Some(InstrumentationScope { name, ..InstrumentationScope::default() })
+    };
+    let scoped = |name, body| ScopeLogs { scope: scope(name), ..scope_logs(vec![log(body)]) };
+    let requests = [
+        logs(resource("web"), vec![scoped("x", "a"), scope_logs(vec![log("b")]), scoped("y", "c")]),
+        logs(None, vec![scoped("x", "d")]),
+    ];
+    let (batch, _) = batch_of_logs(&requests, TIMES);
+
+    let stored = stored(&batch.unwrap());
+
+    let origins: Vec<_> = stored
+        .iter()
+        .map(|record| {
+            let scope = record.scope.as_ref().map_or("-", |scope| scope.name.as_str());
+            (scope, record.resource.contains_key("service.name"), record.sequence)
+        })
+        .collect();
+    assert_eq!(origins, [("x", true, 0), ("-", true, 1), ("y", true, 2), ("x", false, 3)]);
+}
+
+#[test]
+fn a_request_that_is_malformed_around_its_records_is_rejected_as_a_whole() {
+    let good = logs(resource("web"), vec![scope_logs(vec![log("a")])]);
+    let malformed: [&[u8]; 6] = [
+        b"\x0A\x05abc",
+        b"\x08\x01",
+        b"\x12\x02\x0A\x05",
+        b"\x12\x02\x10\x01",
+        b"\x12\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",
+        b"\x00",
+    ];
+    for bad in malformed {
+        let requests = [good.clone(), Bytes::copy_from_slice(bad)];
+        let error = logs_by_stream(&requests, stream_of_resource).expect_err("malformed");
+        assert_eq!(error.field, "resource_logs[1]", "{bad:?}");
+        assert_eq!(error.reason, Reason::InvalidRecord, "{bad:?}");
+    }
+}
+
+#[test]
+fn texts_that_are_not_utf8_reject_their_record_only() {
+    let mut bad = Vec::new();
+    crate::wire::put_bytes(&mut bad, 3, b"\xFF");
+    let mut body = Vec::new();
+    crate::wire::put_bytes(&mut body, 5, b"\x0A\x01\xFF");
+    let mut key = Vec::new();
+    crate::wire::put_bytes(&mut key, 6, b"\x0A\x01\xFF");
+    let mut of_scope = Vec::new();
+    for record in [bad, body, key, log("kept").encode_to_vec()] {
+        crate::wire::put_bytes(&mut of_scope, 2, &record);
+    }
+    let mut request = Vec::new();
+    crate::wire::put_bytes(&mut request, 2, &of_scope);
+
+    let (batch, rejected) = batch_of_logs(&[request.into()], TIMES);
+
+    assert_eq!(bodies(&batch.unwrap()), ["kept"]);
+    assert_eq!((rejected.count, rejected.message.matches("not UTF-8").count()), (3, 3));
+}
+
+#[test]
+fn records_of_too_many_days_are_rejected_and_the_first_days_stored() {
+    let of_day = |day: u64| LogRecord { time_unix_nano: NOW - day * DAY, ..log("x") };
+    let days = DAYS_MAX as u64;
+    // A day that is there already is none too many.
+    let records = (0..days + 5).chain([0, days - 1, days]).map(of_day).collect();
+
+    let (batch, rejected) = exported(records);
+
+    assert_eq!(u64::from(batch.unwrap().records), days + 2);
+    assert_eq!(rejected.count, 6);
+    assert!(rejected.message.contains("at most 1000 days"), "{}", rejected.message);
+
+    let records: Vec<_> = (0..=days)
+        .map(|day| Record { time_unix_nano: NOW - day * DAY, ..Record::default() })
+        .collect();
+    let request = samples::append(&records, &Default::default(), None);
+    let error = batch_of_append(&request, TIMES).expect_err("a day too many");
+    assert_eq!(error.field, "records[1000].time_unix_nano");
+    assert_eq!(error.reason, Reason::RecordTimeOutOfRange);
+}
+
+#[test]
+fn a_batch_is_bounded_however_many_scopes_repeat_a_resource() {
+    // 20,000 scopes with a record each and a resource of 100 KB: 2 GB of a request of 700 KB.
+    let attributes = vec![pair("large", text(&"x".repeat(100_000)))];
+    let large = Some(Resource { attributes, ..Resource::default() });
+    let scopes = vec![scope_logs(vec![log("a")]); 20_000];
+
+    let (batch, rejected) = batch_of_logs(&[logs(large, scopes)], TIMES);
+
+    let batch = batch.unwrap();
+    assert!(batch.bytes.len() <= BATCH_BYTES_MAX, "{}", batch.bytes.len());
+    assert_eq!((batch.records, rejected.count), (83, 20_000 - 83));
+    assert!(rejected.message.contains("have over 8323072 bytes"), "{}", rejected.message);
+    let (none, rejected) =
+        super::super::batch_of_logs(&[logs(None, vec![scope_logs(vec![log("a")])])], TIMES, 50);
+    assert_eq!((none, rejected.count), (None, 1));
+}
+
+#[test]
+fn an_append_that_no_value_of_the_store_can_have_is_rejected() {
+    let large = Record { body: Some(text(&"x".repeat(RECORD_BYTES - 100))), ..Record::default() };
+    let request = |count| samples::append(&vec![large.clone(); count], &Default::default(), None);
+
+    assert!(batch_of_append(&request(7), TIMES).is_ok());
+    let error = batch_of_append(&request(8), TIMES).expect_err("over 8 MiB");
+    assert_eq!((error.reason, error.field.as_str()), (Reason::RecordTooLarge, "records[7]"));
+}

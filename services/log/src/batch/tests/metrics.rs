@@ -1,0 +1,264 @@
+//! Exports of OTLP metrics: the records that data points become, and which points are rejected.
+
+use trestle_proto::opentelemetry::proto::{
+    common::v1::KeyValue,
+    metrics::v1::{
+        AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge,
+        Histogram, HistogramDataPoint, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
+        Summary, SummaryDataPoint, exponential_histogram_data_point::Buckets, metric::Data,
+        number_data_point, summary_data_point::ValueAtQuantile,
+    },
+    resource::v1::Resource,
+};
+
+use super::*;
+
+fn pair(key: &str, value: &str) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(text(value)) }
+}
+
+fn metric(name: &str, data: Data) -> Metric {
+    Metric { name: name.to_owned(), data: Some(data), ..Metric::default() }
+}
+
+fn number(value: number_data_point::Value) -> NumberDataPoint {
+    NumberDataPoint { time_unix_nano: NOW, value: Some(value), ..NumberDataPoint::default() }
+}
+
+fn double(value: f64) -> NumberDataPoint {
+    number(number_data_point::Value::AsDouble(value))
+}
+
+fn gauge(data_points: Vec<NumberDataPoint>) -> Metric {
+    metric("g", Data::Gauge(Gauge { data_points }))
+}
+
+fn of_resource(metrics: Vec<Metric>) -> ResourceMetrics {
+    let scope_metrics = vec![ScopeMetrics { metrics, ..ScopeMetrics::default() }];
+    ResourceMetrics { scope_metrics, ..ResourceMetrics::default() }
+}
+
+/// The records of metrics as `name{label} value`, and what is rejected.
+fn exported(metrics: Vec<Metric>) -> (Vec<String>, Rejected) {
+    let (batch, rejected) = batch_of_metrics(&[of_resource(metrics)], TIMES, BATCH_BYTES_MAX);
+    let Some(batch) = batch else { return (Vec::new(), rejected) };
+    let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
+    let shown = rows.map(|row| {
+        let record = Record::decode(row.unwrap().record).unwrap();
+        let label = |(key, value): (&String, &AnyValue)| match &value.value {
+            Some(Value::DoubleValue(bound)) => format!("{key}={bound}"),
+            Some(Value::StringValue(text)) => format!("{key}={text}"),
+            other => panic!("{other:?}"),
+        };
+        let labels: Vec<_> = record.attributes.iter().map(label).collect();
+        format!("{}{{{}}} {}", record.event_name, labels.join(","), record.value.unwrap())
+    });
+    (shown.collect(), rejected)
+}
+
+#[test]
+fn numbers_of_gauges_and_sums_are_values() {
+    let whole = number(number_data_point::Value::AsInt(i64::MAX));
+    let labelled = NumberDataPoint { attributes: vec![pair("host", "a")], ..double(-0.5) };
+    let sum = Sum {
+        data_points: vec![whole],
+        aggregation_temporality: AggregationTemporality::Delta.into(),
+        is_monotonic: true,
+    };
+    let with_unit = Metric { unit: "s".to_owned(), ..gauge(vec![labelled]) };
+
+    let (records, rejected) = exported(vec![with_unit, metric("n", Data::Sum(sum))]);
+
+    assert_eq!(records, ["g{host=a,unit=s} -0.5", "n{} 9223372036854776000"]);
+    assert_eq!(rejected, Rejected::default());
+}
+
+#[test]
+fn attributes_of_a_point_have_precedence_over_ours() {
+    let attributes = vec![pair("unit", "mine"), pair("le", "mine")];
+    let point = HistogramDataPoint {
+        time_unix_nano: NOW,
+        attributes,
+        count: 1,
+        bucket_counts: vec![1],
+        ..HistogramDataPoint::default()
+    };
+    let histogram = Histogram { data_points: vec![point], ..Histogram::default() };
+    let with_unit = Metric { unit: "s".to_owned(), ..metric("h", Data::Histogram(histogram)) };
+
+    let (records, rejected) = exported(vec![with_unit]);
+
+    assert_eq!(records, ["h.count{le=mine,unit=mine} 1", "h.bucket{le=mine,unit=mine} 1"]);
+    assert_eq!(rejected.count, 0);
+}
+
+#[test]
+fn buckets_are_cumulative_with_their_upper_bounds() {
+    let point = HistogramDataPoint {
+        time_unix_nano: NOW,
+        count: 7,
+        sum: Some(12.5),
+        min: Some(0.5),
+        bucket_counts: vec![1, 0, 6],
+        explicit_bounds: vec![1.0, 2.5],
+        ..HistogramDataPoint::default()
+    };
+    let histogram = Histogram { data_points: vec![point], ..Histogram::default() };
+
+    let (records, _) = exported(vec![metric("h", Data::Histogram(histogram))]);
+
+    assert_eq!(
+        records,
+        [
+            "h.count{} 7",
+            "h.sum{} 12.5",
+            "h.min{} 0.5",
+            "h.bucket{le=1} 1",
+            "h.bucket{le=2.5} 1",
+            "h.bucket{le=inf} 7",
+        ]
+    );
+}
+
+#[test]
+fn buckets_of_powers_are_ordered_from_the_most_negative() {
+    let buckets = |offset, bucket_counts| Some(Buckets { offset, bucket_counts });
+    let point = ExponentialHistogramDataPoint {
+        time_unix_nano: NOW,
+        count: 10,
+        scale: 0,
+        zero_count: 2,
+        positive: buckets(0, vec![3, 0, 1]),
+        negative: buckets(1, vec![4]),
+        ..ExponentialHistogramDataPoint::default()
+    };
+    let histogram = ExponentialHistogram { data_points: vec![point], ..Default::default() };
+
+    let (records, _) = exported(vec![metric("e", Data::ExponentialHistogram(histogram))]);
+
+    // The negative one has values from -4 to -2, the positive ones from 1 to 2 and from 4 to 8.
+    assert_eq!(
+        records,
+        [
+            "e.count{} 10",
+            "e.bucket{le=-2} 4",
+            "e.bucket{le=0} 6",
+            "e.bucket{le=2} 9",
+            "e.bucket{le=8} 10"
+        ]
+    );
+}
+
+#[test]
+fn scales_and_offsets_at_their_ends_do_not_panic() {
+    for (scale, offset) in [(i32::MIN, i32::MIN), (i32::MAX, i32::MAX), (-2_000, 0), (20, i32::MAX)]
+    {
+        let buckets = Some(Buckets { offset, bucket_counts: vec![1, u64::MAX] });
+        let point = ExponentialHistogramDataPoint {
+            time_unix_nano: NOW,
+            scale,
+            positive: buckets.clone(),
+            negative: buckets,
+            ..ExponentialHistogramDataPoint::default()
+        };
+        let histogram = ExponentialHistogram { data_points: vec![point], ..Default::default() };
+        let (records, rejected) =
+            exported(vec![metric("e", Data::ExponentialHistogram(histogram))]);
+        assert_eq!((records.len(), rejected.count), (5, 0), "{scale} {offset}");
+        // The total of the buckets stops at the greatest number.
+        assert!(records[4].ends_with(" 18446744073709552000"), "{}", records[4]);
+    }
+}
+
+#[test]
+fn quantiles_are_labels() {
+    let at = |quantile, value| ValueAtQuantile { quantile, value };
+    let point = SummaryDataPoint {
+        time_unix_nano: NOW,
+        count: 2,
+        sum: 3.0,
+        quantile_values: vec![at(0.5, 1.0), at(0.99, 2.0)],
+        ..SummaryDataPoint::default()
+    };
+    let summary = Summary { data_points: vec![point] };
+
+    let (records, _) = exported(vec![metric("s", Data::Summary(summary))]);
+
+    assert_eq!(records, ["s.count{} 2", "s.sum{} 3", "s{quantile=0.5} 1", "s{quantile=0.99} 2"]);
+}
+
+#[test]
+fn a_point_without_a_recorded_value_is_neither_stored_nor_rejected() {
+    let points = vec![NumberDataPoint { flags: 1, value: None, ..double(0.0) }, double(1.0)];
+    assert_eq!(exported(vec![gauge(points)]), (vec!["g{} 1".to_owned()], Rejected::default()));
+}
+
+#[test]
+fn a_bad_point_is_rejected_with_all_of_its_numbers() {
+    let many = vec![1; 1_025];
+    let histogram = |bucket_counts: Vec<u64>| {
+        let explicit_bounds = (0_u16..).take(bucket_counts.len() - 1).map(f64::from).collect();
+        let point = HistogramDataPoint {
+            time_unix_nano: NOW,
+            bucket_counts,
+            explicit_bounds,
+            ..HistogramDataPoint::default()
+        };
+        metric("h", Data::Histogram(Histogram { data_points: vec![point], ..Default::default() }))
+    };
+    let late = NumberDataPoint { time_unix_nano: NOW + 2 * DAY, ..double(0.0) };
+    let missing = NumberDataPoint { value: None, ..double(0.0) };
+    let twice = NumberDataPoint { attributes: vec![pair("a", "x"), pair("a", "y")], ..double(0.0) };
+
+    let (records, rejected) =
+        exported(vec![gauge(vec![late, missing, twice, double(1.0)]), histogram(many)]);
+
+    assert_eq!(records, ["g{} 1"]);
+    assert_eq!(rejected.count, 4);
+    for part in [
+        "g[0].time_unix_nano: is out of range",
+        "g[1].value: is missing",
+        "g[2].attributes: has a key twice",
+        "h[0].buckets: has more than 1024 buckets",
+    ] {
+        assert!(rejected.message.contains(part), "{part}: {}", rejected.message);
+    }
+    assert_eq!(exported(vec![histogram(vec![1; 1_024])]).1.count, 0);
+}
+
+#[test]
+fn the_records_of_points_are_bounded_however_often_attributes_repeat() {
+    // 1,024 buckets of 60 KB of attributes each: 60 MB of records of a request of 70 KB.
+    let point = HistogramDataPoint {
+        time_unix_nano: NOW,
+        attributes: vec![pair("large", &"x".repeat(60_000))],
+        bucket_counts: vec![1; 1_024],
+        explicit_bounds: (0_u16..1_023).map(f64::from).collect(),
+        ..HistogramDataPoint::default()
+    };
+    let histogram = Histogram { data_points: vec![point], ..Histogram::default() };
+
+    let (records, rejected) =
+        exported(vec![metric("h", Data::Histogram(histogram)), gauge(vec![double(1.0)])]);
+
+    assert_eq!(records, ["g{} 1"]);
+    assert_eq!(rejected.count, 1);
+    assert!(rejected.message.contains("over 8323072 bytes"), "{}", rejected.message);
+}
+
+#[test]
+fn a_bad_resource_rejects_every_point_and_one_without_points_has_no_stream() {
+    let bad = Some(Resource { attributes: vec![pair("", "")], ..Resource::default() });
+    let metrics = vec![gauge(vec![double(1.0), double(2.0)]), Metric::default()];
+    let request = ResourceMetrics { resource: bad, ..of_resource(metrics) };
+    let (batch, rejected) = batch_of_metrics(&[request], TIMES, BATCH_BYTES_MAX);
+    assert_eq!((batch, rejected.count), (None, 2));
+    assert!(rejected.message.starts_with("resource.attributes"), "{}", rejected.message);
+
+    let empty =
+        [ResourceMetrics::default(), of_resource(vec![Metric::default(), gauge(Vec::new())])];
+    assert!(metrics_by_stream(empty.to_vec(), stream_of_resource).is_empty());
+    let one =
+        metrics_by_stream(vec![of_resource(vec![gauge(vec![double(1.0)])])], stream_of_resource);
+    assert_eq!(one.into_keys().collect::<Vec<_>>(), ["unknown_service"]);
+}

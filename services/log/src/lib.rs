@@ -1,0 +1,131 @@
+//! The log service: streams of log records and metric data points, batched into Parquet segments.
+//!
+//! Three layers. `api` parses and renders protobuf and decides nothing. `streams`, `append`, `seal`, `merge`, `read`,
+//! `tail` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit. `keys`,
+//! `stored` and `batch` are the format of rows, `segment` that of objects.
+//!
+//! Records travel and are stored as they are encoded: an append validates them and stores their bytes in a batch, a row
+//! of the store, which is durable when the append is acknowledged. Later the batches are sealed into segments, one for
+//! each stream and day, and a change of the manifest replaces the one by the other.
+
+mod api;
+mod append;
+mod authorize;
+mod batch;
+mod error;
+mod filter;
+#[cfg(test)]
+mod fixture;
+#[cfg(feature = "testing")]
+pub mod fuzzing;
+mod json;
+mod keys;
+mod layout;
+mod logs;
+mod manifest;
+mod merge;
+#[cfg(test)]
+mod model;
+mod names;
+mod read;
+mod record;
+mod row;
+#[cfg(test)]
+mod samples;
+mod seal;
+mod segment;
+mod segments;
+mod stored;
+mod stream;
+mod streams;
+mod sweep;
+mod tail;
+mod unsealed;
+mod wire;
+
+use std::sync::Arc;
+
+use trestle_kv::Engine;
+use trestle_objects::ObjectArea;
+use trestle_proto::{
+    log::v1::log_service_server::LogServiceServer,
+    opentelemetry::proto::collector::{
+        logs::v1::logs_service_server::LogsServiceServer,
+        metrics::v1::metrics_service_server::MetricsServiceServer,
+    },
+};
+use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+
+use crate::logs::Logs;
+pub use crate::{api::LogApi, keys::KEYSPACES};
+
+/// Full name of the service.
+pub const LOG_SERVICE: &str = "trestle.log.v1.LogService";
+/// Full name of the service that receives log records of OpenTelemetry.
+pub const OTLP_LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
+/// Full name of the service that receives metrics of OpenTelemetry.
+pub const OTLP_METRICS_SERVICE: &str = "opentelemetry.proto.collector.metrics.v1.MetricsService";
+
+/// The dependencies of the service.
+pub struct LogDeps {
+    /// The storage engine: settings, and records that are not sealed.
+    pub engine: Arc<dyn Engine>,
+    /// Where segments are stored.
+    pub area: ObjectArea,
+    /// The wall clock, which times of records are compared with.
+    pub clock: Arc<dyn Clock>,
+    /// Generates ids of streams.
+    pub random: fn() -> u128,
+}
+
+/// The log service of a process.
+#[derive(Clone)]
+pub struct LogRole {
+    api: LogApi,
+}
+
+impl LogRole {
+    /// Builds the service. Starts no task.
+    #[must_use]
+    pub fn new(deps: LogDeps) -> Self {
+        let LogDeps { engine, area, clock, random } = deps;
+        Self { api: LogApi::new(Logs::new(engine, area, clock, random)) }
+    }
+
+    /// The gRPC service.
+    #[must_use]
+    pub fn server(&self) -> LogServiceServer<LogApi> {
+        LogServiceServer::new(self.api.clone())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// The service that receives log records of OpenTelemetry.
+    #[must_use]
+    pub fn otlp_logs(&self) -> LogsServiceServer<LogApi> {
+        LogsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// The service that receives metrics of OpenTelemetry.
+    #[must_use]
+    pub fn otlp_metrics(&self) -> MetricsServiceServer<LogApi> {
+        MetricsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// One step of sealing, to be called again at once. Waits where nothing is due.
+    ///
+    /// # Errors
+    /// When a store cannot be read or written; the next call repeats the step.
+    pub async fn seal(&self) -> Result<bool, Fault> {
+        Ok(self.api.logs().seal_due().await?)
+    }
+
+    /// One step of the background work, to be called every few seconds. Returns true when the next step should follow
+    /// at once.
+    ///
+    /// # Errors
+    /// When a store cannot be read or written; the next call repeats the step.
+    pub async fn sweep(&self) -> Result<bool, Fault> {
+        Ok(self.api.sweeper().tick().await?)
+    }
+}

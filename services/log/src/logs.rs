@@ -1,0 +1,135 @@
+//! The streams of a process and what they share.
+
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, Semaphore};
+use trestle_kv::Engine;
+use trestle_objects::ObjectArea;
+use trestle_service::{clock::Clock, name::AccountName};
+
+use crate::{
+    append::{self, AppendOutcome, NewBatch},
+    error::LogError,
+    names::StreamName,
+    segment::MetadataCache,
+    stream::{StreamId, StreamSettings},
+    streams::{OpenStream, Streams},
+    unsealed::UnsealedStreams,
+};
+
+/// Most bytes of unsealed batches that reads hold, of all calls.
+const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Most bytes of the metadata of segments that are kept.
+const METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// See the module. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Logs {
+    /// The store of records and unsealed batches.
+    pub(crate) engine: Arc<dyn Engine>,
+    /// The store of segments.
+    pub(crate) area: ObjectArea,
+    /// The streams of every account.
+    pub(crate) streams: Streams,
+    /// Which of them have unsealed records.
+    pub(crate) unsealed: Arc<UnsealedStreams>,
+    /// The wall clock, which times of records are compared with.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// One segment is written at a time: each needs the memory of its records.
+    pub(crate) writing: Arc<Mutex<()>>,
+    /// Bytes of unsealed batches that reads may hold.
+    pub(crate) read_bytes: Arc<Semaphore>,
+    /// Metadata of segments that were read.
+    pub(crate) metadata: Arc<MetadataCache>,
+}
+
+impl Logs {
+    /// Streams in `engine` with segments in `area`. `random` generates ids of streams.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        area: ObjectArea,
+        clock: Arc<dyn Clock>,
+        random: fn() -> u128,
+    ) -> Self {
+        Self {
+            streams: Streams::new(Arc::clone(&engine), random),
+            engine,
+            area,
+            unsealed: Arc::default(),
+            clock,
+            writing: Arc::default(),
+            read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
+            metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
+        }
+    }
+
+    /// The wall clock, in nanoseconds since 1970.
+    pub(crate) fn now_nanos(&self) -> u64 {
+        let (seconds, nanos) = self.clock.now().to_unix();
+        let seconds = u64::try_from(seconds).unwrap_or_default();
+        seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(nanos).unwrap_or(0))
+    }
+
+    /// A stream by its name.
+    ///
+    /// # Errors
+    /// [`LogError::StreamNotFound`], or a failed read.
+    pub(crate) async fn open(
+        &self,
+        account: &AccountName,
+        name: &StreamName,
+    ) -> Result<Arc<OpenStream>, LogError> {
+        let record = self.streams.open(account, name).await?;
+        let (account, name) = (account.clone(), name.clone());
+        Ok(Arc::new(OpenStream { account, name, record }))
+    }
+
+    /// A stream by its name, created with the default settings where there is none.
+    ///
+    /// # Errors
+    /// A failed read or commit.
+    pub(crate) async fn open_or_create(
+        &self,
+        account: &AccountName,
+        name: &StreamName,
+    ) -> Result<Arc<OpenStream>, LogError> {
+        match self.open(account, name).await {
+            Err(LogError::StreamNotFound(_)) => {}
+            opened => return opened,
+        }
+        let (record, _) = self.streams.ensure(account, name, &StreamSettings::default()).await?;
+        let (account, name) = (account.clone(), name.clone());
+        Ok(Arc::new(OpenStream { account, name, record }))
+    }
+
+    /// Appends batches to these streams, all or none.
+    ///
+    /// # Errors
+    /// As [`append::append`].
+    pub(crate) async fn append(
+        &self,
+        batches: Vec<(Arc<OpenStream>, NewBatch)>,
+    ) -> Result<Vec<AppendOutcome>, LogError> {
+        let (streams, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
+        let appended = append::append(&*self.engine, batches).await?;
+        for (stream, appended) in streams.iter().zip(&appended) {
+            self.unsealed.changed(stream, &appended.head);
+        }
+        Ok(appended)
+    }
+
+    /// Deletes a stream.
+    ///
+    /// # Errors
+    /// [`LogError::StreamNotFound`], or a failed commit.
+    pub(crate) async fn delete(
+        &self,
+        account: &AccountName,
+        name: &StreamName,
+    ) -> Result<StreamId, LogError> {
+        let id = self.streams.delete(account, name).await?;
+        self.unsealed.deleted(id);
+        Ok(id)
+    }
+}

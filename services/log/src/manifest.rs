@@ -1,0 +1,129 @@
+//! The manifest of a stream: which segments it has. Every change of it is one commit that gives it a new snapshot
+//! number: segments appear and disappear at once, with the batches that they replace.
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use trestle_kv::{ChangeSpec, Engine, Writes, transact};
+
+use crate::{
+    error::LogError,
+    keys,
+    stored::{StoredForm as _, encode_path},
+    stream::{Head, SegmentId, SegmentRecord, StreamId},
+};
+
+/// A change of the segments of a stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ManifestChange {
+    /// The batches that the added segments replace.
+    pub(crate) sealed: Option<SealedRange>,
+    /// New segments, which were announced.
+    pub(crate) added: Vec<SegmentRecord>,
+    /// Segments that are removed.
+    pub(crate) removed: Vec<SegmentRecord>,
+}
+
+/// Batches that are sealed: the first ones that were not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SealedRange {
+    /// The sequence of the first record.
+    pub(crate) from: u64,
+    /// The sequence behind the last record.
+    pub(crate) before: u64,
+    /// The bytes of the batches.
+    pub(crate) bytes: u64,
+}
+
+/// Records that an object will be written, before it is: a crash leaves a row by which it is found. Returns the id of
+/// the segment, whose path is `path` of it; none where the stream was deleted.
+///
+/// # Errors
+/// A failed commit.
+pub(crate) async fn announce(
+    engine: &dyn Engine,
+    stream: StreamId,
+    path: impl Fn(SegmentId) -> String + Send + 'static,
+) -> Result<Option<(SegmentId, String)>, LogError> {
+    let mut spec = ChangeSpec::new(keys::stream_domain(stream));
+    let head = spec.read(keys::head(stream));
+    transact(engine, spec, move |reads, version| {
+        let mut writes = Writes::new();
+        if reads.get(head).is_none() {
+            return Ok::<_, LogError>((writes, None));
+        }
+        let id = SegmentId(version.ticks().get());
+        let path = path(id);
+        writes.put(keys::announced(stream, id), encode_path(&path));
+        Ok((writes, Some((id, path))))
+    })
+    .await?
+}
+
+/// Changes the manifest. Returns the position of the stream afterwards; none where the stream was deleted, or is not as
+/// the change assumes: another change came before, or the sweeper retired an object that was announced long ago.
+///
+/// # Errors
+/// A failed commit.
+pub(crate) async fn publish(
+    engine: &dyn Engine,
+    stream: StreamId,
+    change: ManifestChange,
+) -> Result<Option<Head>, LogError> {
+    let mut spec = ChangeSpec::new(keys::stream_domain(stream));
+    let head = spec.read(keys::head(stream));
+    let mut rows: Vec<_> = change.removed.iter().map(|it| spec.read(key(stream, it))).collect();
+    rows.extend(change.added.iter().map(|it| spec.read(keys::announced(stream, it.id))));
+    let now = engine.now();
+    transact(engine, spec, move |reads, _| {
+        let Some(value) = reads.get(head) else { return Ok((Writes::new(), None)) };
+        let before = Head::decode(value)?;
+        let is_there = rows.iter().all(|row| reads.get(*row).is_some());
+        let Some(after) = decide(before, &change, now.get()).filter(|_| is_there) else {
+            return Ok::<_, LogError>((Writes::new(), None));
+        };
+        let mut writes = Writes::new();
+        for segment in &change.added {
+            writes.put(key(stream, segment), segment.encode());
+            writes.delete(keys::announced(stream, segment.id));
+        }
+        for segment in &change.removed {
+            writes.delete(key(stream, segment));
+            writes.put(keys::retired(stream, now, segment.id), encode_path(&segment.path));
+        }
+        writes.put(reads.key(head).clone(), after.encode());
+        Ok((writes, Some(after)))
+    })
+    .await?
+}
+
+fn key(stream: StreamId, segment: &SegmentRecord) -> Bytes {
+    keys::segment(stream, segment.max_time, segment.id)
+}
+
+/// The position after a change; none where the batches that it seals are not the first ones.
+fn decide(before: Head, change: &ManifestChange, now: u64) -> Option<Head> {
+    let ManifestChange { sealed, added, removed } = change;
+    let sum = |segments: &[SegmentRecord], of: fn(&SegmentRecord) -> u64| {
+        segments.iter().map(of).fold(0, u64::saturating_add)
+    };
+    let mut after = before;
+    if let Some(SealedRange { from, before: end, bytes }) = *sealed {
+        if from != before.sealed_before || end > before.next_sequence {
+            return None;
+        }
+        after.sealed_before = end;
+        after.unsealed_bytes = before.unsealed_bytes.saturating_sub(bytes);
+        // Of those that remain the age is not known here; they arrived after the seal began, or nearly so.
+        after.unsealed_since = now;
+    }
+    let of = |total: u64, of: fn(&SegmentRecord) -> u64| {
+        total.saturating_add(sum(added, of)).saturating_sub(sum(removed, of))
+    };
+    after.snapshot = before.snapshot + 1;
+    after.segments = of(before.segments, |_| 1);
+    after.segment_records = of(before.segment_records, |segment| segment.records);
+    after.segment_bytes = of(before.segment_bytes, |segment| segment.bytes);
+    Some(after)
+}

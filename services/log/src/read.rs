@@ -1,0 +1,133 @@
+//! Reading records by time: unsealed ones and those of segments, merged in order.
+//!
+//! A read captures the manifest and the unsealed records of its range from one snapshot; segments are immutable and are
+//! read at the pace of the client, one row group of each at a time.
+
+mod merged;
+mod open_segment;
+mod tail_rows;
+#[cfg(test)]
+mod tests;
+
+use std::{ops::Range, sync::Arc};
+
+use trestle_kv::{Direction, ScanLimit, Snapshot, after_key};
+
+use self::tail_rows::TailRows;
+pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment};
+use crate::{
+    error::LogError,
+    keys::{self, StreamRow},
+    logs::Logs,
+    record::RecordFields,
+    row::RowPredicate,
+    segment::SegmentRead,
+    stored::StoredForm as _,
+    stream::{Head, SegmentRecord},
+    streams::OpenStream,
+};
+
+/// Rows that one scan of the manifest reads.
+const MANIFEST_STEP: ScanLimit = ScanLimit { rows: 2000, bytes: 4 * 1024 * 1024 };
+
+/// A position in the order of records: time, then sequence.
+pub(crate) type RowPosition = (u64, u64);
+
+/// Which records a read returns.
+#[derive(Clone)]
+pub(crate) struct ReadPlan {
+    /// Records of these times, in nanoseconds since 1970.
+    pub(crate) times: Range<u64>,
+    /// Whether the newest come first.
+    pub(crate) is_backward: bool,
+    /// Only records behind this one, in the order of the read.
+    pub(crate) behind: Option<RowPosition>,
+    /// Only records that match.
+    pub(crate) predicate: Option<Arc<dyn RowPredicate>>,
+    /// Fields to return.
+    pub(crate) fields: RecordFields,
+    /// At most this many records; 0: no limit.
+    pub(crate) limit: u64,
+    /// Only records of these sequences.
+    pub(crate) sequences: Range<u64>,
+}
+
+impl ReadPlan {
+    /// Whether a record is within the bounds of time, sequence and position.
+    pub(crate) fn has(&self, (time, sequence): RowPosition) -> bool {
+        let is_behind = self.behind.is_none_or(|behind| match self.is_backward {
+            false => (time, sequence) > behind,
+            true => (time, sequence) < behind,
+        });
+        is_behind && self.times.contains(&time) && self.sequences.contains(&sequence)
+    }
+
+    /// The part of it that a segment answers.
+    fn of_segment(&self) -> SegmentRead {
+        SegmentRead {
+            window: self.times(),
+            direction: if self.is_backward { Direction::Backward } else { Direction::Forward },
+            fields: self.fields,
+            predicate: self.predicate.clone(),
+        }
+    }
+
+    /// Narrows the times by the position behind which the read continues.
+    fn times(&self) -> Range<u64> {
+        match self.behind {
+            None => self.times.clone(),
+            Some((time, _)) if self.is_backward => {
+                self.times.start..self.times.end.min(time.saturating_add(1))
+            }
+            Some((time, _)) => self.times.start.max(time)..self.times.end,
+        }
+    }
+}
+
+impl Logs {
+    /// Opens a read: the position of the stream, and its rows in order.
+    ///
+    /// # Errors
+    /// [`LogError::StreamNotFound`], [`LogError::Busy`], or a failed read.
+    pub(crate) async fn read(
+        &self,
+        stream: &OpenStream,
+        plan: ReadPlan,
+    ) -> Result<(Head, MergedRows), LogError> {
+        let snapshot = self.engine.snapshot().await?;
+        let head = snapshot.get(&keys::head(stream.record.id)).await?;
+        let head = head.ok_or_else(|| LogError::StreamNotFound(stream.name.clone()))?;
+        let head = Head::decode(&head)?;
+        let segments = overlapping(&*snapshot, stream, &plan).await?;
+        let tail = TailRows::capture(self, &*snapshot, (stream.record.id, &head), &plan).await?;
+        drop(snapshot);
+        Ok((head, MergedRows::new(self.clone(), plan, segments, tail)))
+    }
+}
+
+/// The segments of a stream that may have rows of a plan.
+async fn overlapping(
+    snapshot: &dyn Snapshot,
+    stream: &OpenStream,
+    plan: &ReadPlan,
+) -> Result<Vec<SegmentRecord>, LogError> {
+    let times = plan.times();
+    // By the time of the newest record of each.
+    let mut span = keys::rows_from(StreamRow::Segment, stream.record.id, times.start);
+    let (mut segments, mut more) = (Vec::new(), true);
+    while more {
+        let scan = snapshot.scan(&span, MANIFEST_STEP).await?;
+        more = scan.more;
+        for entry in scan.entries {
+            let segment = SegmentRecord::decode(&entry.value)?;
+            if segment.min_time < times.end
+                && segment.min_sequence < plan.sequences.end
+                && segment.max_sequence >= plan.sequences.start
+            {
+                segments.push(segment);
+            }
+            span.start = after_key(&entry.key).into();
+        }
+    }
+    Ok(segments)
+}

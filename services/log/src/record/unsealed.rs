@@ -1,0 +1,128 @@
+//! A record of an unsealed batch, as filters and clients see it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use super::{
+    ATTRIBUTES, RESOURCE, RecordFields, RecordView, any_value_ref, entries_of, find_entry,
+};
+use crate::{
+    batch::BatchRow,
+    row::{RowFields, ValueRef},
+    wire::{
+        FieldValue, MalformedMessage, MessageReader, put_bytes, put_fixed32, put_fixed64,
+        put_varint,
+    },
+};
+
+/// A row of a batch with its fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnsealedRow<'a> {
+    row: BatchRow<'a>,
+    record: RecordView<'a>,
+}
+
+impl<'a> UnsealedRow<'a> {
+    /// # Errors
+    /// A record that is malformed.
+    pub(crate) fn parse(row: BatchRow<'a>) -> Result<Self, MalformedMessage> {
+        Ok(Self { row, record: RecordView::parse(row.record)? })
+    }
+
+    /// The encoded `Record` that a read returns: with its effective time, resource, scope and sequence.
+    ///
+    /// # Errors
+    /// A record that is malformed.
+    pub(crate) fn encode(&self, fields: RecordFields) -> Result<Bytes, MalformedMessage> {
+        let (record, row) = (self.record.encoded, &self.row);
+        let mut out = Vec::with_capacity(record.len() + row.resource.len() + row.scope.len() + 32);
+        if fields.has(1) {
+            put_fixed64(&mut out, 1, row.time);
+        }
+        let mut reader = MessageReader::new(record);
+        while let Some((number, value)) = reader.next_field()? {
+            // Fields that the contract lacks are not in segments either.
+            if !fields.has(number) || !matches!(number, 2 | 3 | 5..=12 | 16) {
+                continue;
+            }
+            match value {
+                FieldValue::Varint(value) => put_varint(&mut out, number, value),
+                FieldValue::Fixed64(value) => put_fixed64(&mut out, number, value),
+                FieldValue::Bytes(value) => put_bytes(&mut out, number, value),
+                FieldValue::Fixed32(value) => put_fixed32(&mut out, number, value),
+            }
+        }
+        if fields.has(RESOURCE) {
+            for entry in entries_of(row.resource, 1) {
+                put_bytes(&mut out, RESOURCE, entry?);
+            }
+        }
+        if fields.has(18) && !row.scope.is_empty() {
+            put_bytes(&mut out, 18, row.scope);
+        }
+        if fields.has(19) && row.sequence != 0 {
+            put_varint(&mut out, 19, row.sequence);
+        }
+        Ok(Bytes::from(out))
+    }
+}
+
+impl RowFields for UnsealedRow<'_> {
+    fn time(&self) -> u64 {
+        self.row.time
+    }
+
+    fn sequence(&self) -> u64 {
+        self.row.sequence
+    }
+
+    fn severity(&self) -> i32 {
+        self.record.severity
+    }
+
+    fn severity_text(&self) -> &str {
+        self.record.severity_text
+    }
+
+    fn body(&self) -> Option<&str> {
+        match any_value_ref(self.record.body?)? {
+            ValueRef::Str(Cow::Borrowed(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn event_name(&self) -> &str {
+        self.record.event_name
+    }
+
+    fn value(&self) -> Option<f64> {
+        self.record.value
+    }
+
+    fn trace_id(&self) -> &[u8] {
+        self.record.trace_id
+    }
+
+    fn span_id(&self) -> &[u8] {
+        self.record.span_id
+    }
+
+    fn attribute(&self, key: &str) -> Option<ValueRef<'_>> {
+        find_entry(self.record.encoded, ATTRIBUTES, key).and_then(any_value_ref)
+    }
+
+    fn resource(&self, key: &str) -> Option<ValueRef<'_>> {
+        find_entry(self.row.resource, 1, key).and_then(any_value_ref)
+    }
+
+    fn scope_name(&self) -> Cow<'_, str> {
+        let mut fields = MessageReader::new(self.row.scope);
+        while let Ok(Some((number, value))) = fields.next_field() {
+            if number == 1 {
+                return Cow::Borrowed(value.text().unwrap_or_default());
+            }
+        }
+        Cow::Borrowed("")
+    }
+}

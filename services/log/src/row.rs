@@ -1,0 +1,93 @@
+//! What a filter reads of a record, wherever the record is: unsealed, or in a segment.
+
+use std::{borrow::Cow, ops::Range};
+
+/// The value of an attribute. Lists, maps and empty values are absent to a filter.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ValueRef<'a> {
+    /// Text.
+    Str(Cow<'a, str>),
+    /// A whole number.
+    Int(i64),
+    /// A floating point number.
+    Double(f64),
+    /// True or false.
+    Bool(bool),
+    /// Bytes.
+    Bytes(Cow<'a, [u8]>),
+}
+
+/// The properties of one record.
+pub(crate) trait RowFields {
+    /// The effective time, in nanoseconds since 1970.
+    fn time(&self) -> u64;
+    /// The position in the stream.
+    fn sequence(&self) -> u64;
+    /// The severity; 0 is absent.
+    fn severity(&self) -> i32;
+    /// The severity as the source names it; empty is absent.
+    fn severity_text(&self) -> &str;
+    /// The body, if it is text.
+    fn body(&self) -> Option<&str>;
+    /// The class of the event; empty is absent.
+    fn event_name(&self) -> &str;
+    /// The value of a data point.
+    fn value(&self) -> Option<f64>;
+    /// The trace: 16 bytes, or none.
+    fn trace_id(&self) -> &[u8];
+    /// The span: 8 bytes, or none.
+    fn span_id(&self) -> &[u8];
+    /// The attribute of this key.
+    fn attribute(&self, key: &str) -> Option<ValueRef<'_>>;
+    /// The attribute of the resource of this key.
+    fn resource(&self, key: &str) -> Option<ValueRef<'_>>;
+    /// The name of the scope; empty is absent.
+    fn scope_name(&self) -> Cow<'_, str>;
+}
+
+/// A property that a predicate reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Property {
+    Time,
+    Sequence,
+    Severity,
+    SeverityText,
+    Body,
+    EventName,
+    Value,
+    TraceId,
+    SpanId,
+    /// The attribute of this key.
+    Attribute(String),
+    /// The attribute of the resource of this key.
+    Resource(String),
+    Scope,
+}
+
+/// A condition without which no record matches. Segments that cannot satisfy it are skipped.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RequiredEquality {
+    /// The trace is this one.
+    TraceId([u8; 16]),
+    /// The attribute of this key has this value, of this very type.
+    Attribute(String, ValueRef<'static>),
+}
+
+/// Which records a read returns.
+pub(crate) trait RowPredicate: Send + Sync {
+    /// What [`Self::matches`] reads; others of [`RowFields`] are absent.
+    fn properties(&self) -> Vec<Property>;
+
+    /// Conditions that every matching record meets, all of them.
+    fn required(&self) -> Vec<RequiredEquality> {
+        Vec::new()
+    }
+
+    /// The nanoseconds since 1970 in which every match is; empty if none can match.
+    fn times(&self) -> Range<u64> {
+        0..u64::MAX
+    }
+
+    /// Whether the record matches.
+    fn matches(&self, row: &dyn RowFields) -> bool;
+}

@@ -1,0 +1,225 @@
+//! Reads segments: a chunk of rows at a time, of one row group at a time.
+
+mod chunk;
+mod prune;
+
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use trestle_kv::Direction;
+
+use self::chunk::{ChunkRequest, MatchedRows, decode_matching, match_rows};
+use super::{
+    fetch::{HeldRanges, hold, ranges_of},
+    metadata::CachedMetadata,
+    plan::{ColumnSet, GroupRows, groups_within, next_chunk},
+    sealed::SealedRow,
+    source::{CorruptSegment, ReadSegmentError, SegmentSource},
+};
+use crate::{record::RecordFields, row::RowPredicate};
+
+/// Bytes that are read ahead, at most: a row group of many columns has about 8 MiB.
+const AHEAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What to read of a segment.
+#[derive(Clone)]
+pub(crate) struct SegmentRead {
+    /// The times: from the start, inclusive, to the end, exclusive.
+    pub(crate) window: Range<u64>,
+    /// The order, by time and sequence.
+    pub(crate) direction: Direction,
+    /// The fields of the records.
+    pub(crate) fields: RecordFields,
+    /// Which records, if not all.
+    pub(crate) predicate: Option<Arc<dyn RowPredicate>>,
+}
+
+impl SegmentRead {
+    /// All records, oldest first, as they are merged.
+    pub(crate) fn whole() -> Self {
+        Self {
+            window: 0..u64::MAX,
+            direction: Direction::Forward,
+            fields: RecordFields::STORED,
+            predicate: None,
+        }
+    }
+}
+
+/// Reads the rows of a segment in order.
+pub(crate) struct SegmentReader {
+    source: Arc<dyn SegmentSource>,
+    metadata: CachedMetadata,
+    read: Arc<SegmentRead>,
+    /// The columns of the predicate, and those of the returned fields.
+    filter_columns: Option<Arc<ColumnSet>>,
+    columns: Arc<ColumnSet>,
+    groups: VecDeque<GroupRows>,
+    is_pruned: bool,
+    chunks: u64,
+    held: Option<Held>,
+    rows: std::vec::IntoIter<SealedRow>,
+    rows_scanned: u64,
+}
+
+/// The bytes of rows.
+struct Held {
+    rows: GroupRows,
+    ranges: HeldRanges,
+}
+
+impl SegmentReader {
+    /// Reads nothing yet.
+    pub(crate) fn new(
+        source: Arc<dyn SegmentSource>,
+        metadata: CachedMetadata,
+        read: SegmentRead,
+    ) -> Self {
+        let properties = read.predicate.as_ref().map(|predicate| predicate.properties());
+        let schema = &metadata.schema;
+        let filter_columns =
+            properties.map(|found| Arc::new(ColumnSet::of_properties(schema, &found)));
+        Self {
+            filter_columns,
+            columns: Arc::new(ColumnSet::of_fields(schema, read.fields)),
+            groups: groups_within(&metadata, &read.window, read.direction).into(),
+            is_pruned: false,
+            chunks: 0,
+            held: None,
+            rows: Vec::new().into_iter(),
+            rows_scanned: 0,
+            source,
+            metadata,
+            read: Arc::new(read),
+        }
+    }
+
+    /// How many rows were examined so far.
+    pub(crate) fn rows_scanned(&self) -> u64 {
+        self.rows_scanned
+    }
+
+    pub(super) fn metadata(&self) -> &CachedMetadata {
+        &self.metadata
+    }
+
+    /// The next row; none at the end.
+    ///
+    /// # Errors
+    /// Every kind of [`ReadSegmentError`].
+    pub(crate) async fn next_row(&mut self) -> Result<Option<SealedRow>, ReadSegmentError> {
+        loop {
+            if let Some(row) = self.rows.next() {
+                return Ok(Some(row));
+            }
+            match self.next_rows().await? {
+                Some(rows) => self.rows = rows.into_iter(),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The rows of the next chunk, which may have none that match; none at the end.
+    pub(crate) async fn next_rows(&mut self) -> Result<Option<Vec<SealedRow>>, ReadSegmentError> {
+        self.prune().await?;
+        while self.groups.front().is_some_and(|group| group.rows.is_empty()) {
+            self.groups.pop_front();
+        }
+        let direction = self.read.direction;
+        let Some(left) = self.groups.front_mut() else {
+            return Ok(None);
+        };
+        let group = left.group;
+        let ahead = left.rows.clone();
+        let rows = next_chunk(&self.metadata, left, direction, self.chunks == 0);
+        let rows = GroupRows { group, rows };
+        let ahead = if self.chunks == 0 { rows.rows.clone() } else { ahead };
+        self.chunks += 1;
+        self.rows_scanned += rows.rows.len() as u64;
+        let matched = match self.filter_columns.clone() {
+            None => MatchedRows::All,
+            Some(columns) => {
+                let ranges = self.hold_ahead(&rows, ahead.clone(), &columns).await?;
+                self.blocking(rows.clone(), columns, ranges, match_rows).await?
+            }
+        };
+        let (columns, ranges) = (
+            Arc::clone(&self.columns),
+            match &matched {
+                MatchedRows::Some(matched) if matched.is_empty() => return Ok(Some(Vec::new())),
+                MatchedRows::Some(matched) => {
+                    let within = matched.span_in(&rows.rows);
+                    let rows = GroupRows { group, rows: within };
+                    let ranges = ranges_of(&self.metadata, &rows, &self.columns);
+                    hold(self.source.as_ref(), ranges).await?
+                }
+                MatchedRows::All => {
+                    self.hold_ahead(&rows, ahead, &Arc::clone(&self.columns)).await?
+                }
+            },
+        );
+        let decode = move |request: &ChunkRequest| decode_matching(request, &matched);
+        self.blocking(rows, columns, ranges, decode).await.map(Some)
+    }
+
+    /// Skips row groups that the bloom filters exclude, once.
+    async fn prune(&mut self) -> Result<(), ReadSegmentError> {
+        if std::mem::replace(&mut self.is_pruned, true) {
+            return Ok(());
+        }
+        let required = self.read.predicate.as_ref().map(|predicate| predicate.required());
+        let required = required.unwrap_or_default();
+        if required.is_empty() {
+            return Ok(());
+        }
+        let mut groups = VecDeque::with_capacity(self.groups.len());
+        for rows in std::mem::take(&mut self.groups) {
+            let source = self.source.as_ref();
+            if prune::may_match(source, &self.metadata, rows.group, &required).await? {
+                groups.push_back(rows);
+            }
+        }
+        self.groups = groups;
+        Ok(())
+    }
+
+    /// The bytes of a chunk; those of the rest of its row group with it, if they are few.
+    async fn hold_ahead(
+        &mut self,
+        rows: &GroupRows,
+        ahead: Range<usize>,
+        columns: &ColumnSet,
+    ) -> Result<HeldRanges, ReadSegmentError> {
+        if let Some(held) = &self.held
+            && held.rows.group == rows.group
+            && held.rows.rows.start <= rows.rows.start
+            && held.rows.rows.end >= rows.rows.end
+        {
+            return Ok(held.ranges.clone());
+        }
+        self.held = None;
+        let mut requested = GroupRows { group: rows.group, rows: ahead };
+        let mut ranges = ranges_of(&self.metadata, &requested, columns);
+        if ranges.iter().map(|range| range.end - range.start).sum::<u64>() > AHEAD_BYTES_MAX {
+            requested = rows.clone();
+            ranges = ranges_of(&self.metadata, &requested, columns);
+        }
+        let ranges = hold(self.source.as_ref(), ranges).await?;
+        self.held = Some(Held { rows: requested, ranges: ranges.clone() });
+        Ok(ranges)
+    }
+
+    /// Decodes on a thread that may be busy for long.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        rows: GroupRows,
+        columns: Arc<ColumnSet>,
+        ranges: HeldRanges,
+        decode: impl FnOnce(&ChunkRequest) -> Result<T, CorruptSegment> + Send + 'static,
+    ) -> Result<T, ReadSegmentError> {
+        let (metadata, read) = (self.metadata.clone(), Arc::clone(&self.read));
+        let request = ChunkRequest { metadata, read, rows, columns, ranges };
+        let decoded = tokio::task::spawn_blocking(move || decode(&request)).await;
+        let panicked = |error: tokio::task::JoinError| CorruptSegment::Content(error.to_string());
+        decoded.map_err(panicked).flatten().map_err(|error| error.of(self.source.name()))
+    }
+}

@@ -1,0 +1,84 @@
+//! The streams of every account: creating, finding, changing, listing and deleting them.
+
+mod change;
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use trestle_kv::Engine;
+use trestle_service::name::AccountName;
+
+pub(crate) use self::{
+    change::StreamSettingsChange,
+    list::{LIST_BYTES_MAX, ListStreams, from_token},
+};
+use crate::{
+    error::LogError,
+    keys,
+    names::StreamName,
+    stored::StoredForm as _,
+    stream::{Head, StreamId, StreamRecord},
+};
+
+/// A stream as a call found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenStream {
+    /// The account.
+    pub(crate) account: AccountName,
+    /// Its name.
+    pub(crate) name: StreamName,
+    /// Its id and its settings.
+    pub(crate) record: StreamRecord,
+}
+
+/// The streams of every account.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    engine: Arc<dyn Engine>,
+    /// Generates ids of streams.
+    random: fn() -> u128,
+}
+
+impl Streams {
+    /// Works on `engine`.
+    pub(crate) fn new(engine: Arc<dyn Engine>, random: fn() -> u128) -> Self {
+        Self { engine, random }
+    }
+
+    /// A stream by its name.
+    ///
+    /// # Errors
+    /// [`LogError::StreamNotFound`], or a failed read.
+    pub(crate) async fn open(
+        &self,
+        account: &AccountName,
+        name: &StreamName,
+    ) -> Result<StreamRecord, LogError> {
+        let found = self.find(account, name).await?;
+        found.ok_or_else(|| LogError::StreamNotFound(name.clone()))
+    }
+
+    /// A stream by its name, if it exists.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn find(
+        &self,
+        account: &AccountName,
+        name: &StreamName,
+    ) -> Result<Option<StreamRecord>, LogError> {
+        let value = self.engine.get(&keys::stream(account, name)).await?;
+        value.map(|value| StreamRecord::decode(&value)).transpose()
+    }
+
+    /// The position of a stream; none where it was deleted.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn head(&self, id: StreamId) -> Result<Option<Head>, LogError> {
+        let value = self.engine.get(&keys::head(id)).await?;
+        value.map(|value| Head::decode(&value)).transpose()
+    }
+}

@@ -1,0 +1,124 @@
+//! The background work on streams: deleting what seals, merges, retention and deletes left behind, merging small
+//! segments, and ending the retention of old ones.
+
+mod deleted;
+mod objects;
+mod requests;
+mod retention;
+#[cfg(test)]
+mod tests;
+mod trim;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use trestle_kv::{ChangeSpec, Domain, ScanLimit, Span, Writes, after_key, transact};
+use trestle_service::name::AccountName;
+
+use crate::{
+    error::LogError, keys, logs::Logs, stored::StoredForm as _, stream::StreamRecord,
+    streams::OpenStream,
+};
+
+/// Most streams that one tick visits.
+const STREAMS_STEP: ScanLimit = ScanLimit { rows: 64, bytes: 1024 * 1024 };
+/// Most rows of a stream that one step examines.
+const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
+/// Most rows that one change deletes.
+const DELETES_MAX: usize = 100;
+/// How long segments are kept for reads in progress after they were removed.
+pub(crate) const READ_GRACE: Duration = Duration::from_secs(3600);
+/// The same while disk space is short.
+pub(crate) const READ_GRACE_SHORT: Duration = Duration::from_secs(60);
+/// How long an object may be announced and not published: longer than any seal or merge.
+pub(crate) const ANNOUNCED_GRACE: Duration = Duration::from_secs(3600);
+/// How long the rows of a deleted stream are kept for calls in flight.
+pub(crate) const STREAM_GRACE: Duration = Duration::from_secs(60);
+
+/// The background work.
+pub(crate) struct LogSweeper {
+    logs: Logs,
+    /// The key behind which the next tick continues. It can be reconstructed.
+    position: Mutex<Bytes>,
+}
+
+impl LogSweeper {
+    /// Sweeps these streams.
+    pub(crate) fn new(logs: Logs) -> Self {
+        Self { logs, position: Mutex::default() }
+    }
+
+    /// Visits some streams. Returns true when another step should follow at once.
+    ///
+    /// # Errors
+    /// The first error; the other streams were visited too, and a later tick repeats the step.
+    pub(crate) async fn tick(&self) -> Result<bool, LogError> {
+        let mut more = self.sweep_deleted().await?;
+        let mut outcome = Ok(());
+        for stream in self.next_streams().await? {
+            match self.visit(&stream).await {
+                Ok(has_more) => more |= has_more,
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome.map(|()| more)
+    }
+
+    /// The streams of the next tick.
+    async fn next_streams(&self) -> Result<Vec<Arc<OpenStream>>, LogError> {
+        let from = self.position.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let every = keys::every_stream();
+        let span = Span::new(from.max(every.start.clone()), every.end);
+        let scan = self.logs.engine.scan(&span, STREAMS_STEP).await?;
+        let last = scan.entries.last().filter(|_| scan.more);
+        let next = last.map(|last| after_key(&last.key).into()).unwrap_or_default();
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        let opened = scan.entries.iter().map(|entry| {
+            let (account, name) = keys::stream_name_of(&entry.key)?;
+            let account = AccountName::parse(&account);
+            let account = account.ok_or_else(|| LogError::corrupt("key of a stream"))?;
+            let record = StreamRecord::decode(&entry.value)?;
+            Ok(Arc::new(OpenStream { account, name, record }))
+        });
+        opened.collect()
+    }
+
+    /// Every step for one stream. Returns whether more remains.
+    async fn visit(&self, stream: &Arc<OpenStream>) -> Result<bool, LogError> {
+        let Some(head) = self.logs.streams.head(stream.record.id).await? else { return Ok(false) };
+        // Streams that were written by an earlier process, or another one.
+        self.logs.unsealed.changed(stream, &head);
+        let steps = [
+            self.trim(stream.record.id, &head).await,
+            self.forget_requests(stream.record.id).await,
+            self.end_retention(stream).await,
+            self.logs.merge_small(stream).await,
+            self.retire_announced(stream.record.id).await,
+            self.delete_retired(stream.record.id).await,
+        ];
+        let mut more = false;
+        for step in steps {
+            more |= step?;
+        }
+        Ok(more)
+    }
+
+    /// Deletes rows of one domain.
+    async fn delete_rows(&self, domain: &Domain, rows: &[Bytes]) -> Result<(), LogError> {
+        for rows in rows.chunks(DELETES_MAX) {
+            let (spec, rows) = (ChangeSpec::new(domain.clone()), rows.to_vec());
+            transact(&*self.logs.engine, spec, move |_, _| {
+                let mut writes = Writes::with_capacity(rows.len());
+                for row in &rows {
+                    writes.delete(row.clone());
+                }
+                Ok::<_, LogError>((writes, ()))
+            })
+            .await??;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! Steps of the background work, with late records and failing stores.
+
+use std::sync::Arc;
+
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
+
+use super::*;
+use crate::{fixture::START, keys::StreamRow, layout::DAY_NANOS, sweep::READ_GRACE};
+
+fn with_retention(seconds: u64) -> StreamSettings {
+    let retention = Some(Duration::from_secs(seconds));
+    StreamSettings { retention, ..StreamSettings::default() }
+}
+
+#[tokio::test]
+async fn a_late_record_keeps_its_time_and_does_not_delay_the_retention_of_others() {
+    let fixture = LogFixture::new();
+    let stream = fixture.stream(with_retention(1_000)).await;
+    fixture.append(&stream, &[record(500 * SECOND, "new")]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
+    fixture.append(&stream, &[record(0, "late")]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
+    assert_eq!(texts(&fixture.read_all(&stream).await.unwrap()), ["late", "new"]);
+
+    fixture.advance(Duration::from_secs(1_001));
+    fixture.sweep().await;
+    assert_eq!(texts(&fixture.read_all(&stream).await.unwrap()), ["new"]);
+    fixture.advance(Duration::from_secs(500));
+    fixture.sweep().await;
+    assert!(fixture.read_all(&stream).await.unwrap().is_empty());
+    let head = fixture.head(stream.record.id).await.unwrap();
+    assert_eq!((head.segments, head.segment_records, head.segment_bytes), (0, 0, 0));
+    assert_eq!((head.next_sequence, head.snapshot), (2, 4));
+}
+
+#[tokio::test]
+async fn unsealed_records_past_the_retention_are_removed_after_their_seal() {
+    let fixture = LogFixture::new();
+    let stream = fixture.stream(with_retention(100)).await;
+    fixture.append(&stream, &[record(0, "old")]).await.unwrap();
+    fixture.advance(Duration::from_secs(101));
+    fixture.sweep().await;
+    assert_eq!(fixture.read_all(&stream).await.unwrap().len(), 1, "a batch is never cut");
+
+    fixture.logs.flush(&stream).await.unwrap();
+    fixture.sweep().await;
+
+    assert!(fixture.read_all(&stream).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn streams_without_a_retention_keep_records_of_any_age() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let old = trestle_proto::log::v1::Record { time_unix_nano: 1, ..record(0, "1970") };
+    fixture.append(&stream, &[old]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
+
+    fixture.advance(Duration::from_nanos(100 * 365 * DAY_NANOS));
+    fixture.sweep().await;
+
+    assert_eq!(texts(&fixture.read_all(&stream).await.unwrap()), ["1970"]);
+    assert!(fixture.objects().await[0].contains("/date=1970-01-01/"));
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_deleted_are_deleted_later() {
+    let store = Arc::new(FaultyObjects::default());
+    let fixture = LogFixture::on_store(Arc::clone(&store) as _);
+    let stream = fixture.stream(with_retention(100)).await;
+    fixture.append(&stream, &[record(0, "old")]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
+    fixture.advance(Duration::from_secs(101));
+    fixture.sweep().await;
+    fixture.advance(READ_GRACE + Duration::from_secs(1));
+
+    store.plan([ObjectFault::Failed]);
+    assert!(fixture.sweeper.tick().await.is_err());
+    assert_eq!(fixture.count(StreamRow::Retired, stream.record.id).await, 1);
+    assert_eq!(fixture.objects().await.len(), 1);
+
+    fixture.sweep().await;
+    assert_eq!(fixture.count(StreamRow::Retired, stream.record.id).await, 0);
+    assert!(fixture.objects().await.is_empty());
+}
+
+#[tokio::test]
+async fn one_stream_whose_work_fails_does_not_stop_that_of_others() {
+    let store = Arc::new(FaultyObjects::default());
+    let fixture = LogFixture::on_store(Arc::clone(&store) as _);
+    let first = fixture.stream(with_retention(100)).await;
+    let (account, name) = (crate::fixture::account(), crate::fixture::name("zzz"));
+    fixture.logs.streams.create(&account, &name, with_retention(100)).await.unwrap();
+    let second = fixture.logs.open(&account, &name).await.unwrap();
+    for stream in [&first, &second] {
+        fixture.append(stream, &[record(0, "old")]).await.unwrap();
+        fixture.logs.flush(stream).await.unwrap();
+    }
+    fixture.advance(Duration::from_secs(101));
+    fixture.sweep().await;
+    fixture.advance(READ_GRACE + Duration::from_secs(1));
+    store.plan([ObjectFault::Failed]);
+
+    assert!(fixture.sweeper.tick().await.is_err());
+
+    assert_eq!(fixture.count(StreamRow::Retired, first.record.id).await, 1);
+    assert_eq!(fixture.count(StreamRow::Retired, second.record.id).await, 0);
+}
+
+#[tokio::test]
+async fn more_streams_than_a_tick_visits_are_visited_in_turn() {
+    let fixture = LogFixture::new();
+    let account = crate::fixture::account();
+    let mut streams = Vec::new();
+    for number in 0..130 {
+        let name = crate::fixture::name(&format!("s{number:03}"));
+        fixture.logs.streams.create(&account, &name, with_retention(100)).await.unwrap();
+        streams.push(fixture.logs.open(&account, &name).await.unwrap());
+    }
+    for stream in &streams {
+        fixture
+            .append_as(stream, &[record(0, "old")], |batch| crate::append::NewBatch {
+                request_id: Some("one".to_owned()),
+                ..batch
+            })
+            .await
+            .unwrap();
+    }
+    fixture.advance(crate::append::REQUEST_MEMORY + Duration::from_secs(1));
+
+    // 64 at a time.
+    let mut left = Vec::new();
+    for _ in 0..3 {
+        fixture.sweeper.tick().await.unwrap();
+        let mut requests = 0;
+        for stream in &streams {
+            requests += fixture.count(StreamRow::Request, stream.record.id).await;
+        }
+        left.push(requests);
+    }
+    assert_eq!(left, [66, 2, 0]);
+}
+
+#[tokio::test]
+async fn full_segments_and_those_of_past_days_are_not_merged() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    for round in 0..8 {
+        let old = trestle_proto::log::v1::Record {
+            time_unix_nano: START - 4 * DAY_NANOS + round,
+            ..record(0, "old")
+        };
+        fixture.append(&stream, &[old]).await.unwrap();
+        fixture.logs.flush(&stream).await.unwrap();
+    }
+    let snapshot = fixture.head(stream.record.id).await.unwrap().snapshot;
+
+    fixture.sweep().await;
+
+    let head = fixture.head(stream.record.id).await.unwrap();
+    assert_eq!(
+        (head.segments, head.snapshot),
+        (8, snapshot),
+        "they were merged when they were young"
+    );
+}

@@ -1,0 +1,173 @@
+//! Which streams of this process have records that are not sealed, and who waits for new ones. It can be reconstructed
+//! from the heads of the streams.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::{Notify, watch};
+use trestle_service::clock::Ticks;
+
+use crate::{
+    stream::{Head, StreamId},
+    streams::OpenStream,
+};
+
+/// Most streams whose readers are remembered while none reads; more are forgotten.
+const WATCHED_IDLE_MAX: usize = 1024;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct UnsealedStreams {
+    state: Mutex<UnsealedState>,
+    /// Wakes the sealer: a stream has reached the bytes of its policy.
+    is_due: Notify,
+}
+
+#[derive(Debug, Default)]
+struct UnsealedState {
+    streams: HashMap<StreamId, UnsealedStream>,
+    watched: HashMap<StreamId, watch::Sender<u64>>,
+}
+
+/// A stream with records that are not sealed.
+#[derive(Debug)]
+struct UnsealedStream {
+    stream: Arc<OpenStream>,
+    bytes: u64,
+    /// When the oldest of them arrived.
+    since: u64,
+}
+
+impl UnsealedStream {
+    /// Whether its records are to be sealed.
+    fn is_due(&self, now: Ticks) -> bool {
+        let since = Ticks::new(self.since).unwrap_or(now);
+        let roll = self.stream.record.settings.roll;
+        self.bytes >= roll.max_bytes || now.since(since) >= roll.max_age
+    }
+}
+
+impl UnsealedStreams {
+    fn state(&self) -> MutexGuard<'_, UnsealedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the position of a stream after a change, and wakes who waits for it.
+    pub(crate) fn changed(&self, stream: &Arc<OpenStream>, head: &Head) {
+        let (id, roll) = (stream.record.id, stream.record.settings.roll);
+        let mut state = self.state();
+        if head.unsealed_records() == 0 {
+            state.streams.remove(&id);
+        } else {
+            let (bytes, since) = (head.unsealed_bytes, head.unsealed_since);
+            let stream = Arc::clone(stream);
+            state.streams.insert(id, UnsealedStream { stream, bytes, since });
+        }
+        if let Some(watched) = state.watched.get(&id) {
+            watched.send_if_modified(|next| {
+                let is_newer = head.next_sequence > *next;
+                *next = head.next_sequence.max(*next);
+                is_newer
+            });
+        }
+        drop(state);
+        if head.unsealed_bytes >= roll.max_bytes {
+            self.is_due.notify_one();
+        }
+    }
+
+    /// Forgets a deleted stream, and ends the wait of who waits for it.
+    pub(crate) fn deleted(&self, id: StreamId) {
+        let mut state = self.state();
+        state.streams.remove(&id);
+        state.watched.remove(&id);
+    }
+
+    /// The next sequence of a stream, as it changes in this process.
+    pub(crate) fn watch(&self, id: StreamId, next: u64) -> watch::Receiver<u64> {
+        let mut state = self.state();
+        if state.watched.len() >= WATCHED_IDLE_MAX {
+            state.watched.retain(|_, sender| sender.receiver_count() > 0);
+        }
+        state.watched.entry(id).or_insert_with(|| watch::channel(next).0).subscribe()
+    }
+
+    /// The streams that are to be sealed, the oldest records first.
+    pub(crate) fn due(&self, now: Ticks) -> Vec<Arc<OpenStream>> {
+        let state = self.state();
+        let mut due: Vec<_> = state.streams.values().filter(|stream| stream.is_due(now)).collect();
+        due.sort_unstable_by_key(|stream| stream.since);
+        due.into_iter().map(|unsealed| Arc::clone(&unsealed.stream)).collect()
+    }
+
+    /// Waits until a stream has reached the bytes of its policy, at most for this time.
+    pub(crate) async fn wait(&self, at_most: Duration) {
+        let _ = tokio::time::timeout(at_most, self.is_due.notified()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        names::StreamName,
+        stream::{RollPolicy, StreamRecord, StreamSettings},
+    };
+
+    fn ticks(seconds: u64) -> Ticks {
+        Ticks::new(1).expect("in range").after(Duration::from_secs(seconds))
+    }
+
+    fn head(next: u64, bytes: u64, since: u64) -> Head {
+        let unsealed_since = ticks(since).get();
+        Head { next_sequence: next, unsealed_bytes: bytes, unsealed_since, ..Head::default() }
+    }
+
+    fn stream(id: u64) -> Arc<OpenStream> {
+        let roll = RollPolicy { max_age: Duration::from_secs(10), max_bytes: 100 };
+        let settings = StreamSettings { roll, ..StreamSettings::default() };
+        Arc::new(OpenStream {
+            account: trestle_service::name::AccountName::parse("acme").expect("a valid name"),
+            name: StreamName::stored(format!("stream-{id}")),
+            record: StreamRecord::new(StreamId(id), ticks(0), settings),
+        })
+    }
+
+    fn due(streams: &UnsealedStreams, seconds: u64) -> Vec<u64> {
+        streams.due(ticks(seconds)).iter().map(|stream| stream.record.id.0).collect()
+    }
+
+    #[test]
+    fn a_stream_is_due_by_age_or_bytes_until_it_is_sealed() {
+        let streams = UnsealedStreams::default();
+        streams.changed(&stream(1), &head(1, 99, 5));
+        streams.changed(&stream(2), &head(1, 99, 0));
+        streams.changed(&stream(3), &head(1, 100, 9));
+
+        assert_eq!(due(&streams, 9), [3]);
+        assert_eq!(due(&streams, 10), [2, 3]);
+
+        streams.changed(&stream(2), &Head { sealed_before: 1, ..head(1, 0, 0) });
+        streams.deleted(StreamId(3));
+        assert_eq!(due(&streams, 15), [1]);
+    }
+
+    #[test]
+    fn readers_see_the_next_sequence_and_the_end_of_a_stream() {
+        let streams = UnsealedStreams::default();
+        let mut reader = streams.watch(StreamId(1), 4);
+        assert_eq!(*reader.borrow_and_update(), 4);
+
+        streams.changed(&stream(1), &head(7, 1, 0));
+        assert_eq!(*reader.borrow_and_update(), 7);
+        // An older change that is reported late.
+        streams.changed(&stream(1), &head(6, 1, 0));
+        assert!(!reader.has_changed().expect("the stream exists"));
+
+        streams.deleted(StreamId(1));
+        assert!(reader.has_changed().is_err());
+    }
+}

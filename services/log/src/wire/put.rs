@@ -1,0 +1,51 @@
+//! Protobuf written field by field.
+
+use bytes::BufMut;
+use prost::encoding::{WireType, encode_key, encode_varint};
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, number: u32, value: u64) {
+    encode_key(number, WireType::Varint, out);
+    encode_varint(value, out);
+}
+
+pub(crate) fn put_fixed64(out: &mut Vec<u8>, number: u32, value: u64) {
+    encode_key(number, WireType::SixtyFourBit, out);
+    out.put_u64_le(value);
+}
+
+pub(crate) fn put_fixed32(out: &mut Vec<u8>, number: u32, value: u32) {
+    encode_key(number, WireType::ThirtyTwoBit, out);
+    out.put_u32_le(value);
+}
+
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(value.len() as u64, out);
+    out.extend_from_slice(value);
+}
+
+/// Writes a nested message whose length is not determined before it is written.
+pub(crate) fn put_message<E>(
+    out: &mut Vec<u8>,
+    number: u32,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    encode_key(number, WireType::LengthDelimited, out);
+    let at = out.len();
+    out.push(0);
+    write(out)?;
+    let length = out.len() - at - 1;
+    match u8::try_from(length) {
+        Ok(short @ ..0x80) => {
+            if let Some(byte) = out.get_mut(at) {
+                *byte = short;
+            }
+        }
+        _ => {
+            let mut prefix = Vec::with_capacity(10);
+            encode_varint(length as u64, &mut prefix);
+            out.splice(at..=at, prefix);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The objects of one service.
+
+use std::{fs, io, path::Path as FilePath, sync::Arc};
+
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem, memory::InMemory,
+    path::Path,
+};
+use trestle_kv::{CommitError, DiskSpace, SpaceClaim};
+
+/// Where a service stores its objects. Clones share it.
+#[derive(Clone)]
+pub struct ObjectArea {
+    /// The store.
+    pub store: Arc<dyn ObjectStore>,
+    /// The kind of the store: `file`, `memory`, `s3`, `gs` or `az`.
+    pub name: &'static str,
+    /// The directory of the files, if the objects are files.
+    pub directory: Option<Arc<FilePath>>,
+    /// The disk that the objects share with the store of the records.
+    pub disk: Option<DiskSpace>,
+    /// What the URL of an object begins with, without a `/` at its end.
+    url: String,
+}
+
+/// An object cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteObjectError {
+    /// The object store failed. The object may exist.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The disk has no more space, or the store of the records is closed.
+    #[error(transparent)]
+    Space(#[from] CommitError),
+    /// A directory cannot be created or synced.
+    #[error("a directory cannot be created: {0}")]
+    Directory(#[from] io::Error),
+}
+
+impl ObjectArea {
+    /// In files of a directory, which is created. Every file and its name are synced before a write returns.
+    ///
+    /// # Errors
+    /// A directory that cannot be used.
+    pub fn in_directory(directory: &FilePath, disk: Option<DiskSpace>) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::File::open(parent)?.sync_all()?;
+        }
+        let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
+        let store = Arc::new(store.with_fsync(true));
+        let url = format!("file://{}", fs::canonicalize(directory)?.display());
+        Ok(Self { store, name: "file", directory: Some(directory.into()), disk, url })
+    }
+
+    /// In memory.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::remote(Arc::new(InMemory::new()), "memory", "memory://".to_owned())
+    }
+
+    /// At a URL.
+    pub(crate) fn remote(store: Arc<dyn ObjectStore>, name: &'static str, url: String) -> Self {
+        Self { store, name, directory: None, disk: None, url }
+    }
+
+    /// At a URL, whichever data directory uses it: for tests.
+    ///
+    /// # Errors
+    /// Variables that are malformed, or missing.
+    #[cfg(feature = "testing")]
+    pub fn at(url: &crate::ObjectsUrl) -> object_store::Result<Self> {
+        Ok(Self::remote(crate::cloud::open(url)?, url.kind.scheme(), url.to_string()))
+    }
+
+    /// In a store of the test's choice.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn of(store: Arc<dyn ObjectStore>) -> Self {
+        Self::remote(store, "test", "test://".to_owned())
+    }
+
+    /// The URL of an object.
+    #[must_use]
+    pub fn url_of(&self, path: &str) -> String {
+        format!("{}/{path}", self.url)
+    }
+
+    /// Writes an object, whose path may name directories that do not exist. It is durable when this returns, the names
+    /// of new directories included. The claim of the disk ends when it is dropped: once the object is published, or
+    /// deleted.
+    ///
+    /// # Errors
+    /// Every kind of [`WriteObjectError`].
+    pub async fn put(
+        &self,
+        path: &str,
+        payload: PutPayload,
+    ) -> Result<Option<SpaceClaim>, WriteObjectError> {
+        let mut claim = match &self.disk {
+            Some(disk) => Some(disk.claim(payload.content_length() as u64).await?),
+            None => None,
+        };
+        if let (Some(root), Some((parents, _))) = (&self.directory, path.rsplit_once('/')) {
+            let (root, parents) = (Arc::clone(root), parents.to_owned());
+            let created = tokio::task::spawn_blocking(move || create_synced(&root, &parents));
+            created.await.map_err(io::Error::other)??;
+        }
+        self.store.put(&Path::from(path), payload).await?;
+        claim.iter_mut().for_each(SpaceClaim::written);
+        Ok(claim)
+    }
+}
+
+/// Creates the directories of a path below `root`, and syncs the name of each new one: the store syncs only the
+/// directory of a file.
+fn create_synced(root: &FilePath, parents: &str) -> io::Result<()> {
+    let mut directory = root.to_owned();
+    for name in parents.split('/') {
+        let parent = directory.clone();
+        directory.push(name);
+        match fs::create_dir(&directory) {
+            Ok(()) => fs::File::open(&parent)?.sync_all()?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_object_is_written_below_directories_that_do_not_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let area = ObjectArea::in_directory(&folder.path().join("log"), None).unwrap();
+
+        for path in ["a=1/date=2026-11-25/1.parquet", "a=1/date=2026-11-25/2.parquet", "3.parquet"]
+        {
+            area.put(path, PutPayload::from_static(b"bytes")).await.unwrap();
+            let url = area.url_of(path);
+            let file = url.strip_prefix("file://").unwrap();
+            assert_eq!(fs::read(file).unwrap(), b"bytes", "{url}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The URL of an object store.
+
+use std::{fmt, str::FromStr};
+
+use object_store::path::Path;
+
+/// The form of the URL.
+const FORM: &str = "must be s3://BUCKET, gs://BUCKET or az://CONTAINER, and may have a path";
+
+/// A bucket of an object store, and a path in it. Endpoint and credentials are in the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectsUrl {
+    pub(crate) kind: ObjectStoreKind,
+    /// The bucket, or the container of Azure.
+    pub(crate) bucket: String,
+    /// What the names of all objects begin with; may be empty.
+    pub(crate) prefix: Path,
+}
+
+/// The protocol of an object store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ObjectStoreKind {
+    S3,
+    Google,
+    Azure,
+}
+
+impl ObjectStoreKind {
+    const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
+
+    /// The scheme of its URLs.
+    pub(crate) fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Google => "gs",
+            Self::Azure => "az",
+        }
+    }
+}
+
+impl FromStr for ObjectsUrl {
+    type Err = String;
+
+    /// # Errors
+    /// The rule that the text violates.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or(FORM)?;
+        let kind = ObjectStoreKind::ALL.into_iter().find(|kind| kind.scheme() == scheme);
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '$');
+        if bucket.is_empty() || !bucket.chars().all(is_name) {
+            return Err(FORM.to_owned());
+        }
+        let prefix = Path::parse(prefix).map_err(|error| error.to_string())?;
+        Ok(Self { kind: kind.ok_or(FORM)?, bucket: bucket.to_owned(), prefix })
+    }
+}
+
+impl fmt::Display for ObjectsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, bucket, prefix } = self;
+        let separator = if prefix.as_ref().is_empty() { "" } else { "/" };
+        write!(f, "{}://{bucket}{separator}{prefix}", kind.scheme())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_a_bucket_and_perhaps_a_path() {
+        for (text, shown) in [
+            ("s3://blobs", "s3://blobs"),
+            ("s3://blobs/", "s3://blobs"),
+            ("gs://my.blobs/prod", "gs://my.blobs/prod"),
+            ("az://blobs/prod/eu/", "az://blobs/prod/eu"),
+        ] {
+            assert_eq!(text.parse::<ObjectsUrl>().unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn rejects_what_is_no_url_of_a_bucket() {
+        let rejected = [
+            "",
+            "blobs",
+            "s3:blobs",
+            "s3://",
+            "s3:///a",
+            "http://blobs",
+            "s3://user@host/a",
+            "s3://blobs/a//b",
+            "s3://blobs/..",
+            "az://account:key@blobs",
+        ];
+        for text in rejected {
+            assert!(text.parse::<ObjectsUrl>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+fn files(directory: &Path) -> ObjectArea {
+    ObjectArea::in_directory(directory, None).unwrap()
+}
+
+#[tokio::test]
+async fn a_store_belongs_to_one_data_directory() {
+    let (directory, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let url: ObjectsUrl = "s3://blobs/a".parse().unwrap();
+    let first = StoreBinding::create(&data.path().join("1"), &url).unwrap();
+    let second = StoreBinding::create(&data.path().join("2"), &url).unwrap();
+    for objects in [ObjectArea::in_memory(), files(directory.path())] {
+        let name = objects.name;
+        first.claim(&*objects.store).await.unwrap();
+        first.claim(&*objects.store).await.unwrap();
+
+        let claimed = second.claim(&*objects.store).await;
+
+        assert!(matches!(claimed, Err(OpenObjectsError::Claimed { .. })), "{name}: {claimed:?}");
+    }
+    assert_eq!(StoreBinding::read(&data.path().join("1")).unwrap(), Some(first));
+}
+
+#[tokio::test]
+async fn a_data_directory_keeps_its_store() {
+    let data = tempfile::tempdir().unwrap();
+    let url = |text: &str| text.parse::<ObjectsUrl>().unwrap();
+    let with_files = data.path().join("files");
+    let objects = ObjectStorage::open(&with_files, None, None).await.unwrap();
+    ObjectStorage::open(&with_files, None, None).await.unwrap();
+    objects.blobs.put("object", "text".into()).await.unwrap();
+    let with_url = data.path().join("url");
+    StoreBinding::create(&with_url, &url("s3://blobs/a")).unwrap();
+
+    for (data_dir, url, found) in [
+        (&with_files, Some(url("s3://blobs/a")), "files/blob"),
+        (&with_url, Some(url("s3://blobs/b")), "s3://blobs/a"),
+        (&with_url, None, "s3://blobs/a"),
+    ] {
+        let opened = ObjectStorage::open(data_dir, url.as_ref(), None).await.map(drop);
+        let Err(OpenObjectsError::Elsewhere { found: place }) = opened else {
+            panic!("{opened:?}");
+        };
+        assert!(place.ends_with(found), "{place}");
+    }
+    fs::write(with_url.join("blob-store"), "s3://blobs/a\n").unwrap();
+    let malformed = ObjectStorage::open(&with_url, None, None).await.map(drop);
+    assert!(matches!(malformed, Err(OpenObjectsError::Directory(_))), "{malformed:?}");
+}

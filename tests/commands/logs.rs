@@ -1,0 +1,135 @@
+//! Commands on streams of log records.
+
+mod append;
+mod documented;
+mod resumed;
+
+use serde_json::Value;
+use trestle_tests::Server;
+
+use crate::client::{run, server, succeeds};
+
+/// A server with the stream `app`.
+fn with_stream() -> Server {
+    let server = server();
+    succeeds(&server, &["log", "create", "app"]);
+    server
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The records that a command prints.
+fn records(server: &Server, args: &[&str]) -> Vec<Value> {
+    lines(&succeeds(server, &[&["log", "read", "app", "--json"], args].concat()).output)
+}
+
+/// Their bodies.
+fn bodies(server: &Server, args: &[&str]) -> Vec<String> {
+    let body = |record: &Value| record["body"].as_str().unwrap().to_owned();
+    records(server, args).iter().map(body).collect()
+}
+
+#[test]
+fn streams_are_created_listed_shown_changed_and_deleted() {
+    let server = server();
+    let log = |args: &[&str]| run(&server, &[&["log"], args].concat());
+    let settings = ["--retention", "30d", "--roll-age", "1m", "--roll-bytes", "1MiB"];
+    let more = ["--promote", "http.route:string:indexed", "--label", "team=web"];
+    let create = [&["create", "web"], &settings[..], &more[..]].concat();
+
+    assert_eq!(log(&create).output, "created stream web\n");
+    assert_eq!(log(&create).output, "stream web already exists, with the same settings\n");
+    assert_eq!(log(&["create", "web"]).code, Some(4));
+    assert_eq!(log(&["create", "Web"]).code, Some(2));
+    let listed = lines(&log(&["list", "--prefix", "w", "--json"]).output);
+    assert_eq!(listed[0]["stream"], "web");
+    let none = log(&["list", "--prefix", "x"]);
+    assert_eq!((none.output.as_str(), none.errors.as_str()), ("", "no streams\n"));
+    let shown = lines(&log(&["show", "web", "--json"]).output).remove(0);
+    assert_eq!(shown["retention_seconds"], 30 * 86_400, "{shown}");
+    assert_eq!((&shown["roll_age_seconds"], &shown["roll_bytes"]), (&60.into(), &(1 << 20).into()));
+    assert_eq!(shown["promoted"][0], "http.route:string:indexed");
+    assert_eq!((&shown["labels"]["team"], &shown["next_sequence"]), (&"web".into(), &0.into()));
+
+    let changed = log(&["update", "web", "--retention", "off", "--label", "team=shop"]);
+    assert_eq!(changed.output, "changed retention, labels of stream web\n", "{changed:?}");
+    let shown = lines(&log(&["show", "web", "--json"]).output).remove(0);
+    assert_eq!(
+        (&shown["retention_seconds"], &shown["labels"]["team"]),
+        (&Value::Null, &"shop".into())
+    );
+    assert_eq!(shown["roll_age_seconds"], 60, "{shown}");
+    assert_eq!(log(&["update", "web"]).code, Some(2));
+    assert_eq!(log(&["delete", "web"]).code, Some(2));
+    assert_eq!(log(&["delete", "web", "--yes"]).output, "deleted stream web\n");
+    assert_eq!(log(&["show", "web"]).code, Some(3));
+}
+
+#[test]
+fn records_are_read_by_time_filter_and_order() {
+    let server = with_stream();
+    let file = append::file(
+        r#"{"time":"2026-01-31T08:00:00Z","level":"info","msg":"one","status":200}
+{"time":"2026-01-31T08:00:01Z","level":"error","msg":"two","status":503}
+{"time":"2026-01-31T08:00:02Z","level":"fatal","msg":"three"}
+"#,
+    );
+    append::succeeds(&server, &file, &[]);
+
+    assert_eq!(bodies(&server, &[]), ["one", "two", "three"]);
+    assert_eq!(bodies(&server, &["--reverse", "--limit", "2"]), ["three", "two"]);
+    assert_eq!(bodies(&server, &["--since", "2026-01-31T08:00:01Z"]), ["two", "three"]);
+    assert_eq!(bodies(&server, &["--until", "2026-01-31T08:00:01Z"]), ["one"]);
+    assert_eq!(bodies(&server, &["--since", "1m"]), [""; 0]);
+    assert_eq!(bodies(&server, &["--filter", "severity ge 'error'"]), ["two", "three"]);
+    assert_eq!(bodies(&server, &["--filter", "attributes/status gt 200.5"]), ["two"]);
+    assert_eq!(bodies(&server, &["--filter", "contains(body, 'o') and severity lt 17"]), ["one"]);
+    let fields = records(&server, &["--fields", "time,severity", "--limit", "1"]).remove(0);
+    assert_eq!((&fields["severity_number"], &fields["body"]), (&9.into(), &Value::Null));
+    let rejected = run(&server, &["log", "read", "app", "--filter", "level eq 1"]);
+    assert_eq!(rejected.code, Some(2), "{rejected:?}");
+    assert!(rejected.errors.contains("`attributes/KEY`"), "{rejected:?}");
+    assert_eq!(run(&server, &["log", "read", "none"]).code, Some(3));
+
+    let shown = succeeds(&server, &["log", "read", "app", "--limit", "1", "--cost"]);
+    assert_eq!(shown.output, "2026-01-31T08:00:00Z info one status=200\n");
+    assert!(shown.errors.contains("cost: ") && shown.errors.contains("1 returned"), "{shown:?}");
+}
+
+#[test]
+fn the_last_records_are_printed_and_those_that_follow() {
+    let server = with_stream();
+    let text: String = (0..20).map(|number| format!("line {number}\n")).collect();
+    append::succeeds(&server, &append::file(&text), &["--format", "text"]);
+
+    let tail = succeeds(&server, &["log", "tail", "app", "-n", "2", "--json"]).output;
+    let bodies: Vec<_> = lines(&tail).iter().map(|one| one["body"].clone()).collect();
+    assert_eq!(bodies, ["line 18", "line 19"]);
+
+    let mut command = crate::client::trestle(&server, &["log", "tail", "app", "-f", "-n", "1"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut shown = std::io::BufRead::lines(output);
+    assert!(shown.next().unwrap().unwrap().ends_with(" line 19"));
+    append::succeeds(&server, &append::file("more\n"), &["--format", "text"]);
+    assert!(shown.next().unwrap().unwrap().ends_with(" more"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn sealed_records_are_listed_as_segments_and_read() {
+    let server = with_stream();
+    let none = succeeds(&server, &["log", "segments", "app"]);
+    assert_eq!((none.output.as_str(), none.errors.as_str()), ("", "no segments\n"));
+    append::succeeds(&server, &append::file("one\ntwo\n"), &["--format", "text"]);
+
+    let flushed = succeeds(&server, &["log", "flush", "app"]).output;
+    assert_eq!(flushed, "sealed 2 records of stream app into 1 segment\n");
+    let segments = lines(&succeeds(&server, &["log", "segments", "app", "--json"]).output);
+    assert_eq!((segments.len(), &segments[0]["records"]), (1, &2.into()));
+    assert!(segments[0]["url"].as_str().unwrap().ends_with(".parquet"), "{segments:?}");
+    assert_eq!(bodies(&server, &[]), ["one", "two"]);
+}

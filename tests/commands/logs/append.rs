@@ -1,0 +1,145 @@
+//! Files and standard input, as records.
+
+use std::{fs, io::Write as _, path::Path, process::Stdio};
+
+use tempfile::NamedTempFile;
+use trestle_tests::{Ended, Server};
+
+use super::{bodies, lines, records, with_stream};
+use crate::client::{run, trestle};
+
+/// A file with this text.
+pub(super) fn file(text: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    file
+}
+
+/// Appends a file to the stream `app`.
+pub(super) fn append(server: &Server, file: &Path, args: &[&str]) -> Ended {
+    run(server, &[&["log", "append", "app", file.to_str().unwrap()], args].concat())
+}
+
+/// The same, without an error.
+pub(super) fn succeeds(server: &Server, file: &NamedTempFile, args: &[&str]) -> Ended {
+    let ended = append(server, file.path(), args);
+    assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+    ended
+}
+
+#[test]
+fn every_format_is_appended() {
+    let server = with_stream();
+    let syslog = "<11>1 2026-01-31T08:00:00Z host app - - - a\n";
+    let otlp = r#"{"resourceLogs":[{"resource":{"attributes":[
+        {"key":"service.name","value":{"stringValue":"shop"}}]},
+        "scopeLogs":[{"scope":{"name":"s"},"logRecords":[
+        {"timeUnixNano":"1769846403000000000","body":{"stringValue":"d"}}]}]}]}"#;
+    let otlp = &otlp.replace('\n', "");
+    for (text, args) in [
+        (syslog, &["--format", "syslog"][..]),
+        ("ts=2026-01-31T08:00:02Z msg=c n=1\n", &["--format", "logfmt"]),
+        (otlp, &["--format", "otlp-json", "--resource", "region=eu"]),
+        (
+            "2026-01-31 10:00:04,500 e\n",
+            &[
+                "--format",
+                "text",
+                "--timestamp-pattern",
+                "%Y-%m-%d %H:%M:%S,%3f",
+                "--utc-offset",
+                "+02:00",
+            ],
+        ),
+    ] {
+        succeeds(&server, &file(text), args);
+    }
+    assert_eq!(bodies(&server, &["--since", "2026-01-31"])[..], ["a", "c", "d", "e"]);
+    let read = records(&server, &["--filter", "body eq 'd'"]).remove(0);
+    assert_eq!(
+        (&read["resource"]["service.name"], &read["resource"]["region"]),
+        (&"shop".into(), &"eu".into())
+    );
+    assert_eq!(read["scope"], "s");
+    let filter = "resource/service.name eq 'shop' or attributes/hostname eq 'host'";
+    assert_eq!(bodies(&server, &["--filter", filter]), ["a", "d"]);
+    let e = records(&server, &["--filter", "body eq 'e'"]).remove(0);
+    assert_eq!(e["time"], "2026-01-31T08:00:04.500Z");
+}
+
+#[test]
+fn standard_input_is_appended() {
+    let server = with_stream();
+    let mut command = trestle(&server, &["log", "append", "app", "--format", "text", "--json"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"one\n").unwrap();
+    // Sent although the pipe is open.
+    assert!(crate::client::becomes(|| bodies(&server, &[]) == ["one"]));
+    input.write_all(b"two\n\n").unwrap();
+    drop(input);
+    let ended: Ended = child.wait_with_output().unwrap().into();
+    assert_eq!(lines(&ended.output)[0]["appended"], 2, "{ended:?}");
+    assert_eq!(bodies(&server, &[]), ["one", "two"]);
+}
+
+#[test]
+fn many_batches_keep_their_order() {
+    let server = with_stream();
+    let text: String = (0..5000).map(|number| format!("{number}\n")).collect();
+    let ended = succeeds(&server, &file(&text), &["--format", "text", "--batch", "100"]);
+    assert_eq!(ended.output, "appended 5,000 records to app\n");
+    let expected: Vec<_> = (0..5000).map(|number| number.to_string()).collect();
+    let mut read = records(&server, &[]);
+    read.sort_by_key(|record| record["sequence"].as_u64());
+    let read: Vec<_> = read.iter().map(|record| record["body"].as_str().unwrap()).collect();
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn malformed_and_rejected_lines_are_reported_and_the_others_appended() {
+    let server = with_stream();
+    let long = "x".repeat(1_048_577);
+    let text = format!("{{\"msg\":\"a\"}}\noops\n{{\"msg\":\"{long}\"}}\n\n{{\"msg\":\"b\"}}\n");
+    let input = file(&text);
+
+    let ended = append(&server, input.path(), &[]);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.output, "appended 2 records to app, 2 lines rejected\n");
+    assert!(ended.errors.contains(":2: must be a JSON object"), "{}", ended.errors);
+    assert!(ended.errors.contains(":3: RECORD_TOO_LARGE"), "{}", ended.errors);
+    assert_eq!(bodies(&server, &[]), ["a", "b"]);
+}
+
+#[test]
+fn an_append_of_the_same_prefix_is_repeated_without_records() {
+    let server = with_stream();
+    let input = file("one\ntwo\n");
+    let args = ["--format", "text", "--request-id-prefix", "deploy-7"];
+    assert_eq!(succeeds(&server, &input, &args).output, "appended 2 records to app\n");
+    let again = succeeds(&server, &input, &args);
+    assert_eq!(again.output, "appended 0 records to app, 2 appended before\n");
+    succeeds(&server, &input, &["--format", "text"]);
+    assert_eq!(bodies(&server, &[]).len(), 4);
+    let too_long = "x".repeat(32);
+    let rejected = append(&server, input.path(), &["--request-id-prefix", &too_long]);
+    assert_eq!(rejected.code, Some(2));
+}
+
+#[test]
+fn what_is_read_as_json_can_be_appended() {
+    let server = with_stream();
+    let line = r#"{"time":"2026-01-31T08:00:00.000000001Z","level":"WARN","msg":"a","n":1.5,"value":2,
+        "trace_id":"000102030405060708090a0b0c0d0e0f","event_name":"e"}"#;
+    let line = &line.replace('\n', "");
+    succeeds(&server, &file(line), &["--resource", "service.name=shop"]);
+    let first = crate::client::succeeds(&server, &["log", "read", "app", "--json"]).output;
+    succeeds(&server, &file(&first), &[]);
+
+    let [mut a, mut b]: [serde_json::Value; 2] = records(&server, &[]).try_into().unwrap();
+    a["sequence"].take();
+    b["sequence"].take();
+    assert_eq!(a, b);
+}

@@ -1,0 +1,162 @@
+//! Telemetry by the protocol of OpenTelemetry.
+
+use tonic::{Code, Request};
+use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
+use trestle_proto::opentelemetry::proto::{
+    collector::{
+        logs::v1::{ExportLogsServiceResponse, logs_service_client::LogsServiceClient},
+        metrics::v1::{ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient},
+    },
+    common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
+    logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
+    metrics::v1::{
+        Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
+        number_data_point,
+    },
+    resource::v1::Resource,
+};
+use trestle_tests::{CallError, World, blob_scenario, log_texts};
+
+use super::an_hour;
+
+blob_scenario!(
+    logs_go_to_the_stream_of_their_service_which_is_created,
+    invalid_records_are_rejected_alone_and_counted,
+    data_points_are_records_with_a_value,
+);
+
+fn attribute(key: &str, value: &str) -> KeyValue {
+    let value = Some(AnyValue { value: Some(Value::StringValue(value.to_owned())) });
+    KeyValue { key: key.to_owned(), value }
+}
+
+fn resource(service: &str) -> Option<Resource> {
+    let attributes = vec![attribute("service.name", service)];
+    Some(Resource { attributes, ..Default::default() })
+}
+
+fn log(text: &str) -> LogRecord {
+    LogRecord { time_unix_nano: an_hour(), body: attribute("", text).value, ..LogRecord::default() }
+}
+
+/// A request with the records of services.
+pub(super) fn request(services: &[(&str, Vec<LogRecord>)]) -> ExportLogsServiceRequest {
+    use prost::Message as _;
+    let logs = services.iter().map(|(service, log_records)| {
+        let scope = Some(InstrumentationScope { name: "lib".to_owned(), ..Default::default() });
+        let log_records = log_records.clone();
+        let scope_logs = vec![ScopeLogs { scope, log_records, ..Default::default() }];
+        let logs = ResourceLogs { resource: resource(service), scope_logs, ..Default::default() };
+        logs.encode_to_vec().into()
+    });
+    ExportLogsServiceRequest { resource_logs: logs.collect() }
+}
+
+/// A request with one record.
+pub(super) fn one_log(service: &str, text: &str) -> ExportLogsServiceRequest {
+    request(&[(service, vec![log(text)])])
+}
+
+async fn export(
+    world: &World,
+    request: impl tonic::IntoRequest<ExportLogsServiceRequest>,
+) -> Result<ExportLogsServiceResponse, CallError> {
+    let mut client = LogsServiceClient::new(world.transport());
+    Ok(client.export(request).await?.into_inner())
+}
+
+async fn logs_go_to_the_stream_of_their_service_which_is_created(world: &World) {
+    let sent = request(&[("Check Out", vec![log("a"), log("b")]), ("web", vec![log("c")])]);
+
+    let response = export(world, sent.clone()).await.unwrap();
+
+    assert_eq!(response.partial_success, None);
+    let records = world.existing_log_stream("check-out").read().await.unwrap().records;
+    assert_eq!(log_texts(&records), ["a", "b"]);
+    assert_eq!(records[0].resource["service.name"], attribute("", "Check Out").value.unwrap());
+    assert_eq!(records[0].scope.as_ref().unwrap().name, "lib");
+    assert_eq!(world.existing_log_stream("web").read().await.unwrap().records.len(), 1);
+
+    let mut named = Request::new(sent);
+    named.metadata_mut().insert("trestle-log-stream", "all".parse().unwrap());
+    export(world, named).await.unwrap();
+    let all = world.existing_log_stream("all").read().await.unwrap().records;
+    assert_eq!(log_texts(&all), ["a", "b", "c"]);
+
+    assert_eq!(export(world, request(&[])).await.unwrap().partial_success, None);
+    let empty = ResourceLogs::default();
+    let empty = ExportLogsServiceRequest {
+        resource_logs: vec![prost::Message::encode_to_vec(&empty).into()],
+    };
+    assert_eq!(export(world, empty).await.unwrap().partial_success, None);
+    let mut misnamed = Request::new(request(&[]));
+    misnamed.metadata_mut().insert("trestle-log-stream", "No Name".parse().unwrap());
+    let error = export(world, misnamed).await.unwrap_err();
+    assert_eq!(
+        (error.code, error.fields),
+        (Code::InvalidArgument, vec!["trestle-log-stream".to_owned()])
+    );
+}
+
+async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
+    let twice = vec![attribute("a", "1"), attribute("a", "2")];
+    let many = (0..1000).map(|number| attribute(&number.to_string(), "x")).collect();
+    let invalid = [
+        LogRecord { attributes: twice, ..log("duplicate") },
+        LogRecord { attributes: many, ..log("a thousand") },
+        LogRecord { trace_id: vec![1; 3].into(), ..log("trace") },
+        LogRecord { time_unix_nano: u64::MAX, ..log("future") },
+    ];
+    let records = [vec![log("first")], invalid.to_vec(), vec![log("last")]].concat();
+
+    let response = export(world, request(&[("web", records)])).await.unwrap();
+
+    let partial = response.partial_success.unwrap();
+    assert_eq!(partial.rejected_log_records, 4);
+    assert!(partial.error_message.contains("attributes"), "{}", partial.error_message);
+    let stored = world.existing_log_stream("web").read().await.unwrap().records;
+    assert_eq!(log_texts(&stored), ["first", "last"]);
+
+    // Text that is not UTF-8 within a record, and bytes that are no message at all.
+    let mut damaged = request(&[("web", vec![log("~~~~")])]);
+    let bytes = damaged.resource_logs[0].iter().map(|b| if *b == b'~' { 0xFF } else { *b });
+    damaged.resource_logs[0] = bytes.collect::<Vec<_>>().into();
+    let partial = export(world, damaged).await.unwrap().partial_success.unwrap();
+    assert_eq!(partial.rejected_log_records, 1);
+    let garbage = ExportLogsServiceRequest { resource_logs: vec![vec![0xFF; 20].into()] };
+    let error = export(world, garbage).await.unwrap_err();
+    assert_eq!(error.kind(), (Code::InvalidArgument, "INVALID_RECORD"));
+}
+
+async fn data_points_are_records_with_a_value(world: &World) {
+    let point = |value: f64| NumberDataPoint {
+        time_unix_nano: an_hour(),
+        attributes: vec![attribute("cpu", "0")],
+        value: Some(number_data_point::Value::AsDouble(value)),
+        ..NumberDataPoint::default()
+    };
+    let metric = Metric {
+        name: "load".to_owned(),
+        unit: "1".to_owned(),
+        data: Some(Data::Gauge(Gauge { data_points: vec![point(0.5), point(0.25)] })),
+        ..Metric::default()
+    };
+    let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..Default::default() }];
+    let metrics =
+        ResourceMetrics { resource: resource("web"), scope_metrics, ..Default::default() };
+    let request = ExportMetricsServiceRequest { resource_metrics: vec![metrics] };
+
+    let mut client = MetricsServiceClient::new(world.transport());
+    let response = client.export(request).await.unwrap().into_inner();
+
+    assert_eq!(response.partial_success, None);
+    let stream = world.existing_log_stream("web.metrics");
+    for _ in 0..2 {
+        let records = stream.read().await.unwrap().records;
+        let values: Vec<_> = records.iter().map(|record| record.value.unwrap()).collect();
+        assert_eq!(values, [0.5, 0.25]);
+        assert_eq!(records[0].event_name, "load");
+        assert_eq!(records[0].attributes["cpu"], attribute("", "0").value.unwrap());
+        stream.flush().await.unwrap();
+    }
+}

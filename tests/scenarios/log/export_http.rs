@@ -1,0 +1,75 @@
+//! Telemetry over HTTP.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use http::{Method, Request, Response, StatusCode, Version, header};
+use prost::Message as _;
+use trestle_proto::opentelemetry::proto::collector::logs::v1::ExportLogsServiceResponse;
+use trestle_tests::{World, blob_scenario, log_texts};
+
+use super::export::one_log;
+
+blob_scenario!(
+    a_request_of_http_stores_records_plain_or_compressed,
+    rejects_requests_of_http_with_the_status_that_clients_expect,
+);
+
+const PROTOBUF: &str = "application/x-protobuf";
+
+fn post(kind: &str, body: impl Into<Bytes>) -> Request<Bytes> {
+    let request = Request::post("/v1/logs").header(header::CONTENT_TYPE, kind);
+    request.body(body.into()).unwrap()
+}
+
+async fn send(world: &World, version: Version, request: Request<Bytes>) -> Response<Bytes> {
+    world.http(version, request).await.unwrap()
+}
+
+async fn a_request_of_http_stores_records_plain_or_compressed(world: &World) {
+    let plain = one_log("web", "plain").encode_to_vec();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&one_log("web", "compressed").encode_to_vec()).unwrap();
+    let mut compressed = post(PROTOBUF, gzip.finish().unwrap());
+    compressed.headers_mut().insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
+
+    for (version, request) in
+        [(Version::HTTP_11, post(PROTOBUF, plain)), (Version::HTTP_2, compressed)]
+    {
+        let response = send(world, version, request).await;
+        assert_eq!(response.status(), StatusCode::OK, "{response:?}");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROTOBUF);
+        let message = ExportLogsServiceResponse::decode(response.into_body()).unwrap();
+        assert_eq!(message.partial_success, None);
+    }
+
+    let records = world.existing_log_stream("web").read().await.unwrap().records;
+    assert_eq!(log_texts(&records), ["plain", "compressed"]);
+}
+
+async fn rejects_requests_of_http_with_the_status_that_clients_expect(world: &World) {
+    let body = || one_log("web", "x").encode_to_vec();
+    let mut get = post(PROTOBUF, body());
+    *get.method_mut() = Method::GET;
+    let mut brotli = post(PROTOBUF, body());
+    brotli.headers_mut().insert(header::CONTENT_ENCODING, "br".parse().unwrap());
+    let mut broken = post(PROTOBUF, body());
+    broken.headers_mut().insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
+    for (request, status) in [
+        (get, StatusCode::METHOD_NOT_ALLOWED),
+        (post("application/json", "{}"), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (post("text/plain", body()), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (brotli, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (broken, StatusCode::BAD_REQUEST),
+        (post(PROTOBUF, "no message"), StatusCode::BAD_REQUEST),
+    ] {
+        let response = send(world, Version::HTTP_11, request).await;
+        assert_eq!(response.status(), status, "{response:?}");
+    }
+    let error = send(world, Version::HTTP_11, post(PROTOBUF, "no message")).await;
+    let status = tonic_types::Status::decode(error.into_body()).unwrap();
+    assert_eq!(status.code, 3, "{status:?}");
+    let unknown = world.existing_log_stream("web").read().await;
+    assert_eq!(unknown.unwrap_err().reason, "LOG_STREAM_NOT_FOUND");
+}
