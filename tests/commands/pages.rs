@@ -13,6 +13,7 @@ use trestle_tests::{Ended, Server, bare_command, server_binary};
 /// Key of the account `acme` that the pages use.
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
 /// The commands that other suites run: page, beginning of the command, and suite. An empty page is every page.
+/// Recipes of just, which measure for minutes, are not run: they exist.
 const SUITES: [(&str, &str, &str); 17] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh"),
     ("", "protoc ", "tests/clients/protoc.txt"),
@@ -138,8 +139,16 @@ fn every_command_of_the_pages_runs_here_or_in_a_suite() {
     for (_, _, suite) in SUITES {
         assert!(root().join(suite).exists(), "{suite}");
     }
+    let recipes = fs::read_to_string(root().join("justfile")).unwrap();
     let mut ran = 0;
     for (page, text) in &pages {
+        for command in commands(text) {
+            if let Some(recipe) = command.strip_prefix("just ") {
+                let recipe = recipe.split(' ').next().unwrap();
+                let has = |line: &str| line.split([' ', ':']).next() == Some(recipe);
+                assert!(recipes.lines().any(has), "{page}: {command}");
+            }
+        }
         let own = own(page, text);
         ran += own.len();
         if !own.is_empty() {
