@@ -9,7 +9,7 @@ from stack import DEPLOY, run, ENGINE
 
 COMPOSE = [DEPLOY / "compose.yaml", DEPLOY / "compose.staging.yaml", DEPLOY / "compose.mtls.yaml"]
 STAGING = (DEPLOY.parent / "docs" / "staging.md").read_text()
-# Set by the suite or by scripts, and by nobody by hand.
+# Set by the suite or by scripts, and by no operator.
 INTERNAL = {"TRESTLE_REVISION", "TRESTLE_CERTIFICATES", "TRACES_ENDPOINT", "COLLECTOR_DEBUG", "AWS_REGION"}
 INTERNAL |= {f"{name}_IMAGE" for name in ("COLLECTOR", "JAEGER", "PROMETHEUS", "GRAFANA", "S3")}
 INTERNAL |= {"TRESTLE_TRUST_CALLERS"}
