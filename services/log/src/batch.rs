@@ -17,7 +17,9 @@ mod view;
 mod tests;
 
 pub(crate) use append::batch_of_append;
-pub(crate) use encode::{BATCH_BYTES_MAX, EncodedBatch};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use encode::BATCH_BYTES_MAX;
+pub(crate) use encode::EncodedBatch;
 pub(crate) use logs::{batch_of_logs, logs_by_stream};
 pub(crate) use metrics::{batch_of_metrics, metrics_by_stream};
 pub(crate) use naming::stream_of_resource;
