@@ -48,8 +48,8 @@ pub(crate) struct LogSweeper {
     logs: Logs,
     /// The key behind which the next tick continues. It can be reconstructed.
     position: Mutex<Bytes>,
-    /// The sequence before which the batches of a stream were deleted: a scan from the first one would pass the marks of
-    /// all deletes. It can be reconstructed.
+    /// The sequence before which the batches of a stream were deleted: a scan from the first one would pass the marks
+    /// of all deletes. It can be reconstructed.
     trimmed: Mutex<HashMap<StreamId, u64>>,
 }
 
