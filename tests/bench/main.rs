@@ -20,6 +20,7 @@ mod drive;
 mod echo;
 mod http2;
 mod large_blob;
+mod logs;
 mod memory;
 mod overload;
 mod paths;

@@ -53,6 +53,8 @@ pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySid
 pub use context::ContextCommand;
 pub use credentials::{CredentialArgs, SecretText};
 pub use flags::{ClientArgs, ClientFlags};
+#[cfg(feature = "testing")]
+pub use log::records_of_line;
 pub use log::{
     AppendLogArgs, CreateStreamArgs, LineFormat, LogCommand, ReadLogArgs, SegmentsArgs,
     TailLogArgs, UpdateStreamArgs,

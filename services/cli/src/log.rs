@@ -18,6 +18,8 @@ pub use args::{
     UpdateStreamArgs,
 };
 pub use input::LineFormat;
+#[cfg(feature = "testing")]
+pub use input::records_of_line;
 
 use crate::{
     client::Session,

@@ -158,3 +158,6 @@ impl From<LogError> for Fault {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

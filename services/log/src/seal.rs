@@ -72,8 +72,8 @@ impl Logs {
     /// Seals everything that a stream has now.
     ///
     /// # Errors
-    /// [`LogError::StreamNotFound`], [`LogError::Objects`], [`LogError::KeepsChanging`] where a segment took too long to
-    /// be published, or a failed read or commit.
+    /// [`LogError::StreamNotFound`], [`LogError::Objects`], [`LogError::KeepsChanging`] where a segment took too long
+    /// to be published, or a failed read or commit.
     pub(crate) async fn flush(&self, stream: &Arc<OpenStream>) -> Result<SealOutcome, LogError> {
         let not_found = || LogError::StreamNotFound(stream.name.clone());
         let head = self.streams.head(stream.record.id).await?.ok_or_else(not_found)?;

@@ -10,6 +10,7 @@ mod tests;
 mod trim;
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -19,7 +20,11 @@ use trestle_kv::{ChangeSpec, Domain, ScanLimit, Span, Writes, after_key, transac
 use trestle_service::name::AccountName;
 
 use crate::{
-    error::LogError, keys, logs::Logs, stored::StoredForm as _, stream::StreamRecord,
+    error::LogError,
+    keys,
+    logs::Logs,
+    stored::StoredForm as _,
+    stream::{StreamId, StreamRecord},
     streams::OpenStream,
 };
 
@@ -43,12 +48,15 @@ pub(crate) struct LogSweeper {
     logs: Logs,
     /// The key behind which the next tick continues. It can be reconstructed.
     position: Mutex<Bytes>,
+    /// The sequence before which the batches of a stream were deleted: a scan from the first one would pass the marks
+    /// of all deletes. It can be reconstructed.
+    trimmed: Mutex<HashMap<StreamId, u64>>,
 }
 
 impl LogSweeper {
     /// Sweeps these streams.
     pub(crate) fn new(logs: Logs) -> Self {
-        Self { logs, position: Mutex::default() }
+        Self { logs, position: Mutex::default(), trimmed: Mutex::default() }
     }
 
     /// Visits some streams. Returns true when another step should follow at once.

@@ -1,6 +1,8 @@
 //! Protobuf read and written field by field, without allocation and without a generated type.
 
 mod put;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use put::{put_bytes, put_fixed32, put_fixed64, put_message, put_varint};
 
@@ -130,56 +132,5 @@ impl<'a> MessageReader<'a> {
         let (bytes, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
         self.0 = rest;
         Ok(*bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fields(message: &[u8]) -> Result<Vec<(u32, FieldValue<'_>)>, MalformedMessage> {
-        let mut reader = MessageReader::new(message);
-        std::iter::from_fn(|| reader.next_field().transpose()).collect()
-    }
-
-    #[test]
-    fn reads_fields_of_every_wire_type() {
-        let message = [
-            0x08, 0x96, 0x01, // 1: varint 150
-            0x11, 1, 0, 0, 0, 0, 0, 0, 0, // 2: fixed64
-            0x1A, 2, b'h', b'i', // 3: bytes
-            0x25, 7, 0, 0, 0, // 4: fixed32
-        ];
-
-        assert_eq!(
-            fields(&message),
-            Ok(vec![
-                (1, FieldValue::Varint(150)),
-                (2, FieldValue::Fixed64(1)),
-                (3, FieldValue::Bytes(b"hi")),
-                (4, FieldValue::Fixed32(7)),
-            ])
-        );
-    }
-
-    #[test]
-    fn rejects_malformed_messages() {
-        let malformed: &[&[u8]] = &[
-            &[0x08],                                                       // no value
-            &[0x1A, 3, b'h', b'i'],                                        // length past the end
-            &[0x00, 0],                                                    // field 0
-            &[0x0B],                                                       // a group
-            &[0x11, 1, 2],                                                 // seven bytes too few
-            &[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2],          // more than 64 bits
-            &[0x1A, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, b'x'], // 2^64 - 1 bytes
-            &[0x80, 0x80, 0x80, 0x80, 0x80, 1, 1],                         // number of 35 bits
-        ];
-        for message in malformed {
-            assert!(fields(message).is_err(), "{message:?}");
-        }
-        assert_eq!(
-            fields(&[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]),
-            Ok(vec![(1, FieldValue::Varint(u64::MAX))])
-        );
     }
 }

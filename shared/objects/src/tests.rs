@@ -1,3 +1,6 @@
+#[cfg(feature = "testing")]
+mod faults;
+
 use super::*;
 
 fn files(directory: &Path) -> ObjectArea {

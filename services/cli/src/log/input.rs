@@ -118,6 +118,26 @@ impl LineParser {
     }
 }
 
+/// The encoded records of a line in UTC, for fuzz targets. The command begins at the time in seconds since 1970.
+///
+/// # Errors
+/// The rule that the line breaks.
+#[cfg(feature = "testing")]
+pub fn records_of_line(
+    format: LineFormat,
+    pattern: Option<&str>,
+    now: i64,
+    line: &[u8],
+) -> Result<Vec<Vec<u8>>, String> {
+    let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default();
+    let offset = chrono::Offset::fix(&chrono::Utc);
+    let pattern = pattern.map(timestamp_pattern).transpose()?;
+    let origin = Arc::new(RecordOrigin::default());
+    let parser = LineParser { format, pattern, times: TimeRules { offset, now }, origin };
+    let parsed = parser.parse(line)?;
+    Ok(parsed.iter().map(|parsed| parsed.record.encode_to_vec()).collect())
+}
+
 /// Reads a prefix of request ids.
 pub(super) fn request_id_prefix(text: &str) -> Result<String, String> {
     match text.len() {

@@ -61,7 +61,8 @@ pub(super) fn object(record: &Record) -> Value {
         set("event_name", json!(record.event_name));
     }
     if let Some(value) = record.value {
-        set("value", json!(value));
+        // JSON has no such number as NaN.
+        set("value", if value.is_finite() { json!(value) } else { json!(value.to_string()) });
     }
     if let Some(body) = &record.body {
         set("body", any_value::json(body));
@@ -126,7 +127,7 @@ mod tests {
             span_id: vec![0, 1, 2, 3, 4, 5, 6, 255].into(),
             ..Record::default()
         };
-        let expected = "2026-01-31T08:00:00.250Z ERROR it\\nfailed \\u{1b}[31m a=[1] b c=\"x \\\"y\\\"\" \
+        let expected = "2026-01-31T08:00:00.250Z ERROR it\\nfailed \\u001b[31m a=[1] b c=\"x \\\"y\\\"\" \
                         service.name=s span_id=00010203040506ff";
         assert_eq!(line(&record), expected);
         let point = Record { event_name: "cpu".to_owned(), value: Some(0.5), ..Record::default() };

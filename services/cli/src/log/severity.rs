@@ -31,12 +31,16 @@ pub(super) fn number_of(name: &str) -> i32 {
     found.map_or(0, |(_, number)| *number)
 }
 
+/// A number of OpenTelemetry; none if it is another one.
+pub(super) fn checked(number: i64) -> Option<i32> {
+    i32::try_from(number).ok().filter(|number| (1..=24).contains(number))
+}
+
 /// The number of a numeric level: that of OpenTelemetry, or 10 to 60 in tens, as bunyan and pino write; 0 for others.
 pub(super) fn number_of_level(level: i64) -> i32 {
     match level {
         10 | 20 | 30 | 40 | 50 | 60 => i32::try_from(level / 10 * 4 - 3).unwrap_or_default(),
-        1..=24 => i32::try_from(level).unwrap_or_default(),
-        _ => 0,
+        other => checked(other).unwrap_or_default(),
     }
 }
 
@@ -54,6 +58,12 @@ mod tests {
     fn names_and_levels_have_numbers_of_opentelemetry() {
         assert_eq!(["Warning", "INFO", "crit", "loud", ""].map(number_of), [13, 9, 18, 0, 0]);
         assert_eq!([10, 30, 60, 17, 0, 25, -1].map(number_of_level), [1, 9, 21, 17, 0, 0, 0]);
+    }
+
+    #[test]
+    fn numbers_of_opentelemetry_are_no_levels_of_bunyan() {
+        let numbers = [0, 1, 10, 20, 24, 25, 30, -1, i64::MAX].map(checked);
+        assert_eq!(numbers, [None, Some(1), Some(10), Some(20), Some(24), None, None, None, None]);
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl BatchEncoder {
         self.resource.extend_from_slice(resource);
     }
 
-    /// Begins a group; the records that follow have the present resource and this scope. Both are written with the first
-    /// record: a request may have many scopes, each of which repeats the resource.
+    /// Begins a group; the records that follow have the present resource and this scope. Both are written with the
+    /// first record: a request may have many scopes, each of which repeats the resource.
     pub(super) fn begin_group(&mut self, scope: &[u8]) {
         self.end_group();
         self.scope.clear();

@@ -35,8 +35,8 @@ pub(crate) fn metrics_by_stream(
     streams
 }
 
-/// The batch of the metrics of one stream, of at most so many bytes, and which data points it leaves out. Points without
-/// a recorded value are neither.
+/// The batch of the metrics of one stream, of at most so many bytes, and which data points it leaves out. Points
+/// without a recorded value are neither.
 pub(crate) fn batch_of_metrics(
     resource_metrics: &[ResourceMetrics],
     times: RecordTimes,

@@ -259,10 +259,10 @@ const LARGE_ROWS: u64 = 5_000;
 
 /// A segment of two row groups and several pages.
 fn large() -> (WrittenSegment, Vec<(u64, u64, Record)>) {
-    large_of(many(LARGE_ROWS))
+    large_of(&many(LARGE_ROWS))
 }
 
-fn large_of(records: Vec<Record>) -> (WrittenSegment, Vec<(u64, u64, Record)>) {
+fn large_of(records: &[Record]) -> (WrittenSegment, Vec<(u64, u64, Record)>) {
     let appends: Vec<_> =
         records.chunks(1_700).map(|records| SampleBatch::of(records.to_vec())).collect();
     let mut segments = seal(&small_parts(SegmentSchema::new(promoted())), &appends, 0);
@@ -328,12 +328,12 @@ fn a_small_window_reads_a_small_part() {
     // Bodies that do not compress: a page has more bytes than a frame.
     let mut records = many(LARGE_ROWS);
     for (record, at) in records.iter_mut().zip(1_u64..) {
-        let digits = (0..80).map(|part| {
-            format!("{:016x}", xxhash_rust::xxh3::xxh3_64_with_seed(b"", at * 80 + part))
+        let digits = (0..160).map(|part| {
+            format!("{:016x}", xxhash_rust::xxh3::xxh3_64_with_seed(b"", at * 160 + part))
         });
         record.body = Some(AnyValue { value: Some(Value::StringValue(digits.collect())) });
     }
-    let (segment, expected) = large_of(records);
+    let (segment, expected) = large_of(&records);
     let window = expected[2_500].0..expected[2_600].0;
     block_on(async {
         let source = stored(&ObjectArea::in_memory(), "1.parquet", &segment).await;

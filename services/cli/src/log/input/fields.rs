@@ -37,7 +37,14 @@ pub(super) fn set(
             }
             return Ok(());
         }
-        ("severity" | "level" | "lvl" | "severity_number", Value::Number(number)) => {
+        ("severity_number", Value::Number(number)) => {
+            let number = number.as_i64().and_then(severity::checked);
+            if let Some(number) = number {
+                record.severity_number = number;
+                return Ok(());
+            }
+        }
+        ("severity" | "level" | "lvl", Value::Number(number)) => {
             let number = number.as_i64().map_or(0, severity::number_of_level);
             if number > 0 {
                 record.severity_number = number;

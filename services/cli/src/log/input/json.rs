@@ -29,15 +29,24 @@ pub(super) fn parse(
     }
     if record.value.is_none()
         && (origin.is_some() || object.contains_key("event_name"))
-        && let Some(Value::Number(number)) = object.get("value")
+        && let Some(value) = object.get("value").and_then(number)
     {
-        record.value = number.as_f64();
+        record.value = Some(value);
         object.shift_remove("value");
     }
     for (key, value) in object {
         fields::set(&mut record, &key, value, times)?;
     }
     Ok((record, origin.filter(|origin| **origin != RecordOrigin::default())))
+}
+
+/// The number in a value. JSON has no infinite ones and no NaN: these are texts.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.parse().ok().filter(|number: &f64| !number.is_finite()),
+        _ => None,
+    }
 }
 
 fn take_origin(object: &mut Map<String, Value>) -> Option<Arc<RecordOrigin>> {

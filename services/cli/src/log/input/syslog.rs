@@ -1,6 +1,6 @@
 //! Lines of syslog.
 
-use syslog_loose::{Message, SyslogSeverity, Variant, parse_message_with_year_exact_tz};
+use syslog_loose::{Message, Protocol, SyslogSeverity, Variant, parse_message_with_year_exact_tz};
 use trestle_proto::log::v1::Record;
 
 use super::{TimeRules, any_value, time};
@@ -11,9 +11,14 @@ pub(super) fn parse(line: &str, times: TimeRules) -> Result<Record, String> {
     let zone = Some(times.offset);
     let message = parse_message_with_year_exact_tz(line, year, zone, Variant::Either);
     let message = message.map_err(|_| "must be syslog of RFC 5424 or RFC 3164".to_owned())?;
-    let time = message.timestamp.ok_or("must have a time")?;
+    let time_unix_nano = match message.timestamp {
+        Some(time) => time::nanos(time.to_utc())?,
+        // RFC 5424 has a mark for a time that the source does not have.
+        None if matches!(message.protocol, Protocol::RFC5424(_)) => 0,
+        None => return Err("must have a time".to_owned()),
+    };
     let mut record = Record {
-        time_unix_nano: time::nanos(time.to_utc())?,
+        time_unix_nano,
         body: Some(any_value::of_text(message.msg.trim())),
         ..Record::default()
     };

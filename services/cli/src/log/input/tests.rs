@@ -1,3 +1,5 @@
+mod hostile;
+
 use chrono::{DateTime, FixedOffset};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -154,7 +154,7 @@ async fn an_append_is_rejected_as_a_whole_and_stores_nothing() {
     let bad = Record { trace_id: vec![1].into(), ..record(0, "bad") };
     let long = proto::AppendRecordsRequest {
         request_id: "x".repeat(65),
-        ..append_of("web", &[good.clone()])
+        ..append_of("web", std::slice::from_ref(&good))
     };
     let none = append_of("Web", &[]);
     for (request, fields) in [
@@ -166,11 +166,11 @@ async fn an_append_is_rejected_as_a_whole_and_stores_nothing() {
         assert_eq!(status.code(), Code::InvalidArgument);
         assert_eq!(violated(&status), fields);
     }
-    let status = append(&api, append_of("absent", &[good.clone()])).await.unwrap_err();
+    let status = append(&api, append_of("absent", std::slice::from_ref(&good))).await.unwrap_err();
     assert_eq!(status.code(), Code::NotFound);
     let expecting = proto::AppendRecordsRequest {
         expected_next_sequence: Some(1),
-        ..append_of("web", &[good.clone()])
+        ..append_of("web", std::slice::from_ref(&good))
     };
     let status = append(&api, expecting).await.unwrap_err();
     assert_eq!(status.code(), Code::Aborted, "{status:?}");

@@ -164,3 +164,20 @@ async fn full_segments_and_those_of_past_days_are_not_merged() {
         "they were merged when they were young"
     );
 }
+
+#[tokio::test]
+async fn sealed_batches_are_deleted_in_steps_and_unsealed_ones_are_kept() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let id = stream.record.id;
+    for batches in [super::super::STEP.rows + 2, 3] {
+        for _ in 0..batches {
+            fixture.append(&stream, &[record(0, "sealed"), record(0, "with it")]).await.unwrap();
+        }
+        fixture.logs.flush(&stream).await.unwrap();
+        fixture.append(&stream, &[record(0, "not sealed")]).await.unwrap();
+        fixture.sweep().await;
+
+        assert_eq!(fixture.count(StreamRow::Batch, id).await, 1);
+    }
+}

@@ -1,0 +1,212 @@
+//! Messages read field by field, against a decoder that is not ours.
+
+use proptest::{collection::vec, prelude::*};
+use prost::Message as _;
+use trestle_proto::{
+    log::v1::Record,
+    opentelemetry::proto::common::v1::{AnyValue, any_value::Value},
+};
+
+use super::*;
+use crate::{record::RecordView, samples};
+
+fn fields(message: &[u8]) -> Result<Vec<(u32, FieldValue<'_>)>, MalformedMessage> {
+    let mut reader = MessageReader::new(message);
+    std::iter::from_fn(|| reader.next_field().transpose()).collect()
+}
+
+fn put(out: &mut Vec<u8>, number: u32, value: FieldValue<'_>) {
+    match value {
+        FieldValue::Varint(value) => put_varint(out, number, value),
+        FieldValue::Fixed64(value) => put_fixed64(out, number, value),
+        FieldValue::Bytes(value) => put_bytes(out, number, value),
+        FieldValue::Fixed32(value) => put_fixed32(out, number, value),
+    }
+}
+
+/// A field that owns its bytes.
+#[derive(Debug, Clone)]
+enum SampleField {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(Vec<u8>),
+    Fixed32(u32),
+}
+
+impl SampleField {
+    fn value(&self) -> FieldValue<'_> {
+        match self {
+            Self::Varint(value) => FieldValue::Varint(*value),
+            Self::Fixed64(value) => FieldValue::Fixed64(*value),
+            Self::Bytes(value) => FieldValue::Bytes(value),
+            Self::Fixed32(value) => FieldValue::Fixed32(*value),
+        }
+    }
+}
+
+fn field() -> impl Strategy<Value = (u32, SampleField)> {
+    let value = prop_oneof![
+        any::<u64>().prop_map(SampleField::Varint),
+        (0..300_u64).prop_map(SampleField::Varint),
+        any::<u64>().prop_map(SampleField::Fixed64),
+        vec(any::<u8>(), 0..200).prop_map(SampleField::Bytes),
+        any::<u32>().prop_map(SampleField::Fixed32),
+    ];
+    (prop_oneof![1..20_u32, 1..(1_u32 << 29)], value)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(written in vec(field(), 0..8)) {
+        let mut message = Vec::new();
+        for (number, value) in &written {
+            put(&mut message, *number, value.value());
+        }
+        let expected: Vec<_> =
+            written.iter().map(|(number, value)| (*number, value.value())).collect();
+        prop_assert_eq!(fields(&message), Ok(expected));
+        // Cut off anywhere it has a part of the fields, or is malformed.
+        for end in 0..message.len() {
+            if let Ok(part) = fields(&message[..end]) {
+                prop_assert!(part.len() < written.len());
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_to_their_end_or_malformed(bytes in vec(any::<u8>(), 0..64)) {
+        let mut reader = MessageReader::new(&bytes);
+        let mut count = 0;
+        while let Ok(Some((number, _))) = reader.next_field() {
+            prop_assert!((1..1 << 29).contains(&number));
+            count += 1;
+        }
+        prop_assert!(count <= bytes.len() / 2);
+    }
+
+    #[test]
+    fn a_record_is_viewed_as_it_is_decoded(record in samples::record()) {
+        let encoded = record.encode_to_vec();
+
+        let view = RecordView::parse(&encoded).unwrap();
+
+        prop_assert_eq!(view.time, record.time_unix_nano);
+        prop_assert_eq!(view.observed_time, record.observed_time_unix_nano);
+        prop_assert_eq!(view.severity, record.severity_number);
+        prop_assert_eq!(view.severity_text, record.severity_text);
+        prop_assert_eq!(view.event_name, record.event_name);
+        prop_assert_eq!((view.flags, view.dropped_attributes_count),
+            (record.flags, record.dropped_attributes_count));
+        prop_assert_eq!((view.trace_id, view.span_id), (&*record.trace_id, &*record.span_id));
+        prop_assert_eq!(view.value.map(f64::to_bits), record.value.map(f64::to_bits));
+        prop_assert_eq!(view.body.is_some(), record.body.is_some());
+        prop_assert_eq!(view.attributes().count(), record.attributes.len());
+    }
+
+    #[test]
+    fn nested_messages_have_their_length(lengths in vec(0..400_usize, 1..5)) {
+        // Each is around the one before: lengths of one byte and of more.
+        let mut expected = AnyValue { value: None };
+        let mut message = Vec::new();
+        for length in lengths {
+            let text = "x".repeat(length);
+            let inner = std::mem::take(&mut message);
+            put_message(&mut message, 5, |out| {
+                put_message(out, 1, |out| {
+                    put_bytes(out, 1, text.as_bytes());
+                    Ok::<_, MalformedMessage>(())
+                })?;
+                put_message(out, 1, |out| {
+                    out.extend_from_slice(&inner);
+                    Ok::<_, MalformedMessage>(())
+                })
+            })
+            .unwrap();
+            let text = AnyValue { value: Some(Value::StringValue(text)) };
+            let values = vec![text, expected];
+            expected = AnyValue {
+                value: Some(Value::ArrayValue(
+                    trestle_proto::opentelemetry::proto::common::v1::ArrayValue { values },
+                )),
+            };
+        }
+        prop_assert_eq!(AnyValue::decode(message.as_slice()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_value_has_one_type() {
+    let values = [
+        FieldValue::Varint(1),
+        FieldValue::Fixed64(1),
+        FieldValue::Bytes(b"\xff"),
+        FieldValue::Fixed32(1),
+    ];
+    for (at, value) in values.into_iter().enumerate() {
+        let is = [
+            value.varint().is_ok(),
+            value.fixed64().is_ok(),
+            value.bytes().is_ok(),
+            value.fixed32().is_ok(),
+        ];
+        assert_eq!(is, [0, 1, 2, 3].map(|type_of| type_of == at), "{value:?}");
+        assert!(value.text().is_err(), "{value:?}");
+    }
+}
+
+#[test]
+fn a_failed_write_of_a_nested_message_is_an_error() {
+    let failed = put_message(&mut Vec::new(), 1, |_| Err(MalformedMessage("no")));
+    assert_eq!(failed, Err(MalformedMessage("no")));
+}
+
+#[test]
+fn an_unknown_field_is_skipped_by_both_decoders() {
+    let mut message = Record { time_unix_nano: 7, ..Record::default() }.encode_to_vec();
+    put_bytes(&mut message, 1_000, b"of a later version");
+    put_varint(&mut message, 999, u64::MAX);
+
+    assert_eq!(RecordView::parse(&message).unwrap().time, 7);
+    assert_eq!(Record::decode(message.as_slice()).unwrap().time_unix_nano, 7);
+}
+
+#[test]
+fn reads_fields_of_every_wire_type() {
+    let message = [
+        0x08, 0x96, 0x01, // 1: varint 150
+        0x11, 1, 0, 0, 0, 0, 0, 0, 0, // 2: fixed64
+        0x1A, 2, b'h', b'i', // 3: bytes
+        0x25, 7, 0, 0, 0, // 4: fixed32
+    ];
+
+    assert_eq!(
+        fields(&message),
+        Ok(vec![
+            (1, FieldValue::Varint(150)),
+            (2, FieldValue::Fixed64(1)),
+            (3, FieldValue::Bytes(b"hi")),
+            (4, FieldValue::Fixed32(7)),
+        ])
+    );
+}
+
+#[test]
+fn rejects_malformed_messages() {
+    let malformed: &[&[u8]] = &[
+        &[0x08],                                                       // no value
+        &[0x1A, 3, b'h', b'i'],                                        // length past the end
+        &[0x00, 0],                                                    // field 0
+        &[0x0B],                                                       // a group
+        &[0x11, 1, 2],                                                 // seven bytes too few
+        &[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2],          // more than 64 bits
+        &[0x1A, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, b'x'], // 2^64 - 1 bytes
+        &[0x80, 0x80, 0x80, 0x80, 0x80, 1, 1],                         // number of 35 bits
+    ];
+    for message in malformed {
+        assert!(fields(message).is_err(), "{message:?}");
+    }
+    assert_eq!(
+        fields(&[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]),
+        Ok(vec![(1, FieldValue::Varint(u64::MAX))])
+    );
+}
