@@ -42,7 +42,7 @@ const MIB: u64 = 1024 * 1024;
 const CLIENTS: usize = 16;
 /// Records of a large batch.
 const BATCH: u64 = 1000;
-/// How long a client waits after a refusal, and how often it tries.
+/// How long a client waits after a rejection, and how often it tries.
 const REFUSED_WAIT: Duration = Duration::from_millis(20);
 const TRIES_MAX: u32 = 3000;
 

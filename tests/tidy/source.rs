@@ -64,7 +64,7 @@ impl Source {
 
     /// Whether it is code in another language than Rust.
     pub(crate) fn is_script(&self) -> bool {
-        matches!(self.extension(), "py" | "js" | "sh")
+        matches!(self.extension(), "py" | "js" | "sh" | "go" | "java")
     }
 
     /// The tokens of a Rust file, which have no comments but those of documentation.

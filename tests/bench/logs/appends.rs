@@ -63,7 +63,7 @@ pub(crate) async fn acknowledged(plan: Plan) {
     }
 }
 
-/// Batches of a thousand records as fast as they are taken, until the last one is sealed.
+/// Batches of a thousand records as fast as they are accepted, until the last one is sealed.
 pub(crate) async fn sealed(plan: Plan) {
     for (name, path) in [("exported", EXPORT), ("appended", APPEND)] {
         let bench = LogBench::start().await;
