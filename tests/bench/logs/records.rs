@@ -147,7 +147,7 @@ pub(super) fn trace_of(number: u64) -> [u8; 16] {
 
 pub(super) fn pair(key: &str, value: Value) -> KeyValue {
     let value = Some(AnyValue { value: Some(value) });
-    KeyValue { key: key.to_owned(), value, ..Default::default() }
+    KeyValue { key: key.to_owned(), value }
 }
 
 pub(super) fn text(value: impl Into<String>) -> Value {
