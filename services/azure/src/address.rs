@@ -64,40 +64,4 @@ fn primary(name: &str) -> (&str, bool) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(host: &str, path: &str) -> Option<(String, bool, String)> {
-        let path = path.split('?').next().unwrap_or(path);
-        let address = Address::of(path, host, "table")?;
-        Some((address.account.into_owned(), address.is_secondary, address.path.to_owned()))
-    }
-
-    #[test]
-    fn the_account_is_the_first_segment_of_the_path() {
-        for host in ["127.0.0.1:10002", "localhost", "storage.example.com", "[::1]:1", ""] {
-            let found = parse(host, "/acme/Tables?x=1").expect("an account");
-            assert_eq!(found, ("acme".into(), false, "/Tables".into()), "{host}");
-        }
-        for (path, rest) in [("/acme", "/"), ("/acme/", "/"), ("/acme//a", "//a")] {
-            assert_eq!(parse("h", path).expect("an account").2, rest);
-        }
-        assert_eq!(parse("h", "/acme-secondary/t"), Some(("acme".into(), true, "/t".into())));
-        for path in ["/", "//x", "/-secondary/x"] {
-            assert_eq!(parse("h", path), None, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_host_whose_second_label_is_the_service_names_the_account_itself() {
-        for host in ["acme.table.core.windows.net", "acme.table:10002", "acme.Table.localhost"] {
-            let found = parse(host, "/Tables").expect("an account");
-            assert_eq!(found, ("acme".into(), false, "/Tables".into()), "{host}");
-        }
-        let secondary = parse("acme-secondary.table.example.com", "/");
-        assert_eq!(secondary, Some(("acme".into(), true, "/".into())));
-        // Another service: the path determines the account.
-        let other = parse("acme.queue.core.windows.net", "/beta/q");
-        assert_eq!(other, Some(("beta".into(), false, "/q".into())));
-    }
-}
+mod tests;

@@ -156,3 +156,6 @@ fn check_version(headers: &HeaderMap) -> Result<(), Fault> {
     let rule = format!("must be a date, as in 2026-10-06: value=`{}`", quoted(&value));
     Err(Fault::violation(Reason::InvalidHeaderValue, "x-ms-version", rule))
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,34 +62,4 @@ fn unreadable(what: &str) -> Fault {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_decoded_and_found_in_any_case() {
-        let params = Params::parse("Comp=list&a=b+c%2Bd&empty&x=%E2%82%AC&&a=2").expect("a query");
-
-        assert_eq!(params.get("comp"), Some("list"));
-        assert_eq!(params.get("a"), Some("b c+d"));
-        assert_eq!(params.get("empty"), Some(""));
-        assert_eq!(params.get("x"), Some("€"));
-        assert_eq!(params.get("y"), None);
-        assert!(params.is("COMP", "LIST") && !params.is("comp", "acl"));
-        assert_eq!(params.iter().count(), 5);
-    }
-
-    #[test]
-    fn an_invalid_value_is_not_repeated_in_the_error() {
-        let fault = Params::parse("se=1&sig=hunter2%FF").expect_err("rejected").to_string();
-
-        assert!(fault.contains("`sig`") && !fault.contains("hunter2"), "{fault}");
-    }
-
-    #[test]
-    fn rejects_invalid_utf8_and_too_many_parameters() {
-        for query in ["a=%FF".to_owned(), "a=1&".repeat(PARAMS_MAX + 1)] {
-            let fault = Params::parse(&query).expect_err("rejected");
-            assert_eq!(fault.reason, Reason::InvalidUri, "{query}");
-        }
-    }
-}
+mod tests;

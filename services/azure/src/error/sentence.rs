@@ -153,3 +153,6 @@ pub(super) fn is_one(text: &str) -> bool {
 fn is_resource_name(field: &str) -> bool {
     matches!(field, "table" | "table.name" | "queue" | "queue.name")
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,3 +41,6 @@ pub(super) fn explain(error: RestError, params: &Params) -> RestError {
     let value = quoted(params.get(name).unwrap_or_default()).into_owned();
     error.with("QueryParameterName", name).with("QueryParameterValue", value).with("Reason", why)
 }
+
+#[cfg(test)]
+mod tests;

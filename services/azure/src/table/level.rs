@@ -109,45 +109,4 @@ impl<'a> Range<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn negotiate(format: Option<&str>, accept: &[&str]) -> Result<Level, Reason> {
-        let values = accept.iter().map(|value| value.parse().expect("a value"));
-        let headers = values.map(|value| (header::ACCEPT, value)).collect();
-        Level::negotiate(format, &headers).map_err(|fault| fault.reason)
-    }
-
-    #[test]
-    fn the_level_is_that_of_the_format_or_else_the_accepted_type() {
-        for (accept, level) in [
-            ("application/json", Level::Minimal),
-            ("application/json;odata=nometadata", Level::None),
-            ("application/json; odata = fullmetadata", Level::Full),
-            ("APPLICATION/JSON;charset=utf-8;ODATA=MinimalMetadata", Level::Minimal),
-            ("application/atom+xml,application/json;odata=nometadata", Level::None),
-            ("text/html, */*;q=0.8", Level::Minimal),
-            ("", Level::Minimal),
-        ] {
-            assert_eq!(negotiate(None, &[accept]), Ok(level), "{accept}");
-        }
-        let both = negotiate(Some("application/json;odata=fullmetadata"), &["text/xml"]);
-        assert_eq!(both, Ok(Level::Full));
-        assert_eq!(negotiate(None, &[]), Ok(Level::Minimal));
-        let lines = ["text/html", "application/json;odata=nometadata"];
-        assert_eq!(negotiate(None, &lines), Ok(Level::None));
-    }
-
-    #[test]
-    fn rejects_discontinued_formats() {
-        for accept in [
-            "application/atom+xml",
-            "text/html",
-            "application/json;odata=verbose",
-            "application/json;q=0, application/atom+xml",
-            "*/*;q=0.0",
-        ] {
-            assert_eq!(negotiate(None, &[accept]), Err(Reason::AtomFormatNotSupported), "{accept}");
-        }
-    }
-}
+mod tests;

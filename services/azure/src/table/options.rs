@@ -83,48 +83,4 @@ pub(crate) fn page_token_of(params: &Params, name: &'static str) -> Result<Strin
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(query: &str) -> Result<Options, Reason> {
-        Options::read(&Params::parse(query).expect("a query")).map_err(|fault| fault.reason)
-    }
-
-    #[test]
-    fn top_is_a_number_up_to_a_thousand() {
-        for (query, top) in [("", None), ("$top=0", Some(0)), ("%24top=1000", Some(1000))] {
-            assert_eq!(read(query).expect("fine").top, top, "{query}");
-        }
-        for query in ["$top=1001", "$top=-1", "$top=%2B1", "$top=x", "$top=", "$top=1.0"] {
-            assert_eq!(read(query), Err(Reason::InvalidInput), "{query}");
-        }
-    }
-
-    #[test]
-    fn unsupported_options_are_never_ignored() {
-        let check = |query: &str| check(&Params::parse(query).expect("a query"));
-        for name in ["orderby", "skip", "count", "inlinecount", "expand", "apply", "ORDERBY"] {
-            let rejected = check(&format!("$filter=a&${name}=x")).expect_err(name);
-            assert_eq!(rejected.reason, Reason::NotImplemented);
-        }
-        assert_eq!(check("$Filter=a&$select=b&%24top=1&$format=json&timeout=3&custom=4"), Ok(()));
-        let options = read("$filter=a+eq+1&$format=json&timeout=3&custom=4").expect("fine");
-        assert_eq!(options.filter, "a eq 1");
-    }
-
-    #[test]
-    fn a_continuation_token_survives_a_header() {
-        let token = |query: &str| {
-            let params = Params::parse(query).expect("a query");
-            page_token_of(&params, "NextPartitionKey").map_err(|fault| fault.reason)
-        };
-        assert_eq!(continuation_token("aB_-"), "1!4!aB_-");
-        assert_eq!(token("NextPartitionKey=1!4!aB_-"), Ok("aB_-".to_owned()));
-        assert_eq!(token("nextpartitionkey=1%214%21aB_-"), Ok("aB_-".to_owned()));
-        assert_eq!(token("NextPartitionKey=&NextRowKey="), Ok(String::new()));
-        for query in ["x", "1!3!aB_-", "2!4!aB_-", "1!4", "1!+4!aB_-", "!"] {
-            let rejected = Err(Reason::InvalidQueryParameterValue);
-            assert_eq!(token(&format!("NextPartitionKey={query}").replace('+', "%2B")), rejected);
-        }
-    }
-}
+mod tests;

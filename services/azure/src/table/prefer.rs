@@ -42,3 +42,6 @@ impl Prefer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

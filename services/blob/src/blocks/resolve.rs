@@ -1,6 +1,8 @@
 //! From the blocks that a client names to those of the new content: a pure decision.
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};

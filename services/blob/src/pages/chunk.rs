@@ -6,6 +6,9 @@
 //!
 //! Numbers are little-endian.
 
+#[cfg(test)]
+mod model_tests;
+
 use std::ops::Range;
 
 use bytes::Bytes;

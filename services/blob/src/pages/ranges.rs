@@ -1,5 +1,8 @@
 //! Which pages of a page blob have data, and which were changed since a snapshot.
 
+#[cfg(test)]
+mod tests;
+
 use std::{ops::Range, sync::Arc};
 
 use trestle_kv::Snapshot;

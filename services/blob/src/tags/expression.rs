@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod text_tests;
 
 use super::{KEY_CHARS_MAX, VALUE_CHARS_MAX, is_allowed};
 

@@ -248,3 +248,6 @@ fn operation(verb: Verb, body: &[u8]) -> Result<BatchOperation, Fault> {
 fn rejected(rule: &str) -> Fault {
     Fault::violation(Reason::InvalidInput, "body", rule)
 }
+
+#[cfg(test)]
+mod tests;

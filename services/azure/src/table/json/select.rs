@@ -65,3 +65,6 @@ impl Select {
         &self.custom
     }
 }
+
+#[cfg(test)]
+mod tests;

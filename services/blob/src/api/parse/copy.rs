@@ -1,5 +1,8 @@
 //! The source of a copy.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use http::{HeaderMap, Uri};

@@ -1,5 +1,8 @@
 //! Requests for pages.
 
+#[cfg(test)]
+mod tests;
+
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     fault::{Fault, Reason, quoted},

@@ -10,6 +10,8 @@ mod protection;
 mod rest_settings;
 mod states;
 mod tags;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 

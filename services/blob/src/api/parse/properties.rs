@@ -1,5 +1,8 @@
 //! HTTP properties, and what an upload states of its data.
 
+#[cfg(test)]
+mod tests;
+
 use bytes::Bytes;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{

@@ -1,5 +1,8 @@
 //! What is kept of blobs that are overwritten or deleted.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use trestle_proto::blob::v1 as proto;

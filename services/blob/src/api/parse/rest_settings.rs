@@ -1,5 +1,8 @@
 //! The settings that only REST uses.
 
+#[cfg(test)]
+mod tests;
+
 use trestle_identity::sas::Version;
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{

@@ -1,5 +1,8 @@
 //! States of a blob.
 
+#[cfg(test)]
+mod tests;
+
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{
     clock::Ticks,

@@ -1,5 +1,8 @@
 //! Tags, and expressions on them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use trestle_proto::blob::v1 as proto;

@@ -1,0 +1,60 @@
+//! Sentences of codes, and the texts of ours that replace them.
+
+use trestle_service::fault::{Reason, meaning};
+
+use super::*;
+
+#[test]
+fn every_reason_that_clients_of_azure_compare_has_its_sentence() {
+    for (reason, start) in [
+        (Reason::TableNotFound, "The table specified does not exist."),
+        (Reason::TableAlreadyExists, "The table specified already exists."),
+        (Reason::ResourceNotFound, "The specified resource does not exist."),
+        (Reason::EntityAlreadyExists, "The specified entity already exists."),
+        (Reason::InvalidResourceName, "The specifed resource name contains invalid characters."),
+        (Reason::UpdateConditionNotSatisfied, "The update condition specified in the request"),
+        (Reason::CommandsInBatchActOnDifferentPartitions, "All commands in a batch must operate"),
+        (Reason::InvalidDuplicateRow, "The batch request contains multiple changes with same row"),
+        (Reason::PropertiesNeedValue, "The values are not specified for all properties"),
+        (Reason::TooManyProperties, "The entity contains more properties than allowed."),
+        (Reason::QueueNotFound, "The specified queue does not exist."),
+        (Reason::MessageNotFound, "The specified message does not exist."),
+        (Reason::InvalidMarker, "The specified marker is invalid."),
+        (Reason::AuthenticationFailed, "Server failed to authenticate the request. Make sure"),
+        (Reason::NoAuthenticationInformation, "Server failed to authenticate the request. Please"),
+        (Reason::AccountIsDisabled, "The specified account is disabled."),
+        (Reason::ServerBusy, "The server is busy."),
+    ] {
+        let sentence = of(meaning(reason).azure_code, None).unwrap_or_default();
+        assert!(sentence.starts_with(start), "{reason:?}: {sentence:?}");
+    }
+}
+
+#[test]
+fn the_field_of_an_error_selects_its_sentence() {
+    let etag = of("InvalidInput", Some("operations[1].update.if_match")).expect("a sentence");
+    assert!(etag.starts_with("The etag value specified in one of the request headers"), "{etag}");
+    for field in [None, Some("if_match.entity"), Some("filter")] {
+        assert_eq!(of("InvalidInput", field), Some("One of the request inputs is not valid."));
+    }
+    let name = of("OutOfRangeInput", Some("queue.name")).expect("a sentence");
+    assert!(name.starts_with("The specified resource name length"), "{name}");
+    let other = of("OutOfRangeInput", Some("queue.metadata"));
+    assert_eq!(other, Some("One of the request inputs is out of range."));
+}
+
+#[test]
+fn a_code_without_a_sentence_has_none() {
+    for code in ["", "Unheard", "tablenotfound", "TableNotFound "] {
+        assert_eq!(of(code, None), None, "{code:?}");
+    }
+}
+
+#[test]
+fn only_whole_sentences_of_azure_replace_that_of_the_code() {
+    assert!(is_one("Syntax error at position 7 in 'aaa bbb ccc'."));
+    assert!(is_one("The batch request operation exceeds the maximum 100 changes per change set."));
+    for text in ["syntax error at position 7", "filter: Syntax error at position 7", ""] {
+        assert!(!is_one(text), "{text:?}");
+    }
+}
