@@ -85,10 +85,13 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "trestle-azure",
             "trestle-blob",
+            "trestle-cli",
+            "trestle-filter",
             "trestle-gateway",
             "trestle-identity",
             "trestle-import",
             "trestle-kv",
+            "trestle-log",
             "trestle-proto",
             "trestle-queue",
             "trestle-service",

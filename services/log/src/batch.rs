@@ -1,6 +1,6 @@
 //! Batches: what one append stores of a stream, before its records are sealed into a segment.
 //!
-//! A batch is a byte with the version of its format, and the message [`StoredBatch`], whose groups have their resource
+//! A batch is a byte with the version of its format, and the message `StoredBatch`, whose groups have their resource
 //! and scope before their records. Records are stored as they arrived.
 
 mod append;

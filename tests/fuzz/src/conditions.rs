@@ -1,8 +1,8 @@
 //! Conditions of the filter language as typed inputs.
 
 use arbitrary::Arbitrary;
+use trestle_filter::{Expr, Literal, Operator};
 use trestle_service::clock::Ticks;
-use trestle_table::query::{Expr, Literal, Operator};
 use uuid::Uuid;
 
 use crate::{Key, Name};
