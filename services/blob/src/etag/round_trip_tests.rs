@@ -32,7 +32,7 @@ proptest! {
     fn a_text_with_one_more_or_one_other_character_is_no_text_of_the_etag(
         etag in etag(),
         at in 0_usize..20,
-        character: char,
+        character in prop::sample::select(vec!['"', '0', 'x', '+', ' ', 'A', 'a', '*']),
     ) {
         let quoted = etag.quoted();
         let mut changed: Vec<char> = quoted.chars().collect();
