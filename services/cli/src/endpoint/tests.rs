@@ -83,11 +83,14 @@ proptest! {
     fn a_password_is_never_shown(
         scheme in prop_oneof![Just(""), Just("http://"), Just("https://")],
         user in "[a-z:?#/]{0,6}",
+        mark in "[?#/@:]?",
         rest in "[a-z@:?#/.]{0,12}",
     ) {
-        let endpoint = format!("{scheme}{user}:SECRET@{rest}");
+        let endpoint = format!("{scheme}{user}:SEC{mark}RET@{rest}");
 
-        prop_assert!(!shown(&endpoint).contains("SECRET"), "{endpoint}");
+        let shown = shown(&endpoint);
+
+        prop_assert!(!shown.contains("SEC") && !shown.contains("RET"), "{endpoint}");
     }
 
     #[test]
