@@ -197,7 +197,7 @@ fn an_item_of_a_listing_is_a_blob_a_past_state_a_group_or_uncommitted() {
     assert_eq!(item(ListedItem::Blob(name(), None)), Some(Item::Blob(uncommitted)));
     match item(ListedItem::Past(name(), at(0), Box::new(record()))) {
         Some(Item::Blob(blob)) => {
-            assert_eq!((blob.snapshot.as_str(), blob.lease), (SNAPSHOT, None))
+            assert_eq!((blob.snapshot.as_str(), blob.lease), (SNAPSHOT, None));
         }
         other => panic!("it is a blob: {other:?}"),
     }
