@@ -253,4 +253,4 @@ impl http_body::Body for TranslatedResponse {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,7 +24,8 @@ const MESSAGE: &[u8] = b"\0\0\0\0\x03abc";
 /// The same in base64.
 const MESSAGE_TEXT: &[u8] = b"AAAAAANhYmM=";
 
-fn stack() -> IngressStack {
+/// A stack without telemetry.
+pub(crate) fn stack() -> IngressStack {
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
     let observe = CallTelemetry {
         meter: NoopMeterProvider::new().meter("test"),
