@@ -92,13 +92,16 @@ async fn reader(account: Option<&'static str>, page: &'static str) -> Option<Hea
     headers.get(header::ACCESS_CONTROL_ALLOW_ORIGIN).cloned()
 }
 
-const WANTED: &str = "access-control-request-method";
+const REQUESTED_METHOD: &str = "access-control-request-method";
 
 #[tokio::test]
 async fn a_preflight_request_is_allowed_by_the_rules_of_any_account() {
     for page in [PAGE, PAGE_OF_BETA] {
-        let sent =
-            [("origin", page), (WANTED, "POST"), ("access-control-request-headers", "X-Own")];
+        let sent = [
+            ("origin", page),
+            (REQUESTED_METHOD, "POST"),
+            ("access-control-request-headers", "X-Own"),
+        ];
 
         let (status, headers, _) = send(None, Method::OPTIONS, PATH, &sent).await;
 
@@ -114,12 +117,19 @@ async fn a_preflight_request_is_allowed_by_the_rules_of_any_account() {
 async fn rejects_preflight_requests_that_no_rule_allows() {
     let other = "/trestle.queue.v1.QueueService/GetQueue";
     for (path, sent) in [
-        (PATH, vec![("origin", "https://other.example"), (WANTED, "POST")]),
-        (PATH, vec![("origin", "https://ACME.example"), (WANTED, "POST")]),
-        (PATH, vec![("origin", PAGE), (WANTED, "GET")]),
-        (PATH, vec![("origin", PAGE), (WANTED, "POST"), ("access-control-request-headers", "x-a")]),
-        (other, vec![("origin", PAGE), (WANTED, "POST")]),
-        ("/", vec![("origin", PAGE), (WANTED, "POST")]),
+        (PATH, vec![("origin", "https://other.example"), (REQUESTED_METHOD, "POST")]),
+        (PATH, vec![("origin", "https://ACME.example"), (REQUESTED_METHOD, "POST")]),
+        (PATH, vec![("origin", PAGE), (REQUESTED_METHOD, "GET")]),
+        (
+            PATH,
+            vec![
+                ("origin", PAGE),
+                (REQUESTED_METHOD, "POST"),
+                ("access-control-request-headers", "x-a"),
+            ],
+        ),
+        (other, vec![("origin", PAGE), (REQUESTED_METHOD, "POST")]),
+        ("/", vec![("origin", PAGE), (REQUESTED_METHOD, "POST")]),
     ] {
         let (status, headers, body) = send(None, Method::OPTIONS, path, &sent).await;
 
@@ -132,7 +142,7 @@ async fn rejects_preflight_requests_that_no_rule_allows() {
 
 #[tokio::test]
 async fn a_preflight_request_without_its_headers_is_malformed() {
-    for sent in [vec![], vec![("origin", PAGE)], vec![(WANTED, "POST")]] {
+    for sent in [vec![], vec![("origin", PAGE)], vec![(REQUESTED_METHOD, "POST")]] {
         let (status, headers, _) = send(None, Method::OPTIONS, PATH, &sent).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{sent:?}");
         assert_eq!(headers[ERROR_CODE], "InvalidHeaderValue", "{sent:?}");
