@@ -26,8 +26,10 @@ proptest! {
 
     #[test]
     fn a_text_that_is_accepted_is_the_name_of_its_time(
-        text in "(0001|2019|9999)-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{6,8}(Z|z|\\+00:00)",
+        day in "(0001|2019|9999)-[01][0-9]-[0-3][0-9]",
+        time in "[Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{6,8}(Z|z|\\+00:00)",
     ) {
+        let text = day + &time;
         if let Some(at) = parse(&text) {
             prop_assert_eq!(name(at), text);
         }

@@ -92,8 +92,13 @@ fn view(before_epoch: Option<u64>) -> ChunkView {
     ChunkView { generation: 1, before_epoch }
 }
 
+/// Cases are large: fewer of them.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(config())]
     #[test]
     fn ranges_are_those_of_the_model_and_the_next_ones_follow(
         (first, second) in (writes(), writes()),
