@@ -1,6 +1,9 @@
 //! Etags: the version of a blob or a container as text, `"0x8DE2A1B2C3D4E5F"`. Last-Modified is the same version in
 //! seconds, so an etag is the only exact condition.
 
+#[cfg(test)]
+mod round_trip_tests;
+
 use std::fmt;
 
 use trestle_service::clock::Ticks;

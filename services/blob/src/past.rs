@@ -1,5 +1,8 @@
 //! Names of past states: times with seven fractional digits, `2019-08-28T17:07:35.2821851Z`.
 
+#[cfg(test)]
+mod round_trip_tests;
+
 use trestle_service::{clock::Ticks, etag};
 
 /// Length of the seconds in a name, with the date, in bytes.

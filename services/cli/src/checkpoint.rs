@@ -215,3 +215,6 @@ fn replace(path: &Path, record: &impl Serialize) -> Result<(), CliError> {
     };
     write().map_err(CliError::file(files::cannot("write", path)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,3 +178,6 @@ impl ContextFile {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,3 +115,6 @@ async fn page(mut stream: TcpStream) -> Option<&'static str> {
         () => Some("another HTTP server answers there"),
     }
 }
+
+#[cfg(test)]
+mod tests;

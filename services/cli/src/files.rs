@@ -165,3 +165,6 @@ pub(crate) fn publish(part: &Path, file: &File, path: &Path) -> Result<(), CliEr
     };
     publish().map_err(CliError::file(cannot("complete", path)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,23 +57,4 @@ pub(crate) fn too_long(bytes_max: u64) -> io::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(text: &'static [u8], bytes_max: u64) -> Lines {
-        Lines::new(Box::new(text), FilePosition::default(), bytes_max)
-    }
-
-    #[test]
-    fn lines_end_at_line_breaks_and_at_the_bound() {
-        let mut read = lines(b"a\r\nb\n\nc", 3);
-        for (line, byte) in [("a", 3), ("b", 5), ("", 6), ("c", 7)] {
-            assert_eq!(read.next().unwrap(), Some(line.as_bytes()));
-            assert_eq!(read.at.byte, byte);
-        }
-        assert_eq!(read.next().unwrap(), None);
-        assert_eq!(read.at.line, 4);
-        assert_eq!(lines(b"ab\n", 3).next().unwrap(), Some(&b"ab"[..]));
-        assert!(lines(b"abc\n", 3).next().unwrap_err().to_string().contains("longer than 3"));
-    }
-}
+mod tests;

@@ -394,26 +394,4 @@ pub(crate) fn bytes(number: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_item_is_counted_in_the_singular() {
-        assert_eq!(counted(1, "message"), "1 message");
-        assert_eq!(counted(0, "row"), "0 rows");
-        assert_eq!(counted(1_000, "entity"), "1,000 entities");
-    }
-
-    #[test]
-    fn the_rate_of_a_resumed_command_counts_its_own_bytes_only() {
-        let bar = ProgressBar::hidden();
-        begin_at(&bar, 1_000_000_000_000);
-
-        let (_sender, never) = std::sync::mpsc::channel::<()>();
-        let _ = never.recv_timeout(std::time::Duration::from_millis(20));
-        bar.set_position(1_000_000_001_000);
-        bar.tick();
-
-        assert!(bar.per_sec() < 1_000_000.0, "{} a second", bar.per_sec());
-    }
-}
+mod tests;

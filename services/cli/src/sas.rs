@@ -256,3 +256,6 @@ fn token_of(text: &str, file: Option<&PathBuf>) -> Result<String, CliError> {
     let read = file.map(|file| files::read_small(file, TOKEN_BYTES_MAX)).transpose()?;
     Ok(read.as_deref().unwrap_or(text).trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests;

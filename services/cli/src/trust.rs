@@ -150,3 +150,6 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
     fs::read(file).map_err(CliError::input(files::cannot("read", file)))
 }
+
+#[cfg(test)]
+mod tests;

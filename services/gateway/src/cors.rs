@@ -213,3 +213,6 @@ impl Middleware for StorePageAccount {
         inner.call(request)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -251,3 +251,6 @@ impl http_body::Body for TranslatedResponse {
 
     // Neither end nor length: the trailers become a part of the body.
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,5 +1,8 @@
 //! The comparison of source and target: read, stored and skipped items.
 
+#[cfg(test)]
+mod tests;
+
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use trestle_cli::{

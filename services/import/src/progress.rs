@@ -1,5 +1,8 @@
 //! The progress of an import: the state for resumption and for the report at the end.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     path::PathBuf,

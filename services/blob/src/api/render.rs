@@ -1,5 +1,8 @@
 //! From domain types to responses.
 
+#[cfg(test)]
+pub(super) mod tests;
+
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;

@@ -1,5 +1,8 @@
 //! Access tiers in requests and responses, and the call that sets one.
 
+#[cfg(test)]
+mod tests;
+
 use trestle_proto::blob::v1 as proto;
 use trestle_service::fault::{Fault, Reason};
 

@@ -401,3 +401,6 @@ impl BlobCommand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,3 +55,121 @@ fn rejects_invalid_credentials_as_usage_errors_without_the_secret() {
     let missing = CredentialArgs { sas_file: Some("/nowhere".into()), ..acme() };
     assert!(sent(&missing).unwrap_err().contains("/nowhere"));
 }
+
+/// The arguments of a connection string.
+fn connection(text: &str) -> CredentialArgs {
+    CredentialArgs { connection_string: secret(text), ..CredentialArgs::default() }
+}
+
+#[test]
+fn fields_of_a_connection_string_have_any_case_order_and_blanks() {
+    let key = STANDARD.encode([7; 64]);
+    let expected = sent(&CredentialArgs { account_key: secret(&key), ..acme() }).unwrap();
+
+    for text in [
+        format!("AccountKey={key};AccountName=acme"),
+        format!(" accountname = acme ; ACCOUNTKEY = {key} ;"),
+        format!(";;AccountName=acme;Unknown=x=y;AccountKey={key};AccountName=other"),
+    ] {
+        assert_eq!(sent(&connection(&text)).as_ref(), Ok(&expected), "{text}");
+    }
+}
+
+#[test]
+fn arguments_precede_fields_of_a_connection_string() {
+    let text = "AccountName=other;SharedAccessSignature=sig=2";
+    let args = CredentialArgs { sas: secret("sig=1"), ..connection(text) };
+    let (authorization, account) = sent(&args).unwrap();
+    assert_eq!(authorization, "SharedAccessSignature sig=1");
+    assert_eq!(account, "other");
+
+    let args = CredentialArgs { account: Some("acme".to_owned()), ..connection(text) };
+    assert_eq!(sent(&args).unwrap().1, "acme");
+    assert_eq!(args.account_name().as_deref(), Some("acme"));
+    assert_eq!(connection(text).account_name().as_deref(), Some("other"));
+}
+
+#[test]
+fn the_development_storage_is_its_account_unless_it_is_switched_off() {
+    for text in ["UseDevelopmentStorage=true", "usedevelopmentstorage=TRUE;"] {
+        let (authorization, account) = sent(&connection(text)).unwrap();
+        assert_eq!(account, "devstoreaccount1");
+        assert!(authorization.starts_with("Basic "), "{text}");
+    }
+    let off = sent(&connection("UseDevelopmentStorage=false"));
+    assert_eq!(off, Ok((String::new(), String::new())));
+    let signature = "AccountName=devstoreaccount1;SharedAccessSignature=sig=1";
+    let (authorization, _) = sent(&connection(signature)).unwrap();
+    assert_eq!(authorization, "SharedAccessSignature sig=1", "not the well-known key");
+}
+
+#[test]
+fn rejects_a_malformed_connection_string() {
+    let key = STANDARD.encode([7; 64]);
+    for text in [
+        "",
+        "SECRET",
+        "AccountName=acme;AccountKey=SECRET",
+        "AccountName=acme;AccountKey=",
+        &format!("AccountKey={key}"),
+        &format!("AccountName=acme;AccountKey={key};SharedAccessSignature=sig"),
+        "AccountName=acme",
+        "AccountName=;SharedAccessSignature=sig",
+    ] {
+        let error = sent(&connection(text)).unwrap_err();
+        assert!(!error.contains("SECRET") && !error.contains(&key), "{text}: {error}");
+    }
+}
+
+#[test]
+fn endpoints_of_rest_are_rejected_by_their_name_only() {
+    for name in ["BlobEndpoint", "queueendpoint", " TableSecondaryEndpoint ", "EndpointSuffix"] {
+        let args = connection(&format!("AccountName=acme;{name}=https://SECRET"));
+        let error = args.reject_endpoints().unwrap_err().to_string();
+        assert!(error.contains(name.trim()) && error.contains("--endpoint"), "{error}");
+        assert!(!error.contains("SECRET"), "{error}");
+    }
+    for text in ["DefaultEndpointsProtocol=https;AccountName=acme", "AccountName=endpoint", ""] {
+        assert!(connection(text).reject_endpoints().is_ok(), "{text}");
+    }
+    assert!(CredentialArgs::default().reject_endpoints().is_ok());
+}
+
+#[test]
+fn a_secret_is_text_or_in_a_file_and_not_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sas");
+    fs::write(&file, "\n sig=1 \n").unwrap();
+    let args = CredentialArgs { sas_file: Some(file), ..CredentialArgs::default() };
+
+    assert_eq!(sent(&args).unwrap().0, "SharedAccessSignature sig=1");
+    let error = sent(&CredentialArgs { sas: secret("sig=2"), ..args }).unwrap_err();
+    assert!(error.contains("in one place") && !error.contains("sig="), "{error}");
+}
+
+#[test]
+fn a_call_names_its_resource_with_a_signature_only() {
+    let key = STANDARD.encode([7; 64]);
+    let with_key = CredentialArgs { account_key: secret(&key), ..acme() };
+    let with_sas = CredentialArgs { sas: secret("sig=1"), ..acme() };
+    let header = |mut credentials: CallCredentials, name: &str| {
+        let request = credentials.call(Request::new(())).unwrap();
+        request.metadata().get(name).map(|value| value.to_str().unwrap().to_owned())
+    };
+    let of = |args: &CredentialArgs| args.credentials().unwrap();
+
+    let orders = Some("orders".to_owned());
+    assert_eq!(header(of(&with_sas).on_queue(Some("orders")), QUEUE_HEADER), orders);
+    assert_eq!(header(of(&with_sas).on_blob(Some("orders")), BLOB_HEADER), orders);
+    assert_eq!(header(of(&with_sas).on_blob(Some("orders")), QUEUE_HEADER), None);
+    assert_eq!(header(of(&with_sas).on_queue(None), QUEUE_HEADER), None);
+    assert_eq!(header(of(&with_sas).on_queue(Some("a\nb")), QUEUE_HEADER), None, "no header");
+    assert_eq!(header(of(&with_key).on_queue(Some("orders")), QUEUE_HEADER), None);
+}
+
+#[test]
+fn secrets_are_redacted_in_debug_texts_of_calls_too() {
+    let credentials = CredentialArgs { sas: secret("sig=SECRET"), ..acme() }.credentials().unwrap();
+
+    assert!(!format!("{credentials:?}").contains("SECRET"), "{credentials:?}");
+}

@@ -1,5 +1,7 @@
 //! Tests of the module.
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -31,5 +33,74 @@ fn an_address_is_shown_without_passwords_and_signatures() {
         let rejected = is_encrypted(endpoint).map_err(|error| error.to_string());
         let expected = format!("value=`{expected}`");
         assert!(rejected.as_ref().is_err_and(|text| text.ends_with(&expected)), "{rejected:?}");
+    }
+}
+
+#[test]
+fn an_address_without_a_scheme_has_the_default_port_and_tls_where_files_are_given() {
+    for (endpoint, has_tls, expected) in [
+        ("store", false, "http://store:50051"),
+        ("store", true, "https://store:50051"),
+        ("store:1", true, "https://store:1"),
+        ("[::1]", false, "http://[::1]:50051"),
+        ("[::1]:1", false, "http://[::1]:1"),
+        ("http://store", true, "http://store"),
+        ("https://store", false, "https://store"),
+    ] {
+        assert_eq!(complete(endpoint, has_tls), expected);
+        assert!(check(expected).is_ok(), "{expected}");
+    }
+    for rejected in ["", "::1", "me@store", "me:SECRET@store:1", "store/path", "store:", "a b"] {
+        let completed = complete(rejected, false);
+        assert!(check(&completed).is_err(), "{rejected} became {completed}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_complete_address_stays_as_it_is(
+        endpoint in "[a-z0-9.:/@?#\\[\\]-]{0,20}",
+        has_tls in any::<bool>(),
+    ) {
+        let completed = complete(&endpoint, has_tls);
+
+        prop_assert_eq!(complete(&completed, !has_tls), completed.clone(), "{}", endpoint);
+    }
+
+    #[test]
+    fn an_accepted_address_is_a_host_and_a_port(endpoint in "https?://[a-z0-9.:/@?#-]{0,16}") {
+        if check(&endpoint).is_ok() {
+            let (_, place) = endpoint.split_once("://").unwrap();
+            let place = place.strip_suffix('/').unwrap_or(place);
+            prop_assert!(!place.contains(['/', '@', '?', '#']), "{endpoint}");
+            if let Some((_, port)) = place.split_once(':') {
+                prop_assert!(port.parse::<u16>().is_ok_and(|port| port > 0), "{endpoint}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown(
+        scheme in prop_oneof![Just(""), Just("http://"), Just("https://")],
+        user in "[a-z:?#/]{0,6}",
+        mark in "[?#/@:]?",
+        rest in "[a-z@:?#/.]{0,12}",
+    ) {
+        let endpoint = format!("{scheme}{user}:SEC{mark}RET@{rest}");
+
+        let shown = shown(&endpoint);
+
+        prop_assert!(!shown.contains("SEC") && !shown.contains("RET"), "{endpoint}");
+    }
+
+    #[test]
+    fn a_signature_in_a_query_is_never_shown(
+        place in "[a-z@:/.]{0,12}",
+        mark in prop_oneof![Just('?'), Just('#')],
+        rest in "[a-z@:?#/&=.]{0,12}",
+    ) {
+        let endpoint = format!("http://{place}{mark}sig=SECRET{rest}");
+
+        prop_assert!(!shown(&endpoint).contains("SECRET"), "{endpoint}");
     }
 }

@@ -142,3 +142,169 @@ fn a_broken_connection_never_claims_that_nothing_was_written() {
     assert!(is_transport(&error));
     assert!(CliError::from(error).render(false).contains("is unknown"));
 }
+
+fn halt() -> Halt {
+    Halt {
+        endpoint: "http://here".to_owned(),
+        progress: "5 rows written".to_owned(),
+        next: "continue with --resume".to_owned(),
+    }
+}
+
+#[test]
+fn every_code_of_a_call_has_an_exit_code() {
+    for number in 1..=16 {
+        let code = Code::from_i32(number);
+        let expected = match code {
+            Code::InvalidArgument | Code::OutOfRange => 2,
+            Code::NotFound => 3,
+            Code::AlreadyExists | Code::Aborted | Code::FailedPrecondition => 4,
+            Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded => 5,
+            _ => 1,
+        };
+        let error = CliError::from(Status::new(code, "x"));
+
+        assert_eq!(error.code(), expected, "{code:?}");
+        assert_eq!(error.is_unavailable(), expected == 5, "{code:?}");
+        assert_eq!(error.halted(true, halt).code(), expected, "halted {code:?}");
+    }
+}
+
+#[test]
+fn other_errors_have_the_exit_codes_of_the_help() {
+    let source = |busy| CliError::Source { text: "x".to_owned(), busy };
+    let misdirected = CliError::Misdirected {
+        endpoint: String::new(),
+        problem: String::new(),
+        cause: String::new(),
+    };
+    for (error, expected) in [
+        (CliError::Interrupted, 130),
+        (CliError::Rejected, 1),
+        (CliError::Protocol("x".to_owned()), 1),
+        (source(true), 5),
+        (source(false), 1),
+        (misdirected, 6),
+        (CliError::file("cannot read")(io::ErrorKind::NotFound.into()), 1),
+        (CliError::input("cannot read")(io::ErrorKind::NotFound.into()), 2),
+    ] {
+        assert_eq!(error.code(), expected, "{error:?}");
+        for help in [EXIT_CODES, QUEUE_EXIT_CODES, BLOB_EXIT_CODES] {
+            let documented = |line: &str| line.trim().starts_with(&format!("{expected}  "));
+            assert!(help.lines().any(documented), "{expected} in {help}");
+        }
+    }
+}
+
+#[test]
+fn a_deadline_of_the_client_is_no_broken_connection() {
+    let mut expired = Status::from_error(Box::new(io::Error::other("late")));
+    assert!(CliError::from(expired.clone()).is_unexplained());
+    expired = Status::new(Code::DeadlineExceeded, "late");
+    assert!(!is_transport(&expired));
+    assert!(!CliError::from(expired).is_unexplained());
+    assert!(is_transport(&Status::internal("h2 protocol error: reset")));
+    assert!(!is_transport(&Status::internal("a disk failed, h2 protocol error")));
+}
+
+#[test]
+fn only_a_failed_connection_or_a_foreign_answer_is_probed() {
+    let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+    let page = || CliError::from(Status::unknown("grpc-status header missing, mapped from 404"));
+    let connect =
+        CliError::Connect { endpoint: String::new(), cause: "invalid certificate".to_owned() };
+
+    assert!(page().is_unexplained() && page().is_foreign());
+    assert!(page().halted(true, halt).is_unexplained() && page().halted(true, halt).is_foreign());
+    assert!(connect.is_unexplained() && !connect.is_foreign());
+    for error in [
+        CliError::from(Status::from_error(Box::new(refused))),
+        CliError::from(Status::not_found("x")),
+        CliError::Usage("grpc-status header missing".to_owned()),
+        CliError::Interrupted,
+    ] {
+        assert!(!error.is_unexplained(), "{error:?}");
+    }
+}
+
+#[test]
+fn a_diagnosis_keeps_the_progress_and_the_cause() {
+    let broken = CliError::from(Status::from_error(Box::new(io::Error::other("reset"))));
+    let problem = "http://here uses TLS: use https://".to_owned();
+
+    let error = broken.halted(true, halt).misdirected("http://here", problem.clone());
+
+    assert_eq!(error.code(), 6);
+    let shown = error.render(false);
+    for part in [problem.as_str(), "cause: ", "reset", "5 rows written", "continue with --resume"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let certificate = "invalid peer certificate: UnknownIssuer".to_owned();
+    let error = CliError::Connect { endpoint: String::new(), cause: certificate };
+    let shown = error.misdirected("https://here", problem).render(false);
+    assert!(!shown.contains("UnknownIssuer"), "the problem names it in words: {shown}");
+}
+
+#[test]
+fn the_advice_never_claims_that_nothing_was_written_after_a_doubtful_end() {
+    for (code, is_doubtful) in [
+        (Code::Unavailable, false),
+        (Code::ResourceExhausted, false),
+        (Code::DeadlineExceeded, true),
+        (Code::Cancelled, true),
+        (Code::Unknown, true),
+    ] {
+        let shown = CliError::from(Status::new(code, "x")).render(false);
+
+        assert_eq!(shown.contains("is unknown, read back first"), is_doubtful, "{shown}");
+        assert_eq!(shown.contains("nothing was written"), !is_doubtful, "{shown}");
+    }
+    for code in [Code::NotFound, Code::InvalidArgument, Code::PermissionDenied, Code::Internal] {
+        let shown = CliError::from(Status::new(code, "x")).render(false);
+        assert!(!shown.contains("hint"), "{shown}");
+    }
+}
+
+#[test]
+fn an_error_of_a_batch_element_keeps_its_details() {
+    let given = rejected();
+    let details = RpcStatus::decode(given.details()).unwrap();
+
+    let status = status_of(&details);
+
+    assert_eq!((status.code(), status.message()), (given.code(), given.message()));
+    assert_eq!(CliError::from(status).render(true), CliError::from(given).render(true));
+}
+
+#[test]
+fn a_closed_reader_of_the_output_is_never_an_error_of_the_command() {
+    let closed = || CliError::file("cannot write")(io::ErrorKind::BrokenPipe.into());
+
+    assert!(closed().is_broken_pipe());
+    assert!(closed().halted(true, halt).is_broken_pipe());
+    assert!(!CliError::file("cannot write")(io::ErrorKind::StorageFull.into()).is_broken_pipe());
+}
+
+#[test]
+fn a_call_that_is_rejected_before_anything_began_has_no_progress() {
+    let rejected = |begun| CliError::from(Status::not_found("x")).halted(begun, halt);
+    let busy = |begun| CliError::from(Status::unavailable("x")).halted(begun, halt);
+
+    assert!(!rejected(false).render(false).contains("progress"));
+    for error in [rejected(true), busy(false), busy(true)] {
+        assert!(error.render(false).contains("progress: 5 rows written"), "{error:?}");
+    }
+    let twice = rejected(true).halted(true, || panic!("has its progress already"));
+    assert_eq!(twice.render(false).matches("progress").count(), 1);
+}
+
+#[test]
+fn help_is_appended_to_the_help_of_a_command() {
+    let plain = with_help(Command::new("x"), "codes");
+    assert_eq!(plain.get_after_help().unwrap().to_string(), "codes");
+
+    let longer = Command::new("x").after_help("short").after_long_help("long");
+    let longer = with_help(longer, "codes");
+    assert_eq!(longer.get_after_help().unwrap().to_string(), "short\n\ncodes");
+    assert_eq!(longer.get_after_long_help().unwrap().to_string(), "long\n\ncodes");
+}

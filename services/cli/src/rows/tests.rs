@@ -286,3 +286,24 @@ fn jsonl_skips_blank_lines_and_a_byte_order_mark() {
         rows.iter().map(|(entity, line, at)| (entity.row_key.as_str(), *line, at.row)).collect();
     assert_eq!(found, [("1", 1, 1), ("2", 4, 2)]);
 }
+
+#[test]
+fn the_format_is_that_of_the_extension_unless_it_is_given() {
+    for (path, expected) in [
+        ("a.jsonl", Some(Format::Jsonl)),
+        ("a.NDJSON", Some(Format::Jsonl)),
+        ("a.json", Some(Format::Jsonl)),
+        ("a.csv.CSV", Some(Format::Csv)),
+        ("-", Some(Format::Jsonl)),
+        ("folder.csv/a", None),
+        (".csv", None),
+        ("a.csv.gz", None),
+        ("", None),
+    ] {
+        let path = Path::new(path);
+        assert_eq!(Format::of(path, None).ok(), expected, "{}", path.display());
+        for given in [Format::Csv, Format::Jsonl] {
+            assert_eq!(Format::of(path, Some(given)).ok(), Some(given));
+        }
+    }
+}

@@ -195,3 +195,6 @@ impl From<Properties> for service::ServiceProperties {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -100,3 +100,6 @@ impl<L, R> ChunkBuilder<L, R> {
         UploadChunk { message, replayed: false, labels, rejected, end }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ mod rest_settings;
 mod states;
 mod tags;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::HashMap;
 

@@ -23,7 +23,7 @@ pub(in crate::api) fn parsed<T>(parse: impl FnOnce(&mut RequestParser) -> T) -> 
 }
 
 fn block_ref(id: &'static str, source: i32) -> proto::BlockRef {
-    proto::BlockRef { id: Bytes::from_static(id.as_bytes()), source, ..Default::default() }
+    proto::BlockRef { id: Bytes::from_static(id.as_bytes()), source }
 }
 
 #[test]

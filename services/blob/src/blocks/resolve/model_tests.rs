@@ -65,8 +65,9 @@ proptest! {
                 prop_assert!(ids.eq(choices.iter().map(|choice| &choice.id)));
 
                 let all = committed.iter().chain(&staged).map(|block| block.part.content);
-                let mut rest: Vec<_> =
-                    all.filter(|it| found.iter().flatten().all(|part| part.content != *it)).collect();
+                let is_dropped =
+                    |it: &ContentId| found.iter().flatten().all(|part| part.content != *it);
+                let mut rest: Vec<_> = all.filter(is_dropped).collect();
                 let mut dropped: Vec<_> = resolved.dropped.iter().map(|it| it.content).collect();
                 rest.sort_unstable();
                 dropped.sort_unstable();

@@ -41,8 +41,13 @@ fn run(steps: &[ChunkStep]) -> (PageChunk, Vec<Option<u8>>) {
     (chunk, pages)
 }
 
+/// Cases are large: fewer of them.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(config())]
     #[test]
     fn any_steps_leave_the_pages_of_the_model(steps in prop::collection::vec(step(), 0..10)) {
         let (chunk, pages) = run(&steps);
@@ -78,7 +83,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_row_or_corrupt_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_are_a_row_or_corrupt_without_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
         // A checksum of 64 bits is not met by chance.
         prop_assert!(PageChunk::decode(&bytes.into()).is_err());
     }

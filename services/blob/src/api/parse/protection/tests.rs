@@ -20,13 +20,11 @@ fn a_part_that_the_request_does_not_state_remains() {
     let unchanged = proto::DataProtection::default();
     assert_eq!(after(&unchanged), current());
 
-    let blobs =
-        proto::DataProtection { delete_retention_policy: policy(true, 3), ..unchanged.clone() };
+    let blobs = proto::DataProtection { delete_retention_policy: policy(true, 3), ..unchanged };
     assert_eq!(after(&blobs), Retention { deleted_for: Some(DAY * 3), ..current() });
 
     let container_delete_retention_policy = policy(true, 4);
-    let containers =
-        proto::DataProtection { container_delete_retention_policy, ..unchanged.clone() };
+    let containers = proto::DataProtection { container_delete_retention_policy, ..unchanged };
     let expected = Retention { containers_deleted_for: Some(DAY * 4), ..current() };
     assert_eq!(after(&containers), expected);
 

@@ -1,0 +1,146 @@
+//! The probe of an address, against listeners that answer as other servers do.
+
+use tokio::{net::TcpListener, task::JoinHandle};
+
+use super::*;
+use crate::{
+    credentials::CredentialArgs,
+    output::{OutputArgs, OutputFormat},
+    trust::TlsArgs,
+};
+
+/// A TLS alert: a fatal error of the version of the protocol.
+const ALERT_RECORD: &[u8] = &[ALERT, 3, 3, 0, 2, 2, 70];
+
+/// A listener that answers each connection with the same bytes, once it has read something.
+struct FixedAnswer {
+    port: u16,
+    task: JoinHandle<()>,
+}
+
+impl FixedAnswer {
+    async fn new(answer: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let task = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer).await;
+            }
+        });
+        Self { port, task }
+    }
+
+    async fn problem(&self, scheme: &str, is_foreign: bool) -> Option<String> {
+        look(&client(format!("{scheme}://127.0.0.1:{}", self.port)), is_foreign).await
+    }
+}
+
+impl Drop for FixedAnswer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn client(endpoint: String) -> ClientArgs {
+    let format = OutputFormat::Plain;
+    ClientArgs {
+        endpoint,
+        tls: TlsArgs::default(),
+        timeout: WITHIN,
+        credentials: CredentialArgs::default(),
+        output: OutputArgs { format, width: None, quiet: true, verbose: false },
+    }
+}
+
+#[tokio::test]
+async fn a_plain_client_of_an_encrypted_server_is_advised_to_use_https() {
+    let server = FixedAnswer::new(ALERT_RECORD).await;
+
+    let problem = server.problem("http", false).await.unwrap();
+
+    assert!(problem.ends_with("uses TLS: use https://"), "{problem}");
+    assert!(problem.contains(&server.port.to_string()), "{problem}");
+}
+
+#[tokio::test]
+async fn an_encrypted_client_of_a_plain_server_is_advised_to_use_http() {
+    let server = FixedAnswer::new(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+
+    let problem = server.problem("https", false).await.unwrap();
+
+    assert!(problem.ends_with("does not use TLS: use http://"), "{problem}");
+}
+
+#[tokio::test]
+async fn other_http_servers_are_distinguished_by_their_answer() {
+    for (answer, expected) in [
+        (&b"HTTP/1.1 400 Bad Request\r\nX-Ms-Request-Id: 1\r\n\r\n"[..], "Azure Storage"),
+        (b"HTTP/1.1 200 OK\r\nx-ms-version: 1\r\n\r\n", "Azure Storage"),
+        (b"HTTP/1.1 200 OK\r\n\r\nok", "metrics and probes"),
+        (b"HTTP/1.1 404 Not Found\r\n\r\n", "another HTTP server"),
+        (b"HTTP/1.0 200 OK\r\n\r\n", "another HTTP server"),
+    ] {
+        let server = FixedAnswer::new(answer).await;
+
+        let problem = server.problem("http", false).await.unwrap();
+
+        assert!(problem.contains(expected), "{answer:?}: {problem}");
+        assert!(problem.contains("--endpoint"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_http_2_and_an_unknown_protocol_are_no_problem_of_the_address() {
+    for answer in [&b"\0\0\0\x04\0\0\0\0\0"[..], b"", b"SSH-2.0-x\r\n"] {
+        let server = FixedAnswer::new(answer).await;
+
+        assert_eq!(server.problem("http", false).await, None, "{answer:?}");
+        assert_eq!(server.problem("http", true).await, None, "no page: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_without_a_listener_or_a_malformed_one_has_no_diagnosis() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let free = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+
+    for endpoint in [free, String::new(), "ftp://127.0.0.1:1".to_owned(), "http://".to_owned()] {
+        assert_eq!(look(&client(endpoint.clone()), true).await, None, "{endpoint}");
+    }
+}
+
+#[test]
+fn each_problem_of_tls_names_its_remedy() {
+    use AlertDescription::{CertificateRequired, HandshakeFailure};
+    let invalid = |error| Error::InvalidCertificate(error);
+    for (error, expected) in [
+        (Error::AlertReceived(CertificateRequired), "give --cert-file and --key-file"),
+        (Error::AlertReceived(HandshakeFailure), "check --cert-file and --key-file"),
+        (invalid(CertificateError::UnknownIssuer), "--ca-file"),
+        (invalid(CertificateError::Expired), "has expired"),
+        (invalid(CertificateError::NotValidYet), "check the clocks"),
+        (invalid(CertificateError::NotValidForName), "`store`: give its name with --server-name"),
+        (invalid(CertificateError::BadSignature), "cannot be trusted"),
+    ] {
+        let text = format!("{error:?}");
+        let failed = io::Error::new(io::ErrorKind::InvalidData, error);
+
+        let problem = tls_problem("https://here", "store", &failed).unwrap();
+
+        assert!(problem.contains(expected), "{text}: {problem}");
+        assert!(problem.contains("https://here") && problem.contains("nothing was written"));
+    }
+}
+
+#[test]
+fn an_error_that_is_not_of_tls_is_not_explained() {
+    let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+    let other = io::Error::other("other");
+    let internal = io::Error::other(Error::General("internal".to_owned()));
+
+    for error in [reset, other, internal] {
+        assert_eq!(tls_problem("https://here", "here", &error), None, "{error:?}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Lines of files: their ends, their bound, and their positions.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn lines(text: &[u8], bytes_max: u64) -> Lines {
+    Lines::new(Box::new(io::Cursor::new(text.to_vec())), FilePosition::default(), bytes_max)
+}
+
+/// The lines from a reader on, each with the position after it.
+fn rest(mut read: Lines) -> Vec<(Vec<u8>, FilePosition)> {
+    std::iter::from_fn(|| {
+        let line = read.next().unwrap().map(<[u8]>::to_vec)?;
+        Some((line, read.at))
+    })
+    .collect()
+}
+
+#[test]
+fn lines_end_at_line_breaks_and_at_the_bound() {
+    let mut read = lines(b"a\r\nb\n\nc", 3);
+    for (line, byte) in [("a", 3), ("b", 5), ("", 6), ("c", 7)] {
+        assert_eq!(read.next().unwrap(), Some(line.as_bytes()));
+        assert_eq!(read.at.byte, byte);
+    }
+    assert_eq!(read.next().unwrap(), None);
+    assert_eq!(read.at.line, 4);
+    assert_eq!(lines(b"ab\n", 3).next().unwrap(), Some(&b"ab"[..]));
+    assert!(lines(b"abc\n", 3).next().unwrap_err().to_string().contains("longer than 3"));
+}
+
+#[test]
+fn one_carriage_return_is_part_of_the_line_break() {
+    let found = rest(lines(b"a\r\r\nb\rc\r", 9));
+
+    let found: Vec<_> = found.iter().map(|(line, _)| line.as_slice()).collect();
+    assert_eq!(found, [&b"a\r"[..], b"b\rc"]);
+}
+
+proptest! {
+    #[test]
+    fn every_byte_is_in_one_line_and_reading_resumes_at_each(
+        text in proptest::collection::vec(
+            prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'a'), any::<u8>()],
+            0..60,
+        ),
+    ) {
+        let whole = rest(lines(&text, 60));
+
+        let expected = text.split_inclusive(|byte| *byte == b'\n');
+        let expected = expected.map(|line| {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            line.strip_suffix(b"\r").unwrap_or(line).to_vec()
+        });
+        let found: Vec<_> = whole.iter().map(|(line, _)| line.clone()).collect();
+        prop_assert_eq!(found, expected.collect::<Vec<_>>());
+        for (number, (_, at)) in whole.iter().enumerate() {
+            prop_assert_eq!(at.line, u64::try_from(number + 1).unwrap());
+            let from = text[usize::try_from(at.byte).unwrap()..].to_vec();
+            let resumed = Lines::new(Box::new(io::Cursor::new(from)), *at, 60);
+            prop_assert_eq!(rest(resumed), whole[number + 1..].to_vec());
+        }
+        let end = whole.last().map_or(0, |(_, at)| at.byte);
+        prop_assert_eq!(end, u64::try_from(text.len()).unwrap());
+    }
+
+    #[test]
+    fn a_line_is_read_up_to_its_bound(length in 1..40_usize, bytes_max in 1..40_u64) {
+        let text = [vec![b'x'; length - 1], vec![b'\n']].concat();
+
+        let is_read = lines(&text, bytes_max).next().is_ok();
+
+        prop_assert_eq!(is_read, u64::try_from(length).unwrap() <= bytes_max);
+    }
+}
