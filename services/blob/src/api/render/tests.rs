@@ -157,7 +157,7 @@ fn a_copy_of_a_part_shows_what_was_copied_and_not_what_the_blob_has() {
 }
 
 #[test]
-fn a_caller_who_may_not_read_learns_nothing_of_metadata_properties_tags_and_leases() {
+fn a_caller_who_may_not_read_gets_no_metadata_properties_tags_and_leases() {
     let copy = CopyOrigin { id: Uuid::nil(), source: "secret".to_owned() };
     let copy = Some(BlobCopy { origin: copy, completed_at: at(1), size: None });
     let properties = ContentProperties { content_type: "t".to_owned(), ..Default::default() };

@@ -1,4 +1,4 @@
-//! Tests of ranges of pages against a model of single pages: what has data, what changed, and where the next ones begin.
+//! Tests of ranges of pages against a model of single pages: data, changes, and where the next ranges begin.
 
 use proptest::prelude::*;
 

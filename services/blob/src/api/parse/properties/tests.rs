@@ -102,7 +102,7 @@ fn the_data_of_an_upload_is_compared_with_everything_that_is_stated() {
 }
 
 #[test]
-fn an_md5_that_was_not_computed_is_never_taken_for_granted() {
+fn an_md5_that_was_not_computed_is_never_assumed() {
     let digests = Digests { crc64: 5, md5: None, size: 3 };
     let stated = proto::UploadFinish::default();
     let checked = check_digests(&digests, &stated, (Some(MD5), None));
