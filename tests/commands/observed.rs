@@ -79,6 +79,22 @@ fn the_log_begins_with_a_banner_and_ends_with_how_long_the_stop_took() {
 }
 
 #[test]
+fn a_log_in_a_file_has_no_escapes_of_a_terminal() {
+    let directory = tempdir().unwrap();
+    let log = directory.path().join("log");
+    let variables = [("TRESTLE__TELEMETRY__LOG_FILTER", "debug")];
+
+    let server = Server::start_logging(&log, &["--ephemeral"], &variables);
+    succeeds(&server, &["table", "create", "orders"]);
+    // A line of HTTP/2, which has the fields of its spans.
+    logged(&log, &["Connection{peer="]);
+    assert_eq!(server.terminate(), Some(0));
+
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
 fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
     let directory = tempdir().unwrap();
     let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));

@@ -14,7 +14,7 @@ use trestle_tests::{Ended, Server, bare_command, server_binary};
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
 /// The commands that other suites run: page, beginning of the command, and suite. An empty page is every page.
 /// Recipes of just, which measure for minutes, are not run: they exist.
-const SUITES: [(&str, &str, &str); 17] = [
+const SUITES: [(&str, &str, &str); 28] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh"),
     ("", "protoc ", "tests/clients/protoc.txt"),
     ("", "cargo ", ".ci/run"),
@@ -28,7 +28,18 @@ const SUITES: [(&str, &str, &str); 17] = [
     ("README.md", "trestle blob", "tests/commands/readme.rs"),
     ("README.md", "pip install grpcio-tools", "tests/clients/python/test_readme.py"),
     ("README.md", "python -m grpc_tools", "tests/clients/python/test_readme.py"),
+    ("", "docker compose", "tests/staging/stack.py"),
+    ("README.md", "trestle log", "tests/clients/logs/test_pages.py"),
     ("README.md", "", "tests/walkthrough/check.sh"),
+    ("docs/logs.md", "", "tests/clients/logs/test_pages.py"),
+    ("docs/install.md", "sha256sum ", "tests/staging/test_packages.py"),
+    ("docs/install.md", "tar ", "tests/staging/test_packages.py"),
+    ("docs/install.md", "./trestle-", "tests/staging/test_packages.py"),
+    ("docs/install.md", "apt-get ", "tests/staging/test_packages.py"),
+    ("docs/install.md", "systemctl ", "tests/staging/test_packages.py"),
+    ("docs/install.md", "docker load", "tests/staging/test_packages.py"),
+    ("docs/production.md", "kubectl ", "tests/staging/test_kustomize.py"),
+    ("docs/staging.md", "", "tests/staging/test_documents.py"),
     ("docs/queue-worker.md", "", "tests/scenarios/queue/worked_example.rs"),
     ("docs/migrating.md", "trestle import", "tests/migrate/command.rs"),
     ("docs/migrating.md", "export AZURE", "tests/migrate/azure.rs"),

@@ -38,8 +38,10 @@ pub(super) fn lines(
 ) -> Receiver {
     match settings.log_format {
         LogFormat::Text => {
-            let form = Format::default().with_ansi(io::stderr().is_terminal());
-            let lines = layer().with_writer(io::stderr);
+            let is_ansi = io::stderr().is_terminal();
+            let form = Format::default().with_ansi(is_ansi);
+            // That of the layer is for the fields of spans.
+            let lines = layer().with_ansi(is_ansi).with_writer(io::stderr);
             lines.event_format(InTrace { form, splice: after_text }).with_filter(filter).boxed()
         }
         LogFormat::Json => {
@@ -72,7 +74,8 @@ pub(super) fn access(settings: &TelemetrySettings) -> io::Result<Option<AccessLo
     let receiver = match settings.log_format {
         LogFormat::Text => {
             let form = Format::default().with_ansi(false).with_level(false);
-            let lines = layer().fmt_fields(DefaultFields::new()).with_writer(writer);
+            let fields = layer().fmt_fields(DefaultFields::new());
+            let lines = fields.with_ansi(false).with_writer(writer);
             lines.event_format(InTrace { form, splice: after_text }).with_filter(filter).boxed()
         }
         LogFormat::Json => {
