@@ -32,7 +32,7 @@ Depends: adduser
 Section: database
 Priority: optional
 Installed-Size: $(du --apparent-size --summarize --block-size=1024 "$package/usr" | cut -f1)
-Description: table, queue and blob store over gRPC
+Description: table, queue, blob and log store over gRPC
  A store that a team runs itself, with the semantics of Azure Storage: one static
  binary, durable by default.
 CONTROL

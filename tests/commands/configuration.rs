@@ -46,6 +46,59 @@ fn every_mistake_is_reported_at_once_with_its_place() {
 }
 
 #[test]
+fn a_mistake_in_an_account_is_at_its_key_else_at_its_section() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("wrong.toml");
+    fs::write(
+        &file,
+        "[tls]\ncert_file = \"none.pem\"\n\n[accounts.acme]\nkey1 = \"short!\"\n\n\
+         [accounts.other]\ndisabled = true\n",
+    )
+    .unwrap();
+
+    let checked = Ended::of(bare(&["config", "check", "--config", file.to_str().unwrap()]));
+
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    for (line, problem) in [
+        (2, "tls.key_file: required, since tls.cert_file is set"),
+        (5, "accounts.acme.key1: "),
+        (7, "accounts.other.key1: required, or key1_file"),
+    ] {
+        let text = format!("trestle: {}:{line}: {problem}", file.display());
+        assert!(checked.errors.contains(&text), "{text}: {checked:?}");
+    }
+}
+
+#[test]
+fn every_file_that_cannot_be_used_is_a_mistake() {
+    let directory = tempdir().unwrap();
+    let (file, empty) = (directory.path().join("wrong.toml"), directory.path().join("empty.pem"));
+    fs::write(&empty, "").unwrap();
+    let of_listeners = format!(
+        "[tls]\ncert_file = \"/nowhere/cert.pem\"\nkey_file = \"/nowhere/key.pem\"\n\
+         client_ca_file = \"{}\"\nclient_certificates = \"required\"\n",
+        empty.display()
+    );
+    let of_accounts = "[accounts.acme]\nkey1_file = \"/nowhere/key1\"\n";
+    fs::write(&file, format!("{of_listeners}{of_accounts}")).unwrap();
+    let arguments = ["--config", file.to_str().unwrap(), "--ephemeral"];
+
+    let checked = Ended::of(bare(&[&["config", "check"][..], &arguments].concat()));
+
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    for (line, problem) in [
+        (2, "tls.cert_file: certificate: file=`/nowhere/cert.pem`, cannot be read: "),
+        (3, "tls.key_file: private key: file=`/nowhere/key.pem`, cannot be read: "),
+        (4, "tls.client_ca_file: client authorities: file=`"),
+        (7, "accounts.acme.key1_file: "),
+    ] {
+        let text = format!("trestle: {}:{line}: {problem}", file.display());
+        assert!(checked.errors.contains(&text), "{text}: {checked:?}");
+    }
+    assert!(checked.errors.contains("mistakes=`4`"), "{checked:?}");
+}
+
+#[test]
 fn a_mistake_in_the_syntax_has_its_line_and_a_valid_file_is_named() {
     let directory = tempdir().unwrap();
     fs::write(directory.path().join("trestle.toml"), "[server]\nlisten 127.0.0.1\n").unwrap();

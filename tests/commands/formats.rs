@@ -111,7 +111,8 @@ fn status_shows_the_state_of_a_server_and_fails_without_one() {
     let stopped = Ended::of(bare(&["status", "--endpoint", "127.0.0.1:1"]));
 
     let status: Value = serde_json::from_str(&status).unwrap();
-    assert_eq!(status["services"], serde_json::json!(["table", "queue", "blob"]), "{status}");
+    let services = serde_json::json!(["table", "queue", "blob", "log"]);
+    assert_eq!(status["services"], services, "{status}");
     assert_eq!(status["endpoint"], server.endpoint().as_str());
     assert!(status["server_version"].is_string(), "{status}");
     assert_eq!(stopped.code, Some(5), "{stopped:?}");

@@ -144,9 +144,7 @@ impl ErrorResponse {
         let text = match sentence {
             // The text of an internal error is not disclosed.
             Some(sentence) if code == unknown.azure_code => sentence.to_owned(),
-            Some(sentence) if !sentence::is_one(detail) && !detail.starts_with(sentence) => {
-                format!("{sentence}\n{detail}")
-            }
+            Some(sentence) if !sentence::is_one(detail) => sentence::with_details(sentence, detail),
             _ => detail.to_owned(),
         };
         if code == meaning(Reason::AuthenticationFailed).azure_code {
@@ -245,7 +243,11 @@ mod tests {
     #[test]
     fn a_detail_that_begins_with_the_sentence_does_not_repeat_it() {
         let sentence = "The specified entity already exists.";
-        assert_eq!(failure(Fault::new(Reason::EntityAlreadyExists, sentence)).text, sentence);
+        let text = |detail: &str| failure(Fault::new(Reason::EntityAlreadyExists, detail)).text;
+
+        assert_eq!(text(sentence), sentence);
+        let own = "the specified entity already exists: table=`a`, row_key=`r`";
+        assert_eq!(text(own), format!("{sentence}\ntable=`a`, row_key=`r`"));
     }
 
     #[test]

@@ -3,11 +3,15 @@
 
 use std::{
     collections::HashSet,
+    fmt,
     io::{self, BufWriter, IsTerminal as _, Write},
+    time::Duration,
 };
 
 use clap::ValueEnum;
-use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{
+    BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
+};
 use serde_json::{Map, Value, json};
 use trestle_proto::table::v1::{Entity, QueryCost, QueryScope};
 
@@ -23,6 +27,8 @@ use drawing::{Drawing, TableListing};
 
 /// Most records of a listing that a table holds before it is printed.
 const TABLE_ROWS_MAX: usize = 1000;
+/// How long a command runs before its rate is shown.
+const RATE_AFTER: Duration = Duration::from_millis(500);
 
 /// The form of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -303,18 +309,22 @@ impl Output {
         if self.is_json() || self.args.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        let (bar, template) = match bytes {
-            Some(bytes) => (
-                ProgressBar::new(bytes),
-                "{bar:30} {percent:>3}% {bytes_per_sec} {msg} (eta {eta})",
-            ),
-            None => (ProgressBar::new_spinner(), "{spinner} {msg} in {elapsed}"),
+        // Nothing is drawn before the bar is where it begins.
+        let hidden = ProgressDrawTarget::hidden();
+        let bar = ProgressBar::with_draw_target(bytes, hidden);
+        let template = match bytes {
+            Some(_) => "{bar:30} {percent:>3}% {rate} {msg} (eta {eta})",
+            None => "{spinner} {msg} in {elapsed}",
+        };
+        let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
+            let _ = text.write_str(&rate_text(state.per_sec(), state.elapsed()));
         };
         let bar = match ProgressStyle::with_template(template) {
-            Ok(style) => bar.with_style(style),
+            Ok(style) => bar.with_style(style.with_key("rate", rate)),
             Err(_) => bar,
         };
         begin_at(&bar, start);
+        bar.set_draw_target(ProgressDrawTarget::stderr());
         bar
     }
 }
@@ -324,7 +334,21 @@ fn begin_at(bar: &ProgressBar, start: u64) {
     bar.set_position(start);
     // The estimate takes the position, and then forgets how fast it was reached.
     bar.tick();
-    bar.reset_eta();
+    bar.reset_elapsed();
+}
+
+/// Bytes a second; none at first, when what is read ahead looks like a rate.
+fn rate_text(per_sec: f64, elapsed: Duration) -> String {
+    if elapsed < RATE_AFTER || !per_sec.is_finite() {
+        return String::new();
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and a rate is not negative"
+    )]
+    let per_sec = per_sec as u64;
+    format!("{}/s", bytes(per_sec))
 }
 
 /// The names of the fields of records, in the order in which they appear.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tonic::Code;
-use trestle_proto::blob::v1::GetServiceStatsRequest;
+use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
 
 use crate::{
     client::Session,
@@ -27,6 +27,7 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         ("table", table::service_record(&session).await),
         ("queue", queue::service_record(&session).await),
         ("blob", blob(&session).await),
+        ("log", log(&session).await),
     ];
     let (mut state, mut found) = (Value::Null, Vec::new());
     for (name, stats) in services {
@@ -48,6 +49,16 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     let mut output = Output::standard(&client.output);
     output.record(["Server", ""], &with_fields(head, state))?;
     output.finish()
+}
+
+/// The log service has no statistics; that it answers the smallest listing shows that it is served, also where the
+/// caller may not list.
+async fn log(session: &Session) -> Result<Value, CliError> {
+    let request = ListStreamsRequest { page_size: Some(1), ..ListStreamsRequest::default() };
+    match session.logs().list_streams(request).await {
+        Err(status) if status.code() != Code::PermissionDenied => Err(status.into()),
+        _ => Ok(json!({})),
+    }
 }
 
 fn millis(duration: Duration) -> f64 {

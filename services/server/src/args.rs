@@ -21,7 +21,7 @@ use crate::{
     settings::{Listen, RoleKey as _},
 };
 
-/// A self-hosted table, queue and blob store over gRPC, with the semantics of Azure Storage
+/// A self-hosted table, queue, blob and log store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
 #[command(name = "trestle", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -174,19 +174,44 @@ impl Cli {
     }
 }
 
+/// The commands of clients that call no server. Only an address is refused: they have a use for the rest.
+const LOCAL_COMMANDS: [&str; 2] = ["sas", "context list"];
+
 /// An argument for clients with a command that calls no server.
 fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option<clap::Error> {
     let (name, inner) = matches.subcommand()?;
-    let (_, kept) = SERVER_COMMANDS.iter().find(|(known, _)| *known == name)?;
-    let own = ClientFlags::augment_args(clap::Command::new("client"));
-    let flags = own.get_arguments().map(|arg| arg.get_id().as_str());
-    let mut flags = flags.filter(|id| !kept.contains(id) && inner.ids().any(|found| found == id));
-    let given = flags.find(|id| inner.value_source(id) == Some(ValueSource::CommandLine))?;
-    let flag = given.replace('_', "-");
+    let (name, flag) = match SERVER_COMMANDS.iter().find(|(known, _)| *known == name) {
+        Some((_, kept)) => (name.to_owned(), given_flag(inner, kept)?),
+        None => (local_command(name, inner)?, endpoint_flag(inner)?),
+    };
     Some(command.error(
         ErrorKind::UnknownArgument,
         format!("`trestle {name}` takes no --{flag}: it calls no server"),
     ))
+}
+
+/// The first argument for clients on the command line that is not kept.
+fn given_flag(inner: &ArgMatches, kept: &[&str]) -> Option<String> {
+    let own = ClientFlags::augment_args(clap::Command::new("client"));
+    let flags = own.get_arguments().map(|arg| arg.get_id().as_str());
+    let mut flags = flags.filter(|id| !kept.contains(id) && inner.ids().any(|found| found == id));
+    let given = flags.find(|id| inner.value_source(id) == Some(ValueSource::CommandLine))?;
+    Some(given.replace('_', "-"))
+}
+
+/// The local command of these arguments.
+fn local_command(name: &str, inner: &ArgMatches) -> Option<String> {
+    let whole = inner.subcommand_name().map(|verb| format!("{name} {verb}"));
+    let mut names = [Some(name.to_owned()), whole].into_iter().flatten();
+    names.find(|name| LOCAL_COMMANDS.contains(&name.as_str()))
+}
+
+/// `endpoint`, where it is on the command line.
+fn endpoint_flag(inner: &ArgMatches) -> Option<String> {
+    const FLAG: &str = "endpoint";
+    let is_known = inner.ids().any(|id| id == FLAG);
+    let is_given = is_known && inner.value_source(FLAG) == Some(ValueSource::CommandLine);
+    is_given.then(|| FLAG.to_owned())
 }
 
 /// Arguments of `serve`. They override the environment and the file.

@@ -49,18 +49,35 @@ fn account(name: &str, section: &AccountSettings, problems: &mut Vec<String>) ->
     let mut keys = Vec::new();
     for (key, text, file) in section.keys() {
         let decoded = match (text, file) {
-            (Some(text), _) => AccountKey::decode(&text.0).map_err(|error| error.to_string()),
-            (None, Some(file)) => key_of(file),
+            (Some(text), _) => AccountKey::decode(&text.0)
+                .map_err(|error| format!("accounts.{name}.{key}: {error}")),
+            (None, Some(file)) => key_in(name, key, file),
             (None, None) => continue,
         };
         match decoded {
             Ok(key) => keys.push(key),
-            Err(problem) => problems.push(format!("accounts.{name}.{key}: {problem}")),
+            Err(problem) => problems.push(problem),
         }
     }
     let name = AccountName::parse(name)?;
     let allows_public_access = section.allow_blob_public_access;
     Some(Account { name, keys, is_disabled: section.disabled, allows_public_access })
+}
+
+/// The problems of the key files alone, as [`read`] reports them. Blocks.
+pub(crate) fn key_file_problems(settings: &Settings) -> Vec<String> {
+    if !settings.server.roles.has(GATEWAY.name) {
+        return Vec::new();
+    }
+    let files = settings.accounts.0.iter().flat_map(|(name, section)| {
+        let keys = section.keys().filter(|(_, text, _)| text.is_none());
+        keys.filter_map(move |(key, _, file)| key_in(name, key, file?).err())
+    });
+    files.collect()
+}
+
+fn key_in(account: &str, key: &str, file: &Path) -> Result<AccountKey, String> {
+    key_of(file).map_err(|problem| format!("accounts.{account}.{key}_file: {problem}"))
 }
 
 fn key_of(path: &Path) -> Result<AccountKey, String> {

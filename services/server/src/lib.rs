@@ -19,6 +19,7 @@ pub mod healthcheck;
 mod hot_partitions;
 pub mod identity;
 pub mod ingress;
+pub mod named_files;
 pub mod process_error;
 pub mod quotas;
 pub mod reload;

@@ -20,7 +20,7 @@ use trestle::{
     banner, compact,
     compose::{NodeDeps, compose},
     descriptors::DescriptorPlan,
-    doctor, healthcheck,
+    doctor, healthcheck, named_files,
     process_error::ProcessError,
     reload::{Reloads, SettingsSource},
     repair,
@@ -266,7 +266,8 @@ fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
 
 fn check_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let problems = Settings::problems_of(ROLES, sources(file.as_deref(), args.flags()))?;
+    let sources = sources(file.as_deref(), args.flags());
+    let problems = Settings::problems_of(ROLES, sources, named_files::problems)?;
     let name = file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
     if problems.is_empty() {
         print(&format!("the configuration is valid: {name}\n"))?;

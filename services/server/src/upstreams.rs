@@ -9,7 +9,7 @@ use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOp
 
 use crate::{
     reload::{ReloadedKeys, Reloads},
-    roles::RoleSpec,
+    roles::{GATEWAY, RoleSpec},
     settings::{
         EndpointText, GatewaySettings, RoleKey as _, RoleTlsSettings, ServerName, Settings,
     },
@@ -69,10 +69,7 @@ fn client_tls(
 ) -> Result<(Arc<ClientTls>, Task), String> {
     let files = gateway.tls.clone();
     let pem = read(&files)?;
-    let own = files.server_names.get(role).map(|ServerName(name)| name.as_str());
-    let name = own.or(files.server_name.as_deref()).unwrap_or(endpoint.host());
-    let tls = ClientTls::new(&pem, name).map_err(|error| format!("gateway.tls: {error}"))?;
-    let tls = Arc::new(tls);
+    let tls = Arc::new(with_name(&files, &pem, role, endpoint)?);
     let changed = Arc::clone(&tls);
     let apply = move |_: &ClientPem, pem: &ClientPem| {
         if let Err(error) = changed.replace(pem) {
@@ -81,6 +78,47 @@ fn client_tls(
         ReloadedKeys::default()
     };
     Ok((tls, Reloads::new(meter).task("gateway-tls", pem, move || read(&files), apply)))
+}
+
+fn with_name(
+    files: &RoleTlsSettings,
+    pem: &ClientPem,
+    role: &str,
+    endpoint: &Endpoint,
+) -> Result<ClientTls, String> {
+    let own = files.server_names.get(role).map(|ServerName(name)| name.as_str());
+    let name = own.or(files.server_name.as_deref()).unwrap_or(endpoint.host());
+    ClientTls::new(pem, name).map_err(|error| format!("gateway.tls: {error}"))
+}
+
+/// The problems of the files of TLS to roles, as [`role`] reports them, but all of them. Blocks.
+pub(crate) fn file_problems(settings: &Settings) -> Vec<String> {
+    let (gateway, local) = (&settings.gateway, &settings.server.roles);
+    let files = &gateway.tls;
+    let remote = gateway.endpoints.iter().filter(|(role, _)| !local.has(role));
+    let encrypted: Vec<_> = remote
+        .filter_map(|(role, EndpointText(text))| Some((role, Endpoint::parse(text).ok()?)))
+        .filter(|(_, endpoint)| endpoint.is_encrypted())
+        .collect();
+    if encrypted.is_empty() || !local.has(GATEWAY.name) {
+        return Vec::new();
+    }
+    let named = [
+        ("gateway.tls.ca_file", &files.ca_file),
+        ("gateway.tls.cert_file", &files.cert_file),
+        ("gateway.tls.key_file", &files.key_file),
+    ];
+    let unreadable = named.iter().filter_map(|(key, file)| contents(key, file.as_deref()?).err());
+    let mut problems: Vec<_> = unreadable.collect();
+    // Settings without an authority are reported as such.
+    if let Ok(pem) = read(files) {
+        let rejected = encrypted
+            .iter()
+            .filter_map(|(role, endpoint)| with_name(files, &pem, role, endpoint).err());
+        problems.extend(rejected);
+        problems.dedup();
+    }
+    problems
 }
 
 fn read(files: &RoleTlsSettings) -> Result<ClientPem, String> {

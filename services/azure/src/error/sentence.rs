@@ -149,6 +149,25 @@ pub(super) fn is_one(text: &str) -> bool {
     starts.iter().any(|start| text.starts_with(start))
 }
 
+/// A sentence of Azure with the details of a text of ours, which often begins with the same sentence.
+pub(super) fn with_details(sentence: &str, text: &str) -> String {
+    match after(sentence, text) {
+        Some("") => sentence.to_owned(),
+        Some(details) => format!("{sentence}\n{details}"),
+        None => format!("{sentence}\n{text}"),
+    }
+}
+
+/// What follows a sentence that a text begins with, in any case and without its final dot.
+fn after<'a>(sentence: &str, text: &'a str) -> Option<&'a str> {
+    let words = sentence.strip_suffix('.').unwrap_or(sentence);
+    let (start, rest) = text.split_at_checked(words.len())?;
+    // The sentence may end there, or be the beginning of a longer one.
+    let ends = rest.is_empty() || rest.starts_with(['.', ':', ',', '\n']);
+    let is_same = start.eq_ignore_ascii_case(words) && ends;
+    is_same.then(|| rest.trim_start_matches(['.', ':', ',', ' ', '\n']))
+}
+
 /// Whether a field of a request names a table or a queue, also where it is created.
 fn is_resource_name(field: &str) -> bool {
     matches!(field, "table" | "table.name" | "queue" | "queue.name")

@@ -241,13 +241,26 @@ fn one_item_is_counted_in_the_singular() {
 
 #[test]
 fn the_rate_of_a_resumed_command_counts_its_own_bytes_only() {
+    let start = 1_000_000_000_000;
     let bar = ProgressBar::hidden();
-    begin_at(&bar, 1_000_000_000_000);
+    begin_at(&bar, start);
 
+    assert_eq!(bar.position(), start);
     let (_sender, never) = std::sync::mpsc::channel::<()>();
-    let _ = never.recv_timeout(std::time::Duration::from_millis(20));
-    bar.set_position(1_000_000_001_000);
-    bar.tick();
+    for read in 1..=15 {
+        let _ = never.recv_timeout(Duration::from_millis(20));
+        bar.set_position(start + read * 1_000);
+        bar.tick();
+        assert!(bar.per_sec() < 1_000_000.0, "{} a second", bar.per_sec());
+    }
+}
 
-    assert!(bar.per_sec() < 1_000_000.0, "{} a second", bar.per_sec());
+#[test]
+fn the_first_frames_show_no_rate() {
+    let gibibytes = 5.0 * 1024.0 * 1024.0 * 1024.0;
+    for elapsed in [0, 20, 300, 499] {
+        assert_eq!(rate_text(gibibytes, Duration::from_millis(elapsed)), "", "{elapsed} ms");
+    }
+    assert_eq!(rate_text(f64::NAN, RATE_AFTER), "");
+    assert_eq!(rate_text(2048.0, RATE_AFTER), "2.00 KiB/s");
 }

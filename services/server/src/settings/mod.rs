@@ -108,19 +108,22 @@ impl Settings {
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
     }
 
-    /// Every mistake in `sources`, each with its place: unknown keys, malformed values, violated rules.
+    /// Every mistake in `sources`, each with its place: unknown keys, malformed values, violated rules, and those of
+    /// `files` about the files that well-formed settings name.
     ///
     /// # Errors
     /// A file that cannot be read.
     pub fn problems_of(
         roles: &[RoleSpec],
         sources: Sources<'_>,
+        files: impl FnOnce(&Self) -> Vec<String>,
     ) -> Result<Vec<String>, ConfigError> {
         config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
             let unknown = settings.unknown_keys(roles).into_iter();
             unknown
                 .map(|key| format!("{key}: unknown key"))
                 .chain(settings.problems(roles))
+                .chain(files(settings))
                 .collect()
         })
     }

@@ -3,19 +3,20 @@
 //! Decoding stops at the first malformed value, so each setting is decoded by itself on top of the defaults. Rules over
 //! several settings are checked on what is well-formed.
 
-use std::{collections::HashMap, path::Path};
-
 use config::{Config, Map, Value, ValueKind};
 use serde::{Serialize, de::DeserializeOwned};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-use super::{ConfigError, PREFIX, SEPARATOR, Sources, decode, defaults_of, flags_of, variables_of};
+use super::{
+    ConfigError, PREFIX, SEPARATOR, Sources, decode, defaults_of, flags_of,
+    places::{Places, key_of, line_of, located, within},
+    variables_of,
+};
 
 /// A layer of settings above the defaults.
 struct Layer {
     values: Value,
-    /// The place of a key.
-    place: Box<dyn Fn(&str) -> String>,
+    places: Places,
 }
 
 /// Every mistake in the layers above the defaults, each with its file and line, variable or flag. `rules` returns the
@@ -34,41 +35,32 @@ where
     let defaults = defaults_of(defaults)?;
     let (layers, mut mistakes) = layers(sources)?;
     let mut valid = Config::builder().add_source(defaults.clone());
-    let mut places = HashMap::new();
     for layer in &layers {
         for (key, value) in units("", &defaults.cache, &layer.values) {
-            let place = (layer.place)(&key);
             let one = nested(&key, value);
             match decode::<T>(
                 &defaults,
                 Config::builder().add_source(defaults.clone()).add_source(one.clone()),
             ) {
-                Ok(_) => {
-                    places.insert(key, place);
-                    valid = valid.add_source(one);
-                }
+                Ok(_) => valid = valid.add_source(one),
                 Err(ConfigError::UnknownKeys { keys }) => {
-                    mistakes.extend(keys.iter().map(|key| format!("{place}: {key}: unknown key")));
+                    let unknown =
+                        |key: &String| format!("{}: {key}: unknown key", layer.places.of(key));
+                    mistakes.extend(keys.iter().map(unknown));
                 }
-                Err(ConfigError::Malformed(text)) => mistakes.push(format!("{place}: {text}")),
-                Err(other) => mistakes.push(format!("{place}: {other}")),
+                Err(ConfigError::Malformed(text)) => {
+                    let named = key_of(&text);
+                    let known = if within(named, &key) { named } else { &key };
+                    mistakes.push(format!("{}: {text}", layer.places.of(known)));
+                }
+                Err(other) => mistakes.push(format!("{}: {other}", layer.places.of(&key))),
             }
         }
     }
     let settings = decode::<T>(&defaults, valid)?;
-    for problem in rules(&settings) {
-        let key = problem.split(": ").next().unwrap_or_default();
-        let place = places.iter().find(|(unit, _)| key == *unit || within(key, unit));
-        mistakes.push(match place {
-            Some((_, place)) => format!("{place}: {problem}"),
-            None => problem,
-        });
-    }
+    let places: Vec<_> = layers.iter().map(|layer| &layer.places).collect();
+    mistakes.extend(rules(&settings).into_iter().map(|problem| located(&problem, &places)));
     Ok(mistakes)
-}
-
-fn within(key: &str, unit: &str) -> bool {
-    key.strip_prefix(unit).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The layers, and the mistakes in the syntax of the file.
@@ -79,28 +71,25 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         let (table, errors) = DeTable::parse_recoverable(&text);
         for error in &errors {
             let at = error.span().map_or(0, |span| span.start);
-            mistakes.push(format!("{}: {}", place_of(path, &text, at), error.message()));
+            mistakes.push(format!("{}: {}", line_of(path, &text, at), error.message()));
         }
         // What follows a mistake in the syntax may be read wrongly.
         if errors.is_empty() {
-            let lines = lines("", table.get_ref());
-            let lines: HashMap<_, _> =
-                lines.into_iter().map(|(key, at)| (key, place_of(path, &text, at))).collect();
-            let file = path.display().to_string();
-            let place = move |key: &str| lines.get(key).unwrap_or(&file).clone();
             let values = super::file(path)?;
             let values = Config::builder().add_source(values).build();
-            layers.push(Layer { values: cache(values)?, place: Box::new(place) });
+            let places = Places::of_file(path, &text, table.get_ref());
+            layers.push(Layer { values: cache(values)?, places });
         }
     }
-    let values = Config::builder().add_source(variables_of(sources.environment)).build();
-    let variable = |key: &str| {
+    let values = cache(Config::builder().add_source(variables_of(sources.environment)).build())?;
+    let places = Places::of_keys(keys("", &values), |key| {
         let name = key.to_ascii_uppercase().replace('.', SEPARATOR);
         format!("{PREFIX}{SEPARATOR}{name}")
-    };
-    layers.push(Layer { values: cache(values)?, place: Box::new(variable) });
-    let values = flags_of(Config::builder(), sources.flags)?.build();
-    layers.push(Layer { values: cache(values)?, place: Box::new(|_| "flag".to_owned()) });
+    });
+    layers.push(Layer { values, places });
+    let values = cache(flags_of(Config::builder(), sources.flags)?.build())?;
+    let places = Places::of_keys(keys("", &values), |_| "flag".to_owned());
+    layers.push(Layer { values, places });
     Ok((layers, mistakes))
 }
 
@@ -108,20 +97,14 @@ fn cache(config: Result<Config, config::ConfigError>) -> Result<Value, ConfigErr
     config.map(|config| config.cache).map_err(super::malformed)
 }
 
-fn place_of(path: &Path, text: &str, at: usize) -> String {
-    let before = text.get(..at).unwrap_or_default();
-    format!("{}:{}", path.display(), before.matches('\n').count() + 1)
-}
-
-/// The byte at which each key of a file is written.
-fn lines(prefix: &str, table: &DeTable<'_>) -> Vec<(String, usize)> {
+/// Every key of a layer, those of its tables included.
+fn keys(prefix: &str, values: &Value) -> Vec<String> {
+    let ValueKind::Table(values) = &values.kind else { return Vec::new() };
     let mut found = Vec::new();
-    for (name, value) in table {
-        let key = joined(prefix, name.get_ref());
-        if let DeValue::Table(inner) = value.get_ref() {
-            found.extend(lines(&key, inner));
-        }
-        found.push((key, name.span().start));
+    for (name, value) in values {
+        let key = joined(prefix, name);
+        found.extend(keys(&key, value));
+        found.push(key);
     }
     found
 }
@@ -152,7 +135,7 @@ fn is_table(value: &Value) -> bool {
     matches!(value.kind, ValueKind::Table(_))
 }
 
-fn joined(prefix: &str, name: &str) -> String {
+pub(super) fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 

@@ -4,6 +4,7 @@
 //! one module that reads the environment.
 
 mod check;
+mod places;
 mod redacted;
 mod sizes;
 mod whole_numbers;

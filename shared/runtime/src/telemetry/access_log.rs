@@ -28,6 +28,16 @@ pub(super) fn writer(
     }
 }
 
+/// The problem of the file of the salt, where it is used. Blocks.
+#[must_use]
+pub fn salt_problem(settings: &TelemetrySettings) -> Option<String> {
+    let is_off = matches!(settings.access_log, AccessOutput::Off);
+    match (is_off, settings.access_log_keys, &settings.access_log_salt_file) {
+        (false, AccessKeys::Hashed, Some(path)) => salt(path).err().map(|error| error.to_string()),
+        _ => None,
+    }
+}
+
 fn salt(path: &Path) -> io::Result<Vec<u8>> {
     let wrong = |kind, what: &dyn std::fmt::Display| {
         let path = path.display();

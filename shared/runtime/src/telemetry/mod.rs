@@ -29,6 +29,7 @@ use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::{Registry as Spans, layer::SubscriberExt as _};
 use trestle_service::{access::AccessLog, propagation::Traces};
 
+pub use self::access_log::salt_problem;
 use self::otlp::Exporters;
 pub use self::settings::{AccessKeys, AccessOutput, LogFormat, TelemetrySettings};
 use crate::openmetrics::Exposition;

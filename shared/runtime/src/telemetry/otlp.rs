@@ -2,6 +2,7 @@
 //! the SDK has no exemplars.
 
 use std::{
+    error::Error as _,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -18,7 +19,10 @@ use opentelemetry_sdk::{
     error::{OTelSdkError, OTelSdkResult},
     metrics::{Temporality, data::ResourceMetrics, exporter::PushMetricExporter},
 };
-use tonic::transport::{Channel, Endpoint};
+use tonic::{
+    Status,
+    transport::{Channel, Endpoint},
+};
 use trestle_service::exemplar::{Exemplar, Exemplars, Series};
 
 /// Longest time that one export may take.
@@ -69,7 +73,7 @@ impl PushMetricExporter for MetricExporter {
         let mut request = ExportMetricsServiceRequest::from(metrics);
         join(&mut request, &self.exemplars);
         let sent = client.export(request).await;
-        sent.map(drop).map_err(|status| OTelSdkError::InternalFailure(status.to_string()))
+        sent.map(drop).map_err(|status| OTelSdkError::InternalFailure(failure(&status)))
     }
 
     fn force_flush(&self) -> OTelSdkResult {
@@ -84,6 +88,24 @@ impl PushMetricExporter for MetricExporter {
     fn temporality(&self) -> Temporality {
         Temporality::Cumulative
     }
+}
+
+/// A failed export and its causes, for people: the text of a status has those as `Debug`.
+fn failure(status: &Status) -> String {
+    let mut text = format!("export of metrics failed: {}", status.code());
+    let mut cause = status.source();
+    if cause.is_none() && !status.message().is_empty() {
+        text = format!("{text}: {}", status.message());
+    }
+    while let Some(error) = cause {
+        let shown = error.to_string();
+        // Some errors show their cause themselves.
+        if !text.ends_with(&shown) {
+            text = format!("{text}: {shown}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Adds every exemplar to its data point.
@@ -123,5 +145,33 @@ fn exemplar(exemplar: Exemplar) -> proto::Exemplar {
         span_id: exemplar.span_id.to_vec(),
         value: Some(proto::exemplar::Value::AsDouble(exemplar.value)),
         ..proto::Exemplar::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_export_is_reported_with_its_causes_and_no_debug_text() {
+        let refused = io::Error::from_raw_os_error(111);
+        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, refused);
+        let mut status = Status::unavailable("the service is unavailable");
+        status.set_source(std::sync::Arc::new(refused));
+
+        let text = failure(&status);
+
+        let expected = "export of metrics failed: The service is currently unavailable: \
+                        Connection refused (os error 111)";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_failure_without_a_cause_has_the_message_of_the_collector() {
+        let text = failure(&Status::unauthenticated("no token"));
+
+        assert!(text.ends_with(": no token"), "{text}");
     }
 }

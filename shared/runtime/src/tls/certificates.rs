@@ -1,7 +1,7 @@
 //! The certificate files of a listener: read and checked.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -47,13 +47,42 @@ impl ClientCertificates {
     }
 }
 
+/// One of the files of a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFile {
+    /// [`TlsFiles::certificate`].
+    Certificate,
+    /// [`TlsFiles::key`].
+    Key,
+    /// That of [`TlsFiles::clients`].
+    Authorities,
+}
+
 /// Files that cannot be used for TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: file=`{}`, {problem}", file.display())]
 pub struct TlsError {
-    what: &'static str,
+    what: TlsFile,
     file: PathBuf,
     problem: String,
+}
+
+impl TlsError {
+    /// Which of the files.
+    #[must_use]
+    pub fn of(&self) -> TlsFile {
+        self.what
+    }
+}
+
+impl fmt::Display for TlsFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Certificate => "certificate",
+            Self::Key => "private key",
+            Self::Authorities => "client authorities",
+        })
+    }
 }
 
 /// The content of the files of a listener when they were read. Equal if the files were.
@@ -87,22 +116,19 @@ impl Certificates {
     /// The first file that cannot be used, and why.
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
-        let (certificate_pem, chain) = certificates("certificate", &files.certificate)?;
-        let failed =
-            |problem: String| TlsError { what: "private key", file: files.key.clone(), problem };
-        let key_pem = fs::read(&files.key).map_err(|error| failed(unreadable(&error)))?;
-        let key = PrivateKeyDer::from_pem_slice(&key_pem)
-            .map_err(|_| failed("holds no private key in PEM".to_owned()))?;
+        let (certificate_pem, chain) = certificates(TlsFile::Certificate, &files.certificate)?;
+        let (key_pem, key) = private_key(&files.key)?;
         let expiry = chain.first().and_then(expiry);
         let mut read = vec![certificate_pem, key_pem];
         let clients: Arc<dyn ClientCertVerifier> = match files.clients.authorities() {
             None => Arc::new(NoClientAuth),
             Some(file) => {
-                let (pem, authorities) = certificates("client authorities", file)?;
+                let (pem, authorities) = certificates(TlsFile::Authorities, file)?;
                 read.push(pem);
                 verifier(files, file, authorities, &provider)?
             }
         };
+        let failed = |problem| TlsError { what: TlsFile::Key, file: files.key.clone(), problem };
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| failed(error.to_string()))?
@@ -112,6 +138,22 @@ impl Certificates {
             .map_err(|error| failed(format!("is no key of the certificate: {error}")))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         Ok(Self { files: read, expiry, config: Arc::new(config) })
+    }
+
+    /// Every file that cannot be used; [`Self::read`] returns the first. Blocks.
+    #[must_use]
+    pub fn problems(files: &TlsFiles) -> Vec<TlsError> {
+        let authorities = files.clients.authorities();
+        let alone = [
+            certificates(TlsFile::Certificate, &files.certificate).err(),
+            private_key(&files.key).err(),
+            authorities.and_then(|file| certificates(TlsFile::Authorities, file).err()),
+        ];
+        let mut found: Vec<_> = alone.into_iter().flatten().collect();
+        if found.is_empty() {
+            found.extend(Self::read(files).err());
+        }
+        found
     }
 
     /// When the certificate of the server expires, in seconds since 1970.
@@ -134,7 +176,7 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let failed = |error: &dyn std::error::Error| TlsError {
-        what: "client authorities",
+        what: TlsFile::Authorities,
         file: file.to_owned(),
         problem: error.to_string(),
     };
@@ -160,7 +202,7 @@ fn expiry(certificate: &CertificateDer<'_>) -> Option<Expiry> {
 
 /// The bytes of a file and the certificates in it, at least one.
 fn certificates(
-    what: &'static str,
+    what: TlsFile,
     file: &Path,
 ) -> Result<(Vec<u8>, Vec<CertificateDer<'static>>), TlsError> {
     let failed = |problem: String| TlsError { what, file: file.to_owned(), problem };
@@ -171,6 +213,15 @@ fn certificates(
         return Err(failed("holds no certificate in PEM".to_owned()));
     }
     Ok((pem, read))
+}
+
+/// The bytes of a file and the private key in it.
+fn private_key(file: &Path) -> Result<(Vec<u8>, PrivateKeyDer<'static>), TlsError> {
+    let failed = |problem: String| TlsError { what: TlsFile::Key, file: file.to_owned(), problem };
+    let pem = fs::read(file).map_err(|error| failed(unreadable(&error)))?;
+    let key = PrivateKeyDer::from_pem_slice(&pem)
+        .map_err(|_| failed("holds no private key in PEM".to_owned()))?;
+    Ok((pem, key))
 }
 
 fn unreadable(error: &io::Error) -> String {

@@ -20,7 +20,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 use tracing::{debug, info};
 use trestle_service::{log_rate::LogRate, semconv};
 
-pub use self::certificates::{Certificates, ClientCertificates, TlsError, TlsFiles};
+pub use self::certificates::{Certificates, ClientCertificates, TlsError, TlsFile, TlsFiles};
 
 /// The encryption of a listener. Clones share it.
 #[derive(Clone)]

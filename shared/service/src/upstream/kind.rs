@@ -47,7 +47,8 @@ mod tests {
     /// Every method, by the first word of its name. A new verb must be added.
     #[test]
     fn the_contract_declares_exactly_the_methods_that_only_read() {
-        let reads = ["Get", "List", "Query", "StreamEntities", "Explain", "Peek", "Read", "Find"];
+        let reads =
+            ["Get", "List", "Query", "StreamEntities", "Explain", "Peek", "Read", "Find", "Tail"];
         let writes = [
             "Create",
             "Delete",
@@ -72,6 +73,8 @@ mod tests {
             "Abort",
             "Undelete",
             "Snapshot",
+            "Export",
+            "Flush",
         ];
         assert!(KINDS.len() > 15, "{}", KINDS.len());
         for (path, kind) in KINDS.iter() {
@@ -89,7 +92,10 @@ mod tests {
                     "StageBlock",
                     "AppendBlock",
                     "WritePages",
-                    "CopyBlob"
+                    "CopyBlob",
+                    "AppendStream",
+                    "ReadRecords",
+                    "TailRecords",
                 ]),
                 "{path}"
             );

@@ -58,3 +58,33 @@ fn only_whole_sentences_of_azure_replace_that_of_the_code() {
         assert!(!is_one(text), "{text:?}");
     }
 }
+
+#[test]
+fn a_text_that_begins_with_the_sentence_adds_only_its_details() {
+    let sentence = "The table specified does not exist.";
+    for (text, expected) in [
+        ("the table specified does not exist: table=`nope`", "\ntable=`nope`"),
+        ("The table specified does not exist.\ntable=`nope`", "\ntable=`nope`"),
+        ("the table specified does not exist, or was deleted", "\nor was deleted"),
+        ("the table specified does not exist", ""),
+        ("The table specified does not exist.", ""),
+    ] {
+        assert_eq!(with_details(sentence, text), format!("{sentence}{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn a_text_with_another_beginning_is_added_whole() {
+    let sentence = "The table specified does not exist.";
+    for text in [
+        "no such table: table=`nope`",
+        "the table specified does not exist any more",
+        "table: the table specified does not exist",
+        "the table specified does not existé",
+        "the table specified does not exis\u{15f}",
+        "the table",
+        "",
+    ] {
+        assert_eq!(with_details(sentence, text), format!("{sentence}\n{text}"));
+    }
+}
