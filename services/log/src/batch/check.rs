@@ -3,8 +3,8 @@
 use trestle_service::fault::Reason;
 
 use super::rules::{
-    ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, RECORD_BYTES_MAX, RecordError, RecordTimes,
-    VALUE_DEPTH_MAX,
+    ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, RECORD_BYTES_MAX, RecordError,
+    RecordTimes, VALUE_DEPTH_MAX,
 };
 use crate::wire::{FieldValue, MalformedMessage, MessageReader};
 
@@ -103,6 +103,10 @@ impl<'a> RecordChecker<'a> {
         origin: OriginKind,
         message: &'a [u8],
     ) -> Result<(), RecordError> {
+        if message.len() > ORIGIN_BYTES_MAX {
+            let rule = format!("has {} bytes, more than {ORIGIN_BYTES_MAX}", message.len());
+            return Err(RecordError::invalid("", rule));
+        }
         self.keys.clear();
         let (texts, attributes, dropped) = match origin {
             OriginKind::Resource => (1..1, 1, 2),

@@ -27,6 +27,8 @@ pub(crate) struct EncodedBatch {
 
 /// Most bytes of a batch: a little less than those of a value of the store.
 pub(crate) const BATCH_BYTES_MAX: usize = VALUE_BYTES_MAX - 64 * 1024;
+/// Most bytes of the records of a batch, each with its resource and its scope: reads and merges need as much memory.
+pub(crate) const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of a record in a batch, and of a group, beside its content, at most.
 pub(super) const FRAME_BYTES_MAX: usize = 16;
 
@@ -43,6 +45,8 @@ pub(super) struct BatchEncoder {
     max_time: u64,
     days: BTreeSet<u64>,
     last_day: Option<u64>,
+    /// Bytes of the records, each with its resource and its scope.
+    read_bytes: usize,
 }
 
 impl BatchEncoder {
@@ -62,6 +66,7 @@ impl BatchEncoder {
             max_time: 0,
             days: BTreeSet::new(),
             last_day: None,
+            read_bytes: 0,
         }
     }
 
@@ -99,6 +104,16 @@ impl BatchEncoder {
                 ),
             });
         }
+        let read_bytes = self.read_bytes + self.resource.len() + self.scope.len() + bytes;
+        if read_bytes > READ_BYTES_MAX {
+            return Err(RecordError {
+                reason: Reason::RecordTooLarge,
+                field: String::new(),
+                rule: format!(
+                    "is one too many: each with its resource and its scope, the records have over {READ_BYTES_MAX} bytes"
+                ),
+            });
+        }
         let day = time / DAY_NANOS;
         if self.last_day != Some(day) {
             if self.days.len() == DAYS_MAX && !self.days.contains(&day) {
@@ -113,6 +128,7 @@ impl BatchEncoder {
             self.days.insert(day);
             self.last_day = Some(day);
         }
+        self.read_bytes = read_bytes;
         Ok(())
     }
 

@@ -6,6 +6,8 @@ use crate::wire::MalformedMessage;
 
 /// Most bytes of an encoded record.
 pub(crate) const RECORD_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of an encoded resource or scope. Each record is read with both.
+pub(crate) const ORIGIN_BYTES_MAX: usize = 64 * 1024;
 /// Most attributes of a record, a resource and a scope.
 pub(crate) const ATTRIBUTES_MAX: usize = 256;
 /// Longest key of an attribute, in bytes.

@@ -13,6 +13,8 @@ use crate::batch::BatchRow;
 const CHUNK_ROWS: usize = 8 * 1024;
 /// The same in bytes.
 const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+/// Most bytes of data points in a row group, which is written at once.
+const SERIES_BYTES: usize = 64 * 1024 * 1024;
 
 /// Segments cannot be merged.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +40,7 @@ pub(crate) async fn merge_segments(
 ) -> Result<WrittenSegment, MergeSegmentsError> {
     let is_series = readers.iter().all(|reader| reader.metadata().order == RowOrder::Series);
     let (order, rows_max, bytes_max) = match is_series {
-        true => (RowOrder::Series, schema.sizes.group_rows, usize::MAX),
+        true => (RowOrder::Series, schema.sizes.group_rows, SERIES_BYTES),
         false => (RowOrder::Time, CHUNK_ROWS, CHUNK_BYTES),
     };
     let mut writer = SegmentWriter::new(schema, order)?;

@@ -243,8 +243,8 @@ fn records_of_too_many_days_are_rejected_and_the_first_days_stored() {
 
 #[test]
 fn a_batch_is_bounded_however_many_scopes_repeat_a_resource() {
-    // 20,000 scopes with a record each and a resource of 100 KB: 2 GB of a request of 700 KB.
-    let attributes = vec![pair("large", text(&"x".repeat(100_000)))];
+    // 20,000 scopes with a record each and a resource of 50 KB: 1 GB of a request of 700 KB.
+    let attributes = vec![pair("large", text(&"x".repeat(50_000)))];
     let large = Some(Resource { attributes, ..Resource::default() });
     let scopes = vec![scope_logs(vec![log("a")]); 20_000];
 
@@ -252,7 +252,7 @@ fn a_batch_is_bounded_however_many_scopes_repeat_a_resource() {
 
     let batch = batch.unwrap();
     assert!(batch.bytes.len() <= BATCH_BYTES_MAX, "{}", batch.bytes.len());
-    assert_eq!((batch.records, rejected.count), (83, 20_000 - 83));
+    assert_eq!((batch.records, rejected.count), (166, 20_000 - 166));
     assert!(rejected.message.contains("have over 8323072 bytes"), "{}", rejected.message);
     let (none, rejected) =
         super::super::batch_of_logs(&[logs(None, vec![scope_logs(vec![log("a")])])], TIMES, 50);
@@ -267,4 +267,23 @@ fn an_append_that_no_value_of_the_store_can_have_is_rejected() {
     assert!(batch_of_append(&request(7), TIMES).is_ok());
     let error = batch_of_append(&request(8), TIMES).expect_err("over 8 MiB");
     assert_eq!((error.reason, error.field.as_str()), (Reason::RecordTooLarge, "records[7]"));
+}
+
+#[test]
+fn the_records_of_a_batch_are_bounded_with_the_resource_that_each_is_read_with() {
+    let resource = |chars| {
+        let attributes = vec![pair("large", text(&"x".repeat(chars)))];
+        Some(Resource { attributes, ..Resource::default() })
+    };
+    let many = || vec![scope_logs(vec![log("a"); 10_000])];
+
+    let (batch, rejected) = batch_of_logs(&[logs(resource(50_000), many())], TIMES);
+    let records = batch.unwrap().records;
+    assert!((2_600..2_700).contains(&records), "{records}");
+    assert_eq!(rejected.count, u64::from(10_000 - records));
+    assert!(rejected.message.contains("have over 134217728 bytes"), "{}", rejected.message);
+
+    let (batch, rejected) = batch_of_logs(&[logs(resource(65_536), many())], TIMES);
+    assert_eq!((batch, rejected.count), (None, 10_000));
+    assert!(rejected.message.contains("more than 65536"), "{}", rejected.message);
 }
