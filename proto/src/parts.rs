@@ -252,13 +252,17 @@ mod tests {
 
     #[test]
     fn every_contract_nests_less_than_the_depth_limit() {
-        fn depth(shape: &Shape) -> usize {
+        // A type that contains itself, such as a value of OpenTelemetry, counts once: its service bounds how deep it is.
+        fn depth(shape: &Shape, within: &[usize]) -> usize {
             let inner = shape.fields.iter().flatten().filter_map(|field| field.inner);
-            1 + inner.map(|index| depth(&SHAPES.list[index])).max().unwrap_or_default()
+            let other = inner.filter(|index| !within.contains(index));
+            let depths =
+                other.map(|index| depth(&SHAPES.list[index], &[within, &[index]].concat()));
+            1 + depths.max().unwrap_or_default()
         }
         assert!(SHAPES.of("trestle.table.v1.Entity").is_some());
         for name in SHAPES.by_name.keys().filter(|name| name.starts_with("trestle.")) {
-            assert!(depth(SHAPES.of(name).expect("a shape")) < DEPTH_MAX, "{name}");
+            assert!(depth(SHAPES.of(name).expect("a shape"), &[]) < DEPTH_MAX, "{name}");
         }
     }
 }

@@ -310,8 +310,8 @@ impl Output {
             return ProgressBar::hidden();
         }
         // Nothing is drawn before the bar is where it begins.
-        let hidden = ProgressDrawTarget::hidden();
-        let bar = ProgressBar::with_draw_target(bytes, hidden);
+        let nowhere = ProgressDrawTarget::hidden();
+        let bar = ProgressBar::with_draw_target(bytes, nowhere);
         let template = match bytes {
             Some(_) => "{bar:30} {percent:>3}% {rate} {msg} (eta {eta})",
             None => "{spinner} {msg} in {elapsed}",

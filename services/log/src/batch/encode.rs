@@ -110,7 +110,7 @@ impl BatchEncoder {
                 reason: Reason::RecordTooLarge,
                 field: String::new(),
                 rule: format!(
-                    "is one too many: each with its resource and its scope, the records have over {READ_BYTES_MAX} bytes"
+                    "is one too many: with resource and scope, the records have over {READ_BYTES_MAX} bytes"
                 ),
             });
         }
