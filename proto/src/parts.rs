@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn every_contract_nests_less_than_the_depth_limit() {
-        // A type that contains itself, such as a value of OpenTelemetry, counts once: its service bounds how deep it is.
+        // A type that contains itself, such as a value of OpenTelemetry, counts once: its service
+        // bounds the depth.
         fn depth(shape: &Shape, within: &[usize]) -> usize {
             let inner = shape.fields.iter().flatten().filter_map(|field| field.inner);
             let other = inner.filter(|index| !within.contains(index));

@@ -310,8 +310,10 @@ impl Output {
             return ProgressBar::hidden();
         }
         // Nothing is drawn before the bar is where it begins.
-        let nowhere = ProgressDrawTarget::hidden();
-        let bar = ProgressBar::with_draw_target(bytes, nowhere);
+        let bar = ProgressBar::hidden();
+        if let Some(bytes) = bytes {
+            bar.set_length(bytes);
+        }
         let template = match bytes {
             Some(_) => "{bar:30} {percent:>3}% {rate} {msg} (eta {eta})",
             None => "{spinner} {msg} in {elapsed}",
