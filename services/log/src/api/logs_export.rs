@@ -1,8 +1,6 @@
 //! Log records of OpenTelemetry.
 
-use std::sync::Arc;
-
-use tonic::{Request, Response, Status, metadata::MetadataMap};
+use tonic::{Request, Response, Status};
 use trestle_identity::caller::Caller;
 use trestle_proto::{
     log::v1::wire::ExportLogsServiceRequest,
@@ -10,60 +8,15 @@ use trestle_proto::{
         ExportLogsPartialSuccess, ExportLogsServiceResponse, logs_service_server::LogsService,
     },
 };
-use trestle_service::fault::{Fault, Reason, Violations};
+use trestle_service::fault::Fault;
 
-use super::LogApi;
+use super::{LogApi, export::named_stream};
 use crate::{
     OTLP_LOGS_SERVICE,
-    append::NewBatch,
     authorize::{LogAccess, LogNeed},
-    batch::{EncodedBatch, Rejected, batch_of_logs, logs_by_stream, stream_of_resource},
+    batch::{Rejected, batch_of_logs, logs_by_stream, stream_of_resource},
     names::StreamName,
-    streams::OpenStream,
 };
-
-/// The metadata that names the stream of all records of a request.
-const STREAM_HEADER: &str = "trestle-log-stream";
-/// Most streams of a request: their batches are committed at once.
-const STREAMS_MAX: usize = 1_000;
-/// Most bytes of the batches of a request: many scopes may repeat a resource.
-pub(super) const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// The stream that the metadata of a request names; none where it does not.
-///
-/// # Errors
-/// A name that violates the rules.
-pub(super) fn named_stream(metadata: &MetadataMap) -> Result<Option<StreamName>, Fault> {
-    let Some(name) = metadata.get(STREAM_HEADER) else { return Ok(None) };
-    let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-    let mut violations = Violations::default();
-    let name = StreamName::parse(name, STREAM_HEADER, &mut violations);
-    violations.check(name)
-}
-
-/// Checks how many streams a request has records of.
-///
-/// # Errors
-/// Too many.
-pub(super) fn check_streams(count: usize, field: &str) -> Result<(), Fault> {
-    if count <= STREAMS_MAX {
-        return Ok(());
-    }
-    let rule = format!("must be of at most {STREAMS_MAX} streams: count=`{count}`");
-    Err(Fault::violation(Reason::OutOfRangeInput, field, rule))
-}
-
-/// The batch of an export to a stream.
-pub(super) fn export_batch(stream: &Arc<OpenStream>, encoded: EncodedBatch) -> NewBatch {
-    NewBatch {
-        stream: stream.record.id,
-        name: stream.name.clone(),
-        value: encoded.bytes,
-        count: encoded.records,
-        request_id: None,
-        expected_next_sequence: None,
-    }
-}
 
 impl LogApi {
     /// Stores the valid records of a request, all or none. Returns what was rejected.
@@ -78,21 +31,7 @@ impl LogApi {
             None => stream_of_resource(resource),
         };
         let by_stream = logs_by_stream(&request.resource_logs, stream_of)?;
-        check_streams(by_stream.len(), "resource_logs")?;
-        let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
-        let mut bytes_left = REQUEST_BYTES_MAX;
-        for (name, logs) in by_stream {
-            let name = StreamName::stored(name);
-            let stream = self.logs.open_or_create(access.account(), &name).await?;
-            let (encoded, left_out) = batch_of_logs(&logs, self.times(&stream), bytes_left);
-            rejected.merge(&left_out);
-            let bytes = encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
-            bytes_left = bytes_left.saturating_sub(bytes);
-            let batch = encoded.map(|encoded| export_batch(&stream, encoded));
-            batches.extend(batch.map(|batch| (stream, batch)));
-        }
-        self.logs.append(batches).await?;
-        Ok(rejected)
+        self.export_streams(access, by_stream, "resource_logs", batch_of_logs).await
     }
 }
 

@@ -8,10 +8,7 @@ use trestle_proto::opentelemetry::proto::collector::metrics::v1::{
 };
 use trestle_service::fault::Fault;
 
-use super::{
-    LogApi,
-    logs_export::{REQUEST_BYTES_MAX, check_streams, export_batch, named_stream},
-};
+use super::{LogApi, export::named_stream};
 use crate::{
     OTLP_METRICS_SERVICE,
     authorize::{LogAccess, LogNeed},
@@ -39,21 +36,7 @@ impl LogApi {
             }
         };
         let by_stream = metrics_by_stream(request.resource_metrics, stream_of);
-        check_streams(by_stream.len(), "resource_metrics")?;
-        let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
-        let mut bytes_left = REQUEST_BYTES_MAX;
-        for (name, metrics) in by_stream {
-            let name = StreamName::stored(name);
-            let stream = self.logs.open_or_create(access.account(), &name).await?;
-            let (encoded, left_out) = batch_of_metrics(&metrics, self.times(&stream), bytes_left);
-            rejected.merge(&left_out);
-            let bytes = encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
-            bytes_left = bytes_left.saturating_sub(bytes);
-            let batch = encoded.map(|encoded| export_batch(&stream, encoded));
-            batches.extend(batch.map(|batch| (stream, batch)));
-        }
-        self.logs.append(batches).await?;
-        Ok(rejected)
+        self.export_streams(access, by_stream, "resource_metrics", batch_of_metrics).await
     }
 }
 

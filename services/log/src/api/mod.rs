@@ -3,6 +3,7 @@
 
 mod append;
 mod append_stream;
+mod export;
 mod logs_export;
 mod metrics_export;
 mod parse;

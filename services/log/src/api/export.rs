@@ -1,0 +1,88 @@
+//! What exports of logs and of metrics share: the stream that a request names, and one commit for all its streams.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tonic::metadata::MetadataMap;
+use trestle_service::fault::{Fault, Reason, Violations};
+
+use super::LogApi;
+use crate::{
+    append::NewBatch,
+    authorize::LogAccess,
+    batch::{EncodedBatch, RecordTimes, Rejected},
+    names::StreamName,
+    streams::OpenStream,
+};
+
+/// The metadata that names the stream of all records of a request.
+const STREAM_HEADER: &str = "trestle-log-stream";
+/// Most streams of a request: their batches are committed at once.
+const STREAMS_MAX: usize = 1_000;
+/// Most bytes of the batches of a request: many scopes may repeat a resource.
+const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The stream that the metadata of a request names; none where it does not.
+///
+/// # Errors
+/// A name that violates the rules.
+pub(super) fn named_stream(metadata: &MetadataMap) -> Result<Option<StreamName>, Fault> {
+    let Some(name) = metadata.get(STREAM_HEADER) else { return Ok(None) };
+    let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+    let mut violations = Violations::default();
+    let name = StreamName::parse(name, STREAM_HEADER, &mut violations);
+    violations.check(name)
+}
+
+/// Checks how many streams a request has records of.
+///
+/// # Errors
+/// Too many.
+fn check_streams(count: usize, field: &str) -> Result<(), Fault> {
+    if count <= STREAMS_MAX {
+        return Ok(());
+    }
+    let rule = format!("must be of at most {STREAMS_MAX} streams: count=`{count}`");
+    Err(Fault::violation(Reason::OutOfRangeInput, field, rule))
+}
+
+/// The batch of an export to a stream.
+fn export_batch(stream: &Arc<OpenStream>, encoded: EncodedBatch) -> NewBatch {
+    NewBatch {
+        stream: stream.record.id,
+        name: stream.name.clone(),
+        value: encoded.bytes,
+        count: encoded.records,
+        request_id: None,
+        expected_next_sequence: None,
+    }
+}
+
+impl LogApi {
+    /// Appends the batch that `encode` makes of the items of each stream, all or none. Returns what was rejected.
+    ///
+    /// # Errors
+    /// Too many streams in `field`, and a failed append.
+    pub(super) async fn export_streams<T: Send + Sync>(
+        &self,
+        access: &LogAccess,
+        by_stream: BTreeMap<String, Vec<T>>,
+        field: &str,
+        encode: impl Fn(&[T], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send,
+    ) -> Result<Rejected, Fault> {
+        check_streams(by_stream.len(), field)?;
+        let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
+        let mut bytes_left = REQUEST_BYTES_MAX;
+        for (name, items) in by_stream {
+            let name = StreamName::stored(name);
+            let stream = self.logs.open_or_create(access.account(), &name).await?;
+            let (encoded, left_out) = encode(&items, self.times(&stream), bytes_left);
+            rejected.merge(&left_out);
+            let bytes = encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
+            bytes_left = bytes_left.saturating_sub(bytes);
+            let batch = encoded.map(|encoded| export_batch(&stream, encoded));
+            batches.extend(batch.map(|batch| (stream, batch)));
+        }
+        self.logs.append(batches).await?;
+        Ok(rejected)
+    }
+}
