@@ -262,8 +262,8 @@ fn send(sender: &mpsc::Sender<Bytes>, message: Bytes) {
     let _ = sender.try_send(message);
 }
 
-/// Whether the entity is valid but the server failed.
-fn is_temporary(code: Code) -> bool {
+/// Whether what was sent is valid but the server failed.
+pub(crate) fn is_temporary(code: Code) -> bool {
     matches!(
         code,
         Code::Unavailable

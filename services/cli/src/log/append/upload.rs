@@ -23,7 +23,7 @@ use crate::{
     client::Session,
     errors::{CliError, status_of},
     retry::Retries,
-    upload::describe,
+    upload::{describe, is_temporary},
 };
 
 /// Most batches in flight: bounds memory to as many MiB.
@@ -212,18 +212,6 @@ fn send(
 /// The error of an append that ends at a rejected line.
 fn rejected(progress: &AppendProgress, line: u64, rule: &str) -> CliError {
     CliError::Rows(format!("{}:{line}: {rule}", progress.file))
-}
-
-/// Whether the records are valid but the server failed.
-fn is_temporary(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unavailable
-            | Code::ResourceExhausted
-            | Code::Unknown
-            | Code::DeadlineExceeded
-            | Code::Cancelled
-    )
 }
 
 /// The positions of the records that an error names, such as `records[3].time_unix_nano`, in order.
