@@ -34,6 +34,13 @@ fn logged(log: &Path, parts: &[&str]) -> String {
     found.unwrap()
 }
 
+/// Changes a file in one step: a reload that runs meanwhile reads the old or the new contents.
+fn replace(file: &Path, contents: &str) {
+    let new = file.with_extension("new");
+    fs::write(&new, contents).unwrap();
+    fs::rename(new, file).unwrap();
+}
+
 /// Waits until a series has a value.
 async fn measured(server: &Server, series: &str, expected: f64) {
     let until = Instant::now() + WITHIN;
@@ -106,14 +113,14 @@ fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
         "[accounts.other]\nkey1 = \"{KEY}\"\n[quotas]\naccount_entities_per_second = 1000\n\
          [limits]\ncalls_max = 77\n"
     );
-    fs::write(&file, changed).unwrap();
+    replace(&file, &changed);
     server.hang_up();
 
     logged(&log, &["reloaded", "what=\"accounts\"", "changed=\"acme, other\""]);
     logged(&log, &["what=\"quotas\"", "changed=\"quotas.account_entities_per_second\""]);
     let line = logged(&log, &["applies at the next start", "needs_restart=\"limits.calls_max\""]);
     assert!(line.contains("WARN"), "{line}");
-    fs::write(&file, "[accounts.other\n").unwrap();
+    replace(&file, "[accounts.other\n");
     server.hang_up();
     logged(&log, &["reload failed", "what=\"accounts\""]);
     let text = fs::read_to_string(&log).unwrap();
