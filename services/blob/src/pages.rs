@@ -10,6 +10,7 @@ mod copy;
 mod pinned;
 mod ranges;
 mod read;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ pub(crate) use self::{
     pinned::PinnedChunks,
     ranges::{PageRange, PageRangesRequest},
     read::unread_epochs,
+    sequence::SequenceConditions,
 };
 
 use trestle_service::clock::Ticks;
@@ -49,17 +51,6 @@ pub(crate) struct PageCommand {
     pub(crate) sequence: SequenceConditions,
 }
 
-/// Conditions on the sequence number; absent ones require nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct SequenceConditions {
-    /// It is at most this.
-    pub(crate) at_most: Option<u64>,
-    /// It is less than this.
-    pub(crate) less_than: Option<u64>,
-    /// It is this.
-    pub(crate) equal: Option<u64>,
-}
-
 /// Why pages were not changed or compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PageError {
@@ -84,19 +75,6 @@ pub(crate) enum PageError {
     /// The sequence number cannot be incremented.
     #[error("the sequence number increment cannot be performed: it would be too large")]
     SequenceTooLarge,
-}
-
-impl SequenceConditions {
-    /// Whether a sequence number fulfils every condition.
-    ///
-    /// # Errors
-    /// [`PageError::Sequence`].
-    fn check(&self, current: u64) -> Result<(), PageError> {
-        let is_met = self.at_most.is_none_or(|bound| current <= bound)
-            && self.less_than.is_none_or(|bound| current < bound)
-            && self.equal.is_none_or(|expected| current == expected);
-        if is_met { Ok(()) } else { Err(PageError::Sequence(current)) }
-    }
 }
 
 /// The content of a page blob, for a call that the lease and the conditions permit. The lease becomes the one after the

@@ -6,50 +6,31 @@
 //! itself only by the rules of the account that the call was authenticated for. The rules bind
 //! browsers, not callers: a call is never rejected for its origin.
 
+mod page_account;
+mod service_cors;
+#[cfg(test)]
+mod tests;
+
 use std::{
     convert::Infallible,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use futures::{StreamExt as _, future, stream};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{Method, header};
 use tower::Service;
-use trestle_identity::caller::Caller;
 use trestle_service::{
     call_protocol::CallProtocol,
-    cors::{Lookup, Preflight, Rules},
-    fault::{Fault, meaning},
-    layer::{
-        CallService, Request, Response, ResponseFuture,
-        middleware::{Middleware, MiddlewareLayer},
-        short_circuit::with_outcome,
-    },
-    name::AccountName,
+    layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
 };
 
-use crate::{
-    IngressStack,
-    route::service_of,
-    short_circuit::ShortCircuit,
-    web::{Web, plain},
+pub(crate) use self::page_account::PageAccountLayer;
+pub use self::service_cors::{AccountNames, CorsStore};
+use self::{
+    page_account::PageAccount,
+    service_cors::{ServiceCors, error_response, preflight},
 };
-
-/// The header with the code of a failure, as Azure names it.
-const ERROR_CODE: &str = "x-ms-error-code";
-/// Most accounts whose rules are read concurrently.
-const READS_MAX: usize = 16;
-
-/// The accounts of this server at the time of the call, because they may change.
-pub type AccountNames = Arc<dyn Fn() -> Vec<AccountName> + Send + Sync>;
-
-/// Where the rules for calls of a service are stored.
-pub struct CorsStore {
-    /// The full name of the service.
-    pub service: &'static str,
-    /// Reads its rules.
-    pub lookup: Lookup,
-}
+use crate::{IngressStack, route::service_of, short_circuit::ShortCircuit, web::Web};
 
 /// Serves browsers in front of `calls`: gRPC-Web, preflight requests, and the headers of CORS.
 #[must_use]
@@ -84,10 +65,6 @@ impl CorsGateway {
         self.services.iter().position(|pages| Some(pages.store.service) == service)
     }
 }
-
-/// The account of a request from a page, once it is authenticated.
-#[derive(Debug, Clone, Default)]
-struct PageAccount(Arc<OnceLock<AccountName>>);
 
 impl Service<Request> for CorsGateway {
     type Response = Response;
@@ -127,92 +104,3 @@ impl Service<Request> for CorsGateway {
         })
     }
 }
-
-/// The response to a preflight request.
-async fn preflight(pages: Option<&ServiceCors>, headers: &HeaderMap) -> Result<Response, Fault> {
-    let preflight = Preflight::read(headers)?;
-    let pages = pages.ok_or_else(|| preflight.rejected())?;
-    let allowed = pages.first_of_any(|rules| rules.preflight(preflight)).await;
-    let allowed = allowed.ok_or_else(|| preflight.rejected())?;
-    let mut answer = Response::default();
-    *answer.headers_mut() = allowed.headers(Method::OPTIONS, headers.clone()).await;
-    Ok(answer)
-}
-
-/// The CORS rules of a service.
-struct ServiceCors {
-    store: CorsStore,
-    accounts: AccountNames,
-}
-
-impl ServiceCors {
-    /// A response with the headers of CORS, where the rules of the account allow the page. A call
-    /// that was rejected before it was authenticated has data of no account, so the rules of
-    /// every account count, so that pages can read the error.
-    async fn with_headers(
-        &self,
-        answer: Response,
-        account: Option<&AccountName>,
-        origin: HeaderValue,
-        method: Method,
-    ) -> Response {
-        let (mut answer, body) = answer.into_parts();
-        let allowed = |rules: &Rules| rules.answer(&origin, &method, &answer.headers);
-        let allowed = match account {
-            Some(account) => allowed(&self.store.lookup.rules(account).await),
-            None => self.first_of_any(allowed).await,
-        };
-        if let Some(allowed) = allowed {
-            let request = HeaderMap::from_iter([(header::ORIGIN, origin)]);
-            for (name, value) in &allowed.headers(method, request).await {
-                answer.headers.append(name, value.clone());
-            }
-        }
-        Response::from_parts(answer, body)
-    }
-
-    /// What the rules of any account allow.
-    async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
-        let reads = stream::iter((self.accounts)())
-            .map(|account| async move { self.store.lookup.rules(&account).await })
-            .buffer_unordered(READS_MAX)
-            .filter_map(|rules| future::ready(allowed(&rules)));
-        std::pin::pin!(reads).next().await
-    }
-}
-
-/// The error response of a preflight request. Browsers read its status only; the rest is for people.
-fn error_response(fault: &Fault) -> Response {
-    let meaning = meaning(fault.reason);
-    let status = StatusCode::from_u16(meaning.http_status);
-    let text = format!("{}: {}\n", meaning.azure_code, fault.message);
-    let mut answer = plain(status.unwrap_or(StatusCode::FORBIDDEN), text);
-    let code = HeaderValue::from_static(meaning.azure_code);
-    answer.headers_mut().insert(ERROR_CODE, code);
-    answer
-}
-
-/// Stores the account of a request from a page. Placed behind authentication.
-pub(crate) type PageAccountLayer = MiddlewareLayer<StorePageAccount>;
-
-/// See [`PageAccountLayer`].
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StorePageAccount;
-
-impl Middleware for StorePageAccount {
-    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
-    where
-        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
-    {
-        let extensions = request.extensions();
-        if let Some(page) = extensions.get::<PageAccount>()
-            && let Some(caller) = Caller::in_process(extensions)
-        {
-            page.0.get_or_init(|| caller.account.clone());
-        }
-        inner.call(request)
-    }
-}
-
-#[cfg(test)]
-mod tests;

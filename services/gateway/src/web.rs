@@ -5,17 +5,19 @@
 //! bodies that do not report the length that they had before their translation, errors that name the
 //! client's mistake, and statuses that a page can read without access to response headers.
 
+mod request_body;
+mod response_body;
+#[cfg(test)]
+pub(crate) mod tests;
+mod translation;
+
 use std::{
     convert::Infallible,
-    pin::Pin,
-    sync::{Arc, OnceLock},
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
-use http_body::Frame;
-use tonic::{Status, body::Body};
+use http::{HeaderValue, Method, StatusCode, Version, header};
+use tonic::body::Body;
 use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service};
 use trestle_service::{
@@ -27,6 +29,7 @@ use trestle_service::{
     },
 };
 
+use self::translation::Translated;
 use crate::{otlp_http, short_circuit::ShortCircuit};
 
 /// Prefix of the content types of gRPC.
@@ -40,11 +43,6 @@ const TYPES: [&[u8]; 4] = [
     b"application/grpc-web-text",
     b"application/grpc-web-text+proto",
 ];
-/// Prefix of the headers that belong into the trailers.
-const STATUS_PREFIX: &str = "grpc-";
-/// Exceptions, which describe the messages.
-const ENCODINGS: [&str; 2] = ["grpc-encoding", "grpc-accept-encoding"];
-
 /// Accepts gRPC and gRPC-Web; gRPC costs one comparison of its content type.
 #[derive(Clone)]
 pub(crate) struct Web {
@@ -109,7 +107,7 @@ impl Service<Request> for Web {
                 DeclaredLength::keep(&mut request);
                 // Built here, so that the clone for each call of gRPC copies nothing more.
                 let inner = self.calls.clone();
-                Box::pin(GrpcWebLayer::new().layer(Translated { inner }).call(request))
+                Box::pin(GrpcWebLayer::new().layer(Translated::new(inner)).call(request))
             }
             // Other types are rejected: a page may send text to any origin without a preflight, and
             // must not write with it.
@@ -144,113 +142,3 @@ pub(crate) fn plain(status: StatusCode, text: String) -> Response {
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     answer
 }
-
-/// Between tonic-web and the service.
-#[derive(Clone)]
-struct Translated {
-    inner: CallService,
-}
-
-impl Service<Request> for Translated {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> ResponseFuture {
-        let failed = Arc::new(OnceLock::new());
-        let recorded = Arc::clone(&failed);
-        let answer = self
-            .inner
-            .call(request.map(|body| Body::new(TranslatedRequest { body, failed: recorded })));
-        Box::pin(async move {
-            let mut answer = answer.await?;
-            if let Some(fault) = failed.get() {
-                // Another process saw a broken stream only, and reported an unknown outcome.
-                answer = ended_by(answer, fault);
-            }
-            Ok(with_status_in_body(answer))
-        })
-    }
-}
-
-/// The body of a request after its translation.
-struct TranslatedRequest {
-    body: Body,
-    failed: Arc<OnceLock<Fault>>,
-}
-
-impl http_body::Body for TranslatedRequest {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| frame.map_err(|cause| self.record(&cause))))
-    }
-
-    // Neither end nor length of the inner body: base64 is a third longer than its content, and its end
-    // is not reached while a part of it is not decoded.
-}
-
-impl TranslatedRequest {
-    /// Stores the error for the response, and returns it to the reader of the body.
-    fn record(&self, cause: &Status) -> Status {
-        let rule = format!("must be a whole gRPC-Web body: cause=`{}`", cause.message());
-        let fault = || Fault::violation(Reason::InvalidInput, "message", rule);
-        Status::from(self.failed.get_or_init(fault).clone())
-    }
-}
-
-/// A response that fails before it begins.
-fn ended_by(mut answer: Response, fault: &Fault) -> Response {
-    let status: Response = Status::from(fault.clone()).into_http();
-    answer.headers_mut().extend(status.headers().clone());
-    answer.map(|_| Body::empty())
-}
-
-/// A response with its status in the body, where every page can read it: a page of another origin can
-/// read only the headers that a rule names.
-fn with_status_in_body(mut answer: Response) -> Response {
-    let headers = answer.headers_mut();
-    let is_status = |name: &&http::HeaderName| {
-        let name = name.as_str();
-        name.starts_with(STATUS_PREFIX) && !ENCODINGS.contains(&name)
-    };
-    let names: Vec<_> = headers.keys().filter(is_status).cloned().collect();
-    let moved = names.into_iter().filter_map(|name| Some((name.clone(), headers.remove(name)?)));
-    let trailers: HeaderMap = moved.collect();
-    let trailers = (!trailers.is_empty()).then_some(trailers);
-    answer.map(|body| Body::new(TranslatedResponse { body, trailers }))
-}
-
-/// The body of a response before its translation.
-struct TranslatedResponse {
-    body: Body,
-    /// What follows the body.
-    trailers: Option<HeaderMap>,
-}
-
-impl http_body::Body for TranslatedResponse {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.or_else(|| self.trailers.take().map(|map| Ok(Frame::trailers(map)))))
-    }
-
-    // Neither end nor length: the trailers become a part of the body.
-}
-
-#[cfg(test)]
-pub(crate) mod tests;

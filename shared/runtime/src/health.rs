@@ -4,57 +4,24 @@
 //! it is not shutting down. A limitation, such as that nothing can be written, has a name of its own and
 //! is not a problem of the whole: what still works should continue.
 
+mod state;
 mod statuses;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tonic_health::pb::{health_check_response::ServingStatus, health_server::HealthServer};
+use tonic_health::pb::health_server::HealthServer;
 use trestle_service::layer::CallService;
 
-use self::statuses::Statuses;
-
-/// The name of the process as a whole.
-const WHOLE: &str = "";
+use self::{
+    state::{HealthState, WHOLE},
+    statuses::Statuses,
+};
 
 /// The health of a process. Clones share it.
 #[derive(Clone)]
 pub struct Health {
     statuses: Statuses,
     state: Arc<Mutex<HealthState>>,
-}
-
-#[derive(Default)]
-struct HealthState {
-    /// Services, and the problem of each.
-    parts: BTreeMap<&'static str, Option<String>>,
-    /// The present limitations by name.
-    limitations: BTreeMap<&'static str, Option<&'static str>>,
-    draining: bool,
-}
-
-impl HealthState {
-    fn problems(&self) -> Vec<String> {
-        let draining = self.draining.then(|| "shutting down".to_owned());
-        let broken = |(name, problem): (&&str, &Option<String>)| {
-            problem.as_ref().map(|problem| format!("{name}: {problem}"))
-        };
-        draining.into_iter().chain(self.parts.iter().filter_map(broken)).collect()
-    }
-
-    fn status(&self, name: &str) -> ServingStatus {
-        let serving = if name == WHOLE {
-            self.problems().is_empty()
-        } else {
-            let is_free = |limitation: &Option<&str>| limitation.is_none();
-            let is_limitless = self.limitations.get(name).is_some_and(is_free);
-            let is_whole = self.parts.get(name).is_some_and(Option::is_none);
-            !self.draining && (is_whole || is_limitless)
-        };
-        if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
-    }
 }
 
 impl Health {

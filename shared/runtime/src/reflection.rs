@@ -4,6 +4,7 @@
 //! Both versions of the protocol have the same messages, so one service serves both. An unknown
 //! symbol is an `error_response`, after which the stream continues.
 
+mod answer;
 mod index;
 
 use std::{
@@ -14,22 +15,16 @@ use std::{
 
 use futures::{StreamExt as _, stream::BoxStream};
 use http::Uri;
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status, Streaming};
 use tonic_reflection::pb::v1::{
-    ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse, ListServiceResponse,
-    ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
-    server_reflection_request::MessageRequest,
-    server_reflection_response::MessageResponse,
+    ServerReflectionRequest, ServerReflectionResponse,
     server_reflection_server::{ServerReflection, ServerReflectionServer},
 };
 use tower::Service;
-use trestle_service::{
-    fault::quoted,
-    layer::{self, ResponseFuture},
-};
+use trestle_service::layer::{self, ResponseFuture};
 
 pub use self::index::DescriptorError;
-use self::index::DescriptorIndex;
+use self::{answer::answer, index::DescriptorIndex};
 
 /// The path of the only method, in the version that the service implements.
 const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -91,46 +86,4 @@ impl ServerReflection for ReflectionApi {
         });
         Ok(Response::new(answers.boxed()))
     }
-}
-
-/// The response to one question.
-fn answer(index: &DescriptorIndex, question: Option<&MessageRequest>) -> MessageResponse {
-    let file = |file: Option<&[u8]>, what: String| match file {
-        Some(file) => MessageResponse::FileDescriptorResponse(FileDescriptorResponse {
-            file_descriptor_proto: vec![file.to_vec()],
-        }),
-        None => error(Code::NotFound, what),
-    };
-    match question {
-        Some(MessageRequest::FileByFilename(name)) => {
-            file(index.file(name), format!("file not found: file=`{}`", quoted(name)))
-        }
-        Some(MessageRequest::FileContainingSymbol(name)) => {
-            file(index.symbol(name), format!("symbol not found: symbol=`{}`", quoted(name)))
-        }
-        Some(MessageRequest::FileContainingExtension(extension)) => {
-            let (extended, number) = (&extension.containing_type, extension.extension_number);
-            let what =
-                format!("extension not found: type=`{}`, number=`{number}`", quoted(extended));
-            file(index.extension(extended, number), what)
-        }
-        Some(MessageRequest::AllExtensionNumbersOfType(name)) => match index.extensions_of(name) {
-            Some(extension_number) => {
-                let base_type_name = name.clone();
-                let numbers = ExtensionNumberResponse { base_type_name, extension_number };
-                MessageResponse::AllExtensionNumbersResponse(numbers)
-            }
-            None => error(Code::NotFound, format!("type not found: type=`{}`", quoted(name))),
-        },
-        Some(MessageRequest::ListServices(_)) => {
-            let named = |name: &String| ServiceResponse { name: name.clone() };
-            let service = index.services().iter().map(named).collect();
-            MessageResponse::ListServicesResponse(ListServiceResponse { service })
-        }
-        None => error(Code::InvalidArgument, "message_request: required".to_owned()),
-    }
-}
-
-fn error(code: Code, error_message: String) -> MessageResponse {
-    MessageResponse::ErrorResponse(ErrorResponse { error_code: code.into(), error_message })
 }

@@ -1,11 +1,14 @@
 //! What becomes of the state that a write or a delete replaces: it is kept as a past state where the settings of the
 //! account require it. Large contents are shared, small ones are copied.
 
+mod rows;
+
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, ReadId, Reads, Writes};
+use trestle_kv::Writes;
 use trestle_service::clock::Ticks;
 
-use super::{BlobKey, decode_stored};
+pub(crate) use self::rows::ReplacedRows;
+use super::BlobKey;
 use crate::{
     error::BlobError,
     keys::{self, BlobRow},
@@ -13,16 +16,6 @@ use crate::{
     record::{BlobHistory, BlobRecord, Content, Deletion, Retention, Staging},
     stored::Stored as _,
 };
-
-/// The rows of a blob that a change replaces.
-#[derive(Clone, Copy)]
-pub(crate) struct ReplacedRows {
-    /// The record.
-    pub(crate) record: ReadId,
-    /// The staged blocks as a whole.
-    pub(crate) staging: ReadId,
-    inline: Option<ReadId>,
-}
 
 /// The state of a blob that a change replaces.
 pub(crate) struct ReplacedState {
@@ -32,29 +25,6 @@ pub(crate) struct ReplacedState {
     pub(crate) staging: Option<Staging>,
     deleted: Option<BlobRecord>,
     inline: Option<Bytes>,
-}
-
-impl ReplacedRows {
-    /// The rows that a change reads.
-    pub(crate) fn new(blob: &BlobKey, spec: &mut ChangeSpec, retention: Retention) -> Self {
-        let mut row = |row| spec.read(blob.row(row, &[]));
-        let (record, staging) = (row(BlobRow::Record), row(BlobRow::Staging));
-        let inline = retention.keeps().then(|| row(BlobRow::Inline));
-        Self { record, staging, inline }
-    }
-
-    /// The state in these rows.
-    ///
-    /// # Errors
-    /// [`BlobError::Corrupt`].
-    pub(crate) fn get(self, reads: &Reads<'_>) -> Result<ReplacedState, BlobError> {
-        let stored = decode_stored(reads.get(self.record))?;
-        let is_deleted = stored.as_ref().is_some_and(|stored| stored.deletion.is_some());
-        let (current, deleted) = if is_deleted { (None, stored) } else { (stored, None) };
-        let staging = reads.get(self.staging).map(|value| Staging::decode(value)).transpose()?;
-        let inline = self.inline.and_then(|inline| reads.get(inline)).cloned();
-        Ok(ReplacedState { current, staging, deleted, inline })
-    }
 }
 
 impl ReplacedState {

@@ -1,6 +1,7 @@
 //! `cp`: files to blobs and blobs to files, several at a time.
 
 mod download;
+mod part_file;
 mod server;
 mod upload;
 

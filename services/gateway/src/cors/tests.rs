@@ -1,7 +1,7 @@
 //! Preflight requests, and the headers of responses to pages, by the rules of two accounts.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::Uri;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use prost::Message;
 use tonic::{Status, body::Body};
@@ -10,9 +10,13 @@ use trestle_proto::{
     service::v1::{Cors, CorsRule, ServiceProperties},
     table::v1::GetServicePropertiesResponse,
 };
-use trestle_service::{name::ACCOUNT_HEADER, upstream::Upstream};
+use trestle_service::{
+    cors::Lookup,
+    name::{ACCOUNT_HEADER, AccountName},
+    upstream::Upstream,
+};
 
-use super::*;
+use super::{service_cors::ERROR_CODE, *};
 use crate::web::tests::stack;
 
 const SERVICE: &str = "trestle.table.v1.TableService";

@@ -1,13 +1,17 @@
 //! Requests of browsers and of others: which are accepted, and the form of their responses.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use bytes::BufMut as _;
+use bytes::{BufMut as _, Bytes};
 use futures::stream;
-use http::Uri;
+use http::{HeaderMap, Uri};
+use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
-use tonic::Code;
+use tonic::{Code, Status};
 use tower::service_fn;
 use trestle_service::{
     access::AccessLog,
@@ -15,7 +19,7 @@ use trestle_service::{
     propagation::Traces,
 };
 
-use super::*;
+use super::{response_body::with_status_in_body, *};
 use crate::{CallLimits, IngressStack};
 
 const PATH: &str = "/trestle.table.v1.TableService/GetTable";

@@ -1,14 +1,14 @@
 //! Blobs to files. A file has its name only when it is complete and on stable storage.
 
-use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
-};
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::io::AsyncWriteExt as _;
 
-use super::{BlobTransfer, blocking};
+use super::{BlobTransfer, blocking, part_file::PartFile};
 use crate::{
     blob::{
         BlobAddress, BlobStateArgs, address::relative_path, content::BlobContent,
@@ -25,13 +25,6 @@ pub(super) struct SourceBlob {
     /// Its size, if it was listed.
     size: Option<u64>,
     to: PathBuf,
-}
-
-/// A file that is not complete. It is removed unless it gets its name.
-struct PartFile {
-    part: PathBuf,
-    path: PathBuf,
-    is_complete: bool,
 }
 
 /// The blob, or the blobs in the folder, each with its file.
@@ -105,34 +98,3 @@ impl BlobTransfer {
         blocking(move || part.complete(&file)).await
     }
 }
-
-impl PartFile {
-    /// A new file beside the one that it becomes, in a folder that is made.
-    fn create(path: PathBuf) -> Result<(Self, File), CliError> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(CliError::file(files::cannot("make", folder)))?;
-        }
-        let part = files::with_suffix(&path, &format!(".{:08x}.trestle-part", fastrand::u32(..)));
-        let file =
-            File::create_new(&part).map_err(CliError::file(files::cannot("write", &part)))?;
-        Ok((Self { part, path, is_complete: false }, file))
-    }
-
-    fn complete(mut self, file: &File) -> Result<(), CliError> {
-        files::publish(&self.part, file, &self.path)?;
-        self.is_complete = true;
-        Ok(())
-    }
-}
-
-impl Drop for PartFile {
-    fn drop(&mut self) {
-        if !self.is_complete {
-            // What ended the copy is reported, not this.
-            let _ = files::remove(&self.part);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

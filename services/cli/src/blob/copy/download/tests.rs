@@ -1,4 +1,4 @@
-use std::io::Write as _;
+use std::{fs, io::Write as _};
 
 use super::*;
 

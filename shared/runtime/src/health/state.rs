@@ -1,0 +1,43 @@
+//! What a process reports of its services, and the status of each that follows from it.
+
+use std::collections::BTreeMap;
+
+use tonic_health::pb::health_check_response::ServingStatus;
+
+/// The name of the process as a whole.
+pub(super) const WHOLE: &str = "";
+
+/// The state of every service of a process.
+#[derive(Default)]
+pub(super) struct HealthState {
+    /// Services, and the problem of each.
+    pub(super) parts: BTreeMap<&'static str, Option<String>>,
+    /// The present limitations by name.
+    pub(super) limitations: BTreeMap<&'static str, Option<&'static str>>,
+    /// Whether the process shuts down.
+    pub(super) draining: bool,
+}
+
+impl HealthState {
+    /// The problems, a line each.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let draining = self.draining.then(|| "shutting down".to_owned());
+        let broken = |(name, problem): (&&str, &Option<String>)| {
+            problem.as_ref().map(|problem| format!("{name}: {problem}"))
+        };
+        draining.into_iter().chain(self.parts.iter().filter_map(broken)).collect()
+    }
+
+    /// The status of a service.
+    pub(super) fn status(&self, name: &str) -> ServingStatus {
+        let serving = if name == WHOLE {
+            self.problems().is_empty()
+        } else {
+            let is_free = |limitation: &Option<&str>| limitation.is_none();
+            let is_limitless = self.limitations.get(name).is_some_and(is_free);
+            let is_whole = self.parts.get(name).is_some_and(Option::is_none);
+            !self.draining && (is_whole || is_limitless)
+        };
+        if serving { ServingStatus::Serving } else { ServingStatus::NotServing }
+    }
+}
