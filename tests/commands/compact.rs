@@ -9,7 +9,7 @@ use crate::client::{Ended, bare, succeeds};
 
 /// Rows that are deleted, in a table of their own.
 const DELETED: usize = 60;
-/// Characters of a value, which is no repetition and so hardly compressed.
+/// Characters of a value, which is not a repetition and so hardly compressed.
 const VALUE_CHARS: usize = 30_000;
 
 fn serve(data: &TempDir) -> Server {

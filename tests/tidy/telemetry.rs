@@ -5,7 +5,7 @@ use crate::source::{Finding, Source};
 
 /// Where the names are.
 const OWNER: &str = "shared/service/src/semconv/";
-/// How literals of names begin. `trestle.` also begins names of services, which are no telemetry.
+/// How literals of names begin. `trestle.` also begins names of services, which are not telemetry.
 const NAMES: [&str; 7] = [
     "\"rpc.server",
     "\"rpc.system",

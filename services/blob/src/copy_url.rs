@@ -41,7 +41,7 @@ pub(crate) struct OwnUrl {
     pub(crate) version_id: String,
 }
 
-/// Why a URL is no source.
+/// Why a URL is not a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CopyUrlError {
     /// It is malformed.

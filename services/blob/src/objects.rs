@@ -111,7 +111,7 @@ impl Objects {
         verified.map(Some).map_err(|error| corrupt(&error.to_string()))
     }
 
-    /// Deletes the objects of a content; absent ones are no error.
+    /// Deletes the objects of a content; absent ones are not errors.
     ///
     /// # Errors
     /// [`BlobError::Objects`]; some may be deleted.
@@ -120,7 +120,7 @@ impl Objects {
         self.delete_each(extents.map(|extent| extent.id)).await
     }
 
-    /// Deletes objects; absent ones are no error.
+    /// Deletes objects; absent ones are not errors.
     ///
     /// # Errors
     /// As [`Objects::delete`].

@@ -216,7 +216,7 @@ pub(crate) struct RetiredForm {
     generation: Option<u64>,
 }
 
-/// None for numbers that are no times.
+/// None for numbers that are not times.
 fn deletion_of(at: Option<u64>, until: u64) -> Option<Option<Deletion>> {
     let Some(at) = at else { return Some(None) };
     Some(Some(Deletion { at: Ticks::new(at)?, until: Ticks::new(until)? }))

@@ -18,7 +18,7 @@ pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
 
 /// An address with its scheme: HOST:PORT is one without TLS, unless files for TLS are given.
 pub(crate) fn complete(endpoint: &str, has_tls: bool) -> String {
-    // A path or a text that is no address is rejected as it was written.
+    // A path or a text that is not an address is rejected as it was written.
     let is_authority = !endpoint.contains("://")
         && endpoint.parse::<Authority>().is_ok_and(|found| !found.as_str().contains('@'));
     let scheme = if has_tls { "https" } else { "http" };

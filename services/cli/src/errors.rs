@@ -188,7 +188,7 @@ impl CliError {
         }
     }
 
-    /// Whether the reader of our output is closed, which is no error.
+    /// Whether the reader of our output is closed, which is not an error.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -50,7 +50,7 @@ pub fn cors(
     })
 }
 
-/// In front of all layers: a preflight request is no call.
+/// In front of all layers: a preflight request is not a call.
 #[derive(Clone)]
 struct CorsGateway {
     inner: Web,

@@ -33,7 +33,7 @@ const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// When a client may call again, in seconds, where the error has no delay.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The method that a request calls; none where it is no request of OTLP.
+/// The method that a request calls; none where it is not a request of OTLP.
 pub(crate) fn method_of(request: &Request) -> Option<&'static str> {
     let path = request.uri().path();
     PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)

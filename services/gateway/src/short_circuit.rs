@@ -1,4 +1,4 @@
-//! Short-circuit responses: HTTP answers to requests that are no call. They pass the ingress stack
+//! Short-circuit responses: HTTP answers to requests that are not calls. They pass the ingress stack
 //! as calls do.
 
 use http::StatusCode;
@@ -10,7 +10,7 @@ use trestle_service::layer::{
 
 use crate::IngressStack;
 
-/// The form of a request that is no call for the layers.
+/// The form of a request that is not a call for the layers.
 const PATH: &str = "/";
 
 /// Sends responses through the ingress stack.

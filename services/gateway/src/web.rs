@@ -65,7 +65,7 @@ impl Web {
         Box::pin(async move { Ok(exported.await) })
     }
 
-    /// Rejects a request that is no call, with a status of HTTP.
+    /// Rejects a request that is not a call, with a status of HTTP.
     fn reject(&mut self, request: &Request, reason: Reason, text: &'static str) -> ResponseFuture {
         let status = match reason {
             Reason::UnsupportedHttpVerb => StatusCode::METHOD_NOT_ALLOWED,

@@ -1,8 +1,8 @@
 //! Receipts: which delivery of which message a consumer holds.
 //!
-//! A receipt names the slot and the generation of the state of its message. It is no secret and needs no signature: it
-//! is compared with the stored state, and a caller that may delete from the queue may delete any message. Each receive
-//! or update gives the message another slot or generation, which makes older receipts invalid.
+//! A receipt names the slot and the generation of the state of its message. It is not a secret and needs no signature:
+//! it is compared with the stored state, and a caller that may delete from the queue may delete any message. Each
+//! receive or update gives the message another slot or generation, which makes older receipts invalid.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;

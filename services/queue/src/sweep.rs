@@ -60,7 +60,7 @@ impl Sweeper {
         Ok(more)
     }
 
-    /// The error of a step on one queue. A queue that another process owns, or that was deleted meanwhile, is no error.
+    /// The error of a step on one queue. A queue that another process owns, or that was deleted, is not an error.
     fn failure(&self, error: AttemptError) -> Option<QueueError> {
         match error {
             AttemptError::Failed(error) => Some(error),

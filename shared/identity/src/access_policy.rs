@@ -77,6 +77,6 @@ pub fn permissions(
     match (stated, stored) {
         (Some(letters), _) => Ok(letters),
         (None, stored) => Letters::parse(stored.unwrap_or_default())
-            .ok_or_else(|| failed("the permissions of the stored access policy are no letters")),
+            .ok_or_else(|| failed("the permissions of the stored access policy are not letters")),
     }
 }

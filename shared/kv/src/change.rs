@@ -220,7 +220,7 @@ pub enum Write {
         /// Its new value.
         value: Bytes,
     },
-    /// Removes a key; one that is absent is no error.
+    /// Removes a key; one that is absent is not an error.
     Delete {
         /// The key.
         key: Bytes,
@@ -255,7 +255,7 @@ impl Writes {
         self
     }
 
-    /// Removes a key; one that is absent is no error.
+    /// Removes a key; one that is absent is not an error.
     pub fn delete(&mut self, key: impl Into<Bytes>) -> &mut Self {
         self.0.push(Write::Delete { key: key.into() });
         self

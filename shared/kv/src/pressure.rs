@@ -123,7 +123,7 @@ pub(crate) fn failed(point: CommitPoint) -> Arc<str> {
     format!("failed on purpose: point=`{}`", point.name()).into()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the threads of an engine are no async workers")]
+#[expect(clippy::disallowed_methods, reason = "the threads of an engine are not async workers")]
 fn sleep(time: Duration) {
     std::thread::sleep(time);
 }

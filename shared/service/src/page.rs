@@ -1,7 +1,7 @@
 //! Page tokens: opaque, stateless positions at which a listing continues.
 //!
 //! A token holds a position and the identity of the request it belongs to, so that a token of another table or another
-//! filter is rejected instead of returning a wrong response. The checksum detects damage; it is no secret, and needs
+//! filter is rejected instead of returning a wrong response. The checksum detects damage; it is not a secret, and needs
 //! none: a forged position only moves the start within what the request may read anyway.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};

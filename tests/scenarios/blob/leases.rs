@@ -53,7 +53,7 @@ async fn a_lease_protects_a_blob_until_it_is_released(world: &World) {
 
     let leased = lease(&logs, acquire(None, "")).await.unwrap();
     assert_eq!((state(&leased), leased.lease_id.len()), (LeaseState::Leased, 36));
-    assert_eq!(leased.blob.unwrap().etag, written.etag, "a lease is no modification");
+    assert_eq!(leased.blob.unwrap().etag, written.etag, "a lease is not a modification");
     let id = leased.lease_id.as_str();
     let precondition = |reason| (Code::FailedPrecondition, reason);
     let missing = logs.write("a", "2").await.unwrap_err();

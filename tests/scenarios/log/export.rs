@@ -117,7 +117,7 @@ async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
     let stored = world.existing_log_stream("web").read().await.unwrap().records;
     assert_eq!(log_texts(&stored), ["first", "last"]);
 
-    // Text that is not UTF-8 within a record, and bytes that are no message at all.
+    // Text that is not UTF-8 within a record, and bytes that are not a message at all.
     let mut damaged = request(&[("web", vec![log("~~~~")])]);
     let bytes = damaged.resource_logs[0].iter().map(|b| if *b == b'~' { 0xFF } else { *b });
     damaged.resource_logs[0] = bytes.collect::<Vec<_>>().into();

@@ -61,7 +61,8 @@ async fn only_metadata_and_policies_change_the_etag() {
     assert_eq!(leased.etag, created.etag);
     assert_eq!(result, Some(LeaseResult::Held(Uuid::from_u128(1))));
     let update = ContainerChange::Metadata(metadata());
-    let (updated, _) = change(&fixture, update, anyhow()).await.expect("a lease is no obstacle");
+    let (updated, _) =
+        change(&fixture, update, anyhow()).await.expect("a lease is not an obstacle");
     assert_ne!(updated.etag, created.etag);
     assert_eq!((updated.metadata, updated.lease), (metadata(), leased.lease));
     let policies = ContainerChange::Policies(Bytes::from_static(b"x"), Default::default());

@@ -31,7 +31,7 @@ impl BlobSweeper {
         failed.map_or(Ok(more), Err)
     }
 
-    /// Removes the row of a blob that is no append blob any more.
+    /// Removes the row of a blob that is not an append blob any more.
     async fn forget(&self, blob: &BlobKey) -> Result<(), BlobError> {
         let mut spec = ChangeSpec::new(blob.domain());
         let record = spec.read(blob.row(BlobRow::Record, &[]));

@@ -63,7 +63,7 @@ pub struct TagFilter {
     pub comparisons: Vec<TagComparison>,
 }
 
-/// Why a text is no expression.
+/// Why a text is not an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: position=`{position}`")]
 pub struct ExpressionError {

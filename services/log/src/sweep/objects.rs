@@ -67,7 +67,7 @@ impl LogSweeper {
         self.delete_rows(&keys::stream_domain(id), &rows).await
     }
 
-    /// Deletes an object; an absent one is no error.
+    /// Deletes an object; an absent one is not an error.
     pub(super) async fn delete_object(&self, path: &str) -> Result<(), LogError> {
         match self.logs.area.store.delete(&Path::from(path)).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),

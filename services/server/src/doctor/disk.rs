@@ -22,7 +22,7 @@ const PROBE_BYTES: usize = 4096;
 const MEASURED_WITHIN: Duration = Duration::from_secs(5);
 /// Beyond it, with the slowest of ten, writes of one caller take longer than most clients expect.
 const SLOW: Duration = Duration::from_millis(20);
-/// A quicker median is no disk: nothing is durable in memory.
+/// A quicker median is not a disk: nothing is durable in memory.
 const TOO_FAST: Duration = Duration::from_micros(5);
 
 /// Checks the directory, which must exist. Blocks.

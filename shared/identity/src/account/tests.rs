@@ -48,7 +48,7 @@ fn either_of_two_keys_authenticates_the_account_and_no_other_does() {
 
     assert!(opens("acme", 1) && opens("acme", 2) && opens("other", 3));
     assert!(!opens("acme", 3) && !opens("other", 1) && !opens("absent", 1));
-    // The replacement for absent keys is no valid key.
+    // The replacement for absent keys is not a valid key.
     assert!(!opens("other", 0) && !opens("absent", 0));
 }
 

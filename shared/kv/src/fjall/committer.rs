@@ -283,7 +283,7 @@ fn busy() -> CommitError {
     CommitError::Busy { reason: "flushes and compaction lag behind the writes".into() }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the commit thread is no async worker")]
+#[expect(clippy::disallowed_methods, reason = "the commit thread is not an async worker")]
 fn pause() {
     std::thread::sleep(RETRY_EVERY);
 }

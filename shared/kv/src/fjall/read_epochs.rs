@@ -61,7 +61,7 @@ impl ReadEpochs {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the threads of an engine are no async workers")]
+    #[expect(clippy::disallowed_methods, reason = "the threads of an engine are not async workers")]
     fn is_closed(&self, is_odd: bool, started: Instant, within: Duration) -> bool {
         while self.open(is_odd).load(SeqCst) > 0 {
             if started.elapsed() >= within {

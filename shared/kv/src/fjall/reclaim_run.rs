@@ -127,7 +127,7 @@ pub(super) fn flush_heartbeat(shared: &EngineState, tree: &Tree) -> Result<(), f
 }
 
 /// Writes the memtable of a keyspace to disk and waits for it.
-#[expect(clippy::disallowed_methods, reason = "the threads of an engine are no async workers")]
+#[expect(clippy::disallowed_methods, reason = "the threads of an engine are not async workers")]
 pub(super) fn flush(tree: &Tree) -> Result<(), fjall::Error> {
     tree.handle.rotate_memtable()?;
     let started = Instant::now();

@@ -64,7 +64,7 @@ pub(crate) fn check(
     let opening = began.elapsed();
     let mut heads = runtime.block_on(compare(&engine, load, acknowledged, begun))?;
 
-    // It is no archive: it takes changes, and has them after a clean shutdown.
+    // It is not an archive: it takes changes, and has them after a clean shutdown.
     heads[0] += 1;
     let failed = |reason| StoreDefect::Wrong { writer: 0, found: heads[0], reason };
     let written = runtime.block_on(load.commit(&engine, 0, heads[0]));

@@ -152,7 +152,7 @@ impl WriterLoad {
 pub(crate) async fn head(engine: &dyn Engine, writer: u64) -> Result<u64, String> {
     let stored = engine.get(&head_key(writer)).await.map_err(|error| error.to_string())?;
     let number = |bytes: Bytes| <[u8; 8]>::try_from(&bytes[..]).map(u64::from_be_bytes);
-    stored.map_or(Ok(0), |bytes| number(bytes).map_err(|_| "a head is no number".to_owned()))
+    stored.map_or(Ok(0), |bytes| number(bytes).map_err(|_| "a head is not a number".to_owned()))
 }
 
 /// All rows of a writer.

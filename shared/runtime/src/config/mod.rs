@@ -99,7 +99,7 @@ where
 /// one that the settings are for, which may have flags of its own.
 ///
 /// # Errors
-/// A file that cannot be read or is malformed, a value that is no text.
+/// A file that cannot be read or is malformed, a value that is not a text.
 pub fn texts<const N: usize>(
     keys: [&str; N],
     sources: Sources<'_>,

@@ -30,7 +30,7 @@ pub(super) fn read_sizes(key: &str, default: Option<&Value>, value: &mut Value) 
 /// The bytes of a size with a unit. A number alone is left to the type of the setting.
 fn bytes_of(text: &str) -> Option<u64> {
     let has_unit = text.trim().ends_with(|last: char| last.is_ascii_alphabetic());
-    // A fraction of a byte is no size, whatever the parser makes of it.
+    // A fraction of a byte is not a size, whatever the parser makes of it.
     let is_size = text.trim().starts_with(|first: char| first.is_ascii_digit());
     text.trim().parse::<ByteSize>().ok().filter(|_| has_unit && is_size).map(|size| size.as_u64())
 }

@@ -135,7 +135,7 @@ impl Certificates {
             .with_client_cert_verifier(clients);
         let mut config = config
             .with_single_cert(chain, key)
-            .map_err(|error| failed(format!("is no key of the certificate: {error}")))?;
+            .map_err(|error| failed(format!("is not a key of the certificate: {error}")))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         Ok(Self { files: read, expiry, config: Arc::new(config) })
     }

@@ -63,7 +63,7 @@ impl Methods {
     /// Every method of an encoded descriptor set.
     ///
     /// # Errors
-    /// Bytes that are no descriptor set.
+    /// Bytes that are not a descriptor set.
     pub fn from_descriptors(encoded: &[u8]) -> Result<Self, prost::DecodeError> {
         let mut by_path = HashMap::new();
         for file in FileDescriptorSet::decode(encoded)?.file {

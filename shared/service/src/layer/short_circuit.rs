@@ -1,5 +1,5 @@
 //! Short-circuit responses, which need no service: responses to CORS preflights, and to requests
-//! that are no call. They pass the layers as calls do, so that every response is counted, logged,
+//! that are not calls. They pass the layers as calls do, so that every response is counted, logged,
 //! bounded and has an id.
 
 use std::{

@@ -38,7 +38,7 @@ pub fn parts<'a>(body: &'a [u8], boundary: &str) -> MultipartParts<'a> {
     let delimiter = [b"--", boundary.as_bytes()].concat();
     let delimiter = memmem::Finder::new(&delimiter).into_owned();
     let mut parts = MultipartParts { preamble: &[], rest: body, delimiter, has_more: true };
-    // The preamble before the first boundary is no part, but without any boundary the body is
+    // The preamble before the first boundary is not a part, but without any boundary the body is
     // truncated.
     if let Some(preamble) = parts.part() {
         parts.preamble = preamble;

@@ -198,7 +198,7 @@ fn rejects_bodies_that_are_not_one_json_object_without_reaching_a_limit() {
     }
     let fault = entity_of(b"{\"x\":\"\xFF\"}", key()).expect_err("not UTF-8");
     assert_eq!(fault.reason, Reason::InvalidInput);
-    assert!(entity_of("\u{FEFF}{}".as_bytes(), key()).is_ok(), "a byte order mark is no fault");
+    assert!(entity_of("\u{FEFF}{}".as_bytes(), key()).is_ok(), "a byte order mark is not a fault");
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl StateName {
         };
         let record = state.record(snapshot, blob).await?;
         match state {
-            // The time of a version is no name of it.
+            // The time of a version is not a name of it.
             BlobState::Past(_) if record.version.is_some() => Err(blob.not_found()),
             _ => Ok((state, record)),
         }

@@ -136,7 +136,7 @@ async fn snapshots_are_no_versions_and_are_counted_alone() {
 
     assert_eq!(fixture.read_snapshot(&key, at).await.expect("read"), "one");
     let by_time = fixture.read_snapshot(&key, first.etag.0).await;
-    assert!(matches!(by_time, Err(BlobError::BlobNotFound(_))), "a version is no snapshot");
+    assert!(matches!(by_time, Err(BlobError::BlobNotFound(_))), "a version is not a snapshot");
     assert!(matches!(fixture.delete(&key).await, Err(BlobError::SnapshotsPresent)));
     fixture.delete_scope(&key, DeleteScope::WithSnapshots).await.expect("deleted");
     let left = listed(&fixture, &key, ALL).await;

@@ -123,7 +123,7 @@ fn retention(
 ) -> Option<Duration> {
     let rule = ("stream.retention", "must be 1 minute to 36,500 days");
     let retention = duration(retention, RETENTION, rule, violations)?;
-    // Whole seconds are stored; what is kept longer by a fraction is no loss.
+    // Whole seconds are stored; what is kept longer by a fraction is not a loss.
     Some(Duration::from_secs(retention.as_secs() + u64::from(retention.subsec_nanos() > 0)))
 }
 

@@ -28,7 +28,7 @@ fn accepts_a_change_only_with_the_head_that_it_was_prepared_for() {
     let changed = QueueHead { record_version: 6, ..head };
 
     assert_eq!(cause(fence, Some(&head)), None);
-    assert_eq!(cause(fence, Some(&head.with_removed(4))), None, "the count is no part of it");
+    assert_eq!(cause(fence, Some(&head.with_removed(4))), None, "the count is not a part of it");
     assert_eq!(cause(fence, None), Some(FenceCause::QueueReplaced));
     assert_eq!(cause(fence, Some(&after)), Some(FenceCause::NotOwner));
     assert_eq!(cause(fence, Some(&changed)), Some(FenceCause::StaleRecord));

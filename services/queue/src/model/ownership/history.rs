@@ -151,7 +151,7 @@ impl History {
         }
     }
 
-    /// Of the sends with one deduplication id, one was no duplicate, unless the queue was cleared in between.
+    /// Of the sends with one deduplication id, one was not a duplicate, unless the queue was cleared in between.
     fn check_originals(&self) {
         for (id, originals) in &self.originals {
             for (first, second) in originals.iter().zip(originals.iter().skip(1)) {

@@ -84,7 +84,7 @@ fn numbers_of_different_types_compare_by_exact_value() {
     assert_compares(&Value::Int32(-5), "-5.5", "gt");
     assert_compares(&Value::Double(5.0), "5", "eq");
     assert_compares(&Value::Double(-5.5), "-5L", "lt");
-    // 2^53 + 1 is no double; rounding would make it equal.
+    // 2^53 + 1 is not a double; rounding would make it equal.
     assert_compares(&Value::Int64(TWO_53 + 1), "9007199254740992.0", "gt");
     assert_compares(&Value::Double(9_007_199_254_740_992.0), "9007199254740993L", "lt");
     assert_compares(&Value::Int64(i64::MAX), "9223372036854775808.0", "lt");

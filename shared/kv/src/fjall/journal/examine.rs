@@ -54,7 +54,7 @@ pub(crate) struct JournalExam {
     pub(crate) damage: Option<JournalDamage>,
 }
 
-/// Bytes that are no whole group, and what comes behind them.
+/// Bytes that are not a whole group, and what comes behind them.
 #[derive(Debug, Default)]
 pub(crate) struct JournalDamage {
     /// Rows of the group that begins with them, as far as it can be read.

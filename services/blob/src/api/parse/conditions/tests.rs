@@ -42,7 +42,7 @@ fn the_etags_of_another_server_may_have_any_form() {
     };
 
     assert_eq!(source(&["W/\"1\""], true), Ok((Conditions::default(), None)));
-    let own = source(&[], false).expect_err("it is no etag of this service");
+    let own = source(&[], false).expect_err("it is not an etag of this service");
     assert_eq!(own.field, "source_conditions.if_match");
     let any = source(&["*"], true).expect_err("a source exists");
     assert_eq!(any.reason, Reason::UnsatisfiableCondition);
