@@ -1,5 +1,5 @@
 //! Which keyspaces take no writes for the moment: those whose memtables take more than their part of the write
-//! buffer, and those where compaction lags behind.
+//! buffer, and those where flushes or compaction lag behind.
 //!
 //! The database itself sleeps inside a write, without bound, when a keyspace has 30 runs in level 0 or 4 sealed
 //! memtables; the one commit thread must never get there, so the gate closes earlier.
@@ -15,6 +15,9 @@ use super::shared::{EngineState, Tree};
 
 const L0_RUNS_MAX: usize = 24;
 const SEALED_MEMTABLES_MAX: usize = 2;
+/// Journals, with the one that is written. A journal of 64 MiB and more is kept until every keyspace has flushed what it
+/// has in it: an idle one does so late, while a busy one goes on filling journals, which a start would have to read.
+const JOURNALS_MAX: usize = 4;
 /// How much of the rest of the write buffer a keyspace may take.
 const PART_OF_REST: u64 = 2;
 
@@ -42,8 +45,9 @@ pub(super) fn pressed(shared: &EngineState) -> KeyspaceSet {
     let buffered: Vec<u64> = shared.trees.iter().map(buffered_bytes).collect();
     shared.buffered_bytes.store(buffered.iter().sum(), Relaxed);
     let over = over_part(&buffered, shared.write_buffer_bytes);
+    let journals = shared.database.journal_count();
     let lagging = shared.trees.iter().enumerate().filter(|(_, Tree { handle, .. })| {
-        lags(handle.tree.l0_run_count(), handle.sealed_memtable_count())
+        lags(handle.tree.l0_run_count(), handle.sealed_memtable_count(), journals)
     });
     lagging.fold(over, |set, (index, _)| set.with(index))
 }
@@ -60,8 +64,10 @@ fn over_part(buffered: &[u64], limit: u64) -> KeyspaceSet {
     indices.fold(KeyspaceSet::default(), |set, (index, _)| set.with(index))
 }
 
-fn lags(l0_runs: usize, sealed_memtables: usize) -> bool {
-    l0_runs > L0_RUNS_MAX || sealed_memtables > SEALED_MEMTABLES_MAX
+/// With too many journals a keyspace waits while a flush of its own is under way, which ends by itself.
+fn lags(l0_runs: usize, sealed_memtables: usize, journals: usize) -> bool {
+    let sealed_max = if journals > JOURNALS_MAX { 0 } else { SEALED_MEMTABLES_MAX };
+    l0_runs > L0_RUNS_MAX || sealed_memtables > sealed_max
 }
 
 #[cfg(test)]

@@ -6,9 +6,16 @@ fn set(indices: &[usize]) -> KeyspaceSet {
 
 #[test]
 fn the_gate_closes_before_the_database_blocks_on_its_own() {
-    assert!(!lags(24, 2));
-    assert!(lags(25, 0));
-    assert!(lags(0, 3));
+    assert!(!lags(24, 2, 1));
+    assert!(lags(25, 0, 1));
+    assert!(lags(0, 3, 1));
+}
+
+#[test]
+fn a_keyspace_that_flushes_waits_while_there_are_too_many_journals() {
+    assert!(!lags(0, 2, 4), "its flush frees the oldest one");
+    assert!(lags(0, 1, 5));
+    assert!(!lags(24, 0, 9), "nothing of it is flushed, so nothing would end the wait");
 }
 
 #[test]
