@@ -155,3 +155,6 @@ fn exposed(list: &[String], answer: &HeaderMap) -> Vec<HeaderName> {
     names.extend(matching.cloned());
     names
 }
+
+#[cfg(test)]
+mod tests;

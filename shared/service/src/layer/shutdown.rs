@@ -153,3 +153,6 @@ impl BodyWrapper for PushedMessages {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
