@@ -19,6 +19,8 @@ use crate::{
 
 /// Most bytes of unsealed batches that reads hold, of all calls.
 const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The same of one read, which has the next records in memory.
+const SLICE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Most bytes of the metadata of segments that are kept.
 const METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -40,6 +42,8 @@ pub(crate) struct Logs {
     pub(crate) writing: Arc<Mutex<()>>,
     /// Bytes of unsealed batches that reads may hold.
     pub(crate) read_bytes: Arc<Semaphore>,
+    /// The same of one read.
+    pub(crate) slice_bytes: usize,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
 }
@@ -60,6 +64,7 @@ impl Logs {
             clock,
             writing: Arc::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
+            slice_bytes: SLICE_BYTES_MAX,
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
         }
     }
