@@ -2,6 +2,7 @@
 
 use std::{fs, io, path::Path as FilePath, sync::Arc};
 
+use futures::StreamExt as _;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem, memory::InMemory,
     path::Path,
@@ -86,6 +87,26 @@ impl ObjectArea {
         format!("{}/{path}", self.url)
     }
 
+    /// Checks that the store is there, once an object is not: it may be back with the store. A directory that has nothing
+    /// is not the one that had objects, such as where a disk is not mounted.
+    ///
+    /// # Errors
+    /// The store that is absent, or cannot be read.
+    pub async fn check_present(&self) -> object_store::Result<()> {
+        let Some(directory) = self.directory.clone() else {
+            return self.store.list(None).next().await.transpose().map(drop);
+        };
+        let first = tokio::task::spawn_blocking(move || match fs::read_dir(&directory) {
+            Ok(mut entries) => match entries.next() {
+                Some(entry) => entry.map(drop),
+                None => Err(io::Error::new(io::ErrorKind::NotFound, "the directory is empty")),
+            },
+            Err(error) => Err(error),
+        });
+        let first = first.await.map_err(io::Error::other).flatten();
+        first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
+    }
+
     /// Writes an object, whose path may name directories that do not exist. It is durable when this returns, the names
     /// of new directories included. The claim of the disk ends when it is dropped: once the object is published, or
     /// deleted.
@@ -131,6 +152,20 @@ fn create_synced(root: &FilePath, parents: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_store_is_present_if_it_has_an_object_or_is_remote_and_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("log");
+        let area = ObjectArea::in_directory(&directory, None).unwrap();
+        assert!(area.check_present().await.is_err(), "empty");
+        area.put("a=1/1.parquet", PutPayload::from_static(b"bytes")).await.unwrap();
+        assert!(area.check_present().await.is_ok());
+        fs::rename(&directory, folder.path().join("away")).unwrap();
+        let absent = area.check_present().await;
+        assert!(matches!(absent, Err(Error::Generic { .. })), "{absent:?}");
+        assert!(ObjectArea::in_memory().check_present().await.is_ok());
+    }
 
     #[tokio::test]
     async fn an_object_is_written_below_directories_that_do_not_exist() {

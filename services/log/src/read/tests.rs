@@ -1,4 +1,5 @@
 mod bounds;
+mod stores;
 
 use super::*;
 use crate::{

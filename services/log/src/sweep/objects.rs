@@ -67,11 +67,13 @@ impl LogSweeper {
         self.delete_rows(&keys::stream_domain(id), &rows).await
     }
 
-    /// Deletes an object; an absent one is no error.
+    /// Deletes an object; an absent one is no error, unless all are absent: then they are deleted once they are back.
     pub(super) async fn delete_object(&self, path: &str) -> Result<(), LogError> {
-        match self.logs.area.store.delete(&Path::from(path)).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(LogError::objects(&error)),
-        }
+        let area = &self.logs.area;
+        let deleted = match area.store.delete(&Path::from(path)).await {
+            Err(Error::NotFound { .. }) => area.check_present().await,
+            deleted => deleted,
+        };
+        deleted.map_err(|error| LogError::objects(&error))
     }
 }
