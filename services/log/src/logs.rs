@@ -10,6 +10,7 @@ use trestle_service::{clock::Clock, name::AccountName};
 use crate::{
     append::{self, AppendOutcome, NewBatch},
     error::LogError,
+    merge::LateMerges,
     names::StreamName,
     segment::MetadataCache,
     stream::{StreamId, StreamSettings},
@@ -44,6 +45,8 @@ pub(crate) struct Logs {
     pub(crate) read_bytes: Arc<Semaphore>,
     /// The same of one read.
     pub(crate) slice_bytes: usize,
+    /// Which small segments of past days may be merged.
+    pub(crate) late_merges: Arc<LateMerges>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
 }
@@ -65,6 +68,7 @@ impl Logs {
             writing: Arc::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
             slice_bytes: SLICE_BYTES_MAX,
+            late_merges: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
         }
     }

@@ -181,3 +181,43 @@ async fn sealed_batches_are_deleted_in_steps_and_unsealed_ones_are_kept() {
         assert_eq!(fixture.count(StreamRow::Batch, id).await, 1);
     }
 }
+
+#[tokio::test]
+async fn a_shorter_retention_ends_while_disk_space_is_short() {
+    const MIB: u64 = 1024 * 1024;
+    let (folder, free) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(1 << 40)));
+    let probed = Arc::clone(&free);
+    let options = FjallOptions {
+        min_free_bytes: 64 * MIB,
+        tick: Duration::from_millis(5),
+        space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
+        ..FjallOptions::new(folder.path(), crate::KEYSPACES.to_vec())
+    };
+    let engine = Arc::new(FjallEngine::open(options).unwrap());
+    let fixture = LogFixture::wrapped(ObjectArea::in_memory(), |_| engine);
+    let stream = fixture.stream(with_retention(1_000)).await;
+    for second in 0..30 {
+        fixture.append(&stream, &[record(second * SECOND, "old")]).await.unwrap();
+        fixture.logs.flush(&stream).await.unwrap();
+    }
+    fixture.advance(Duration::from_secs(200));
+    free.store(40 * MIB, Ordering::SeqCst);
+    while !fixture.logs.engine.status().is_space_short {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let is_full = |error: &LogError| matches!(error, LogError::Commit(CommitError::Full { .. }));
+    let update = async |seconds: u64| {
+        let retention = Some(Some(Duration::from_secs(seconds)));
+        let change = StreamSettingsChange { retention, ..StreamSettingsChange::default() };
+        let updated = fixture.logs.streams.update(&stream.account, &stream.name, change).await;
+        updated.map(|record| record.settings.retention)
+    };
+    assert!(is_full(&fixture.append(&stream, &[record(0, "new")]).await.unwrap_err()));
+    assert!(is_full(&update(2_000).await.unwrap_err()), "a longer one frees nothing");
+
+    assert_eq!(update(100).await.unwrap(), Some(Duration::from_secs(100)));
+    fixture.sweep().await;
+
+    assert_eq!(fixture.head(stream.record.id).await.unwrap().segments, 0);
+    assert_eq!(fixture.count(StreamRow::Retired, stream.record.id).await, 30);
+}
