@@ -4,10 +4,11 @@ use object_store::{Error, ObjectStoreExt as _, path::Path};
 use trestle_kv::{ChangeSpec, Entry, Span, Writes, transact};
 use trestle_service::clock::Ticks;
 
-use super::{ANNOUNCED_GRACE, DELETES_MAX, LogSweeper, READ_GRACE, READ_GRACE_SHORT, STEP};
+use super::{ANNOUNCED_GRACE, LogSweeper, READ_GRACE, READ_GRACE_SHORT, STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
+    manifest,
     stored::decode_path,
     stream::{SegmentId, StreamId},
 };
@@ -28,7 +29,11 @@ impl LogSweeper {
         let before = self.logs.engine.now().before(ANNOUNCED_GRACE).get();
         let announced = keys::rows_before(StreamRow::Announced, id, before);
         let scan = self.logs.engine.scan(&announced, STEP).await?;
-        for entries in scan.entries.chunks(DELETES_MAX) {
+        let mut remaining = scan.entries.as_slice();
+        while !remaining.is_empty() {
+            let paths = remaining.iter().map(|entry| decode_path(&entry.value).unwrap_or_default());
+            let (entries, rest) = remaining.split_at(manifest::retired_at_once(paths));
+            remaining = rest;
             let mut spec = ChangeSpec::new(keys::stream_domain(id));
             let mut rows = Vec::with_capacity(entries.len());
             for entry in entries {

@@ -1,11 +1,19 @@
 //! Steps of the background work, with late records and failing stores.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
+use trestle_kv::{CommitError, FjallEngine, FjallOptions};
+use trestle_objects::ObjectArea;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
 use super::*;
-use crate::{fixture::START, keys::StreamRow, layout::DAY_NANOS, sweep::READ_GRACE};
+use crate::{
+    error::LogError, fixture::START, keys::StreamRow, layout::DAY_NANOS,
+    streams::StreamSettingsChange, sweep::READ_GRACE,
+};
 
 fn with_retention(seconds: u64) -> StreamSettings {
     let retention = Some(Duration::from_secs(seconds));
@@ -142,27 +150,31 @@ async fn more_streams_than_a_tick_visits_are_visited_in_turn() {
 }
 
 #[tokio::test]
-async fn full_segments_and_those_of_past_days_are_not_merged() {
+async fn small_segments_of_late_records_are_merged_by_day() {
     let fixture = LogFixture::new();
     let stream = fixture.plain_stream().await;
-    for round in 0..8 {
-        let old = trestle_proto::log::v1::Record {
-            time_unix_nano: START - 4 * DAY_NANOS + round,
-            ..record(0, "old")
-        };
-        fixture.append(&stream, &[old]).await.unwrap();
-        fixture.logs.flush(&stream).await.unwrap();
-    }
-    let snapshot = fixture.head(stream.record.id).await.unwrap().snapshot;
+    let late = async |days: u64, count: u64| {
+        for round in 0..count {
+            let time_unix_nano = START - days * DAY_NANOS + round;
+            let old = trestle_proto::log::v1::Record { time_unix_nano, ..record(0, "old") };
+            fixture.append(&stream, &[old]).await.unwrap();
+            fixture.logs.flush(&stream).await.unwrap();
+        }
+    };
+    let segments = async || fixture.head(stream.record.id).await.unwrap().segments;
+    late(100, 8).await;
+    late(4, 8).await;
+    late(5, 7).await;
+    fixture.sweep().await;
+    assert_eq!(segments().await, 1 + 1 + 7, "a day with too few is left alone");
 
+    // A search that is at its end begins again with the next segment.
+    fixture.sweep().await;
+    late(5, 1).await;
     fixture.sweep().await;
 
-    let head = fixture.head(stream.record.id).await.unwrap();
-    assert_eq!(
-        (head.segments, head.snapshot),
-        (8, snapshot),
-        "they were merged when they were young"
-    );
+    assert_eq!(segments().await, 3);
+    assert_eq!(fixture.read_all(&stream).await.unwrap().len(), 24);
 }
 
 #[tokio::test]
