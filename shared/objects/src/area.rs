@@ -9,6 +9,9 @@ use object_store::{
 };
 use trestle_kv::{CommitError, DiskSpace, SpaceClaim};
 
+/// What the name of a file ends with while its object is written, in a directory: each path is written once.
+const STAGED: &str = "#1";
+
 /// Where a service stores its objects. Clones share it.
 #[derive(Clone)]
 pub struct ObjectArea {
@@ -107,6 +110,22 @@ impl ObjectArea {
         first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
     }
 
+    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is no error, unless the store is absent.
+    ///
+    /// # Errors
+    /// A failed store.
+    pub async fn delete(&self, path: &str) -> object_store::Result<()> {
+        match self.store.delete(&Path::from(path)).await {
+            Err(Error::NotFound { .. }) => self.check_present().await?,
+            deleted => deleted?,
+        }
+        let Some(root) = self.directory.clone() else { return Ok(()) };
+        let path = path.to_owned();
+        let removed = tokio::task::spawn_blocking(move || remove_staged(&root, &path)).await;
+        let removed = removed.map_err(io::Error::other).flatten();
+        removed.map_err(|error| Error::Generic { store: self.name, source: error.into() })
+    }
+
     /// Writes an object, whose path may name directories that do not exist. It is durable when this returns, the names
     /// of new directories included. The claim of the disk ends when it is dropped: once the object is published, or
     /// deleted.
@@ -130,6 +149,23 @@ impl ObjectArea {
         self.store.put(&Path::from(path), payload).await?;
         claim.iter_mut().for_each(SpaceClaim::written);
         Ok(claim)
+    }
+}
+
+/// Removes the file in which the store writes an object before it has its name, which a crash leaves, and syncs the
+/// directory: who forgets the object once it is deleted must not find it after a loss of power.
+fn remove_staged(root: &FilePath, path: &str) -> io::Result<()> {
+    let staged = root.join(format!("{path}{STAGED}"));
+    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if let Err(error) = fs::remove_file(&staged)
+        && !is_absent(&error)
+    {
+        return Err(error);
+    }
+    match staged.parent().map(fs::File::open).transpose() {
+        Ok(Some(directory)) => directory.sync_all(),
+        Err(error) if !is_absent(&error) => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -165,6 +201,21 @@ mod tests {
         let absent = area.check_present().await;
         assert!(matches!(absent, Err(Error::Generic { .. })), "{absent:?}");
         assert!(ObjectArea::in_memory().check_present().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_delete_removes_what_a_crash_left_of_a_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let area = ObjectArea::in_directory(folder.path(), None).unwrap();
+        area.put("a/1", PutPayload::from_static(b"bytes")).await.unwrap();
+        let staged = folder.path().join("a/2#1");
+        fs::write(&staged, b"byt").unwrap();
+
+        for path in ["a/1", "a/2", "a/3"] {
+            area.delete(path).await.unwrap();
+        }
+
+        assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 0);
     }
 
     #[tokio::test]

@@ -1,6 +1,5 @@
 //! Objects that no segment has: those of removed segments, and those of writes that a crash or an error ended.
 
-use object_store::{Error, ObjectStoreExt as _, path::Path};
 use trestle_kv::{ChangeSpec, Entry, Span, Writes, transact};
 use trestle_service::clock::Ticks;
 
@@ -74,11 +73,6 @@ impl LogSweeper {
 
     /// Deletes an object; an absent one is no error, unless all are absent: then they are deleted once they are back.
     pub(super) async fn delete_object(&self, path: &str) -> Result<(), LogError> {
-        let area = &self.logs.area;
-        let deleted = match area.store.delete(&Path::from(path)).await {
-            Err(Error::NotFound { .. }) => area.check_present().await,
-            deleted => deleted,
-        };
-        deleted.map_err(|error| LogError::objects(&error))
+        self.logs.area.delete(path).await.map_err(|error| LogError::objects(&error))
     }
 }
