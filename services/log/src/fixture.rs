@@ -1,6 +1,7 @@
 //! A service on stores in memory, for tests.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +15,7 @@ use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
 use trestle_objects::ObjectArea;
 use trestle_proto::{
     log::v1::{AppendRecordsRequest, Record},
-    opentelemetry::proto::common::v1::{AnyValue, any_value::Value},
+    opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value},
 };
 use trestle_service::name::AccountName;
 
@@ -130,8 +131,23 @@ impl LogFixture {
 
     /// A batch of records.
     pub(crate) fn batch(&self, stream: &OpenStream, records: &[Record]) -> NewBatch {
+        self.batch_of(stream, records, &BTreeMap::new())
+    }
+
+    /// A batch of records with a resource of texts.
+    pub(crate) fn batch_of(
+        &self,
+        stream: &OpenStream,
+        records: &[Record],
+        resource: &BTreeMap<String, String>,
+    ) -> NewBatch {
         let records = records.iter().map(|record| record.encode_to_vec().into()).collect();
-        let request = AppendRecordsRequest { records, ..AppendRecordsRequest::default() };
+        let entry = |(key, text): (&String, &String)| {
+            let value = Some(AnyValue { value: Some(Value::StringValue(text.clone())) });
+            KeyValue { key: key.clone(), value }.encode_to_vec().into()
+        };
+        let resource = resource.iter().map(entry).collect();
+        let request = AppendRecordsRequest { records, resource, ..Default::default() };
         let times = RecordTimes { received: self.logs.now_nanos(), oldest: 0 };
         let encoded = batch_of_append(&request, times).expect("valid");
         NewBatch {

@@ -10,6 +10,7 @@ use trestle_service::{clock::Clock, name::AccountName};
 use crate::{
     append::{self, AppendOutcome, NewBatch},
     error::LogError,
+    merge::LateMerges,
     names::StreamName,
     segment::MetadataCache,
     stream::{StreamId, StreamSettings},
@@ -19,6 +20,8 @@ use crate::{
 
 /// Most bytes of unsealed batches that reads hold, of all calls.
 const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The same of one read, which has the next records in memory.
+const SLICE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Most bytes of the metadata of segments that are kept.
 const METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -40,6 +43,10 @@ pub(crate) struct Logs {
     pub(crate) writing: Arc<Mutex<()>>,
     /// Bytes of unsealed batches that reads may hold.
     pub(crate) read_bytes: Arc<Semaphore>,
+    /// The same of one read.
+    pub(crate) slice_bytes: usize,
+    /// Which small segments of past days may be merged.
+    pub(crate) late_merges: Arc<LateMerges>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
 }
@@ -60,6 +67,8 @@ impl Logs {
             clock,
             writing: Arc::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
+            slice_bytes: SLICE_BYTES_MAX,
+            late_merges: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
         }
     }

@@ -5,7 +5,7 @@
 mod tests;
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Engine, Writes, transact};
+use trestle_kv::{ChangeSpec, Engine, Writes, limits::RECLAIM_PUT_BYTES_MAX, transact};
 
 use crate::{
     error::LogError,
@@ -34,6 +34,22 @@ pub(crate) struct SealedRange {
     pub(crate) before: u64,
     /// The bytes of the batches.
     pub(crate) bytes: u64,
+}
+
+/// Bytes of the row of a retired object that has no path, beside those of the row that it replaces.
+const RETIRED_BYTES: usize = 16;
+/// Bytes of the position of a stream, at most: a number has up to 11.
+const HEAD_BYTES_MAX: usize = 128;
+
+/// How many of the first objects one change may retire, at least one: while disk space is short, a change is accepted
+/// if it puts little more than it removes, and each path is put.
+pub(crate) fn retired_at_once<'p>(paths: impl IntoIterator<Item = &'p str>) -> usize {
+    let mut bytes = HEAD_BYTES_MAX;
+    let fits = |path: &&str| {
+        bytes += path.len() + RETIRED_BYTES;
+        bytes <= RECLAIM_PUT_BYTES_MAX
+    };
+    paths.into_iter().take_while(fits).count().max(1)
 }
 
 /// Records that an object will be written, before it is: a crash leaves a row by which it is found. Returns the id of

@@ -1,12 +1,15 @@
 //! Merging small segments of a day into one: fewer objects, and fewer of them for a read. Segments that are not small
 //! are never merged: it was measured to save neither bytes nor time.
 
+mod late;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use trestle_kv::ScanLimit;
+use trestle_kv::{Entry, ScanLimit};
+
+pub(crate) use self::late::LateMerges;
 
 use crate::{
     error::LogError,
@@ -28,7 +31,7 @@ const FACTOR: usize = 8;
 const INPUTS_MAX: usize = 16;
 /// Bytes of the objects that are merged at once, at most.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Days whose segments one step examines: older ones were merged when they were young.
+/// Days whose segments every step examines: those of earlier days change only where records are late.
 const DAYS: u64 = 3;
 /// Most segments that one step examines.
 const STEP: ScanLimit = ScanLimit { rows: 5000, bytes: 8 * 1024 * 1024 };
@@ -43,8 +46,11 @@ impl Logs {
         let id = stream.record.id;
         let recent = keys::rows_from(StreamRow::Segment, id, from);
         let scan = self.engine.scan(&recent, STEP).await?;
-        let segments = scan.entries.iter().map(|entry| SegmentRecord::decode(&entry.value));
-        let Some(inputs) = choose(segments.collect::<Result<_, _>>()?) else { return Ok(false) };
+        let inputs = match choose(decode(&scan.entries)?) {
+            None => self.choose_late(id, from).await?,
+            inputs => inputs,
+        };
+        let Some(inputs) = inputs else { return Ok(false) };
         let _writing = self.writing.lock().await;
         let level = inputs.iter().map(|input| input.level).max().unwrap_or_default() + 1;
         let mut readers = Vec::with_capacity(inputs.len());
@@ -68,6 +74,10 @@ impl Logs {
         tracing::debug!(stream, segments, records, level, "merged segments");
         Ok(true)
     }
+}
+
+fn decode(entries: &[Entry]) -> Result<Vec<SegmentRecord>, LogError> {
+    entries.iter().map(|entry| SegmentRecord::decode(&entry.value)).collect()
 }
 
 /// The segments to merge: small ones of one day and one level, the oldest first.

@@ -25,6 +25,9 @@ use crate::{
 /// Most tries of an append: each fails with a chance of one in four.
 const TRIES_MAX: usize = 200;
 
+/// Bytes of unsealed records that a read holds.
+const SLICE_BYTES: usize = 500;
+
 /// What happens to a stream.
 #[derive(Debug, Clone)]
 enum Event {
@@ -89,7 +92,9 @@ impl Modelled {
             inner = Some(Arc::clone(&engine));
             Arc::new(FaultyEngine::new(engine, seed, rates))
         });
-        let sound = faulty.reopened_on(inner.expect("wrapped"));
+        let mut sound = faulty.reopened_on(inner.expect("wrapped"));
+        // A few records: reads need many slices.
+        sound.logs.slice_bytes = SLICE_BYTES;
         let stream = sound.plain_stream().await;
         Self { faulty, sound, objects, stream, acknowledged: Vec::new(), snapshot: 0 }
     }

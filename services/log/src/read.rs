@@ -1,16 +1,20 @@
 //! Reading records by time: unsealed ones and those of segments, merged in order.
 //!
-//! A read captures the manifest and the unsealed records of its range from one snapshot; segments are immutable and are
-//! read at the pace of the client, one row group of each at a time.
+//! A read captures the manifest, and where the unsealed records of its range are, from one snapshot. Segments are immutable
+//! and are read at the pace of the client, a chunk of each at a time; so are unsealed records, and once those that remain
+//! are sealed, the read is opened again behind the last record that it returned.
 
 mod merged;
 mod open_segment;
+mod tail_index;
 mod tail_rows;
+mod tail_slice;
 #[cfg(test)]
 mod tests;
 
 use std::{ops::Range, sync::Arc};
 
+use tokio::sync::OwnedSemaphorePermit;
 use trestle_kv::{Direction, ScanLimit, Snapshot, after_key};
 
 use self::tail_rows::TailRows;
@@ -84,6 +88,13 @@ impl ReadPlan {
     }
 }
 
+/// What a read captures of one state of a stream.
+struct CapturedRead {
+    head: Head,
+    segments: Vec<SegmentRecord>,
+    tail: TailRows,
+}
+
 impl Logs {
     /// Opens a read: the position of the stream, and its rows in order.
     ///
@@ -92,16 +103,34 @@ impl Logs {
     pub(crate) async fn read(
         &self,
         stream: &OpenStream,
-        plan: ReadPlan,
+        mut plan: ReadPlan,
     ) -> Result<(Head, MergedRows), LogError> {
+        let rows_max = if plan.limit == 0 { u64::MAX } else { plan.limit };
+        let captured = self.capture(stream, &plan, rows_max, None).await?;
+        // Opened again, it shows no record that was appended meanwhile.
+        plan.sequences.end = plan.sequences.end.min(captured.head.next_sequence);
+        let head = captured.head;
+        Ok((head, MergedRows::new(self.clone(), stream.clone(), plan, captured)))
+    }
+
+    /// Captures the present state, for a read of at most so many rows. The permit is that of a read which is opened
+    /// again.
+    async fn capture(
+        &self,
+        stream: &OpenStream,
+        plan: &ReadPlan,
+        rows_max: u64,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<CapturedRead, LogError> {
         let snapshot = self.engine.snapshot().await?;
         let head = snapshot.get(&keys::head(stream.record.id)).await?;
         let head = head.ok_or_else(|| LogError::StreamNotFound(stream.name.clone()))?;
         let head = Head::decode(&head)?;
-        let segments = overlapping(&*snapshot, stream, &plan).await?;
-        let tail = TailRows::capture(self, &*snapshot, (stream.record.id, &head), &plan).await?;
-        drop(snapshot);
-        Ok((head, MergedRows::new(self.clone(), plan, segments, tail)))
+        let segments = overlapping(&*snapshot, stream, plan).await?;
+        let rows_max = usize::try_from(rows_max).unwrap_or(usize::MAX);
+        let of = (stream.record.id, &head);
+        let tail = TailRows::capture(self, &*snapshot, of, (plan, rows_max), permit).await?;
+        Ok(CapturedRead { head, segments, tail })
     }
 }
 

@@ -9,7 +9,6 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use object_store::{ObjectStoreExt as _, path::Path};
 use trestle_kv::{ScanLimit, SpaceClaim, after_key};
 
 use crate::{
@@ -129,7 +128,7 @@ impl Logs {
     /// Deletes objects that this process wrote and whose publication was rejected: no row may name them any more.
     pub(crate) async fn delete_unpublished(&self, paths: &[String]) {
         for path in paths {
-            if let Err(error) = self.area.store.delete(&Path::from(path.as_str())).await {
+            if let Err(error) = self.area.delete(path).await {
                 tracing::warn!(%error, path, "an object that is not published cannot be deleted");
             }
         }

@@ -8,7 +8,7 @@ use trestle_service::clock::Ticks;
 use crate::segment::{PromotedColumn, PromotedType};
 
 /// Identifies a stream. Random, and never used again: rows and segments are under it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct StreamId(pub(crate) u64);
 
 /// Identifies a segment: the version of the change that announced its object.

@@ -2,11 +2,15 @@
 
 use std::{fs, io, path::Path as FilePath, sync::Arc};
 
+use futures::StreamExt as _;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem, memory::InMemory,
     path::Path,
 };
 use trestle_kv::{CommitError, DiskSpace, SpaceClaim};
+
+/// What the name of a file ends with while its object is written, in a directory: each path is written once.
+const STAGED: &str = "#1";
 
 /// Where a service stores its objects. Clones share it.
 #[derive(Clone)]
@@ -86,6 +90,42 @@ impl ObjectArea {
         format!("{}/{path}", self.url)
     }
 
+    /// Checks that the store is there, once an object is not: it may be back with the store. A directory that has nothing
+    /// is not the one that had objects, such as where a disk is not mounted.
+    ///
+    /// # Errors
+    /// The store that is absent, or cannot be read.
+    pub async fn check_present(&self) -> object_store::Result<()> {
+        let Some(directory) = self.directory.clone() else {
+            return self.store.list(None).next().await.transpose().map(drop);
+        };
+        let first = tokio::task::spawn_blocking(move || match fs::read_dir(&directory) {
+            Ok(mut entries) => match entries.next() {
+                Some(entry) => entry.map(drop),
+                None => Err(io::Error::new(io::ErrorKind::NotFound, "the directory is empty")),
+            },
+            Err(error) => Err(error),
+        });
+        let first = first.await.map_err(io::Error::other).flatten();
+        first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
+    }
+
+    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is no error, unless the store is absent.
+    ///
+    /// # Errors
+    /// A failed store.
+    pub async fn delete(&self, path: &str) -> object_store::Result<()> {
+        match self.store.delete(&Path::from(path)).await {
+            Err(Error::NotFound { .. }) => self.check_present().await?,
+            deleted => deleted?,
+        }
+        let Some(root) = self.directory.clone() else { return Ok(()) };
+        let path = path.to_owned();
+        let removed = tokio::task::spawn_blocking(move || remove_staged(&root, &path)).await;
+        let removed = removed.map_err(io::Error::other).flatten();
+        removed.map_err(|error| Error::Generic { store: self.name, source: error.into() })
+    }
+
     /// Writes an object, whose path may name directories that do not exist. It is durable when this returns, the names
     /// of new directories included. The claim of the disk ends when it is dropped: once the object is published, or
     /// deleted.
@@ -112,6 +152,23 @@ impl ObjectArea {
     }
 }
 
+/// Removes the file in which the store writes an object before it has its name, which a crash leaves, and syncs the
+/// directory: who forgets the object once it is deleted must not find it after a loss of power.
+fn remove_staged(root: &FilePath, path: &str) -> io::Result<()> {
+    let staged = root.join(format!("{path}{STAGED}"));
+    let is_absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if let Err(error) = fs::remove_file(&staged)
+        && !is_absent(&error)
+    {
+        return Err(error);
+    }
+    match staged.parent().map(fs::File::open).transpose() {
+        Ok(Some(directory)) => directory.sync_all(),
+        Err(error) if !is_absent(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Creates the directories of a path below `root`, and syncs the name of each new one: the store syncs only the
 /// directory of a file.
 fn create_synced(root: &FilePath, parents: &str) -> io::Result<()> {
@@ -131,6 +188,35 @@ fn create_synced(root: &FilePath, parents: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_store_is_present_if_it_has_an_object_or_is_remote_and_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("log");
+        let area = ObjectArea::in_directory(&directory, None).unwrap();
+        assert!(area.check_present().await.is_err(), "empty");
+        area.put("a=1/1.parquet", PutPayload::from_static(b"bytes")).await.unwrap();
+        assert!(area.check_present().await.is_ok());
+        fs::rename(&directory, folder.path().join("away")).unwrap();
+        let absent = area.check_present().await;
+        assert!(matches!(absent, Err(Error::Generic { .. })), "{absent:?}");
+        assert!(ObjectArea::in_memory().check_present().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_delete_removes_what_a_crash_left_of_a_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let area = ObjectArea::in_directory(folder.path(), None).unwrap();
+        area.put("a/1", PutPayload::from_static(b"bytes")).await.unwrap();
+        let staged = folder.path().join("a/2#1");
+        fs::write(&staged, b"byt").unwrap();
+
+        for path in ["a/1", "a/2", "a/3"] {
+            area.delete(path).await.unwrap();
+        }
+
+        assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 0);
+    }
 
     #[tokio::test]
     async fn an_object_is_written_below_directories_that_do_not_exist() {

@@ -4,58 +4,86 @@ use std::collections::VecDeque;
 
 use trestle_proto::log::v1::LogReadCost;
 
-use super::{OpenSegment, ReadPlan, RowPosition, TailRows};
-use crate::{error::LogError, logs::Logs, segment::SealedRow, stream::SegmentRecord};
+use super::{
+    CapturedRead, OpenSegment, ReadPlan, RowPosition,
+    tail_rows::{TailProgress, TailRows},
+};
+use crate::{
+    error::LogError, logs::Logs, segment::SealedRow, stream::SegmentRecord, streams::OpenStream,
+};
 
 /// See the module.
 pub(crate) struct MergedRows {
     logs: Logs,
+    stream: OpenStream,
     plan: ReadPlan,
     /// Segments that are not opened, the next one last.
     waiting: Vec<SegmentRecord>,
     open: Vec<RowSource>,
     remaining: u64,
-    /// The cost, but for the segments that are open.
+    /// The cost, but for the sources that are open.
     cost: LogReadCost,
-    /// Keeps the bytes of the unsealed rows counted.
-    _tail: TailRows,
 }
 
 /// A source of rows in order.
-struct RowSource {
+enum RowSource {
+    Tail(Box<TailRows>),
+    Segment(SegmentRows),
+}
+
+/// Rows of a segment.
+struct SegmentRows {
     rows: VecDeque<SealedRow>,
     /// Where more come from.
-    segment: Option<OpenSegment>,
+    segment: Option<Box<OpenSegment>>,
 }
 
 impl MergedRows {
     pub(super) fn new(
         logs: Logs,
+        stream: OpenStream,
         plan: ReadPlan,
-        mut waiting: Vec<SegmentRecord>,
-        mut tail: TailRows,
+        captured: CapturedRead,
     ) -> Self {
-        match plan.is_backward {
-            true => waiting.sort_by_key(|segment| segment.max_time),
-            false => waiting.sort_by_key(|segment| std::cmp::Reverse(segment.min_time)),
-        }
-        let rows = VecDeque::from(std::mem::take(&mut tail.rows));
-        let open = vec![RowSource { rows, segment: None }];
         let remaining = if plan.limit == 0 { u64::MAX } else { plan.limit };
-        let cost = LogReadCost {
-            segments: waiting.len() as u64,
-            records_scanned: tail.scanned,
-            ..LogReadCost::default()
-        };
-        Self { logs, plan, waiting, open, remaining, cost, _tail: tail }
+        let segments = captured.segments.len() as u64;
+        let cost = LogReadCost { segments, ..LogReadCost::default() };
+        let (waiting, open) = (Vec::new(), Vec::new());
+        let mut merged = Self { logs, stream, plan, waiting, open, remaining, cost };
+        merged.begin(captured);
+        merged
+    }
+
+    /// Begins with what was captured.
+    fn begin(&mut self, CapturedRead { segments, tail, .. }: CapturedRead) {
+        self.waiting = segments;
+        match self.plan.is_backward {
+            true => self.waiting.sort_by_key(|it| (it.max_time, it.max_sequence)),
+            false => {
+                self.waiting.sort_by_key(|it| std::cmp::Reverse((it.min_time, it.min_sequence)))
+            }
+        }
+        self.open = vec![RowSource::Tail(Box::new(tail))];
+    }
+
+    /// Captures the present state, in which what was unsealed is in segments, and continues behind the last row.
+    async fn reopen(&mut self) -> Result<(), LogError> {
+        let mut permit = None;
+        for source in std::mem::take(&mut self.open) {
+            source.add_cost(&mut self.cost);
+            if let RowSource::Tail(tail) = source {
+                permit = tail.into_permit();
+            }
+        }
+        let captured = self.logs.capture(&self.stream, &self.plan, self.remaining, permit).await?;
+        self.begin(captured);
+        Ok(())
     }
 
     /// What the read cost so far.
     pub(crate) fn cost(&self) -> LogReadCost {
         let mut cost = self.cost;
-        for segment in self.open.iter().filter_map(|source| source.segment.as_ref()) {
-            segment.add_cost(&mut cost);
-        }
+        self.open.iter().for_each(|source| source.add_cost(&mut cost));
         cost
     }
 
@@ -67,8 +95,8 @@ impl MergedRows {
     /// The first position that a segment may have.
     fn first_of(&self, segment: &SegmentRecord) -> RowPosition {
         match self.plan.is_backward {
-            true => (segment.max_time, u64::MAX),
-            false => (segment.min_time, 0),
+            true => (segment.max_time, segment.max_sequence),
+            false => (segment.min_time, segment.min_sequence),
         }
     }
 
@@ -86,6 +114,7 @@ impl MergedRows {
             let Some((source, bound)) = self.choose().await? else { break };
             while let Some(row) = self.take(source, bound) {
                 bytes += row.record.len();
+                self.plan.behind = Some((row.time, row.sequence));
                 rows.push(row);
                 self.remaining -= 1;
                 if self.remaining == 0 || rows.len() >= rows_max || bytes >= bytes_max {
@@ -103,13 +132,16 @@ impl MergedRows {
         if bound.is_some_and(|bound| !self.is_before(head, bound)) {
             return None;
         }
-        self.open.get_mut(source)?.rows.pop_front()
+        self.open.get_mut(source)?.pop()
     }
 
     /// The source with the next row, and the first position that another source may have.
     async fn choose(&mut self) -> Result<Option<(usize, Option<RowPosition>)>, LogError> {
         loop {
-            self.fill().await?;
+            if self.fill().await? == TailProgress::Sealed {
+                self.reopen().await?;
+                continue;
+            }
             let heads = self.open.iter().enumerate();
             let mut heads: Vec<_> =
                 heads.filter_map(|(index, source)| Some((source.head()?, index))).collect();
@@ -132,39 +164,82 @@ impl MergedRows {
     }
 
     /// Reads rows of each source that has none, and closes those that are at their end.
-    async fn fill(&mut self) -> Result<(), LogError> {
+    async fn fill(&mut self) -> Result<TailProgress, LogError> {
+        let rows_max = usize::try_from(self.remaining).unwrap_or(usize::MAX);
         for source in &mut self.open {
-            while source.rows.is_empty()
-                && let Some(segment) = &mut source.segment
-            {
-                match segment.next_rows().await? {
-                    Some(rows) => {
-                        let plan = &self.plan;
-                        let rows = rows.into_iter();
-                        source.rows =
-                            rows.filter(|row| plan.has((row.time, row.sequence))).collect();
-                    }
-                    None => {
-                        segment.add_cost(&mut self.cost);
-                        source.segment = None;
+            match source {
+                RowSource::Tail(tail) => {
+                    let progress = tail.refill(&self.logs, &self.plan, rows_max).await?;
+                    if progress == TailProgress::Sealed {
+                        return Ok(progress);
                     }
                 }
+                RowSource::Segment(segment) => segment.fill(&self.plan, &mut self.cost).await?,
             }
         }
-        self.open.retain(|source| !source.rows.is_empty());
-        Ok(())
+        let cost = &mut self.cost;
+        self.open.retain(|source| {
+            let is_open = source.head().is_some();
+            if !is_open {
+                source.add_cost(cost);
+            }
+            is_open
+        });
+        Ok(TailProgress::Ready)
     }
 
     async fn open_next(&mut self) -> Result<(), LogError> {
         let Some(segment) = self.waiting.pop() else { return Ok(()) };
         let opened = self.logs.open_segment(&segment, self.plan.of_segment()).await?;
-        self.open.push(RowSource { rows: VecDeque::new(), segment: Some(opened) });
+        let segment = Some(Box::new(opened));
+        self.open.push(RowSource::Segment(SegmentRows { rows: VecDeque::new(), segment }));
+        Ok(())
+    }
+}
+
+impl SegmentRows {
+    /// Reads rows where there are none, and closes a segment that is at its end.
+    async fn fill(&mut self, plan: &ReadPlan, cost: &mut LogReadCost) -> Result<(), LogError> {
+        while self.rows.is_empty()
+            && let Some(segment) = &mut self.segment
+        {
+            match segment.next_rows().await? {
+                Some(rows) => {
+                    let rows = rows.into_iter();
+                    self.rows = rows.filter(|row| plan.has((row.time, row.sequence))).collect();
+                }
+                None => {
+                    segment.add_cost(cost);
+                    self.segment = None;
+                }
+            }
+        }
         Ok(())
     }
 }
 
 impl RowSource {
     fn head(&self) -> Option<RowPosition> {
-        self.rows.front().map(|row| (row.time, row.sequence))
+        match self {
+            Self::Tail(tail) => tail.head(),
+            Self::Segment(segment) => segment.rows.front().map(|row| (row.time, row.sequence)),
+        }
+    }
+
+    fn pop(&mut self) -> Option<SealedRow> {
+        match self {
+            Self::Tail(tail) => tail.pop(),
+            Self::Segment(segment) => segment.rows.pop_front(),
+        }
+    }
+
+    /// Adds what was read of it.
+    fn add_cost(&self, cost: &mut LogReadCost) {
+        match self {
+            Self::Tail(tail) => cost.records_scanned += tail.scanned,
+            Self::Segment(segment) => {
+                segment.segment.iter().for_each(|segment| segment.add_cost(cost));
+            }
+        }
     }
 }

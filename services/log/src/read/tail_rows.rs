@@ -1,43 +1,60 @@
-//! The unsealed records of a read.
+//! The unsealed records of a read: a slice of them at a time, so that a read holds the same bytes whatever is unsealed.
+//!
+//! A slice is read from the batches that may have the next records, on a snapshot of its own. Batches are removed only
+//! once they are sealed, which the head of the stream shows: then the read is to be opened again, behind its last record.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::OwnedSemaphorePermit;
-use trestle_kv::{ScanLimit, Snapshot, after_key};
+use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
 
-use super::ReadPlan;
+use super::{
+    ReadPlan, RowPosition,
+    tail_index::TailIndex,
+    tail_slice::{TailRow, TailSlice},
+};
 use crate::{
-    batch::BatchView,
     error::LogError,
     keys::{self, StreamRow},
     logs::Logs,
-    record::UnsealedRow,
     segment::SealedRow,
+    stored::StoredForm as _,
     stream::{Head, StreamId},
 };
 
 /// Rows that one scan of batches reads.
 const BATCHES_STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 4 * 1024 * 1024 };
-/// Rows beyond the limit of a read that are held before the farthest are dropped.
-const SPARE_ROWS: usize = 4096;
-/// The same in bytes of all rows.
-const SPARE_BYTES: usize = 16 * 1024 * 1024;
 
 /// The unsealed records of a read, in its order.
 #[derive(Default)]
-pub(crate) struct TailRows {
-    /// The records.
-    pub(super) rows: Vec<SealedRow>,
+pub(super) struct TailRows {
+    id: StreamId,
+    /// The first record that was not sealed when the read was opened.
+    sealed_before: u64,
+    /// The records of the slice that are not returned.
+    rows: VecDeque<TailRow>,
+    /// The last record of the slice, if there may be more behind it.
+    last: Option<RowPosition>,
+    /// Where those are.
+    index: TailIndex,
     /// How many were examined.
     pub(super) scanned: u64,
-    /// Their bytes.
-    bytes: usize,
-    /// The same, of those that all reads may hold.
+    /// The bytes of a slice, of those that all reads may hold.
     permit: Option<OwnedSemaphorePermit>,
 }
 
+/// What became of a slice that is at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TailProgress {
+    /// The next rows are there, or there are none.
+    Ready,
+    /// Batches were sealed: their records are in segments that the read does not have.
+    Sealed,
+}
+
 impl TailRows {
-    /// The records that match, of the state of a snapshot.
+    /// The first records that match, at most so many, of the state of a snapshot. The permit is that of a read which is
+    /// opened again.
     ///
     /// # Errors
     /// [`LogError::Busy`] where reads hold too many bytes, or a failed read.
@@ -45,12 +62,19 @@ impl TailRows {
         logs: &Logs,
         snapshot: &dyn Snapshot,
         (id, head): (StreamId, &Head),
-        plan: &ReadPlan,
+        (plan, rows_max): (&ReadPlan, usize),
+        permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, LogError> {
-        let mut tail = Self::default();
+        let sealed_before = head.sealed_before;
+        let mut tail = Self { id, sealed_before, permit, ..Self::default() };
+        if head.unsealed_records() == 0 {
+            tail.hold(logs, 0)?;
+            return Ok(tail);
+        }
         let from = first_batch(snapshot, id, head, plan).await?;
         let mut span = keys::rows_from(StreamRow::Batch, id, from);
-        let mut more = head.unsealed_records() > 0;
+        let mut slice = TailSlice::new(plan, rows_max, logs.slice_bytes);
+        let mut more = true;
         while more {
             let scan = snapshot.scan(&span, BATCHES_STEP).await?;
             more = scan.more;
@@ -61,41 +85,80 @@ impl TailRows {
                     more = false;
                     break;
                 }
-                tail.take_matching(&entry.value, first, plan)?;
+                if let Some((min, max)) = slice.take_matching(&entry.value, first)? {
+                    tail.index.push(first, entry.value.len(), min..max);
+                }
             }
-            tail.cut(plan);
-            tail.hold(logs)?;
+            tail.hold(logs, slice.bytes().max(tail.held()))?;
         }
-        tail.sort(plan);
+        tail.scanned = slice.scanned;
+        let bytes = slice.bytes();
+        (tail.rows, tail.last) = into_rows(slice);
+        // The next slices need as much as this one at most.
+        let is_whole = tail.last.is_none() || rows_max <= tail.rows.len();
+        tail.hold(logs, if is_whole { bytes } else { logs.slice_bytes })?;
         Ok(tail)
     }
 
-    /// Takes the records of a batch that match.
-    fn take_matching(&mut self, batch: &[u8], first: u64, plan: &ReadPlan) -> Result<(), LogError> {
-        for row in BatchView::parse(batch)?.rows(first) {
-            let row = row?;
-            self.scanned += 1;
-            let (time, sequence) = (row.time, row.sequence);
-            if !plan.has((time, sequence)) {
-                continue;
-            }
-            let row = UnsealedRow::parse(row)?;
-            if plan.predicate.as_ref().is_none_or(|predicate| predicate.matches(&row)) {
-                let record = row.encode(plan.fields)?;
-                self.bytes += record.len();
-                self.rows.push(SealedRow { time, sequence, record });
-            }
-        }
-        Ok(())
+    /// The position of the next row of the slice.
+    pub(super) fn head(&self) -> Option<RowPosition> {
+        self.rows.front().map(|row| row.position)
     }
 
-    /// Counts the bytes of the rows, which are more or fewer than before, among those of all reads.
-    fn hold(&mut self, logs: &Logs) -> Result<(), LogError> {
-        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        if let Some(permit) = &mut self.permit {
-            drop(permit.split(held.saturating_sub(self.bytes)));
+    /// The next row of the slice.
+    pub(super) fn pop(&mut self) -> Option<SealedRow> {
+        self.rows.pop_front().map(TailRow::into_row)
+    }
+
+    /// The permit, for a read that is opened again.
+    pub(super) fn into_permit(self) -> Option<OwnedSemaphorePermit> {
+        self.permit
+    }
+
+    /// Reads the next slice where this one is at its end, of at most so many rows: the plan is that of what is behind
+    /// the last row.
+    ///
+    /// # Errors
+    /// [`LogError::StreamNotFound`] once the stream is deleted, or a failed read.
+    pub(super) async fn refill(
+        &mut self,
+        logs: &Logs,
+        plan: &ReadPlan,
+        rows_max: usize,
+    ) -> Result<TailProgress, LogError> {
+        let Some(last) = self.last.filter(|_| self.rows.is_empty()) else {
+            return Ok(TailProgress::Ready);
+        };
+        let snapshot = logs.engine.snapshot().await?;
+        let head = snapshot.get(&keys::head(self.id)).await?;
+        let head = head.map(|head| Head::decode(&head)).transpose()?;
+        if head.is_none_or(|head| head.sealed_before != self.sealed_before) {
+            return Ok(TailProgress::Sealed);
         }
-        let more = u32::try_from(self.bytes.saturating_sub(held)).unwrap_or(u32::MAX);
+        let mut slice = TailSlice::new(plan, rows_max, logs.slice_bytes);
+        for run in self.index.runs_behind(plan, last) {
+            if slice.ends_before(run.first(plan.is_backward)) {
+                break;
+            }
+            take_run(&*snapshot, run.span(self.id), &mut slice).await?;
+        }
+        self.scanned += slice.scanned;
+        (self.rows, self.last) = into_rows(slice);
+        Ok(TailProgress::Ready)
+    }
+
+    fn held(&self) -> usize {
+        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+
+    /// Counts so many bytes among those of all reads, more or fewer than before.
+    fn hold(&mut self, logs: &Logs, bytes: usize) -> Result<(), LogError> {
+        let bytes = bytes.min(logs.slice_bytes);
+        let held = self.held();
+        if let Some(permit) = &mut self.permit {
+            drop(permit.split(held.saturating_sub(bytes)));
+        }
+        let more = u32::try_from(bytes.saturating_sub(held)).unwrap_or(u32::MAX);
         let more = Arc::clone(&logs.read_bytes).try_acquire_many_owned(more);
         let more = more.map_err(|_| LogError::Busy)?;
         match &mut self.permit {
@@ -104,25 +167,29 @@ impl TailRows {
         }
         Ok(())
     }
+}
 
-    /// Drops what a limited read does not return, once it is much.
-    fn cut(&mut self, plan: &ReadPlan) {
-        let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
-        let is_much =
-            self.rows.len() > limit.saturating_add(SPARE_ROWS) || self.bytes > SPARE_BYTES;
-        if limit > 0 && is_much && self.rows.len() > limit {
-            self.sort(plan);
-            self.rows.truncate(limit);
-            self.bytes = self.rows.iter().map(|row| row.record.len()).sum();
+fn into_rows(slice: TailSlice<'_>) -> (VecDeque<TailRow>, Option<RowPosition>) {
+    let (rows, last) = slice.finish();
+    (rows.into(), last)
+}
+
+/// Takes the records of the batches of a span.
+async fn take_run(
+    snapshot: &dyn Snapshot,
+    mut span: Span,
+    slice: &mut TailSlice<'_>,
+) -> Result<(), LogError> {
+    let mut more = true;
+    while more {
+        let scan = snapshot.scan(&span, BATCHES_STEP).await?;
+        more = scan.more;
+        for entry in scan.entries {
+            span.start = after_key(&entry.key).into();
+            slice.take_matching(&entry.value, keys::number_of(&entry.key)?)?;
         }
     }
-
-    fn sort(&mut self, plan: &ReadPlan) {
-        self.rows.sort_unstable_by_key(|row| (row.time, row.sequence));
-        if plan.is_backward {
-            self.rows.reverse();
-        }
-    }
+    Ok(())
 }
 
 /// The sequence of the first unsealed batch that may have records of a plan.

@@ -1,4 +1,5 @@
 mod bounds;
+mod stores;
 
 use super::*;
 use crate::{
@@ -110,6 +111,30 @@ async fn a_read_returns_what_matches_and_reports_what_it_examined() {
         let cost = rows.cost();
         assert_eq!((cost.segments, cost.records_returned), (2, found as u64));
         assert!(cost.records_scanned >= 6 && cost.bytes > 0, "{text}: {cost:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_limited_read_opens_no_segment_before_it_needs_it() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    // Of one time: the next record is the one of the next sequence.
+    for number in 0..4 {
+        fixture.append(&stream, &[record(0, &format!("{number}"))]).await.unwrap();
+        fixture.logs.flush(&stream).await.unwrap();
+    }
+    let segments = fixture.logs.segments(&stream, 0..u64::MAX, 10, "").await.unwrap().segments;
+    for is_backward in [false, true] {
+        let plan = ReadPlan { limit: 1, is_backward, ..plan() };
+        // Nothing is in the cache.
+        let fixture = fixture.reopened();
+        let (_, mut rows) = fixture.logs.read(&stream, plan).await.unwrap();
+
+        let found = rows.next(10, 1024).await.unwrap().unwrap();
+
+        assert_eq!(found[0].sequence, if is_backward { 3 } else { 0 });
+        let bytes = segments[0].bytes;
+        assert!(rows.cost().bytes <= 2 * bytes, "{bytes}: {:?}", rows.cost());
     }
 }
 

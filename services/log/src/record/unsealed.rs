@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-
 use super::{
     ATTRIBUTES, RESOURCE, RecordFields, RecordView, any_value_ref, entries_of, find_entry,
 };
@@ -34,9 +32,19 @@ impl<'a> UnsealedRow<'a> {
     ///
     /// # Errors
     /// A record that is malformed.
-    pub(crate) fn encode(&self, fields: RecordFields) -> Result<Bytes, MalformedMessage> {
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn encode(&self, fields: RecordFields) -> Result<bytes::Bytes, MalformedMessage> {
+        let parts = [self.encode_own(fields)?, self.encode_origin(fields)?];
+        Ok(parts.concat().into())
+    }
+
+    /// The part of it that the record does not share: all but the resource and the scope.
+    ///
+    /// # Errors
+    /// A record that is malformed.
+    pub(crate) fn encode_own(&self, fields: RecordFields) -> Result<Vec<u8>, MalformedMessage> {
         let (record, row) = (self.record.encoded, &self.row);
-        let mut out = Vec::with_capacity(record.len() + row.resource.len() + row.scope.len() + 32);
+        let mut out = Vec::with_capacity(record.len() + 32);
         if fields.has(1) {
             put_fixed64(&mut out, 1, row.time);
         }
@@ -53,18 +61,28 @@ impl<'a> UnsealedRow<'a> {
                 FieldValue::Fixed32(value) => put_fixed32(&mut out, number, value),
             }
         }
-        if fields.has(RESOURCE) {
-            for entry in entries_of(row.resource, 1) {
-                put_bytes(&mut out, RESOURCE, entry?);
-            }
-        }
-        if fields.has(18) && !row.scope.is_empty() {
-            put_bytes(&mut out, 18, row.scope);
-        }
         if fields.has(19) && row.sequence != 0 {
             put_varint(&mut out, 19, row.sequence);
         }
-        Ok(Bytes::from(out))
+        Ok(out)
+    }
+
+    /// The resource and the scope of it, which the records of a group share.
+    ///
+    /// # Errors
+    /// A resource that is malformed.
+    pub(crate) fn encode_origin(&self, fields: RecordFields) -> Result<Vec<u8>, MalformedMessage> {
+        let BatchRow { resource, scope, .. } = self.row;
+        let mut out = Vec::new();
+        if fields.has(RESOURCE) {
+            for entry in entries_of(resource, 1) {
+                put_bytes(&mut out, RESOURCE, entry?);
+            }
+        }
+        if fields.has(18) && !scope.is_empty() {
+            put_bytes(&mut out, 18, scope);
+        }
+        Ok(out)
     }
 }
 

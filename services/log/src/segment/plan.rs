@@ -17,7 +17,11 @@ use super::{
 use crate::{record::RecordFields, row::Property};
 
 /// Bytes of the rows of a chunk, by the mean of its row group.
-const CHUNK_BYTES: u64 = 8 * 1024 * 1024;
+const CHUNK_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of a value in a column beside its text.
+const VALUE_BYTES: u64 = 8;
+/// The same as those of a chunk, of the rows that are decoded at once.
+const BATCH_BYTES: u64 = 512 * 1024;
 
 /// Rows of a row group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,23 +87,43 @@ fn rows_within(
     Some(row_of(begin)..row_of(end).max(row_of(begin)))
 }
 
-/// Removes the next chunk from the rows of a group: whole pages, except for the first chunk of a read.
+/// The bytes of a decoded row of a group, the mean: of dictionaries and compression little is left.
+fn row_bytes(metadata: &CachedMetadata, group: usize, columns: &ColumnSet) -> u64 {
+    let row_group = metadata.parquet().row_group(group);
+    let pages = metadata.parquet().page_index_for_row_group(group);
+    let rows = u64::try_from(row_group.num_rows()).unwrap_or(1).max(1);
+    let of_column = |at: &usize| {
+        let encoded = row_group.column(*at).uncompressed_size();
+        let texts =
+            pages.offset_index(*at).and_then(|index| index.unencoded_byte_array_data_bytes());
+        let texts = texts.map_or(0, |pages| pages.iter().sum());
+        VALUE_BYTES + u64::try_from(encoded.max(texts)).unwrap_or_default() / rows
+    };
+    columns.0.iter().map(of_column).sum()
+}
+
+/// How many rows of a group are a chunk, at least one.
+pub(super) fn chunk_rows(metadata: &CachedMetadata, group: usize, columns: &ColumnSet) -> usize {
+    let rows = CHUNK_BYTES / row_bytes(metadata, group, columns).max(1);
+    usize::try_from(rows).unwrap_or(usize::MAX).max(1)
+}
+
+/// How many rows of a group are decoded at once, at least one.
+pub(super) fn batch_rows(metadata: &CachedMetadata, group: usize, columns: &ColumnSet) -> usize {
+    let rows = BATCH_BYTES / row_bytes(metadata, group, columns).max(1);
+    usize::try_from(rows).unwrap_or(usize::MAX).clamp(1, metadata.schema.sizes.page_rows)
+}
+
+/// Removes the next chunk from the rows of a group that is ordered by time: whole pages, unless rows are large or it is
+/// the first chunk of a read.
 pub(super) fn next_chunk(
     metadata: &CachedMetadata,
     left: &mut GroupRows,
     direction: Direction,
-    is_first: bool,
+    (columns, is_first): (&ColumnSet, bool),
 ) -> Range<usize> {
-    if metadata.order == RowOrder::Series {
-        // Rows of any time are anywhere in the group.
-        return std::mem::replace(&mut left.rows, 0..0);
-    }
     let SegmentSizes { page_rows, first_rows, .. } = metadata.schema.sizes;
-    let row_group = metadata.parquet().row_group(left.group);
-    let bytes = u64::try_from(row_group.total_byte_size()).unwrap_or(1);
-    let rows = u64::try_from(row_group.num_rows()).unwrap_or(1);
-    let by_bytes = CHUNK_BYTES.saturating_mul(rows) / bytes.max(1);
-    let by_bytes = usize::try_from(by_bytes).unwrap_or(page_rows).clamp(1, page_rows);
+    let by_bytes = chunk_rows(metadata, left.group, columns).min(page_rows);
     let most = if is_first { by_bytes.min(first_rows) } else { by_bytes };
     let Range { start, end } = left.rows;
     match direction {
@@ -126,6 +150,11 @@ impl ColumnSet {
     /// What a read needs of every row.
     fn position() -> Vec<usize> {
         vec![column::TIME, column::TIME_NS, column::SEQUENCE]
+    }
+
+    /// The columns of the position of a row.
+    pub(super) fn of_position() -> Self {
+        Self::of(Self::position())
     }
 
     fn of(mut places: Vec<usize>) -> Self {

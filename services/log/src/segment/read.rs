@@ -2,23 +2,28 @@
 
 mod chunk;
 mod prune;
+mod series;
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use trestle_kv::Direction;
 
-use self::chunk::{ChunkRequest, MatchedRows, decode_matching, match_rows};
+use self::{
+    chunk::{ChunkRequest, MatchedRows, decode_matching, match_rows},
+    series::SeriesGroup,
+};
 use super::{
     fetch::{HeldRanges, hold, ranges_of},
     metadata::CachedMetadata,
     plan::{ColumnSet, GroupRows, groups_within, next_chunk},
     sealed::SealedRow,
     source::{CorruptSegment, ReadSegmentError, SegmentSource},
+    write::RowOrder,
 };
 use crate::{record::RecordFields, row::RowPredicate};
 
-/// Bytes that are read ahead, at most: a row group of many columns has about 8 MiB.
-const AHEAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes that are read ahead, at most: half of a row group of many columns.
+const AHEAD_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// What to read of a segment.
 #[derive(Clone)]
@@ -57,6 +62,8 @@ pub(crate) struct SegmentReader {
     is_pruned: bool,
     chunks: u64,
     held: Option<Held>,
+    /// The row group that is read, where it is ordered by series.
+    series: Option<SeriesGroup>,
     rows: std::vec::IntoIter<SealedRow>,
     rows_scanned: u64,
 }
@@ -85,6 +92,7 @@ impl SegmentReader {
             is_pruned: false,
             chunks: 0,
             held: None,
+            series: None,
             rows: Vec::new().into_iter(),
             rows_scanned: 0,
             source,
@@ -121,6 +129,9 @@ impl SegmentReader {
     /// The rows of the next chunk, which may have none that match; none at the end.
     pub(crate) async fn next_rows(&mut self) -> Result<Option<Vec<SealedRow>>, ReadSegmentError> {
         self.prune().await?;
+        if self.metadata.order == RowOrder::Series {
+            return self.next_series_rows().await;
+        }
         while self.groups.front().is_some_and(|group| group.rows.is_empty()) {
             self.groups.pop_front();
         }
@@ -130,9 +141,10 @@ impl SegmentReader {
         };
         let group = left.group;
         let ahead = left.rows.clone();
-        let rows = next_chunk(&self.metadata, left, direction, self.chunks == 0);
+        let is_first = self.chunks == 0;
+        let rows = next_chunk(&self.metadata, left, direction, (&self.columns, is_first));
         let rows = GroupRows { group, rows };
-        let ahead = if self.chunks == 0 { rows.rows.clone() } else { ahead };
+        let ahead = if is_first { rows.rows.clone() } else { ahead };
         self.chunks += 1;
         self.rows_scanned += rows.rows.len() as u64;
         let matched = match self.filter_columns.clone() {
@@ -199,8 +211,16 @@ impl SegmentReader {
         self.held = None;
         let mut requested = GroupRows { group: rows.group, rows: ahead };
         let mut ranges = ranges_of(&self.metadata, &requested, columns);
-        if ranges.iter().map(|range| range.end - range.start).sum::<u64>() > AHEAD_BYTES_MAX {
-            requested = rows.clone();
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+        if bytes > AHEAD_BYTES_MAX {
+            let (ahead, part) = (requested.rows.len() as u64, AHEAD_BYTES_MAX);
+            let fewer = usize::try_from(ahead.saturating_mul(part) / bytes).unwrap_or_default();
+            let fewer = fewer.max(rows.rows.len());
+            let Range { start, end } = requested.rows;
+            requested.rows = match self.read.direction {
+                Direction::Forward => start..end.min(start + fewer),
+                Direction::Backward => end.saturating_sub(fewer).max(start)..end,
+            };
             ranges = ranges_of(&self.metadata, &requested, columns);
         }
         let ranges = hold(self.source.as_ref(), ranges).await?;

@@ -89,7 +89,7 @@ impl<'c> RowEncoder<'c> {
 
     /// The rows, which share one buffer.
     pub(super) fn finish(self) -> Vec<SealedRow> {
-        let out = Bytes::from(self.out);
+        let out = Bytes::from(self.out.into_boxed_slice());
         let rows = self.rows.into_iter();
         rows.map(|(time, sequence, range)| SealedRow { time, sequence, record: out.slice(range) })
             .collect()

@@ -110,7 +110,10 @@ impl SegmentSource for ObjectSource {
         let frames = frames_around(&range, self.size);
         let path = Path::from(self.path.as_str());
         let bytes = match self.area.store.get_range(&path, frames.clone()).await {
-            Err(object_store::Error::NotFound { .. }) => return Err(self.lost("it does not exist")),
+            Err(object_store::Error::NotFound { .. }) => {
+                self.area.check_present().await?;
+                return Err(self.lost("it does not exist"));
+            }
             bytes => bytes?,
         };
         self.bytes_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);

@@ -48,6 +48,15 @@ impl StreamSettingsChange {
     }
 }
 
+/// Whether a retention is shorter than another; none: records are kept.
+fn is_shorter(retention: Option<Duration>, than: Option<Duration>) -> bool {
+    match (retention, than) {
+        (Some(retention), Some(than)) => retention < than,
+        (retention, None) => retention.is_some(),
+        (None, Some(_)) => false,
+    }
+}
+
 impl Streams {
     /// Creates a stream, unless it exists with the same settings. Returns it, and whether it was created.
     ///
@@ -135,9 +144,14 @@ impl Streams {
         transact(&*self.engine, spec, move |reads, _| {
             let not_found = || LogError::StreamNotFound(name.clone());
             let mut record = StreamRecord::decode(reads.get(stored).ok_or_else(not_found)?)?;
+            let before = record.settings.retention;
             change.apply(&mut record.settings);
             record.name_columns();
             let mut writes = Writes::new();
+            if is_shorter(record.settings.retention, before) {
+                // It removes segments, so it is to be accepted while disk space is short.
+                writes.delete(reads.key(stored).clone());
+            }
             writes.put(reads.key(stored).clone(), record.encode());
             Ok((writes, record))
         })

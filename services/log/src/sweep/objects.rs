@@ -1,13 +1,13 @@
 //! Objects that no segment has: those of removed segments, and those of writes that a crash or an error ended.
 
-use object_store::{Error, ObjectStoreExt as _, path::Path};
 use trestle_kv::{ChangeSpec, Entry, Span, Writes, transact};
 use trestle_service::clock::Ticks;
 
-use super::{ANNOUNCED_GRACE, DELETES_MAX, LogSweeper, READ_GRACE, READ_GRACE_SHORT, STEP};
+use super::{ANNOUNCED_GRACE, LogSweeper, READ_GRACE, READ_GRACE_SHORT, STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
+    manifest,
     stored::decode_path,
     stream::{SegmentId, StreamId},
 };
@@ -28,7 +28,11 @@ impl LogSweeper {
         let before = self.logs.engine.now().before(ANNOUNCED_GRACE).get();
         let announced = keys::rows_before(StreamRow::Announced, id, before);
         let scan = self.logs.engine.scan(&announced, STEP).await?;
-        for entries in scan.entries.chunks(DELETES_MAX) {
+        let mut remaining = scan.entries.as_slice();
+        while !remaining.is_empty() {
+            let paths = remaining.iter().map(|entry| decode_path(&entry.value).unwrap_or_default());
+            let (entries, rest) = remaining.split_at(manifest::retired_at_once(paths));
+            remaining = rest;
             let mut spec = ChangeSpec::new(keys::stream_domain(id));
             let mut rows = Vec::with_capacity(entries.len());
             for entry in entries {
@@ -67,11 +71,8 @@ impl LogSweeper {
         self.delete_rows(&keys::stream_domain(id), &rows).await
     }
 
-    /// Deletes an object; an absent one is not an error.
+    /// Deletes an object; an absent one is not an error, unless all are absent: then they are deleted once they are back.
     pub(super) async fn delete_object(&self, path: &str) -> Result<(), LogError> {
-        match self.logs.area.store.delete(&Path::from(path)).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(LogError::objects(&error)),
-        }
+        self.logs.area.delete(path).await.map_err(|error| LogError::objects(&error))
     }
 }

@@ -14,11 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use super::options::MEMTABLE_BYTES;
+use crate::limits::RECLAIM_PUT_BYTES_MAX;
 use crate::{CommitError, Write};
-
-/// A change that removes keys may put this much, such as a counter, and still goes on when space
-/// is short. In bytes of keys and values.
-const RECLAIM_PUT_BYTES_MAX: usize = 1024;
 
 /// What the journal adds to a key and its value, at most, in bytes.
 const JOURNAL_ENTRY_BYTES: u64 = 64;

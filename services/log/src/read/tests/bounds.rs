@@ -1,5 +1,7 @@
 //! The memory of reads of unsealed records.
 
+use std::collections::BTreeMap;
+
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -39,28 +41,92 @@ async fn reads_hold_a_bounded_number_of_unsealed_bytes_and_release_them() {
     assert_eq!(fixture.read_all(&stream).await.unwrap().len(), 40);
 }
 
-#[tokio::test]
-async fn a_limited_read_holds_what_it_returns() {
-    let (mut fixture, stream) = unsealed().await;
-    // More than the spare bytes of a limited read are dropped while they are collected.
-    for part in 0..18_u64 {
-        let records: Vec<_> = (0..100)
-            .map(|number| record((100 + part * 100 + number) * SECOND, &"y".repeat(10_000)))
-            .collect();
-        fixture.append(&stream, &records).await.unwrap();
+/// Reads to the end, `between` the responses.
+async fn read_with(
+    fixture: &LogFixture,
+    stream: &OpenStream,
+    plan: ReadPlan,
+    between: impl AsyncFn(usize),
+) -> Vec<u64> {
+    let (_, mut rows) = fixture.logs.read(stream, plan).await.unwrap();
+    let mut seconds = Vec::new();
+    while let Some(more) = rows.next(3, usize::MAX).await.unwrap() {
+        assert!(
+            fixture.logs.read_bytes.available_permits() >= BYTES_MAX - fixture.logs.slice_bytes
+        );
+        seconds.extend(more.iter().map(|row| (row.time - START) / SECOND));
+        between(seconds.len()).await;
     }
-    fixture.logs.read_bytes = Arc::new(Semaphore::new(17 * 1024 * 1024));
-    let all = fixture.read_all(&stream).await;
-    assert!(matches!(all, Err(LogError::Busy)), "more than 18 MB: {:?}", all.map(|all| all.len()));
+    seconds
+}
 
-    for is_backward in [false, true] {
-        let plan = ReadPlan { limit: 3, is_backward, ..plan() };
-        let found = fixture.read(&stream, plan).await.unwrap();
-        let seconds: Vec<_> =
-            found.iter().map(|record| (record.time_unix_nano - START) / SECOND).collect();
-        assert_eq!(seconds, if is_backward { [1_899, 1_898, 1_897] } else { [0, 1, 2] });
+#[tokio::test]
+async fn a_read_holds_a_slice_of_what_is_unsealed() {
+    let (mut fixture, stream) = unsealed().await;
+    fixture.logs.slice_bytes = 50 * 1024;
+    // Their times fall: the last batch has the first records.
+    for part in 0..6 {
+        let of = |number: u64| record((1_000 - part * 10 - number) * SECOND, &"y".repeat(8_000));
+        fixture.append(&stream, &(0..10).map(of).collect::<Vec<_>>()).await.unwrap();
     }
-    assert_eq!(fixture.logs.read_bytes.available_permits(), 17 * 1024 * 1024);
+    let expected: Vec<u64> = (0..40).chain(941..=1_000).collect();
+    for is_backward in [false, true] {
+        let plan = ReadPlan { is_backward, ..plan() };
+        let mut found = read_with(&fixture, &stream, plan.clone(), async |_| {}).await;
+        if is_backward {
+            found.reverse();
+        }
+        assert_eq!(found, expected, "backward: {is_backward}");
+        let limited = ReadPlan { limit: 33, ..plan };
+        assert_eq!(read_with(&fixture, &stream, limited, async |_| {}).await.len(), 33);
+        assert_eq!(fixture.logs.read_bytes.available_permits(), BYTES_MAX);
+    }
+}
+
+#[tokio::test]
+async fn a_read_continues_in_segments_once_what_it_reads_is_sealed() {
+    for is_backward in [false, true] {
+        for sealed_after in [3, 18, 39] {
+            let (mut fixture, stream) = unsealed().await;
+            fixture.logs.slice_bytes = 50 * 1024;
+            let plan = ReadPlan { is_backward, ..plan() };
+            let seal = async |count: usize| {
+                if count >= sealed_after && count < sealed_after + 3 {
+                    fixture.append(&stream, &[record(15 * SECOND, "new")]).await.unwrap();
+                    fixture.logs.flush(&stream).await.unwrap();
+                    // The batches are deleted.
+                    fixture.sweep().await;
+                }
+            };
+            let mut found = read_with(&fixture, &stream, plan, seal).await;
+            if is_backward {
+                found.reverse();
+            }
+            assert_eq!(found, (0..40).collect::<Vec<_>>(), "{is_backward}, {sealed_after}");
+            assert_eq!(fixture.logs.read_bytes.available_permits(), BYTES_MAX);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_resource_is_held_once_for_all_of_its_records() {
+    let mut fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let texts: Vec<_> = (0..500_u64).map(|number| record(number % 7 * SECOND, "text")).collect();
+    let resource = BTreeMap::from([("host".to_owned(), "h".repeat(20_000))]);
+    for _ in 0..3 {
+        let batch = fixture.batch_of(&stream, &texts, &resource);
+        fixture.logs.append(vec![(Arc::clone(&stream), batch)]).await.unwrap();
+    }
+    fixture.logs.read_bytes = Arc::new(Semaphore::new(500 * 1024));
+
+    // Each with its resource, the records have 30 MB.
+    let all = fixture.read_all(&stream).await.unwrap();
+
+    assert_eq!(all.len(), 1_500);
+    assert!(all.iter().all(|record| record.resource.contains_key("host")));
+    let positions = all.iter().map(|record| (record.time_unix_nano, record.sequence));
+    assert!(positions.is_sorted());
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow_array::RecordBatch;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
+use parquet::arrow::arrow_reader::{
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+};
 use trestle_kv::Direction;
 
 use super::SegmentRead;
@@ -12,16 +13,13 @@ use crate::{
     segment::{
         fetch::HeldRanges,
         metadata::CachedMetadata,
-        plan::{ColumnSet, GroupRows},
+        plan::{ColumnSet, GroupRows, batch_rows},
         row::ColumnArrays,
         sealed::{RowEncoder, SealedRow},
         source::CorruptSegment,
         write::RowOrder,
     },
 };
-
-/// Rows that are decoded at once.
-const BATCH_ROWS: usize = 8 * 1024;
 
 /// A chunk that is to be decoded.
 pub(super) struct ChunkRequest {
@@ -54,6 +52,13 @@ impl RowRanges {
         start..self.0.last().map_or(rows.end, |range| range.end)
     }
 
+    /// These rows, which are ascending.
+    pub(super) fn of(rows: impl IntoIterator<Item = usize>) -> Self {
+        let mut ranges = Self(Vec::new());
+        rows.into_iter().for_each(|row| ranges.push(row));
+        ranges
+    }
+
     fn push(&mut self, row: usize) {
         match self.0.last_mut() {
             Some(last) if last.end == row => last.end += 1,
@@ -64,21 +69,43 @@ impl RowRanges {
 
 /// The rows within the window that the predicate matches.
 pub(super) fn match_rows(request: &ChunkRequest) -> Result<MatchedRows, CorruptSegment> {
-    let read = &request.read;
     let mut matched = RowRanges(Vec::new());
+    each_match(request, |row, _| matched.push(row))?;
+    Ok(MatchedRows::Some(matched))
+}
+
+/// The same, in the order of the read.
+pub(super) fn order_rows(request: &ChunkRequest) -> Result<Vec<u32>, CorruptSegment> {
+    let mut found = Vec::new();
+    each_match(request, |row, position| {
+        found.push((position, u32::try_from(row).unwrap_or(u32::MAX)));
+    })?;
+    found.sort_unstable();
+    if request.read.direction == Direction::Backward {
+        found.reverse();
+    }
+    Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Calls `found` with each row within the window that the predicate matches, and its position.
+fn each_match(
+    request: &ChunkRequest,
+    mut found: impl FnMut(usize, (u64, u64)),
+) -> Result<(), CorruptSegment> {
+    let read = &request.read;
     let mut at = request.rows.rows.start;
     for batch in batches(request, [request.rows.rows.clone()])? {
-        let columns = ColumnArrays::of(&batch, &request.columns, &request.metadata.schema)?;
+        let columns = ColumnArrays::of(&batch?, &request.columns, &request.metadata.schema)?;
         for index in 0..columns.rows {
             let row = columns.row(index);
             let matches = |row| read.predicate.as_ref().is_none_or(|found| found.matches(row));
             if read.window.contains(&row.time()) && matches(&row) {
-                matched.push(at + index);
+                found(at + index, (row.time(), row.sequence()));
             }
         }
         at += columns.rows;
     }
-    Ok(MatchedRows::Some(matched))
+    Ok(())
 }
 
 /// The rows that match, in the order of the read.
@@ -92,8 +119,8 @@ pub(super) fn decode_matching(
     };
     let read = &request.read;
     let mut rows = Vec::new();
-    for batch in &decoded {
-        let columns = ColumnArrays::of(batch, &request.columns, &request.metadata.schema)?;
+    for batch in decoded {
+        let columns = ColumnArrays::of(&batch?, &request.columns, &request.metadata.schema)?;
         let mut encoder = RowEncoder::with_capacity(columns.rows);
         for row in (0..columns.rows).map(|index| columns.row(index)) {
             if read.window.contains(&row.time()) {
@@ -111,11 +138,11 @@ pub(super) fn decode_matching(
     Ok(rows)
 }
 
-/// The columns of some rows of the chunk.
+/// The columns of some rows of the chunk, a few rows at a time.
 fn batches(
     request: &ChunkRequest,
     rows: impl IntoIterator<Item = Range<usize>>,
-) -> Result<Vec<RecordBatch>, CorruptSegment> {
+) -> Result<ParquetRecordBatchReader, CorruptSegment> {
     let ChunkRequest { metadata, ranges, columns, .. } = request;
     let total = metadata.parquet().row_group(request.rows.group).num_rows();
     let total = usize::try_from(total).unwrap_or_default();
@@ -125,7 +152,6 @@ fn batches(
             .with_row_groups(vec![request.rows.group])
             .with_projection(columns.mask(metadata))
             .with_row_selection(selection)
-            .with_batch_size(BATCH_ROWS);
-    let batches = builder.build()?;
-    Ok(batches.collect::<Result<Vec<_>, _>>()?)
+            .with_batch_size(batch_rows(metadata, request.rows.group, columns));
+    Ok(builder.build()?)
 }

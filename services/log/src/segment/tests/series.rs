@@ -65,3 +65,35 @@ fn points_stay_by_series_when_their_segments_are_merged() {
     let slack = direct.bytes.len() / 10;
     assert!(merged.bytes.len() < direct.bytes.len() + slack, "sorted by series");
 }
+
+#[test]
+fn rows_of_a_large_resource_are_decoded_a_few_at_a_time() {
+    let text = AnyValue { value: Some(Value::StringValue("r".repeat(20_000))) };
+    let resource = BTreeMap::from([("host".to_owned(), text)]);
+    for is_series in [true, false] {
+        let mut records = points(2_000);
+        if !is_series {
+            records.iter_mut().for_each(|record| record.value = None);
+        }
+        let appends = [SampleBatch { records, resource: resource.clone(), scope: None }];
+        let segment = seal(&SegmentSchema::new(Vec::new()), &appends, 0).remove(0);
+        for direction in [Direction::Forward, Direction::Backward] {
+            block_on(async {
+                let mut reader = reader_of(&segment, all(0..u64::MAX, direction)).await;
+                let mut positions = Vec::new();
+                while let Some(rows) = reader.next_rows().await.expect("readable") {
+                    // All of them have 40 MB.
+                    let bytes: usize = rows.iter().map(|row| row.record.len()).sum();
+                    assert!(bytes < 5_000_000, "series: {is_series}, {bytes} bytes at once");
+                    assert!(!positions.is_empty() || rows.len() <= SIZES.first_rows);
+                    positions.extend(rows.iter().map(|row| (row.time, row.sequence)));
+                }
+                if direction == Direction::Backward {
+                    positions.reverse();
+                }
+                assert!(positions.len() == 2_000 && positions.is_sorted());
+                assert_eq!(reader.rows_scanned(), 2_000);
+            });
+        }
+    }
+}

@@ -1,11 +1,19 @@
 //! Steps of the background work, with late records and failing stores.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
+use trestle_kv::{CommitError, FjallEngine, FjallOptions};
+use trestle_objects::ObjectArea;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
 use super::*;
-use crate::{fixture::START, keys::StreamRow, layout::DAY_NANOS, sweep::READ_GRACE};
+use crate::{
+    error::LogError, fixture::START, keys::StreamRow, layout::DAY_NANOS,
+    streams::StreamSettingsChange, sweep::READ_GRACE,
+};
 
 fn with_retention(seconds: u64) -> StreamSettings {
     let retention = Some(Duration::from_secs(seconds));
@@ -142,27 +150,31 @@ async fn more_streams_than_a_tick_visits_are_visited_in_turn() {
 }
 
 #[tokio::test]
-async fn full_segments_and_those_of_past_days_are_not_merged() {
+async fn small_segments_of_late_records_are_merged_by_day() {
     let fixture = LogFixture::new();
     let stream = fixture.plain_stream().await;
-    for round in 0..8 {
-        let old = trestle_proto::log::v1::Record {
-            time_unix_nano: START - 4 * DAY_NANOS + round,
-            ..record(0, "old")
-        };
-        fixture.append(&stream, &[old]).await.unwrap();
-        fixture.logs.flush(&stream).await.unwrap();
-    }
-    let snapshot = fixture.head(stream.record.id).await.unwrap().snapshot;
+    let late = async |days: u64, count: u64| {
+        for round in 0..count {
+            let time_unix_nano = START - days * DAY_NANOS + round;
+            let old = trestle_proto::log::v1::Record { time_unix_nano, ..record(0, "old") };
+            fixture.append(&stream, &[old]).await.unwrap();
+            fixture.logs.flush(&stream).await.unwrap();
+        }
+    };
+    let segments = async || fixture.head(stream.record.id).await.unwrap().segments;
+    late(100, 8).await;
+    late(4, 8).await;
+    late(5, 7).await;
+    fixture.sweep().await;
+    assert_eq!(segments().await, 1 + 1 + 7, "a day with too few is left alone");
 
+    // A search that is at its end begins again with the next segment.
+    fixture.sweep().await;
+    late(5, 1).await;
     fixture.sweep().await;
 
-    let head = fixture.head(stream.record.id).await.unwrap();
-    assert_eq!(
-        (head.segments, head.snapshot),
-        (8, snapshot),
-        "they were merged when they were young"
-    );
+    assert_eq!(segments().await, 3);
+    assert_eq!(fixture.read_all(&stream).await.unwrap().len(), 24);
 }
 
 #[tokio::test]
@@ -180,4 +192,44 @@ async fn sealed_batches_are_deleted_in_steps_and_unsealed_ones_are_kept() {
 
         assert_eq!(fixture.count(StreamRow::Batch, id).await, 1);
     }
+}
+
+#[tokio::test]
+async fn a_shorter_retention_ends_while_disk_space_is_short() {
+    const MIB: u64 = 1024 * 1024;
+    let (folder, free) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(1 << 40)));
+    let probed = Arc::clone(&free);
+    let options = FjallOptions {
+        min_free_bytes: 64 * MIB,
+        tick: Duration::from_millis(5),
+        space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
+        ..FjallOptions::new(folder.path(), crate::KEYSPACES.to_vec())
+    };
+    let engine = Arc::new(FjallEngine::open(options).unwrap());
+    let fixture = LogFixture::wrapped(ObjectArea::in_memory(), |_| engine);
+    let stream = fixture.stream(with_retention(1_000)).await;
+    for second in 0..30 {
+        fixture.append(&stream, &[record(second * SECOND, "old")]).await.unwrap();
+        fixture.logs.flush(&stream).await.unwrap();
+    }
+    fixture.advance(Duration::from_secs(200));
+    free.store(40 * MIB, Ordering::SeqCst);
+    while !fixture.logs.engine.status().is_space_short {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let is_full = |error: &LogError| matches!(error, LogError::Commit(CommitError::Full { .. }));
+    let update = async |seconds: u64| {
+        let retention = Some(Some(Duration::from_secs(seconds)));
+        let change = StreamSettingsChange { retention, ..StreamSettingsChange::default() };
+        let updated = fixture.logs.streams.update(&stream.account, &stream.name, change).await;
+        updated.map(|record| record.settings.retention)
+    };
+    assert!(is_full(&fixture.append(&stream, &[record(0, "new")]).await.unwrap_err()));
+    assert!(is_full(&update(2_000).await.unwrap_err()), "a longer one frees nothing");
+
+    assert_eq!(update(100).await.unwrap(), Some(Duration::from_secs(100)));
+    fixture.sweep().await;
+
+    assert_eq!(fixture.head(stream.record.id).await.unwrap().segments, 0);
+    assert_eq!(fixture.count(StreamRow::Retired, stream.record.id).await, 30);
 }
