@@ -88,6 +88,15 @@ def test_services_lead_to_ports_of_their_pods(objects):
             assert int(endpoint[2]) in {port["port"] for port in services[endpoint[1]]["spec"]["ports"]}
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_exports_what_the_staging_stack_exports(objects, role):
+    staging = yaml.safe_load((DEPLOY / "compose.staging.yaml").read_text())["x-environment"]
+    variables = {one["name"]: one["value"] for one in container(pods(objects)[role])["env"]}
+    for name in ("LOG_FORMAT", "METRICS_BY_METHOD"):
+        name = f"TRESTLE__TELEMETRY__{name}"
+        assert variables[name] == staging[name]
+
+
 def test_the_monitor_scrapes_every_role_with_the_labels_of_the_dashboards(objects):
     (monitor,) = of_kind(objects, "ServiceMonitor").values()
     (endpoint,) = monitor["spec"]["endpoints"]

@@ -142,6 +142,17 @@ pub(crate) fn every_stream() -> Span {
     Span::prefix(&[STREAM])
 }
 
+/// The head of every stream.
+pub(crate) fn every_head() -> Span {
+    Span::prefix(&[HEAD])
+}
+
+/// The id in a key of [`head`].
+pub(crate) fn head_of(key: &[u8]) -> Result<StreamId, LogError> {
+    let id = || order::take_u64(&mut key.get(1..)?);
+    id().map(StreamId).ok_or_else(|| LogError::corrupt("key of a head"))
+}
+
 /// The account and the name in a key of [`stream`].
 pub(crate) fn stream_name_of(key: &[u8]) -> Result<(String, StreamName), LogError> {
     let name = || {

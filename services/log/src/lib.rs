@@ -40,6 +40,7 @@ mod stream;
 mod streams;
 mod sweep;
 mod tail;
+mod totals;
 mod unsealed;
 mod wire;
 
@@ -57,7 +58,7 @@ use trestle_proto::{
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
 use crate::logs::Logs;
-pub use crate::{api::LogApi, keys::KEYSPACES};
+pub use crate::{api::LogApi, keys::KEYSPACES, totals::StreamTotals};
 
 /// Full name of the service.
 pub const LOG_SERVICE: &str = "trestle.log.v1.LogService";
@@ -110,6 +111,14 @@ impl LogRole {
     #[must_use]
     pub fn otlp_metrics(&self) -> MetricsServiceServer<LogApi> {
         MetricsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// What all streams of the store have together.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn totals(&self) -> Result<StreamTotals, Fault> {
+        Ok(self.api.logs().totals().await?)
     }
 
     /// One step of sealing, to be called again at once. Waits where nothing is due.

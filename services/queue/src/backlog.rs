@@ -1,7 +1,11 @@
 //! The backlog of every queue in the store: how many messages, and the age of the oldest. For metrics, so it opens no
 //! queue: that would take it over from another process.
 
-use std::{cmp::Reverse, collections::HashMap, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
 use trestle_service::clock::Ticks;
@@ -34,6 +38,14 @@ pub struct QueueBacklog {
     pub messages: u64,
     /// Time since the oldest of them was sent; none where it was not looked for.
     pub oldest_age: Option<Duration>,
+    /// Whether it is the dead-letter queue of another queue.
+    pub is_dead_letter_queue: bool,
+}
+
+impl QueueBacklog {
+    fn new(account: String, queue: String, messages: u64) -> Self {
+        Self { account, queue, messages, oldest_age: None, is_dead_letter_queue: false }
+    }
 }
 
 /// The queues of a store.
@@ -52,14 +64,21 @@ impl MessageOperations {
     /// A failed read.
     pub(crate) async fn backlogs(&self) -> Result<Backlogs, QueueError> {
         let counts = self.message_counts().await?;
-        let (mut queues, mut found) = (0, Vec::new());
+        let (mut queues, mut found, mut dead_letter_queues) = (0, Vec::new(), HashSet::new());
         for entry in self.all(keys::all_queues()).await? {
             queues += 1;
-            let id = QueueRecord::decode(&entry.value)?.id;
-            if let Some(messages) = counts.get(&id).copied() {
-                let (account, queue) = keys::queue_of(&entry.key)?;
-                found.push((id, QueueBacklog { account, queue, messages, oldest_age: None }));
+            let QueueRecord { id, settings, .. } = QueueRecord::decode(&entry.value)?;
+            let (account, queue) = keys::queue_of(&entry.key)?;
+            if let Some(policy) = settings.dead_letter {
+                dead_letter_queues.insert((account.clone(), policy.queue.as_str().to_owned()));
             }
+            if let Some(messages) = counts.get(&id).copied() {
+                found.push((id, QueueBacklog::new(account, queue, messages)));
+            }
+        }
+        for (_, backlog) in &mut found {
+            let name = (backlog.account.clone(), backlog.queue.clone());
+            backlog.is_dead_letter_queue = dead_letter_queues.contains(&name);
         }
         found.sort_by_key(|(_, backlog)| Reverse(backlog.messages));
         let now = self.engine.now();

@@ -1,62 +1,45 @@
 //! The metrics and the admin page of the backlogs of queues. Names of queues are data, and unbounded, so metrics have
 //! ranks, and the page the names.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use opentelemetry::{KeyValue, metrics::Meter};
 use serde_json::{Value, json};
 use trestle_queue::{Backlogs, QueueBacklog, QueueRole};
 use trestle_runtime::{admin::AdminPage, task::Task};
-use trestle_service::semconv::{self, Described};
+use trestle_service::semconv;
 
-use crate::count;
+use crate::measured::{Measured, Points, point};
 
 /// Ranks that the metrics have, which bounds their label.
 const RANKS: usize = 5;
 /// Most queues on the page.
 const SHOWN_MAX: usize = 100;
 
-/// The last measurement; none before the first.
-type Last = Arc<Mutex<Option<Backlogs>>>;
-
 /// The task that measures the queues of a role, and the page; the metrics are on `meter`.
 pub(crate) fn measured(queue: &QueueRole, meter: &Meter) -> (Task, AdminPage) {
-    let last = Last::default();
-    observe(&last, meter, semconv::QUEUES, |backlogs| vec![(backlogs.queues as f64, Vec::new())]);
-    observe(&last, meter, semconv::MESSAGES, |backlogs| {
-        let messages: u64 = backlogs.with_messages.iter().map(|backlog| backlog.messages).sum();
-        vec![(messages as f64, Vec::new())]
+    let measured = Measured::<Backlogs>::default();
+    measured.observe(meter, semconv::QUEUES, |backlogs| point(backlogs.queues as f64));
+    measured.observe(meter, semconv::MESSAGES, |backlogs| point(messages(backlogs, |_| true)));
+    measured.observe(meter, semconv::DEAD_LETTERS, |backlogs| {
+        point(messages(backlogs, |backlog| backlog.is_dead_letter_queue))
     });
-    observe(&last, meter, semconv::DEEPEST_QUEUES, |backlogs| {
+    measured.observe(meter, semconv::DEEPEST_QUEUES, |backlogs| {
         ranked(backlogs.with_messages.iter().map(|backlog| backlog.messages as f64))
     });
-    observe(&last, meter, semconv::OLDEST_MESSAGES, |backlogs| ranked(oldest(backlogs)));
-    let (queue, measured) = (queue.clone(), Arc::clone(&last));
-    let task = Task::new("queue-backlogs", count::EVERY, move || {
-        let (queue, measured) = (queue.clone(), Arc::clone(&measured));
-        async move {
-            let backlogs = queue.backlogs().await?;
-            *measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(backlogs);
-            Ok(false)
-        }
+    measured.observe(meter, semconv::OLDEST_MESSAGES, |backlogs| ranked(oldest(backlogs)));
+    let queue = queue.clone();
+    let task = measured.task("queue-backlogs", move || {
+        let queue = queue.clone();
+        async move { queue.backlogs().await }
     });
-    (task, page(last))
+    (task, page(measured))
 }
 
-/// Values with their labels.
-type Points = Vec<(f64, Vec<KeyValue>)>;
-
-fn observe(last: &Last, meter: &Meter, metric: Described, read: fn(&Backlogs) -> Points) {
-    let last = Arc::clone(last);
-    let gauge = meter.f64_observable_gauge(metric.name).with_unit(metric.unit);
-    let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
-        if let Some(backlogs) = &*last.lock().unwrap_or_else(PoisonError::into_inner) {
-            for (value, labels) in read(backlogs) {
-                observer.observe(value, &labels);
-            }
-        }
-    });
-    let _ = gauge.build();
+/// The messages of some of the queues.
+fn messages(backlogs: &Backlogs, is_counted: fn(&QueueBacklog) -> bool) -> f64 {
+    let counted = backlogs.with_messages.iter().filter(|backlog| is_counted(backlog));
+    counted.map(|backlog| backlog.messages).sum::<u64>() as f64
 }
 
 /// The first values, with their ranks.
@@ -73,10 +56,9 @@ fn oldest(backlogs: &Backlogs) -> impl Iterator<Item = f64> + use<> {
     ages.into_iter().map(|age| age.as_secs_f64())
 }
 
-fn page(last: Last) -> AdminPage {
+fn page(measured: Measured<Backlogs>) -> AdminPage {
     let json = move || {
-        let backlogs = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Backlogs { queues, with_messages } = backlogs.unwrap_or_default();
+        let Backlogs { queues, with_messages } = measured.last().unwrap_or_default();
         let shown: Vec<_> = with_messages.iter().take(SHOWN_MAX).map(row).collect();
         let page =
             json!({ "queues": queues, "with_messages": with_messages.len(), "deepest": shown });
@@ -87,12 +69,13 @@ fn page(last: Last) -> AdminPage {
 }
 
 fn row(backlog: &QueueBacklog) -> Value {
-    let QueueBacklog { account, queue, messages, oldest_age } = backlog;
+    let QueueBacklog { account, queue, messages, oldest_age, is_dead_letter_queue } = backlog;
     json!({
         "account": account,
         "queue": queue,
         "messages": messages,
         "oldest_age_seconds": oldest_age.map(|age| age.as_secs()),
+        "is_dead_letter_queue": is_dead_letter_queue,
     })
 }
 
@@ -104,7 +87,8 @@ mod tests {
 
     fn backlog(messages: u64, age: u64) -> QueueBacklog {
         let (account, queue) = ("acme".to_owned(), format!("q{messages}"));
-        QueueBacklog { account, queue, messages, oldest_age: Some(Duration::from_secs(age)) }
+        let oldest_age = Some(Duration::from_secs(age));
+        QueueBacklog { account, queue, messages, oldest_age, is_dead_letter_queue: messages > 7 }
     }
 
     #[test]
@@ -120,15 +104,27 @@ mod tests {
     }
 
     #[test]
+    fn dead_letters_are_the_messages_of_dead_letter_queues() {
+        let with_messages = vec![backlog(9, 1), backlog(8, 1), backlog(7, 1)];
+        let backlogs = Backlogs { queues: 3, with_messages };
+
+        assert_eq!(messages(&backlogs, |_| true), 24.0);
+        assert_eq!(messages(&backlogs, |backlog| backlog.is_dead_letter_queue), 17.0);
+    }
+
+    #[test]
     fn the_page_names_the_deepest_queues() {
         let backlogs = Backlogs { queues: 2, with_messages: vec![backlog(7, 30)] };
-        let page = page(Arc::new(Mutex::new(Some(backlogs))));
+        let measured = Measured::default();
+        measured.set(backlogs);
+        let page = page(measured);
 
         let shown: Value = serde_json::from_str(&(page.json)()).expect("JSON");
 
         assert_eq!(shown["queues"], 2);
         let queue = json!({
-            "account": "acme", "queue": "q7", "messages": 7, "oldest_age_seconds": 30
+            "account": "acme", "queue": "q7", "messages": 7, "oldest_age_seconds": 30,
+            "is_dead_letter_queue": false
         });
         assert_eq!(shown["deepest"], json!([queue]));
     }

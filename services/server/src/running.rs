@@ -17,7 +17,7 @@ use trestle_runtime::{
     serve::{self, Bounds, Connections, Drained, Listener, StopSignals},
     task::Task,
 };
-use trestle_service::layer::CallService;
+use trestle_service::{layer::CallService, semconv};
 
 use crate::{
     compose::Node,
@@ -160,8 +160,9 @@ impl Running {
         let Listeners { grpc, mut azure, grpc_encryption, admin, admin_encryption } = listeners;
         let tls = |encryption: Option<Encryption>| encryption.map(|encryption| encryption.tls());
         let (stop_rest, rest) = (CancellationToken::new(), TaskTracker::new());
+        let failures = semconv::failed_tasks(&node.meter);
         for task in node.tasks {
-            rest.spawn(task.run(stop_rest.clone(), rand::random));
+            rest.spawn(task.counting(&failures).run(stop_rest.clone(), rand::random));
         }
         let watchdog = ListenerWatchdog::default();
         let signals = StopSignals::default();

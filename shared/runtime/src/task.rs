@@ -2,13 +2,15 @@
 //!
 //! Each tick does one bounded step and returns whether more remains. Between ticks the loop waits,
 //! with jitter so that many processes do not act in step, or until it is woken. A failed tick is
-//! logged and tried again after the wait.
+//! logged, counted, and tried again after the wait.
 
 use std::{error::Error, future::Future, pin::Pin, sync::Arc, time::Duration};
 
+use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
+use trestle_service::semconv;
 
 /// Why a tick failed.
 pub type TickError = Box<dyn Error + Send + Sync>;
@@ -22,6 +24,7 @@ pub struct Task {
     every: Duration,
     wake: Arc<Notify>,
     tick: Tick,
+    failures: Option<Counter<u64>>,
 }
 
 impl Task {
@@ -36,7 +39,20 @@ impl Task {
             every,
             wake: Arc::new(Notify::new()),
             tick: Box::new(move || Box::pin(tick())),
+            failures: None,
         }
+    }
+
+    /// Counts failed ticks on `failures`, from zero: the first increase is visible too.
+    #[must_use]
+    pub fn counting(mut self, failures: &Counter<u64>) -> Self {
+        failures.add(0, &[self.label()]);
+        self.failures = Some(failures.clone());
+        self
+    }
+
+    fn label(&self) -> KeyValue {
+        KeyValue::new(semconv::TASK_NAME, self.name)
     }
 
     /// The name, for logs.
@@ -61,7 +77,7 @@ impl Task {
                     continue;
                 }
                 Ok(false) => {}
-                Err(error) => warn!(task = self.name, %error, "background step failed"),
+                Err(error) => self.failed(&error),
             }
             let wait = self.every.mul_f64(0.75 + 0.5 * random().clamp(0.0, 1.0));
             tokio::select! {
@@ -71,5 +87,12 @@ impl Task {
             }
         }
         debug!(task = self.name, "background loop ended");
+    }
+
+    fn failed(&self, error: &TickError) {
+        warn!(task = self.name, %error, "background step failed");
+        if let Some(failures) = &self.failures {
+            failures.add(1, &[self.label()]);
+        }
     }
 }

@@ -2,9 +2,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use trestle_runtime::tls::Certificates;
+use trestle_runtime::tls::{Certificates, Validity};
 use trestle_service::clock::Ticks;
-use x509_parser::pem::Pem;
 
 use super::finding::DoctorFinding;
 use crate::settings::Settings;
@@ -43,22 +42,18 @@ fn judge_file(key: &str, file: &Path, now: Ticks) -> Vec<DoctorFinding> {
     let Ok(pem) = fs::read(file) else {
         return vec![DoctorFinding::failure(CHECK, found("cannot be read"), remedy)];
     };
-    let mut findings = Vec::new();
-    for block in Pem::iter_from_buffer(&pem) {
-        let parsed = block.ok();
-        let end = parsed.as_ref().and_then(|block| {
-            let validity = block.parse_x509().ok()?.validity().clone();
-            Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
-        });
-        findings.push(match end {
-            Some((from, until)) => judge_validity(&found("certificate"), from, until, now),
-            None => DoctorFinding::failure(CHECK, found("holds no certificate in PEM"), remedy),
-        });
+    let without = || DoctorFinding::failure(CHECK, found("holds no certificate in PEM"), remedy);
+    let certificates = Validity::of_pem(&pem);
+    if certificates.is_empty() {
+        return vec![without()];
     }
-    if findings.is_empty() {
-        findings.push(DoctorFinding::failure(CHECK, found("holds no certificate in PEM"), remedy));
-    }
-    findings
+    let judge = |validity: Option<Validity>| match validity {
+        Some(Validity { not_before, not_after, .. }) => {
+            judge_validity(&found("certificate"), not_before, not_after, now)
+        }
+        None => without(),
+    };
+    certificates.into_iter().map(judge).collect()
 }
 
 /// Judges the times of a certificate, in seconds since 1970.
@@ -105,10 +100,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("a.pem");
         let now = Ticks::from_unix(0, 0).expect("a time");
-        fs::write(&file, "nothing").expect("written");
-        let findings = judge_file("tls.cert_file", &file, now);
-        assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].severity, Severity::Failure);
+        let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for content in ["nothing", damaged] {
+            fs::write(&file, content).expect("written");
+            let findings = judge_file("tls.cert_file", &file, now);
+            assert_eq!(findings.len(), 1);
+            assert_eq!(findings[0].severity, Severity::Failure);
+        }
         assert!(
             judge_file("a", &directory.path().join("none"), now)[0]
                 .found
@@ -117,15 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_validity_of_a_certificate() {
+    fn reads_the_validity_of_a_certificate_also_beside_its_key() {
         let mut params = rcgen::CertificateParams::new(vec!["a".to_owned()]).expect("a name");
         params.not_before = rcgen::date_time_ymd(2026, 1, 1);
         params.not_after = rcgen::date_time_ymd(2026, 12, 31);
         let key = rcgen::KeyPair::generate().expect("a key");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("a.pem");
-        fs::write(&file, params.self_signed(&key).expect("signed").pem()).expect("written");
+        // With its key in the same file, as some authorities issue them.
+        let pem =
+            format!("{}{}", key.serialize_pem(), params.self_signed(&key).expect("signed").pem());
+        fs::write(&file, pem).expect("written");
         let on = |seconds| judge_file("a", &file, Ticks::from_unix(seconds, 0).expect("a time"));
+        assert_eq!(on(1_767_225_600 + DAY).len(), 1);
         assert_eq!(on(1_767_225_600 + DAY)[0].severity, Severity::Ok);
         assert_eq!(on(1_767_225_600 - DAY)[0].severity, Severity::Failure);
         assert_eq!(on(1_767_225_600 + 400 * DAY)[0].severity, Severity::Failure);

@@ -10,7 +10,7 @@ use trestle_runtime::task::Task;
 use trestle_service::{semconv, upstream::Upstream};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{count, process_error::ProcessError};
+use crate::{count, process_error::ProcessError, streams};
 
 /// How often it removes what deleted and replaced blobs left.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -75,5 +75,5 @@ fn tasks(blob: &BlobRole, log: &LogRole, meter: &Meter) -> Vec<Task> {
         let blob = counted.clone();
         Box::pin(async move { blob.count_containers(containers_max).await })
     });
-    vec![sweep_blobs, seal, sweep_logs, count]
+    vec![sweep_blobs, seal, sweep_logs, count, streams::measured(log, meter)]
 }

@@ -13,6 +13,8 @@ use tokio_rustls::rustls::{
     server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
+use super::Validity;
+
 /// The protocols inside the encryption (ALPN), in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
@@ -89,17 +91,9 @@ impl fmt::Display for TlsFile {
 #[derive(Clone)]
 pub struct Certificates {
     files: Vec<Vec<u8>>,
-    /// When the certificate of the server expires.
-    expiry: Option<Expiry>,
+    /// When the certificate of the server is valid.
+    validity: Option<Validity>,
     pub(super) config: Arc<ServerConfig>,
-}
-
-/// When a certificate expires.
-#[derive(Debug, Clone)]
-struct Expiry {
-    /// Since 1970.
-    seconds: i64,
-    text: String,
 }
 
 impl PartialEq for Certificates {
@@ -118,7 +112,7 @@ impl Certificates {
         let provider = Arc::new(ring::default_provider());
         let (certificate_pem, chain) = certificates(TlsFile::Certificate, &files.certificate)?;
         let (key_pem, key) = private_key(&files.key)?;
-        let expiry = chain.first().and_then(expiry);
+        let validity = chain.first().and_then(Validity::of);
         let mut read = vec![certificate_pem, key_pem];
         let clients: Arc<dyn ClientCertVerifier> = match files.clients.authorities() {
             None => Arc::new(NoClientAuth),
@@ -137,7 +131,7 @@ impl Certificates {
             .with_single_cert(chain, key)
             .map_err(|error| failed(format!("is not a key of the certificate: {error}")))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        Ok(Self { files: read, expiry, config: Arc::new(config) })
+        Ok(Self { files: read, validity, config: Arc::new(config) })
     }
 
     /// Every file that cannot be used; [`Self::read`] returns the first. Blocks.
@@ -159,13 +153,13 @@ impl Certificates {
     /// When the certificate of the server expires, in seconds since 1970.
     #[must_use]
     pub fn expires_at(&self) -> Option<i64> {
-        self.expiry.as_ref().map(|expiry| expiry.seconds)
+        self.validity.as_ref().map(|validity| validity.not_after)
     }
 
     /// The same, for people.
     #[must_use]
     pub fn expires(&self) -> Option<&str> {
-        self.expiry.as_ref().map(|expiry| expiry.text.as_str())
+        self.validity.as_ref().map(|validity| validity.expires.as_str())
     }
 }
 
@@ -191,13 +185,6 @@ fn verifier(
         ClientCertificates::Off | ClientCertificates::Required(_) => verifier,
     };
     verifier.build().map_err(|error| failed(&error))
-}
-
-/// When a certificate expires; none where it cannot be parsed.
-fn expiry(certificate: &CertificateDer<'_>) -> Option<Expiry> {
-    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    let not_after = parsed.validity().not_after;
-    Some(Expiry { seconds: not_after.timestamp(), text: not_after.to_rfc2822().ok()? })
 }
 
 /// The bytes of a file and the certificates in it, at least one.

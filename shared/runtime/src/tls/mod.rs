@@ -4,6 +4,7 @@
 //! contains the content of a file.
 
 mod certificates;
+mod validity;
 
 use std::{
     io,
@@ -20,7 +21,10 @@ use tokio_rustls::{TlsAcceptor, rustls};
 use tracing::{debug, info};
 use trestle_service::{log_rate::LogRate, semconv};
 
-pub use self::certificates::{Certificates, ClientCertificates, TlsError, TlsFile, TlsFiles};
+pub use self::{
+    certificates::{Certificates, ClientCertificates, TlsError, TlsFile, TlsFiles},
+    validity::Validity,
+};
 
 /// The encryption of a listener. Clones share it.
 #[derive(Clone)]

@@ -8,9 +8,12 @@ use std::{
     time::Duration,
 };
 
+use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
-use trestle_runtime::task::Task;
+use trestle_runtime::{openmetrics::Exposition, task::Task};
+use trestle_service::{exemplar::Exemplars, semconv};
 
 /// A loop that counts its ticks; the first `busy` of them report more work, and tick `fails`
 /// fails.
@@ -75,4 +78,31 @@ async fn a_wake_up_ends_the_wait_and_a_stop_ends_the_loop() {
 
     assert_eq!(ticks.load(Ordering::SeqCst), 2);
     assert_eq!(started.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_ticks_are_counted_from_zero_by_task() {
+    let registry = prometheus::Registry::new();
+    let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone());
+    let meters = SdkMeterProvider::builder().with_reader(reader.build().unwrap()).build();
+    let failures = semconv::failed_tasks(&meters.meter("test"));
+    let exposition = Exposition::new(registry, Exemplars::default());
+    let counted = || {
+        let page = exposition.render("").unwrap().1;
+        let line = page.lines().find(|line| line.starts_with("trestle_task_failures_total{"));
+        let line = line.unwrap_or_else(|| panic!("{page}"));
+        assert!(line.contains("trestle_task_name=\"test\""), "{line}");
+        line.rsplit(' ').next().unwrap().to_owned()
+    };
+    let (task, _) = counting(0, 0);
+    let stop = CancellationToken::new();
+
+    let task = task.counting(&failures);
+    assert_eq!(counted(), "0");
+    let running = tokio::spawn(task.run(stop.clone(), || 0.5));
+    sleep(Duration::from_secs(11)).await;
+    stop.cancel();
+    running.await.unwrap();
+
+    assert_eq!(counted(), "1");
 }

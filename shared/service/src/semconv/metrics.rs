@@ -150,6 +150,16 @@ pub fn reloads(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Steps of background work that failed, by [`super::TASK_NAME`].
+#[must_use]
+pub fn failed_tasks(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.task.failures")
+        .with_unit("{failure}")
+        .with_description("Steps of background work that failed; each is repeated later")
+        .build()
+}
+
 /// Open connections, by [`super::LISTENER`].
 pub const CONNECTIONS: Described = Described::new(
     "trestle.server.connections",
@@ -192,6 +202,33 @@ pub const OLDEST_MESSAGES: Described = Described::new(
     "s",
     "Age of the oldest message in the queues where it is oldest, by rank",
 );
+/// Messages of dead-letter queues.
+pub const DEAD_LETTERS: Described = Described::new(
+    "trestle.queue.dead_letters",
+    "{message}",
+    "Messages in the dead-letter queues of other queues",
+);
+/// Streams of log records.
+pub const STREAMS: Described =
+    Described::new("trestle.streams", "{stream}", "Streams of log records, of all accounts");
+/// Bytes of log records that are not sealed.
+pub const UNSEALED_BYTES: Described = Described::new(
+    "trestle.log.unsealed",
+    "By",
+    "Bytes of log records that are not in segments yet, of all streams",
+);
+/// How late sealing is.
+pub const SEAL_DELAY: Described = Described::new(
+    "trestle.log.seal.delay",
+    "s",
+    "How long log records have been due to be sealed by age, of the stream where it is longest",
+);
+/// Segments of log records.
+pub const SEGMENTS: Described =
+    Described::new("trestle.log.segments", "{segment}", "Segments of log records, of all streams");
+/// Their bytes.
+pub const SEGMENT_BYTES: Described =
+    Described::new("trestle.log.sealed", "By", "Bytes of the segments of all streams");
 /// The build that runs.
 pub const BUILD_INFO: Described =
     Described::new("trestle.build.info", "", "Always 1; the labels identify the build");

@@ -70,6 +70,8 @@ pub const LISTENER: &str = "trestle.listener";
 pub const RELOAD_SUBJECT: &str = "trestle.reload.subject";
 /// The result of a reload: `applied`, `failed`, or `needs_restart`.
 pub const RELOAD_RESULT: &str = "trestle.reload.result";
+/// The name of a background task, as in its log lines.
+pub const TASK_NAME: &str = "trestle.task.name";
 /// The rank of a queue among the deepest, or among those with the oldest messages: 1 for the first.
 pub const QUEUE_RANK: &str = "trestle.queue.rank";
 /// The rank of a partition among the hottest: 1 for the hottest.

@@ -1,0 +1,89 @@
+//! What all streams of the store have together, for metrics.
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashMap, time::Duration};
+
+use trestle_kv::{Entry, ScanLimit, Span, after_key};
+use trestle_service::clock::Ticks;
+
+use crate::{
+    error::LogError,
+    keys,
+    logs::Logs,
+    stored::StoredForm as _,
+    stream::{Head, StreamRecord},
+};
+
+/// Most streams that are examined; the rest is not measured.
+const MEASURED_STREAMS_MAX: usize = 100_000;
+/// What one scan reads at most.
+const STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
+
+/// The streams of a store together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamTotals {
+    /// How many streams exist.
+    pub streams: u64,
+    /// Bytes of the batches that are not sealed.
+    pub unsealed_bytes: u64,
+    /// How long records have been due to be sealed by their age, in the stream where it is longest.
+    pub seal_delay: Duration,
+    /// How many segments there are.
+    pub segments: u64,
+    /// The bytes of their objects.
+    pub segment_bytes: u64,
+}
+
+impl StreamTotals {
+    fn add(&mut self, record: &StreamRecord, head: &Head, now: Ticks) {
+        self.streams += 1;
+        self.segments = self.segments.saturating_add(head.segments);
+        self.segment_bytes = self.segment_bytes.saturating_add(head.segment_bytes);
+        if head.unsealed_records() > 0 {
+            self.unsealed_bytes = self.unsealed_bytes.saturating_add(head.unsealed_bytes);
+            let since = Ticks::new(head.unsealed_since).unwrap_or(now);
+            let late = now.since(since).saturating_sub(record.settings.roll.max_age);
+            self.seal_delay = self.seal_delay.max(late);
+        }
+    }
+}
+
+impl Logs {
+    /// What all streams have together.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn totals(&self) -> Result<StreamTotals, LogError> {
+        let heads = self.all(keys::every_head()).await?;
+        let heads = heads.iter().map(|entry| {
+            let id = keys::head_of(&entry.key)?;
+            Ok::<_, LogError>((id, Head::decode(&entry.value)?))
+        });
+        let heads: HashMap<_, _> = heads.collect::<Result<_, _>>()?;
+        let (mut totals, now) = (StreamTotals::default(), self.engine.now());
+        for entry in self.all(keys::every_stream()).await? {
+            let record = StreamRecord::decode(&entry.value)?;
+            // A stream that was created after the heads were read counts without records.
+            let head = heads.get(&record.id).copied().unwrap_or_default();
+            totals.add(&record, &head, now);
+        }
+        Ok(totals)
+    }
+
+    async fn all(&self, mut span: Span) -> Result<Vec<Entry>, LogError> {
+        let mut rows = Vec::new();
+        loop {
+            let scan = self.engine.scan(&span, STEP).await?;
+            let more = scan.more;
+            rows.extend(scan.entries);
+            match rows.last() {
+                Some(last) if more && rows.len() < MEASURED_STREAMS_MAX => {
+                    span.start = after_key(&last.key).into();
+                }
+                _ => return Ok(rows),
+            }
+        }
+    }
+}
