@@ -19,7 +19,8 @@ fn rejects_a_malformed_address_with_its_rule_and_source() {
         ("http://me:hunter2@127.0.0.1:1", "must have no user name or password"),
         ("http://127.0.0.1:1/table", "must have no path"),
         ("http://127.0.0.1:1/?a=b", "must have no path"),
-        ("127.0.0.1:99999", "must be an address"),
+        ("127.0.0.1:99999", "port must be 1 to 65535: value=`127.0.0.1:99999`"),
+        ("host:0", "port must be 1 to 65535: value=`host:0`"),
         ("ftp://127.0.0.1", "must be HOST:PORT, or begin with http:// or https://"),
         ("not an address", "must be an address such as 127.0.0.1:50051"),
     ] {
@@ -47,8 +48,16 @@ fn reports_that_an_address_is_not_the_grpc_listener() {
         let endpoint = format!("http://{}", server.address(listener));
         let listed = list(&endpoint, &[]);
         assert_eq!(listed.code, Some(6), "{listener}: {listed:?}");
-        let first = format!("error: {endpoint} is not the address of gRPC: {what}; give ");
-        assert!(listed.errors.starts_with(&first), "{listener}: {listed:?}");
+        let whole = format!(
+            "error: {endpoint} is not the address of gRPC: {what}; give the address of gRPC with \
+             --endpoint\n"
+        );
+        assert_eq!(listed.errors, whole, "{listener}");
+        let encrypted = list(&endpoint.replace("http:", "https:"), &[]);
+        assert_eq!(encrypted.errors, whole.replacen("http:", "https:", 1), "{listener}");
+        let checked = Ended::of(bare(&["healthcheck", "--endpoint", &endpoint]));
+        assert_eq!(checked.code, Some(1), "{listener}: {checked:?}");
+        assert_eq!(checked.errors, whole.replacen("error: ", "trestle: ", 1), "{listener}");
     }
     let right = list(&server.endpoint(), &[]);
     assert_eq!(right.code, Some(0), "{right:?}");
@@ -68,11 +77,14 @@ fn reports_that_only_one_side_uses_tls() {
     let right = list(&format!("https://{}", encrypted.address("grpc")), &trusted);
 
     assert_eq!(too_plain.code, Some(6), "{too_plain:?}");
-    let first = format!("error: {} uses TLS: use https://\n", encrypted.endpoint());
-    assert!(too_plain.errors.starts_with(&first), "{too_plain:?}");
+    let address = encrypted.address("grpc");
+    let whole = format!("error: the server at {address} uses TLS: use https://{address}\n");
+    assert_eq!(too_plain.errors, whole);
     assert_eq!(too_much.code, Some(6), "{too_much:?}");
-    let first = format!("error: https://{} does not use TLS: use http://\n", plain.address("grpc"));
-    assert!(too_much.errors.starts_with(&first), "{too_much:?}");
+    let address = plain.address("grpc");
+    let whole =
+        format!("error: the server at {address} uses plain text, not TLS: use http://{address}\n");
+    assert_eq!(too_much.errors, whole);
     assert_eq!(right.code, Some(0), "{right:?}");
 }
 

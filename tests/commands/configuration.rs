@@ -46,6 +46,73 @@ fn every_mistake_is_reported_at_once_with_its_place() {
 }
 
 #[test]
+fn a_start_reports_the_same_mistakes_as_the_check_in_the_order_of_the_file() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("wrong.toml");
+    fs::write(
+        &file,
+        "[storage]\nephemeral = true\ndurability = \"never\"\n\n[server]\nlisten = \"here\"\n\n\
+         [accounts.acme]\nkey = \"short\"\n\n[limits]\ncalls_max = -1\n\n\
+         [tls]\ncert_file = \"/nowhere/cert.pem\"\nkey_file = \"/nowhere/key.pem\"\n",
+    )
+    .unwrap();
+    let with = |command: &[&str]| {
+        let mut command = bare(&[command, &["--config", file.to_str().unwrap()]].concat());
+        command.env("OTEL_SERVICE_NAME", "");
+        Ended::of(command)
+    };
+
+    let checked = with(&["config", "check"]);
+    let doctor = with(&["doctor"]);
+
+    let place =
+        |line: &str| line.strip_prefix(&format!("trestle: {}:", file.display())).map(str::to_owned);
+    let lines: Vec<u32> = checked
+        .errors
+        .lines()
+        .filter_map(|line| place(line)?.split(':').next()?.parse().ok())
+        .collect();
+    assert_eq!(lines, [3, 6, 9, 12, 15, 16], "{checked:?}");
+    assert!(checked.errors.contains("limits.calls_max: must be a whole number"), "{checked:?}");
+    for command in [&["serve"][..], &["config", "print"], &["repair"]] {
+        let ended = with(command);
+        assert_eq!(ended.code, Some(2), "{command:?}: {ended:?}");
+        assert_eq!(ended.errors, checked.errors, "{command:?}");
+    }
+    assert_eq!(doctor.code, Some(2), "{doctor:?}");
+    assert_eq!(doctor.output.matches("failure: configuration: ").count(), 6, "{doctor:?}");
+}
+
+#[test]
+fn a_start_reports_every_file_that_cannot_be_used() {
+    let files = [("CERT", "/nowhere/cert.pem"), ("KEY", "/nowhere/key.pem")];
+    let files = files.map(|(name, file)| (format!("TRESTLE__TLS__{name}_FILE"), file));
+    let mut serve = bare(&["serve", "--ephemeral", "--listen", "127.0.0.1:0"]);
+    serve.envs(files);
+
+    let ended = Ended::of(serve);
+
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for key in ["cert_file", "key_file"] {
+        let variable = format!("TRESTLE__TLS__{}", key.to_uppercase());
+        let start = format!("trestle: {variable}: tls.{key}: ");
+        assert!(ended.errors.lines().any(|line| line.starts_with(&start)), "{key}: {ended:?}");
+    }
+    assert!(ended.errors.contains("mistakes=`2`"), "{ended:?}");
+}
+
+#[test]
+fn a_flag_names_the_rule_for_an_address() {
+    for flag in ["--listen", "--admin"] {
+        let ended = Ended::of(bare(&["serve", "--ephemeral", flag, "host:99999"]));
+
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let rule = "must be an address, as in 127.0.0.1:50051: value=`host:99999`";
+        assert!(ended.errors.contains(flag) && ended.errors.contains(rule), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_mistake_in_an_account_is_at_its_key_else_at_its_section() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("wrong.toml");

@@ -46,6 +46,24 @@ fn a_context_names_a_server_and_its_credentials() {
 }
 
 #[test]
+fn arguments_for_a_server_are_rejected_where_a_context_is_only_named() {
+    let config = tempdir().unwrap();
+    let run = |args: &[&str]| Ended::of(with(config.path(), args));
+    assert_eq!(run(&["context", "set", "dev", "--endpoint", "127.0.0.1:1"]).code, Some(0));
+
+    for verb in [&["use", "dev"][..], &["delete", "dev"], &["list"]] {
+        for flag in [["--endpoint", "127.0.0.1:2"], ["--account", "other"], ["--ca-file", "ca.pem"]]
+        {
+            let rejected = run(&[&["context"][..], verb, &flag].concat());
+            assert_eq!(rejected.code, Some(2), "{rejected:?}");
+            let text = format!("`trestle context {}` takes no {}", verb[0], flag[0]);
+            assert!(rejected.errors.contains(&text), "{rejected:?}");
+        }
+    }
+    assert!(run(&["context", "list", "-o", "json"]).output.contains("127.0.0.1:1"));
+}
+
+#[test]
 fn credentials_of_a_context_are_for_its_server_only() {
     let (server, config) = (server(), tempdir().unwrap());
     let run = |args: &[&str]| Ended::of(with(config.path(), args));

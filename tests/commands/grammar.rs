@@ -182,4 +182,8 @@ fn completions_and_man_pages_are_of_the_whole_command_line() {
     assert_eq!(written.code, Some(0), "{written:?}");
     let page = std::fs::read_to_string(folder.join("trestle-entity-query.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("filter"), "{page}");
+    let pages = std::fs::read_dir(&folder).unwrap().map(|page| page.unwrap().file_name());
+    let pages: Vec<_> = pages.map(|name| name.into_string().unwrap()).collect();
+    let of_help: Vec<_> = pages.iter().filter(|name| name.contains("help")).collect();
+    assert!(pages.len() > 100 && of_help.is_empty(), "{of_help:?}");
 }

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod benchmarks;
 mod compatibility;
 mod configuration;
 mod layers;
@@ -69,6 +70,11 @@ fn every_operation_of_azure_storage_is_in_the_document_on_compatibility() {
 #[test]
 fn every_claim_of_compatibility_has_a_test() {
     check(compatibility::unproven);
+}
+
+#[test]
+fn every_recorded_figure_has_its_day() {
+    check(benchmarks::undated);
 }
 
 #[test]

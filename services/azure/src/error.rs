@@ -1,5 +1,6 @@
 //! Errors for REST clients: the same ones as of gRPC, from the same table.
 
+mod property;
 mod sentence;
 
 use std::time::Duration;
@@ -138,14 +139,15 @@ impl ErrorResponse {
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let field = violation.map(|violation| violation.field.clone());
         let sentence = sentence::of(&code, field.as_deref());
-        // Some rules are sentences of Azure, so no field may precede them.
-        let rule = violation.map(|violation| violation.description.as_str());
-        let detail = rule.filter(|rule| sentence::is_one(rule)).unwrap_or(status.message());
+        let detail =
+            violation.map_or_else(|| status.message().to_owned(), |it| detail(&status, it));
         let text = match sentence {
             // The text of an internal error is not disclosed.
             Some(sentence) if code == unknown.azure_code => sentence.to_owned(),
-            Some(sentence) if !sentence::is_one(detail) => sentence::with_details(sentence, detail),
-            _ => detail.to_owned(),
+            Some(sentence) if !sentence::is_one(&detail) => {
+                sentence::with_details(sentence, &detail)
+            }
+            _ => detail,
         };
         if code == meaning(Reason::AuthenticationFailed).azure_code {
             extras.push((AUTHENTICATION_DETAIL, status.message().to_owned()));
@@ -182,6 +184,21 @@ impl ErrorResponse {
         let index = self.index.map(|index| format!("{index}:")).unwrap_or_default();
         let time = date::precise_date(&self.at.into()).unwrap_or_default();
         format!("{index}{}\nRequestId:{}\nTime:{time}", self.text, self.request_id)
+    }
+}
+
+/// The text about an invalid part of a request, which has its name in REST.
+fn detail(status: &Status, violation: &FieldViolation) -> String {
+    let FieldViolation { field, description: rule, .. } = violation;
+    // Some rules are sentences of Azure, so no field may precede them.
+    if sentence::is_one(rule) {
+        return rule.clone();
+    }
+    match property::name(field) {
+        Some(name) if status.message() == format!("{field}: {rule}") => {
+            format!("{name}: {}", property::rule(field, rule))
+        }
+        _ => status.message().to_owned(),
     }
 }
 
@@ -236,7 +253,7 @@ mod tests {
 
         let syntax = "Syntax error at position 1 in 'a'.";
         assert_eq!(text(syntax), syntax);
-        let other = "One of the request inputs is not valid.\nfilter: other";
+        let other = "One of the request inputs is not valid.\n$filter: other";
         assert_eq!(text("other"), other);
     }
 

@@ -16,7 +16,7 @@ use tokio_rustls::{
     rustls::{AlertDescription, CertificateError, Error, pki_types::ServerName},
 };
 
-use crate::{endpoint, flags::ClientArgs};
+use crate::{endpoint, trust::TlsArgs};
 
 /// The timeout of the probe.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -26,80 +26,133 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 const ALERT: u8 = 0x15;
 /// A request that the admin listener and the listeners of REST answer differently.
 const PAGE: &[u8] = b"GET /livez HTTP/1.1\r\nhost: trestle\r\nconnection: close\r\n\r\n";
+/// How the library for certificates names that of a CA where one of a server is expected.
+const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+/// What the listener of gRPC answers to it, in lower case.
+const OF_GRPC: &str = "this address serves grpc";
 /// Most bytes of its answer that are read.
 const ANSWER_BYTES_MAX: u64 = 4096;
+
+/// What answers the start of HTTP/2.
+enum PlainAnswer {
+    /// A server that uses TLS.
+    Tls,
+    /// A server of HTTP/1.
+    Http1,
+    /// Anything else, or nothing.
+    Other,
+}
 
 /// The problem of the address with its remedy, if the probe detects it.
 ///
 /// `is_foreign`: what answered is not gRPC.
-pub(crate) async fn look(client: &ClientArgs, is_foreign: bool) -> Option<String> {
-    tokio::time::timeout(WITHIN, look_closely(client, is_foreign)).await.ok().flatten()
+pub(crate) async fn look(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option<String> {
+    let endpoint = endpoint::complete(endpoint, tls.is_given());
+    tokio::time::timeout(WITHIN, look_closely(&endpoint, tls, is_foreign)).await.ok().flatten()
 }
 
-async fn look_closely(client: &ClientArgs, is_foreign: bool) -> Option<String> {
-    let endpoint = client.endpoint.as_str();
+async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option<String> {
     let is_encrypted = endpoint::is_encrypted(endpoint).ok()?;
     let uri: Uri = endpoint.parse().ok()?;
+    let authority = uri.authority()?.as_str();
     let host = uri.host()?.trim_matches(['[', ']']).to_owned();
     let port = uri.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
-    let mut stream = TcpStream::connect((host.as_str(), port)).await.ok()?;
+    let address = (host.as_str(), port);
     if !is_encrypted {
-        stream.write_all(PREFACE).await.ok()?;
-        match stream.read_u8().await.ok() {
-            Some(ALERT) => return Some(format!("{endpoint} uses TLS: use https://")),
-            // The answer of HTTP/1.
-            Some(b'H') => {}
-            _ if is_foreign => {}
-            _ => return None,
-        }
-        let stream = TcpStream::connect((host.as_str(), port)).await.ok()?;
-        return page(stream).await.map(|found| {
-            format!("{endpoint} is not the address of gRPC: {found}; give the address of gRPC with --endpoint")
-        });
+        return match plain_answer(address).await? {
+            PlainAnswer::Tls => {
+                Some(format!("the server at {authority} uses TLS: use https://{authority}"))
+            }
+            PlainAnswer::Other if !is_foreign => None,
+            PlainAnswer::Http1 | PlainAnswer::Other => not_grpc(endpoint, address).await,
+        };
     }
-    let name = client.tls.server_name.clone().unwrap_or(host);
-    let connector = TlsConnector::from(Arc::new(client.tls.probe()?));
+    let name = tls.server_name.clone().unwrap_or_else(|| host.clone());
+    let connector = TlsConnector::from(Arc::new(tls.probe()?));
+    let stream = TcpStream::connect(address).await.ok()?;
     // A server that checks certificates after the handshake sends next; nothing is sent, so the alert arrives.
     let failed = match connector.connect(ServerName::try_from(name.clone()).ok()?, stream).await {
         Ok(mut stream) => stream.read_u8().await.err()?,
         Err(failed) => failed,
     };
-    tls_problem(endpoint, &name, &failed)
+    if !is_plain(&failed) {
+        return tls_problem(endpoint, &name, &failed);
+    }
+    // The listener may be another one than that of gRPC too.
+    let other = not_grpc(endpoint, address).await;
+    let plain =
+        || format!("the server at {authority} uses plain text, not TLS: use http://{authority}");
+    Some(other.unwrap_or_else(plain))
+}
+
+/// What answers the start of HTTP/2 without TLS; none where nothing listens.
+async fn plain_answer(address: (&str, u16)) -> Option<PlainAnswer> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    stream.write_all(PREFACE).await.ok()?;
+    Some(match stream.read_u8().await.ok() {
+        Some(ALERT) => PlainAnswer::Tls,
+        // The answer of HTTP/1.
+        Some(b'H') => PlainAnswer::Http1,
+        _ => PlainAnswer::Other,
+    })
+}
+
+/// The problem of an address where another listener answers HTTP/1.
+async fn not_grpc(endpoint: &str, address: (&str, u16)) -> Option<String> {
+    let found = page(TcpStream::connect(address).await.ok()?).await?;
+    Some(format!(
+        "{endpoint} is not the address of gRPC: {found}; give the address of gRPC with --endpoint"
+    ))
+}
+
+/// Whether what answered a TLS handshake does not use TLS.
+fn is_plain(failed: &io::Error) -> bool {
+    let error = failed.get_ref().and_then(|error| error.downcast_ref::<Error>());
+    matches!(error, Some(Error::InvalidMessage(_)))
 }
 
 /// The problem of a TLS handshake.
 fn tls_problem(endpoint: &str, name: &str, failed: &io::Error) -> Option<String> {
     let problem = match failed.get_ref()?.downcast_ref()? {
-        Error::InvalidMessage(_) => return Some(format!("{endpoint} does not use TLS: use http://")),
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "the server requires a certificate: give --cert-file and --key-file".to_owned()
         }
         Error::AlertReceived(_) => {
             "the server rejects the handshake: check --cert-file and --key-file".to_owned()
         }
-        Error::InvalidCertificate(error) => match error {
-            CertificateError::UnknownIssuer => {
-                "the certificate of the server is of a CA that is not trusted: give its certificate \
-                 with --ca-file"
-                    .to_owned()
-            }
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                "the certificate of the server has expired".to_owned()
-            }
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                "the certificate of the server is not valid yet: check the clocks".to_owned()
-            }
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                format!(
-                    "the certificate of the server is not for `{name}`: give its name with \
-                     --server-name"
-                )
-            }
-            _ => "the certificate of the server cannot be trusted".to_owned(),
-        },
+        Error::InvalidCertificate(error) => certificate_problem(name, error),
         _ => return None,
     };
     Some(format!("the TLS handshake with {endpoint} failed, nothing was written: {problem}"))
+}
+
+/// The problem of the certificate of a server.
+fn certificate_problem(name: &str, error: &CertificateError) -> String {
+    match error {
+        CertificateError::UnknownIssuer => {
+            "the certificate of the server is of a CA that is not trusted: give its certificate \
+             with --ca-file"
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the certificate of the server has expired: renew it".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the certificate of the server is not valid yet: check the clocks".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!(
+                "the certificate of the server is not for `{name}`: give its name with --server-name"
+            )
+        }
+        CertificateError::Other(other) if other.to_string().contains(CA_AS_SERVER) => {
+            "the certificate of the server is that of a CA: issue one for the server, with \
+             basicConstraints=CA:FALSE"
+                .to_owned()
+        }
+        _ => "the certificate of the server cannot be trusted: check it with `openssl verify`"
+            .to_owned(),
+    }
 }
 
 /// What answers HTTP/1.
@@ -109,7 +162,7 @@ async fn page(mut stream: TcpStream) -> Option<&'static str> {
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
     let answer = String::from_utf8_lossy(&answer).to_ascii_lowercase();
     match () {
-        () if !answer.starts_with("http/1.") => None,
+        () if !answer.starts_with("http/1.") || answer.contains(OF_GRPC) => None,
         () if answer.contains("x-ms-") => Some("clients of Azure Storage are served there"),
         () if answer.starts_with("http/1.1 200") => Some("metrics and probes are served there"),
         () => Some("another HTTP server answers there"),

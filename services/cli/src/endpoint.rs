@@ -7,6 +7,8 @@ use crate::errors::CliError;
 
 /// The port of gRPC where an address without a scheme has none.
 const DEFAULT_PORT: u16 = 50051;
+/// The rule for a port.
+const PORT: &str = "port must be 1 to 65535";
 /// The source of an address.
 const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 
@@ -23,12 +25,20 @@ pub(crate) fn complete(endpoint: &str, has_tls: bool) -> String {
         && endpoint.parse::<Authority>().is_ok_and(|found| !found.as_str().contains('@'));
     let scheme = if has_tls { "https" } else { "http" };
     match endpoint.parse::<Authority>().ok().filter(|_| is_authority) {
+        // A malformed port is rejected as it was written too.
+        Some(authority) if has_malformed_port(&authority) => endpoint.to_owned(),
         Some(authority) if authority.port().is_none() => {
             format!("{scheme}://{authority}:{DEFAULT_PORT}")
         }
         Some(authority) => format!("{scheme}://{authority}"),
         None => endpoint.to_owned(),
     }
+}
+
+/// Whether a port is written that is none, such as 99999.
+fn has_malformed_port(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0)
 }
 
 /// An address without possible secrets.
@@ -48,6 +58,9 @@ pub(crate) fn shown(endpoint: &str) -> String {
 fn check(endpoint: &str) -> Result<bool, &'static str> {
     const ADDRESS: &str = "must be an address such as 127.0.0.1:50051 or https://tables.example";
     const SCHEME: &str = "must be HOST:PORT, or begin with http:// or https://";
+    if !endpoint.contains("://") && endpoint.parse().is_ok_and(|it| has_malformed_port(&it)) {
+        return Err(PORT);
+    }
     let uri: Uri = endpoint.parse().map_err(|_| ADDRESS)?;
     let is_encrypted = match uri.scheme_str() {
         Some("http") => false,
@@ -58,9 +71,8 @@ fn check(endpoint: &str) -> Result<bool, &'static str> {
     if authority.as_str().contains('@') {
         return Err("must have no user name or password: give --account and a key or a signature");
     }
-    let port = authority.as_str().strip_prefix(authority.host()).ok_or(ADDRESS)?;
-    if !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0) {
-        return Err("port must be 1 to 65535");
+    if has_malformed_port(authority) {
+        return Err(PORT);
     }
     // A fragment is not part of the parsed address.
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() || endpoint.contains('#') {

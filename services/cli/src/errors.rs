@@ -14,7 +14,7 @@ use trestle_service::fault::code_name;
 mod advice;
 
 pub use advice::innermost;
-use advice::{advice, hint, is_foreign, message, was_refused};
+use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused};
 pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
@@ -65,6 +65,8 @@ pub fn with_help(command: Command, text: &str) -> Command {
     command.after_help(short).after_long_help(long)
 }
 
+/// The beginning of an error for a person.
+const PREFIX: &str = "error: ";
 /// The exit code of a temporary error.
 const UNAVAILABLE: u8 = 5;
 
@@ -81,11 +83,11 @@ pub enum CliError {
         endpoint: String,
         /// The problem and the remedy.
         problem: String,
-        /// The error of the call.
+        /// The error of the call, for programs: the problem names it in words.
         cause: String,
     },
     /// No connection exists.
-    #[error("cannot connect: endpoint=`{endpoint}`, cause=`{cause}`")]
+    #[error("cannot connect to {endpoint}")]
     Connect {
         /// The endpoint.
         endpoint: String,
@@ -257,10 +259,6 @@ impl CliError {
             error => {
                 let cause = match &error {
                     Self::Call(status) => message(status),
-                    // The problem names it in words.
-                    Self::Connect { cause, .. } if cause.contains("peer certificate") => {
-                        String::new()
-                    }
                     Self::Connect { cause, .. } => cause.clone(),
                     other => other.to_string(),
                 };
@@ -276,8 +274,27 @@ impl CliError {
             other => (other, None),
         };
         let advice = cause.advice(at);
-        let error = cause.object(at, advice.as_deref());
-        if json { json!({ "error": error }).to_string() } else { text(&error) }
+        let mut error = cause.object(at, advice.as_deref());
+        if json {
+            return json!({ "error": error }).to_string();
+        }
+        if let Some(fields) = error.as_object_mut() {
+            // The message has the address, and a problem has the cause in words.
+            if at.is_none() && matches!(cause, Self::Misdirected { .. } | Self::Connect { .. }) {
+                fields.remove("endpoint");
+            }
+            if matches!(cause, Self::Misdirected { .. }) {
+                fields.remove("cause");
+            }
+        }
+        text(&error)
+    }
+
+    /// The error for a person, behind a word of the caller.
+    #[must_use]
+    pub fn described(&self) -> String {
+        let text = self.render(false);
+        text.strip_prefix(PREFIX).map(str::to_owned).unwrap_or(text)
     }
 
     fn object(&self, at: Option<&Halt>, advice: Option<&str>) -> Value {
@@ -286,11 +303,11 @@ impl CliError {
             other => json!({ "message": other.to_string(), "exit_code": other.code() }),
         };
         if let Some(fields) = error.as_object_mut() {
-            if let Self::Misdirected { endpoint, cause, .. } = self {
+            if let Self::Misdirected { endpoint, cause, .. } | Self::Connect { endpoint, cause } =
+                self
+            {
                 fields.insert("endpoint".to_owned(), json!(endpoint));
-                if !cause.is_empty() {
-                    fields.insert("cause".to_owned(), json!(cause));
-                }
+                fields.insert("cause".to_owned(), json!(cause));
             }
             if let Some(at) = at {
                 fields.insert("endpoint".to_owned(), json!(at.endpoint));
@@ -307,7 +324,7 @@ impl CliError {
     fn advice(&self, at: Option<&Halt>) -> Option<String> {
         let hint = match self {
             Self::Call(status) => hint(status),
-            Self::Connect { .. } => Some("is the server running there? nothing was sent"),
+            Self::Connect { cause, .. } => Some(unreachable_hint(cause)),
             _ => None,
         };
         match (self, hint, at) {
@@ -325,7 +342,7 @@ impl CliError {
 /// The error of [`CliError::object`] for a person.
 fn text(error: &Value) -> String {
     let field = |name: &str| error.get(name).and_then(Value::as_str);
-    let mut text = format!("error: {}", field("message").unwrap_or_default());
+    let mut text = format!("{PREFIX}{}", field("message").unwrap_or_default());
     let _ = match (field("reason"), field("code")) {
         (Some(reason), Some(code)) => write!(text, "\n  reason: {reason} ({code})"),
         (None, Some(code)) => write!(text, "\n  code: {code}"),
@@ -343,7 +360,7 @@ fn text(error: &Value) -> String {
             let _ = write!(text, "\n  violation: {rule}");
         }
     }
-    for name in ["endpoint", "cause", "progress", "hint"] {
+    for name in ["hint", "endpoint", "cause", "progress"] {
         if let Some(value) = field(name) {
             let _ = write!(text, "\n  {name}: {value}");
         }

@@ -133,22 +133,28 @@ pub fn resolve(flags: ClientFlags) -> Result<ClientArgs, ExitCode> {
 /// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
 ///
 /// # Errors
-/// The error of the connection, as a text.
-pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, String> {
-    client::connect(endpoint, tls).await.map_err(|error| error.to_string())
+/// The error of the connection.
+pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
+    client::connect(endpoint, tls).await
+}
+
+/// An error of a connection or a call; where it has no error of the server, explained by a probe of the address.
+pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliError {
+    if !error.is_unexplained() {
+        return error;
+    }
+    match diagnosis::look(endpoint, tls, error.is_foreign()).await {
+        Some(problem) => error.misdirected(endpoint, problem),
+        None => error,
+    }
 }
 
 /// Reports the error of a command on standard error, after a probe of the server where a connection broke; the exit
 /// code of the process.
 pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
     let result = match result {
-        Err(error) if error.is_unexplained() => {
-            match diagnosis::look(client, error.is_foreign()).await {
-                Some(problem) => Err(error.misdirected(&client.endpoint, problem)),
-                None => Err(error),
-            }
-        }
-        result => result,
+        Err(error) => Err(explained(error, &client.endpoint, &client.tls).await),
+        Ok(()) => Ok(()),
     };
     finish(result, client.output.is_json())
 }

@@ -237,6 +237,12 @@ impl Output {
         }
     }
 
+    /// Prints records as one table in which every value is whole.
+    pub(crate) fn whole(&mut self, records: &[Value]) -> Result<(), CliError> {
+        let drawn = Drawing { width: self.args.width }.whole(records, title);
+        drawn.iter().try_for_each(|table| self.line(table))
+    }
+
     /// Prints for a person that there is no result; beside CSV and plain columns, which have none.
     pub(crate) fn unless_empty(&mut self, printed: bool, none: &str) -> Result<(), CliError> {
         match (printed || self.is_json(), self.is_table()) {

@@ -25,7 +25,8 @@ pub(crate) enum QueueError {
     QueueNotFound(QueueName),
     /// The receipt is not the last one of an existing message.
     #[error(
-        "the specified message does not exist, or was received or updated since: message_id=`{}`",
+        "the specified message does not exist: it may have been received or updated since: \
+         message_id=`{}`",
         quoted(.0)
     )]
     MessageNotFound(String),

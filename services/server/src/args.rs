@@ -18,7 +18,7 @@ use trestle_import::ImportCommand;
 
 use crate::{
     roles::{AzureEdge, ROLES, Roles},
-    settings::{Listen, RoleKey as _},
+    settings::{Listen, RoleKey as _, parse_address},
 };
 
 /// A self-hosted table, queue, blob and log store over gRPC, with the semantics of Azure Storage
@@ -148,6 +148,10 @@ impl Cli {
     /// The whole command line. Arguments for clients are not shown for commands that call no server.
     #[must_use]
     pub fn complete() -> clap::Command {
+        Self::shown(Self::command())
+    }
+
+    fn shown(mut command: clap::Command) -> clap::Command {
         fn hide(command: clap::Command, kept: &[&str]) -> clap::Command {
             let command = command.mut_args(|arg| {
                 let is_foreign = arg.is_global_set() && !kept.contains(&arg.get_id().as_str());
@@ -155,11 +159,19 @@ impl Cli {
             });
             command.mut_subcommands(|inner| hide(inner, kept))
         }
-        let mut command = Self::command();
         command.build();
         SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
             command.mut_subcommand(name, |inner| hide(inner, kept))
         })
+    }
+
+    /// The command line as man pages show it: without the commands `help`.
+    #[must_use]
+    pub fn documented() -> clap::Command {
+        fn without_help(command: clap::Command) -> clap::Command {
+            command.disable_help_subcommand(true).mut_subcommands(without_help)
+        }
+        Self::shown(without_help(Self::command()))
     }
 
     /// The command line of this process; ends it where that is wrong.
@@ -174,15 +186,21 @@ impl Cli {
     }
 }
 
-/// The commands of clients that call no server. Only an address is refused: they have a use for the rest.
-const LOCAL_COMMANDS: [&str; 2] = ["sas", "context list"];
+/// The commands of clients that call no server. Signing needs credentials, and no address.
+const SIGNING: &str = "sas";
+/// These need neither: `context set` alone stores them.
+const CONTEXT_COMMANDS: [&str; 3] = ["context list", "context use", "context delete"];
+/// Their arguments: the form of the output.
+const OUTPUT_FLAGS: [&str; 6] =
+    ["output", "json", "quiet", "verbose", "timeout", "terminal_columns"];
 
 /// An argument for clients with a command that calls no server.
 fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option<clap::Error> {
     let (name, inner) = matches.subcommand()?;
     let (name, flag) = match SERVER_COMMANDS.iter().find(|(known, _)| *known == name) {
         Some((_, kept)) => (name.to_owned(), given_flag(inner, kept)?),
-        None => (local_command(name, inner)?, endpoint_flag(inner)?),
+        None if name == SIGNING => (name.to_owned(), endpoint_flag(inner)?),
+        None => (context_command(name, inner)?, given_flag(inner, &OUTPUT_FLAGS)?),
     };
     Some(command.error(
         ErrorKind::UnknownArgument,
@@ -199,11 +217,10 @@ fn given_flag(inner: &ArgMatches, kept: &[&str]) -> Option<String> {
     Some(given.replace('_', "-"))
 }
 
-/// The local command of these arguments.
-fn local_command(name: &str, inner: &ArgMatches) -> Option<String> {
-    let whole = inner.subcommand_name().map(|verb| format!("{name} {verb}"));
-    let mut names = [Some(name.to_owned()), whole].into_iter().flatten();
-    names.find(|name| LOCAL_COMMANDS.contains(&name.as_str()))
+/// The command on contexts of these arguments that uses no server and no credentials.
+fn context_command(name: &str, inner: &ArgMatches) -> Option<String> {
+    let whole = format!("{name} {}", inner.subcommand_name()?);
+    CONTEXT_COMMANDS.contains(&whole.as_str()).then_some(whole)
 }
 
 /// `endpoint`, where it is on the command line.
@@ -230,13 +247,13 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
     /// Address of gRPC; port 0 selects a free one [default: 127.0.0.1:50051]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub listen: Option<SocketAddr>,
     /// Where clients of Azure Storage are served
     #[command(flatten)]
     pub azure: AzureListenArgs,
     /// Address of metrics and probes; port 0 selects a free one [default: 127.0.0.1:9464]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub admin: Option<SocketAddr>,
     /// Listen without TLS on an address that is not loopback
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
-use trestle_cli::TlsArgs;
+use trestle_cli::{TlsArgs, errors::CliError};
 use trestle_runtime::config::{self, ConfigError, Sources};
 
 use crate::{
@@ -52,24 +52,31 @@ pub async fn check(
     tls: &TlsArgs,
     service: String,
 ) -> Result<Option<&'static str>, String> {
-    let check = async {
-        let mut client = HealthClient::new(trestle_cli::connect(endpoint, tls).await?);
-        let checked = client.check(HealthCheckRequest { service }).await;
-        let failed = |status: tonic::Status| format!("{}: endpoint=`{endpoint}`", status.message());
-        match checked.map_err(failed)?.get_ref().status() {
-            ServingStatus::Serving => {}
-            other => return Err(format!("not serving: status=`{}`", other.as_str_name())),
-        }
-        let writes = HealthCheckRequest { service: WRITES.to_owned() };
-        // A process without a store does not register the name.
-        let is_limited = client
-            .check(writes)
-            .await
-            .is_ok_and(|writes| writes.get_ref().status() == ServingStatus::NotServing);
-        Ok(is_limited.then_some(READ_ONLY_DISK))
-    };
-    let late = |_| Err(format!("no answer in time: endpoint=`{endpoint}`"));
-    tokio::time::timeout(CHECK_WITHIN, check).await.unwrap_or_else(late)
+    match tokio::time::timeout(CHECK_WITHIN, call(endpoint, tls, service)).await {
+        Err(_) => Err(format!("no answer in time: endpoint=`{endpoint}`")),
+        Ok(Ok(checked)) => checked,
+        Ok(Err(error)) => Err(trestle_cli::explained(error, endpoint, tls).await.described()),
+    }
+}
+
+/// The limitation of a service that serves, if any; else the reason why it does not.
+async fn call(
+    endpoint: &str,
+    tls: &TlsArgs,
+    service: String,
+) -> Result<Result<Option<&'static str>, String>, CliError> {
+    let mut client = HealthClient::new(trestle_cli::connect(endpoint, tls).await?);
+    match client.check(HealthCheckRequest { service }).await?.get_ref().status() {
+        ServingStatus::Serving => {}
+        other => return Ok(Err(format!("not serving: status=`{}`", other.as_str_name()))),
+    }
+    let writes = HealthCheckRequest { service: WRITES.to_owned() };
+    // A process without a store does not register the name.
+    let is_limited = client
+        .check(writes)
+        .await
+        .is_ok_and(|writes| writes.get_ref().status() == ServingStatus::NotServing);
+    Ok(Ok(is_limited.then_some(READ_ONLY_DISK)))
 }
 
 #[cfg(test)]

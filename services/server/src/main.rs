@@ -99,7 +99,7 @@ fn call(
 
 fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let mut settings = load(file.as_deref(), args.flags())?;
+    let mut settings = load_checked(file.as_deref(), &args.flags())?;
     write_for_owner();
     let descriptors = DescriptorPlan::for_process(&settings)?;
     settings.limits.connections_max = descriptors.connections_max;
@@ -239,10 +239,12 @@ fn diagnose(args: &DoctorArgs) -> Result<ExitCode, ProcessError> {
     let show = |report: &doctor::DoctorReport| {
         print(&if args.json { report.json() } else { report.text() })
     };
-    let settings = match load_store(args.config.file().as_deref(), args.data_dir.as_deref()) {
+    let (file, flags) = (args.config.file(), store_flags(args.data_dir.as_deref()));
+    let settings = match load(file.as_deref(), flags.clone()) {
         Ok(settings) => settings,
         Err(error) => {
-            show(&doctor::rejected(&error))?;
+            let mistakes = every_mistake(file.as_deref(), &flags);
+            show(&doctor::rejected(mistakes.unwrap_or_else(|| vec![error.chain()])))?;
             return Ok(error.exit_code());
         }
     };
@@ -253,30 +255,74 @@ fn diagnose(args: &DoctorArgs) -> Result<ExitCode, ProcessError> {
 
 /// The settings of a store that is used without a server.
 fn load_store(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Settings, ProcessError> {
-    let flags =
-        data_dir.iter().map(|dir| ("storage.data_dir".to_owned(), dir.display().to_string()));
-    load(file, flags.collect())
+    load_or_report(file, &store_flags(data_dir))
+}
+
+fn store_flags(data_dir: Option<&Path>) -> Vec<(String, String)> {
+    let flag = |dir: &Path| ("storage.data_dir".to_owned(), dir.display().to_string());
+    data_dir.map(flag).into_iter().collect()
 }
 
 fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
-    let settings = load(args.config.file().as_deref(), args.flags())?;
+    let file = args.config.file();
+    let settings = load_or_report(file.as_deref(), &args.flags())?;
     print(&config::print(&settings)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn check_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let sources = sources(file.as_deref(), args.flags());
-    let problems = Settings::problems_of(ROLES, sources, named_files::problems)?;
-    let name = file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string());
-    if problems.is_empty() {
-        print(&format!("the configuration is valid: {name}\n"))?;
-        return Ok(ExitCode::SUCCESS);
+    let mistakes = mistakes(file.as_deref(), &args.flags())?;
+    if !mistakes.is_empty() {
+        return Err(rejected(&mistakes, file.as_deref()));
     }
-    problems.iter().for_each(|problem| report(problem));
-    let error = ProcessError::Check { problems: problems.len(), file: name };
-    report(&error.chain());
-    Ok(error.exit_code())
+    print(&format!("the configuration is valid: {}\n", file_name(file.as_deref())))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Settings whose files can be used; else every mistake is reported.
+fn load_checked(file: Option<&Path>, flags: &[(String, String)]) -> Result<Settings, ProcessError> {
+    let settings = load_or_report(file, flags)?;
+    let problems = named_files::problems(&settings);
+    if problems.is_empty() {
+        return Ok(settings);
+    }
+    let mistakes = every_mistake(file, flags).unwrap_or(problems);
+    Err(rejected(&mistakes, file))
+}
+
+/// Settings; else every mistake in them is reported.
+fn load_or_report(
+    file: Option<&Path>,
+    flags: &[(String, String)],
+) -> Result<Settings, ProcessError> {
+    load(file, flags.to_vec()).map_err(|error| match every_mistake(file, flags) {
+        Some(mistakes) => rejected(&mistakes, file),
+        None => error,
+    })
+}
+
+/// The mistakes, where the file can be read once more.
+fn every_mistake(file: Option<&Path>, flags: &[(String, String)]) -> Option<Vec<String>> {
+    let is_repeatable = file.is_none_or(Path::is_file);
+    let mistakes = is_repeatable.then(|| mistakes(file, flags).ok()).flatten()?;
+    Some(mistakes).filter(|mistakes| !mistakes.is_empty())
+}
+
+/// Every mistake in the configuration, each with its place.
+fn mistakes(file: Option<&Path>, flags: &[(String, String)]) -> Result<Vec<String>, ProcessError> {
+    let sources = sources(file, flags.to_vec());
+    Ok(Settings::problems_of(ROLES, sources, named_files::problems)?)
+}
+
+/// Reports mistakes; the error that ends the process.
+fn rejected(mistakes: &[String], file: Option<&Path>) -> ProcessError {
+    mistakes.iter().for_each(|mistake| report(mistake));
+    ProcessError::Check { problems: mistakes.len(), file: file_name(file) }
+}
+
+fn file_name(file: Option<&Path>) -> String {
+    file.map_or_else(|| "no file".to_owned(), |file| file.display().to_string())
 }
 
 fn print_completions(shell: Shell) -> Result<ExitCode, ProcessError> {
@@ -287,8 +333,8 @@ fn print_completions(shell: Shell) -> Result<ExitCode, ProcessError> {
 }
 
 fn write_man_pages(folder: &Path) -> Result<ExitCode, ProcessError> {
-    let written =
-        fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::complete(), folder));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::documented(), folder));
     written.map_err(ProcessError::Output)?;
     print(&format!("wrote the man pages to {}\n", folder.display()))?;
     Ok(ExitCode::SUCCESS)

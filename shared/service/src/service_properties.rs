@@ -184,7 +184,8 @@ fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
     }
     for method in &rule.allowed_methods {
         if !CORS_METHODS.contains(&method.as_str()) {
-            let text = format!("must be one of {CORS_METHODS:?}: value=`{}`", quoted(method));
+            let methods = CORS_METHODS.join("`, `");
+            let text = format!("must be one of `{methods}`: value=`{}`", quoted(method));
             reject("allowed_methods", text);
         }
     }

@@ -175,3 +175,60 @@ async fn every_error_of_queues_begins_with_its_sentence_once() {
         assert_eq!(occurrences(&message, sentence), 1, "{message}");
     }
 }
+
+#[tokio::test]
+async fn an_error_of_a_queue_names_the_part_of_the_request_and_has_no_index() {
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let message =
+        |text: &str| format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
+    let send = |target: &str, text: &str| RestRequest::xml("POST", target, &message(text));
+    let of = |name: &str| format!("/orders/messages{name}");
+    let id = "/00000000-0000-0000-0000-000000000000?popreceipt=abc";
+    let policy = "<SignedIdentifier><Id>a</Id><AccessPolicy><Permission>z</Permission></AccessPolicy>\
+                  </SignedIdentifier>";
+    let policies = format!("<SignedIdentifiers>{policy}</SignedIdentifiers>");
+    let settings = "<StorageServiceProperties><HourMetrics><Version>2.0</Version>\
+                    <Enabled>false</Enabled><RetentionPolicy><Enabled>false</Enabled>\
+                    </RetentionPolicy></HourMetrics></StorageServiceProperties>";
+    for (request, named) in [
+        (RestRequest::queue("DELETE", &of(id)), "popreceipt: "),
+        (
+            RestRequest::xml("PUT", &of(&format!("{id}&visibilitytimeout=0")), &message("a")),
+            "popreceipt: ",
+        ),
+        (send(&of(""), &"a".repeat(65_537)), "MessageText: "),
+        (
+            send(&of("?visibilitytimeout=9&messagettl=5"), "a"),
+            "visibilitytimeout: must be less than messagettl: visibilitytimeout=`9s`, messagettl=`5s`",
+        ),
+        (RestRequest::xml("PUT", "/orders?comp=acl", &policies), "Permission: "),
+        (RestRequest::queue("PUT", "/a_b").with("content-length", "0"), "queue: "),
+        (RestRequest::xml("PUT", "/?restype=service&comp=properties", settings), "Version: "),
+    ] {
+        let found = lines(&rest.send(request.clone()).await);
+
+        assert!(found[1].starts_with(named), "{request:?}: {found:?}");
+        assert_eq!(found.len(), 4, "sentence, detail, request and time: {found:?}");
+    }
+    let deleted = "/00000000-0000-0000-0000-000000000000?popreceipt=AQAAAQAAAAACAAAAAQjfSyos7Jt6";
+    let found = lines(&rest.send(RestRequest::queue("DELETE", &of(deleted))).await);
+    assert_eq!(found[0], "The specified message does not exist.", "{found:?}");
+    assert!(found[1].starts_with("it may have been received or updated since: "), "{found:?}");
+}
+
+#[tokio::test]
+async fn an_error_of_a_table_names_the_part_of_the_request() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let strong = RestRequest::json("PUT", "/tab(PartitionKey='p',RowKey='r')", "{}")
+        .with("if-match", "\"strong\"");
+    for (request, named) in [
+        (RestRequest::json("POST", "/Tables", r#"{"TableName":"a"}"#), "TableName: "),
+        (strong, "If-Match: "),
+    ] {
+        let found = lines(&rest.send(request.clone()).await);
+
+        assert!(found[1].starts_with(named), "{request:?}: {found:?}");
+    }
+}

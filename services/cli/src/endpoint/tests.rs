@@ -56,6 +56,18 @@ fn an_address_without_a_scheme_has_the_default_port_and_tls_where_files_are_give
     }
 }
 
+#[test]
+fn a_malformed_port_is_rejected_with_its_rule_and_as_it_was_written() {
+    for endpoint in ["host:99999", "host:0", "host:abc", "127.0.0.1:65536", "[::1]:99999"] {
+        let completed = complete(endpoint, false);
+
+        let rejected = is_encrypted(&completed).map_err(|error| error.to_string());
+
+        let rule = "--endpoint (TRESTLE_ENDPOINT): port must be 1 to 65535";
+        assert_eq!(rejected, Err(format!("{rule}: value=`{endpoint}`")));
+    }
+}
+
 proptest! {
     #[test]
     fn a_complete_address_stays_as_it_is(

@@ -5,6 +5,8 @@ use std::{error::Error, io, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+/// The beginning of an error of HTTP/2 that has no source.
+const H2_ERROR: &str = "h2 protocol error";
 /// The store rejects writes until the process is restarted.
 const STOPPED: &str = "STORAGE_STOPPED";
 /// Whether the status was made on this side, because the connection failed under the call.
@@ -13,7 +15,7 @@ const STOPPED: &str = "STORAGE_STOPPED";
 pub(crate) fn is_transport(status: &Status) -> bool {
     let own_deadline = matches!(status.code(), Code::DeadlineExceeded)
         || (status.code() == Code::Cancelled && status.message().contains("Timeout expired"));
-    let cut = status.code() == Code::Internal && status.message().starts_with("h2 protocol error");
+    let cut = status.code() == Code::Internal && status.message().starts_with(H2_ERROR);
     (status.source().is_some() || cut) && !own_deadline
 }
 
@@ -27,13 +29,28 @@ pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
     details.retry_info().and_then(|info| info.retry_delay)
 }
 
-/// The message of a status, with the cause where the connection failed.
+/// The message of a status; where the connection failed, the cause, without the words of the libraries in between.
 pub(super) fn message(status: &Status) -> String {
     let message = status.message();
-    let cause = status.source().filter(|_| is_transport(status)).map(innermost);
-    match cause.filter(|cause| !message.contains(cause.as_str())) {
-        Some(cause) => format!("{message}: {cause}"),
-        None => message.to_owned(),
+    if !is_transport(status) {
+        return message.to_owned();
+    }
+    let cause = match status.source() {
+        Some(cause) => innermost(cause),
+        None => message.trim_start_matches(H2_ERROR).trim_start_matches(": ").to_owned(),
+    };
+    format!("the connection failed: {cause}")
+}
+
+/// The hint where no connection exists.
+pub(super) fn unreachable_hint(cause: &str) -> &'static str {
+    let has = |words: &str| cause.contains(words);
+    if has("lookup address") {
+        "the name of the server does not resolve, check --endpoint; nothing was sent"
+    } else if has("timed out") || has("elapsed") {
+        "does a firewall drop the connection? nothing was sent"
+    } else {
+        "is the server running there? nothing was sent"
     }
 }
 
@@ -92,12 +109,13 @@ pub(super) fn was_refused(status: &Status) -> bool {
     false
 }
 
-/// The text of the first cause of an error.
+/// The text of the first cause of an error, without the number of an error of the system.
 #[must_use]
 pub fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cause.to_string()
+    let text = cause.to_string();
+    text.split_once(" (os error ").map(|(words, _)| words.to_owned()).unwrap_or(text)
 }

@@ -67,6 +67,34 @@ fn a_refused_connection_reports_that_nothing_was_sent() {
 }
 
 #[test]
+fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
+    let connect = |cause: &str| CliError::Connect {
+        endpoint: "http://here".to_owned(),
+        cause: cause.to_owned(),
+    };
+
+    for (cause, hint) in [
+        ("Connection refused", "is the server running there?"),
+        ("failed to lookup address information", "the name of the server does not resolve"),
+        ("deadline has elapsed", "does a firewall drop the connection?"),
+    ] {
+        let text = connect(cause).render(false);
+        let start = format!("error: cannot connect to http://here\n  hint: {hint}");
+        assert!(text.starts_with(&start), "{text}");
+        assert!(text.ends_with(&format!("nothing was sent\n  cause: {cause}")), "{text}");
+        let object: Value = serde_json::from_str(&connect(cause).render(true)).unwrap();
+        assert_eq!(object["error"]["endpoint"], "http://here");
+        assert_eq!(object["error"]["cause"], cause);
+    }
+    let broken = Status::from_error(Box::new(io::Error::from_raw_os_error(104)));
+    let text = CliError::from(broken).render(false);
+    assert!(text.starts_with("error: the connection failed: Connection reset"), "{text}");
+    assert!(!text.contains("os error") && !text.contains("transport"), "{text}");
+    let reset = CliError::from(Status::internal("h2 protocol error: stream reset"));
+    assert!(reset.render(false).starts_with("error: the connection failed: stream reset"));
+}
+
+#[test]
 fn a_busy_server_reports_the_retry_delay() {
     let details = ErrorDetails::with_retry_info(Some(Duration::from_millis(1500)));
     let status = Status::with_error_details(Code::ResourceExhausted, "busy", details);
@@ -119,8 +147,8 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
     let halted = failed.halted(true, at);
 
     let text = halted.render(false);
-    let expected = "\n  endpoint: http://here\n  progress: 94,800 rows written\n  \
-                hint: continue with --resume";
+    let expected = "\n  hint: continue with --resume\n  endpoint: http://here\n  \
+                    progress: 94,800 rows written";
     assert!(text.ends_with(expected) && !text.contains("nothing was sent"), "{text}");
     assert_eq!(halted.code(), 5);
     let object: Value = serde_json::from_str(&halted.render(true)).expect("an object");
@@ -228,7 +256,7 @@ fn only_a_failed_connection_or_a_foreign_answer_is_probed() {
 }
 
 #[test]
-fn a_diagnosis_keeps_the_progress_and_the_cause() {
+fn a_diagnosis_keeps_the_progress_and_for_programs_the_cause() {
     let broken = CliError::from(Status::from_error(Box::new(io::Error::other("reset"))));
     let problem = "http://here uses TLS: use https://".to_owned();
 
@@ -236,13 +264,16 @@ fn a_diagnosis_keeps_the_progress_and_the_cause() {
 
     assert_eq!(error.code(), 6);
     let shown = error.render(false);
-    for part in [problem.as_str(), "cause: ", "reset", "5 rows written", "continue with --resume"] {
+    for part in [problem.as_str(), "http://here", "5 rows written", "continue with --resume"] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
-    let certificate = "invalid peer certificate: UnknownIssuer".to_owned();
-    let error = CliError::Connect { endpoint: String::new(), cause: certificate };
-    let shown = error.misdirected("https://here", problem).render(false);
-    assert!(!shown.contains("UnknownIssuer"), "the problem names it in words: {shown}");
+    assert!(!shown.contains("reset"), "the problem names it in words: {shown}");
+    let object: Value = serde_json::from_str(&error.render(true)).unwrap();
+    assert_eq!(object["error"]["cause"], "the connection failed: reset");
+    let cause = "invalid peer certificate: UnknownIssuer".to_owned();
+    let error = CliError::Connect { endpoint: String::new(), cause };
+    let shown = error.misdirected("https://here", problem.clone()).render(false);
+    assert_eq!(shown, format!("error: {problem}"));
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
             rows.push(row(&property.name, EdmType::of(kind).name(), &value));
         }
     }
-    context.output.records(&rows, &[])
+    context.output.whole(&rows)
 }
 
 /// Deletes an entity.

@@ -37,7 +37,9 @@ impl http_body::Body for TranslatedRequest {
 impl TranslatedRequest {
     /// Stores the error for the response, and returns it to the reader of the body.
     fn record(&self, cause: &Status) -> Status {
-        let rule = format!("must be a whole gRPC-Web body: cause=`{}`", cause.message());
+        // The library begins its texts with its name.
+        let cause = cause.message().trim_start_matches("tonic-web: ");
+        let rule = format!("must be a whole gRPC-Web body: cause=`{cause}`");
         let fault = || Fault::violation(Reason::InvalidInput, "message", rule);
         Status::from(self.failed.get_or_init(fault).clone())
     }

@@ -32,7 +32,19 @@ pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<DoctorFinding> {
     for (key, file) in files.iter().filter_map(|(key, file)| Some((*key, file.as_deref()?))) {
         findings.extend(judge_file(key, file, now));
     }
+    findings.extend(own.cert_file.as_deref().and_then(judge_use));
     findings
+}
+
+/// A warning where the certificate of the server is that of a CA.
+fn judge_use(file: &Path) -> Option<DoctorFinding> {
+    let pem = fs::read(file).ok()?;
+    let first = Pem::iter_from_buffer(&pem).next()?.ok()?;
+    let found = || format!("tls.cert_file: is that of a CA: file=`{}`", file.display());
+    let remedy = "issue one for the server, with basicConstraints=CA:FALSE: some clients, and those of Trestle, \
+                  reject that of a CA";
+    let is_ca = first.parse_x509().ok()?.is_ca();
+    is_ca.then(|| DoctorFinding::warning(CHECK, found(), remedy))
 }
 
 /// A finding for each certificate of a file.

@@ -42,11 +42,12 @@ pub async fn examine(
     Ok(DoctorReport(findings))
 }
 
-/// The report on settings that no server starts with.
+/// The report on settings that no server starts with: a finding for each mistake.
 #[must_use]
-pub fn rejected(error: &ProcessError) -> DoctorReport {
+pub fn rejected(mistakes: Vec<String>) -> DoctorReport {
     let remedy = "correct what is named; docs/configuration.md has every key";
-    DoctorReport(vec![DoctorFinding::failure("configuration", error.chain(), remedy)])
+    let finding = |mistake| DoctorFinding::failure("configuration", mistake, remedy);
+    DoctorReport(mistakes.into_iter().map(finding).collect())
 }
 
 fn descriptors(plan: Result<DescriptorPlan, ProcessError>) -> DoctorFinding {

@@ -118,6 +118,7 @@ impl Settings {
         sources: Sources<'_>,
         files: impl FnOnce(&Self) -> Vec<String>,
     ) -> Result<Vec<String>, ConfigError> {
+        let sources = Sources { foreign: FOREIGN, ..sources };
         config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
             let unknown = settings.unknown_keys(roles).into_iter();
             unknown

@@ -3,7 +3,9 @@
 //! Decoding stops at the first malformed value, so each setting is decoded by itself on top of the defaults. Rules over
 //! several settings are checked on what is well-formed.
 
-use config::{Config, Map, Value, ValueKind};
+use std::path::Path;
+
+use config::{Config, File, FileFormat, Map, Value, ValueKind};
 use serde::{Serialize, de::DeserializeOwned};
 use toml::de::DeTable;
 
@@ -32,7 +34,7 @@ pub fn mistakes<T>(
 where
     T: Serialize + DeserializeOwned,
 {
-    let defaults = defaults_of(defaults)?;
+    let (defaults, file) = (defaults_of(defaults)?, sources.file);
     let (layers, mut mistakes) = layers(sources)?;
     let mut valid = Config::builder().add_source(defaults.clone());
     for layer in &layers {
@@ -60,12 +62,29 @@ where
     let settings = decode::<T>(&defaults, valid)?;
     let places: Vec<_> = layers.iter().map(|layer| &layer.places).collect();
     mistakes.extend(rules(&settings).into_iter().map(|problem| located(&problem, &places)));
+    if let Some(file) = file {
+        mistakes.sort_by_key(|mistake| line_in(file, mistake));
+    }
     Ok(mistakes)
+}
+
+/// The line of the file that a mistake begins with; those of other layers follow the file.
+fn line_in(file: &Path, mistake: &str) -> usize {
+    let rest = mistake.strip_prefix(&format!("{}:", file.display()));
+    let line = rest.and_then(|rest| rest.split(':').next()).map(str::parse);
+    line.and_then(Result::ok).unwrap_or(usize::MAX)
 }
 
 /// The layers, and the mistakes in the syntax of the file.
 fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError> {
     let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
+    for (variable, key) in sources.foreign {
+        if let Some(value) = sources.environment.get(*variable) {
+            let values = nested(key, Value::from(value.clone())).cache;
+            let place = |_: &str| (*variable).to_owned();
+            layers.push(Layer { values, places: Places::of_keys(vec![(*key).to_owned()], place) });
+        }
+    }
     if let Some(path) = sources.file {
         let text = super::read(path)?;
         let (table, errors) = DeTable::parse_recoverable(&text);
@@ -75,7 +94,7 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         }
         // What follows a mistake in the syntax may be read wrongly.
         if errors.is_empty() {
-            let values = super::file(path)?;
+            let values = File::from_str(&text, FileFormat::Toml);
             let values = Config::builder().add_source(values).build();
             let places = Places::of_file(path, &text, table.get_ref());
             layers.push(Layer { values: cache(values)?, places });

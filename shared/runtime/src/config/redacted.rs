@@ -25,7 +25,8 @@ pub(super) fn redacted(error: config::ConfigError) -> String {
                 Some((_, rest)) => shown(rest.trim_end_matches('`')),
                 None => text_of(&unexpected.to_string()).map_or_else(String::new, shown),
             };
-            let expected = if expected == "an integer" { "a whole number" } else { expected };
+            let is_integer = expected.contains("integer");
+            let expected = if is_integer { "a whole number" } else { expected };
             format!("{key}: must be {expected}{value}")
         }
         E::Message(message) if message.contains(", expected struct ") => {

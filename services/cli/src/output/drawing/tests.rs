@@ -37,6 +37,16 @@ fn one_record_is_vertical_and_complete() {
 }
 
 #[test]
+fn an_empty_key_is_shown_and_another_empty_value_is_not() {
+    let records = [json!({ "PartitionKey": "", "RowKey": "", "text": "" })];
+
+    let drawn = Drawing { width: Some(40) }.listing(&listing(&records)).concat();
+
+    assert!(drawn.contains("PartitionKey") && drawn.contains("RowKey"), "{drawn}");
+    assert!(!drawn.contains("text"), "{drawn}");
+}
+
+#[test]
 fn records_with_more_columns_than_fit_are_vertical() {
     let record: Value = (0..9).map(|number| (format!("c{number}"), json!(number))).collect();
 
@@ -44,6 +54,79 @@ fn records_with_more_columns_than_fit_are_vertical() {
 
     assert_eq!(drawn.len(), 2, "{drawn:?}");
     assert!(widest(&drawn) <= 40, "{drawn:?}");
+}
+
+/// The texts of the header of a table, by column, where no word of it is broken.
+fn header(table: &str) -> Vec<String> {
+    let lines = table.lines().skip(1).take_while(|line| !line.starts_with('╞'));
+    let mut titles: Vec<String> = Vec::new();
+    for line in lines {
+        for (at, part) in line.trim_matches('│').split('┆').enumerate() {
+            if titles.len() <= at {
+                titles.push(String::new());
+            }
+            titles[at] = format!("{} {}", titles[at], part.trim()).trim().to_owned();
+        }
+    }
+    titles
+}
+
+#[test]
+fn what_another_command_takes_is_never_shortened() {
+    let id = "d4941e91-f0ad-46d4-9f13-df1125a75f78";
+    let record = json!({
+        "message_id": id, "insertion_time": "2026-11-25T19:28:14.2532708Z", "text": "hello",
+        "pop_receipt": "AQAAAQAAAAABAAAAAQjfSypSI1dA",
+    });
+    let records = [record.clone(), record];
+
+    for width in [20, 60, 80, 100, 140] {
+        let drawn = Drawing { width: Some(width) }.listing(&listing(&records));
+        let text = drawn.concat();
+        if width >= 60 {
+            assert_eq!(text.matches(id).count(), 2, "{width}: {text}");
+            assert_eq!(text.matches("AQAAAQAAAAABAAAAAQjfSypSI1dA").count(), 2, "{width}: {text}");
+        }
+        assert!(!text.contains("…") || width > 80, "{width}: {text}");
+        assert!(widest(&drawn) <= usize::from(width), "{width}: {text}");
+    }
+    let table = Drawing { width: Some(100) }.listing(&listing(&records));
+    assert_eq!(table.len(), 1, "it fits where times are shortened: {table:?}");
+}
+
+#[test]
+fn a_long_value_of_many_records_is_shortened_and_a_key_is_not() {
+    let record = json!({ "RowKey": "k".repeat(600), "text": "~".repeat(600) });
+
+    let drawn = Drawing { width: Some(40) }.listing(&listing(&[record.clone(), record]));
+
+    let text = drawn.concat();
+    assert_eq!(text.matches('k').count(), 1200, "{text}");
+    assert_eq!(text.matches('~').count(), 2 * LISTED_CHARS_MAX, "{text}");
+}
+
+#[test]
+fn every_value_of_one_entity_is_whole() {
+    let text = "x".repeat(200);
+    let rows = [json!({ "property": "etag", "type": "", "value": text })];
+
+    let drawn = Drawing { width: Some(60) }.whole(&rows, str::to_owned).unwrap();
+
+    assert_eq!(drawn.matches('x').count(), 200, "{drawn}");
+    assert!(widest(&[drawn.clone()]) <= 60, "{drawn}");
+}
+
+#[test]
+fn a_list_in_a_record_whose_header_does_not_fit_has_two_columns() {
+    let counts = json!({ "Edm.Int64": 1, "Edm.Boolean": 1, "Edm.DateTime": 1, "Edm.String": 1 });
+    let record = json!({ "properties": { "longpropertyname": counts, "b": counts } });
+
+    let drawn = Drawing { width: Some(50) }.record(["Table", ""], &record, str::to_owned);
+
+    assert_eq!(drawn.len(), 1, "{drawn:?}");
+    assert_eq!(drawn[0].matches("Edm.DateTime=1").count(), 2, "{drawn:?}");
+    assert!(drawn[0].contains("longpropertyname"), "{drawn:?}");
+    assert!(widest(&drawn) <= 50, "{drawn:?}");
 }
 
 /// Characters that take one column, two, or are escaped.
@@ -84,6 +167,31 @@ proptest! {
                 prop_assert!(display_width(line) <= usize::from(width), "{table}");
             }
             prop_assert!(!table.replace('\n', "").contains(char::is_control), "{table:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_word_of_a_header_is_broken(
+        titles in proptest::collection::vec("[a-z]{1,14}( [a-z]{1,14})?", 1..7),
+        texts in proptest::collection::vec("[a-z ]{0,40}", 7),
+        width in 40..160_u16,
+    ) {
+        let titles: Vec<_> =
+            titles.iter().enumerate().map(|(at, title)| format!("{title}{at}")).collect();
+        let fields = titles.iter().zip(&texts).map(|(title, text)| (title.clone(), json!(text)));
+        let record: Value = fields.collect();
+
+        let drawing = Drawing { width: Some(width) };
+        let drawn = drawing.listing(&listing(&[record.clone(), record]));
+
+        let is_table = drawn.len() == 1;
+        for table in &drawn {
+            let found = header(table);
+            prop_assert!(!is_table || found.iter().all(|it| titles.contains(it)), "{table}");
         }
     }
 }

@@ -1,0 +1,112 @@
+//! The names that REST has for the fields of calls: an error names the part of the request that its sender wrote.
+
+/// The name of a field in REST; none where it is the same, or is renamed by the protocol, which has the request.
+pub(super) fn name(field: &str) -> Option<&'static str> {
+    let first = field.split(['.', '[']).next()?;
+    let last = field.rsplit('.').next()?;
+    Some(match (first, last) {
+        (_, "if_match") => "If-Match",
+        ("table", "name") => "TableName",
+        ("queue", "name") => "queue",
+        ("queue", "metadata") => "metadata",
+        ("messages", "body") => "MessageText",
+        ("messages", "visibility_delay") | (_, "visibility_timeout") => "visibilitytimeout",
+        ("messages", "time_to_live") => "messagettl",
+        ("max_messages", _) => "numofmessages",
+        (_, "pop_receipt") => "popreceipt",
+        ("receipt" | "receipts", "message_id") => "messageid",
+        ("filter", _) => "$filter",
+        ("select", _) => "$select",
+        ("policies", of) => of_policy(of)?,
+        ("properties", of) => of_settings(of)?,
+        _ => return None,
+    })
+}
+
+/// The elements of a stored access policy.
+fn of_policy(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "policies" => "SignedIdentifiers",
+        "id" => "Id",
+        "start_time" => "Start",
+        "expiry_time" => "Expiry",
+        "permissions" => "Permission",
+        _ => return None,
+    })
+}
+
+/// The elements of the settings of a service.
+fn of_settings(field: &str) -> Option<&'static str> {
+    Some(match field {
+        "rules" => "Cors",
+        "allowed_origins" => "AllowedOrigins",
+        "allowed_methods" => "AllowedMethods",
+        "allowed_headers" => "AllowedHeaders",
+        "exposed_headers" => "ExposedHeaders",
+        "max_age" => "MaxAgeInSeconds",
+        "version" => "Version",
+        "retention" => "RetentionPolicy",
+        "include_apis" => "IncludeAPIs",
+        _ => return None,
+    })
+}
+
+/// A rule with the names of REST for the fields that it compares.
+pub(super) fn rule(field: &str, rule: &str) -> String {
+    if !field.ends_with(".visibility_delay") {
+        return rule.to_owned();
+    }
+    rule.replace("visibility_delay", "visibilitytimeout").replace("time_to_live", "messagettl")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_a_call_has_the_name_of_the_request() {
+        for (field, expected) in [
+            ("table.name", "TableName"),
+            ("queue.name", "queue"),
+            ("queue.metadata", "metadata"),
+            ("messages[0].body", "MessageText"),
+            ("messages[0].visibility_delay", "visibilitytimeout"),
+            ("visibility_timeout", "visibilitytimeout"),
+            ("messages[0].time_to_live", "messagettl"),
+            ("max_messages", "numofmessages"),
+            ("receipts[0].pop_receipt", "popreceipt"),
+            ("receipt.pop_receipt", "popreceipt"),
+            ("receipt.message_id", "messageid"),
+            ("operations[1].update.if_match", "If-Match"),
+            ("filter", "$filter"),
+            ("policies", "SignedIdentifiers"),
+            ("policies[4].id", "Id"),
+            ("policies[4].start_time", "Start"),
+            ("policies[4].expiry_time", "Expiry"),
+            ("policies[4].permissions", "Permission"),
+            ("properties.cors.rules", "Cors"),
+            ("properties.cors.rules[1].allowed_origins", "AllowedOrigins"),
+            ("properties.cors.rules[1].max_age", "MaxAgeInSeconds"),
+            ("properties.hour_metrics.retention", "RetentionPolicy"),
+        ] {
+            assert_eq!(name(field), Some(expected), "{field}");
+        }
+    }
+
+    #[test]
+    fn other_fields_keep_their_names() {
+        for field in
+            ["", "table", "x-ms-version", "Days", "a-b", "entity.properties[0].name", "body"]
+        {
+            assert_eq!(name(field), None, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_rule_about_two_fields_has_both_names() {
+        let text = "must be less than time_to_live: visibility_delay=`9s`, time_to_live=`5s`";
+        let expected = "must be less than messagettl: visibilitytimeout=`9s`, messagettl=`5s`";
+        assert_eq!(rule("messages[0].visibility_delay", text), expected);
+        assert_eq!(rule("table.name", text), text);
+    }
+}
