@@ -112,6 +112,11 @@ impl LogRole {
         MetricsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
+    /// Ends calls that last, now and later: tails, and streams of appends behind the last acknowledgement.
+    pub fn shut_down(&self) {
+        self.api.logs().shutdown.cancel();
+    }
+
     /// One step of sealing, to be called again at once. Waits where nothing is due.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
 use trestle_service::{clock::Clock, name::AccountName};
@@ -42,6 +43,8 @@ pub(crate) struct Logs {
     pub(crate) read_bytes: Arc<Semaphore>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
+    /// Ends calls that last.
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Logs {
@@ -61,6 +64,7 @@ impl Logs {
             writing: Arc::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
+            shutdown: CancellationToken::new(),
         }
     }
 
