@@ -120,6 +120,35 @@ fn the_last_records_are_printed_and_those_that_follow() {
 }
 
 #[test]
+fn a_tail_continues_behind_its_last_record_when_the_server_returns() {
+    let data = tempfile::tempdir().unwrap();
+    let args = ["--data-dir", data.path().to_str().unwrap()];
+    let mut server = Server::start(&args, &[]);
+    succeeds(&server, &["log", "create", "app"]);
+    append::succeeds(&server, &append::file("one\n"), &["--format", "text"]);
+    let address = server.address("grpc");
+    let mut command = crate::client::trestle(&server, &["log", "tail", "app", "-f", "-n", "1"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut shown = std::io::BufRead::lines(output);
+    assert!(shown.next().unwrap().unwrap().ends_with(" one"));
+
+    for (text, is_killed) in [("two\n", false), ("three\n", true)] {
+        if is_killed {
+            server.kill();
+        } else {
+            assert_eq!(server.terminate(), Some(0), "a tail does not delay a stop");
+        }
+        server = Server::start_at(&address, &args, &[]);
+        append::succeeds(&server, &append::file(text), &["--format", "text"]);
+        let line = shown.next().unwrap().unwrap();
+        assert!(line.ends_with(&format!(" {}", text.trim_end())), "{line}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn sealed_records_are_listed_as_segments_and_read() {
     let server = with_stream();
     let none = succeeds(&server, &["log", "segments", "app"]);

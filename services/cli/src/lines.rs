@@ -33,21 +33,43 @@ impl Lines {
         Self { input, line: Vec::new(), bytes_max, at }
     }
 
-    /// The next line without its end; none at the end of the file.
+    /// The next line without its end; none at the end of the file. One that is too long is an error.
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        self.line.clear();
-        let mut bounded = self.input.by_ref().take(self.bytes_max.saturating_add(1));
-        let read = u64::try_from(bounded.read_until(b'\n', &mut self.line)?).unwrap_or(u64::MAX);
-        if read == 0 {
-            return Ok(None);
-        }
+        let read = self.read()?;
         if read > self.bytes_max {
             return Err(too_long(self.bytes_max));
         }
-        self.at.byte += read;
+        Ok(self.advanced(read))
+    }
+
+    /// The same, but one that is too long is skipped. It is an error within.
+    pub(crate) fn next_or_skipped(&mut self) -> io::Result<Option<io::Result<&[u8]>>> {
+        let read = self.read()?;
+        if read > self.bytes_max {
+            let rest = if self.line.ends_with(b"\n") { 0 } else { self.input.skip_until(b'\n')? };
+            self.advanced(read.saturating_add(u64::try_from(rest).unwrap_or(u64::MAX)));
+            return Ok(Some(Err(too_long(self.bytes_max))));
+        }
+        Ok(self.advanced(read).map(Ok))
+    }
+
+    /// Reads a line, or the beginning of one that is too long, and returns its bytes.
+    fn read(&mut self) -> io::Result<u64> {
+        self.line.clear();
+        let mut bounded = self.input.by_ref().take(self.bytes_max.saturating_add(1));
+        let read = bounded.read_until(b'\n', &mut self.line)?;
+        Ok(u64::try_from(read).unwrap_or(u64::MAX))
+    }
+
+    /// The line that was read, and the position behind it; none where there was no byte.
+    fn advanced(&mut self, bytes: u64) -> Option<&[u8]> {
+        if bytes == 0 {
+            return None;
+        }
+        self.at.byte += bytes;
         self.at.line += 1;
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 }
 

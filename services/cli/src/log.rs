@@ -3,6 +3,7 @@
 mod any_value;
 mod append;
 mod args;
+mod exact_json;
 mod input;
 mod print;
 mod read;

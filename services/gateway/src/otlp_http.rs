@@ -1,6 +1,7 @@
 //! OTLP over HTTP: `POST /v1/logs` and `POST /v1/metrics` with a body in Protocol Buffers, translated into the call
 //! `Export` of the same name. A body that is compressed with gzip stays so: a message of gRPC may be, too.
 
+mod rejection;
 #[cfg(test)]
 mod tests;
 
@@ -8,22 +9,27 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, BodyStream, Limited, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, LengthLimitError, Limited, StreamBody};
 use prost::Message as _;
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::Service as _;
 use trestle_service::{
-    fault::{Fault, Reason, message_too_large},
+    fault::{Fault, Reason, message_too_large, quoted},
     layer::{CallService, Request, Response, short_circuit::with_outcome},
     limits::MESSAGE_BYTES_MAX,
 };
+
+use self::rejection::BodyType;
+pub(crate) use self::rejection::Rejection;
 
 /// The paths, and the methods that they call.
 const PATHS: [(&str, &str); 2] = [
     ("/v1/logs", "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
     ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
 ];
+/// The path of what is not stored.
+const TRACES: &str = "/v1/traces";
 /// The type of a body in Protocol Buffers.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 /// Bytes before a message of gRPC: whether it is compressed, and its length.
@@ -33,34 +39,48 @@ const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// When a client may call again, in seconds, where the error has no delay.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The method that a request calls; none where it is not a request of OTLP.
-pub(crate) fn method_of(request: &Request) -> Option<&'static str> {
+/// Whether a request is one of OTLP.
+pub(crate) fn is_request(request: &Request) -> bool {
     let path = request.uri().path();
-    PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)
+    path == TRACES || PATHS.iter().any(|(known, _)| *known == path)
 }
 
-/// Why a request is rejected before it is a call.
-pub(crate) fn rejected(request: &Request) -> Option<(Reason, &'static str)> {
-    let headers = request.headers();
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let encoding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+/// The method that a request of OTLP calls.
+///
+/// # Errors
+/// Why it is rejected before it is a call.
+pub(crate) fn method_of(request: &Request) -> Result<&'static str, Rejection> {
+    let path = request.uri().path();
+    let Some((_, method)) = PATHS.iter().find(|(known, _)| *known == path) else {
+        return Err(Rejection::TRACES);
+    };
     if request.method() != Method::POST {
-        let text = "OTLP over HTTP needs POST";
-        return Some((Reason::UnsupportedHttpVerb, text));
+        return Err(Rejection::METHOD);
     }
-    if kind != "application/x-protobuf" {
-        let text = "OTLP over HTTP needs a body of the type application/x-protobuf";
-        return Some((Reason::InvalidHeaderValue, text));
+    let headers = request.headers();
+    if BodyType::of(headers) != BodyType::Protobuf {
+        return Err(Rejection::CONTENT_TYPE);
     }
-    if !matches!(encoding, None | Some(b"" | b"identity" | b"gzip")) {
-        let text = "OTLP over HTTP needs a body that is not compressed, or with gzip";
-        return Some((Reason::InvalidHeaderValue, text));
+    match is_compressed(headers) {
+        Some(_) => Ok(method),
+        None => Err(Rejection::ENCODING),
     }
-    None
 }
 
-/// The response of HTTP to a request that [`rejected`] accepts.
+/// Whether a body is compressed with gzip; none where it has another encoding.
+fn is_compressed(headers: &HeaderMap) -> Option<bool> {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let encoding = encodings.next().map_or(&b""[..], HeaderValue::as_bytes).trim_ascii();
+    if encodings.next().is_some() {
+        return None;
+    }
+    if encoding.eq_ignore_ascii_case(b"gzip") {
+        return Some(true);
+    }
+    (encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")).then_some(false)
+}
+
+/// The response of HTTP to a request that [`method_of`] accepts.
 pub(crate) async fn export(
     mut calls: CallService,
     method: &'static str,
@@ -89,8 +109,8 @@ pub(crate) async fn export(
 async fn into_call(method: &'static str, request: Request) -> Result<Request, Fault> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from_static(method);
-    let is_compressed = parts.headers.remove(header::CONTENT_ENCODING);
-    let is_compressed = is_compressed.is_some_and(|encoding| encoding == "gzip");
+    let is_compressed = is_compressed(&parts.headers) == Some(true);
+    parts.headers.remove(header::CONTENT_ENCODING);
     if is_compressed {
         parts.headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
     }
@@ -103,7 +123,11 @@ async fn into_call(method: &'static str, request: Request) -> Result<Request, Fa
         Some(length) => (length, body),
         None => {
             let body = Limited::new(body, MESSAGE_BYTES_MAX).collect().await;
-            let body = body.map_err(|_| too_large())?.to_bytes();
+            let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+                true => too_large(),
+                false => incomplete(&*error),
+            })?;
+            let body = body.to_bytes();
             (body.len() as u64, Body::new(http_body_util::Full::from(body)))
         }
     };
@@ -114,6 +138,12 @@ async fn into_call(method: &'static str, request: Request) -> Result<Request, Fa
     let prefix = stream::iter([Ok::<_, Status>(http_body::Frame::data(prefix.freeze()))]);
     let body = StreamBody::new(prefix.chain(BodyStream::new(body)));
     Ok(Request::from_parts(parts, Body::new(body)))
+}
+
+/// A body that ended early, or whose chunks are malformed.
+fn incomplete(error: &dyn std::error::Error) -> Fault {
+    let rule = format!("must be a whole body of HTTP: cause=`{}`", quoted(&error.to_string()));
+    Fault::violation(Reason::InvalidInput, "body", rule)
 }
 
 /// The status of a call that failed, in headers or trailers.

@@ -57,12 +57,17 @@ impl Web {
     }
 
     /// Responds to a request of OTLP over HTTP.
-    fn export(&mut self, method: &'static str, request: Request) -> ResponseFuture {
-        if let Some((reason, text)) = otlp_http::rejected(&request) {
-            return self.reject(&request, reason, text);
+    fn export(&mut self, request: Request) -> ResponseFuture {
+        match otlp_http::method_of(&request) {
+            Ok(method) => {
+                let exported = otlp_http::export(self.calls.clone(), method, request);
+                Box::pin(async move { Ok(exported.await) })
+            }
+            Err(rejection) => {
+                let answer = rejection.response(request.headers());
+                self.short_circuit.answer(&request, std::future::ready(answer))
+            }
         }
-        let exported = otlp_http::export(self.calls.clone(), method, request);
-        Box::pin(async move { Ok(exported.await) })
     }
 
     /// Rejects a request that is not a call, with a status of HTTP.
@@ -71,7 +76,8 @@ impl Web {
             Reason::UnsupportedHttpVerb => StatusCode::METHOD_NOT_ALLOWED,
             _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         };
-        let answer = with_outcome(plain(status, text.to_owned()), Err(Fault::new(reason, text)));
+        let answer = with_allowed(plain(status, text.to_owned()));
+        let answer = with_outcome(answer, Err(Fault::new(reason, text)));
         self.short_circuit.answer(request, std::future::ready(answer))
     }
 }
@@ -86,8 +92,8 @@ impl Service<Request> for Web {
     }
 
     fn call(&mut self, mut request: Request) -> ResponseFuture {
-        if let Some(method) = otlp_http::method_of(&request) {
-            return self.export(method, request);
+        if otlp_http::is_request(&request) {
+            return self.export(request);
         }
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {
@@ -140,5 +146,13 @@ pub(crate) fn plain(status: StatusCode, text: String) -> Response {
     *answer.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+/// A response, with the method that is allowed where another one is not.
+pub(crate) fn with_allowed(mut answer: Response) -> Response {
+    if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
+        answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
     answer
 }

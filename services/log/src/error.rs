@@ -58,6 +58,9 @@ pub(crate) enum LogError {
     /// The stream was changed during every attempt. Nothing was written.
     #[error("the stream keeps changing: stream=`{0}`")]
     KeepsChanging(StreamName),
+    /// The process stops. Nothing was written.
+    #[error("the server is shutting down: open the stream again")]
+    ShuttingDown,
     /// Stored data cannot be read, or differs from its checksum.
     #[error("stored data is corrupt: {0}")]
     Corrupt(Arc<str>),
@@ -149,6 +152,7 @@ impl From<LogError> for Fault {
                 Self::new(Reason::LogBacklogFull, message).retry_after(RETRY_AFTER)
             }
             LogError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
+            LogError::ShuttingDown => Self::new(Reason::ServerUnavailable, message),
             LogError::KeepsChanging(_) | LogError::Objects => {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }

@@ -121,6 +121,11 @@ impl LogRole {
         Ok(self.api.logs().totals().await?)
     }
 
+    /// Ends calls that last, now and later: tails, and streams of appends behind the last acknowledgement.
+    pub fn shut_down(&self) {
+        self.api.logs().shutdown.cancel();
+    }
+
     /// One step of sealing, to be called again at once. Waits where nothing is due.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
 use trestle_service::{clock::Clock, name::AccountName};
@@ -49,6 +50,8 @@ pub(crate) struct Logs {
     pub(crate) late_merges: Arc<LateMerges>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
+    /// Ends calls that last.
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Logs {
@@ -70,6 +73,7 @@ impl Logs {
             slice_bytes: SLICE_BYTES_MAX,
             late_merges: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
+            shutdown: CancellationToken::new(),
         }
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct Follower {
     logs: Logs,
     stream: Arc<OpenStream>,
     next: u64,
+    begins_at_the_end: bool,
     predicate: Option<Arc<dyn RowPredicate>>,
     fields: RecordFields,
     appended: watch::Receiver<u64>,
@@ -60,8 +61,10 @@ impl Logs {
             FollowFrom::Sequence(sequence) => sequence,
             FollowFrom::Last(count) => head.next_sequence.saturating_sub(count),
         };
-        let appended = self.unsealed.watch(stream.record.id, head.next_sequence);
-        Ok(Follower { logs: self.clone(), stream, next, predicate, fields, appended })
+        let begins_at_the_end = matches!(from, FollowFrom::Last(_)) && next == head.next_sequence;
+        let (logs, appended) =
+            (self.clone(), self.unsealed.watch(stream.record.id, head.next_sequence));
+        Ok(Follower { logs, stream, next, begins_at_the_end, predicate, fields, appended })
     }
 }
 
@@ -69,6 +72,11 @@ impl Follower {
     /// The sequence with which a later call continues.
     pub(crate) fn next_sequence(&self) -> u64 {
         self.next
+    }
+
+    /// Whether it begins with the next record that is appended, at a sequence that its caller does not know.
+    pub(crate) fn begins_at_the_end(&self) -> bool {
+        self.begins_at_the_end
     }
 
     /// The next records, at least one, unless none matched of those that were appended.

@@ -114,6 +114,27 @@ fn malformed_and_rejected_lines_are_reported_and_the_others_appended() {
 }
 
 #[test]
+fn a_line_over_the_limit_is_reported_with_its_number_and_the_others_appended() {
+    let server = with_stream();
+    let long = "x".repeat(16 * 1024 * 1024);
+    let input = file(&format!("a\n{long}\nb\n{long}"));
+    let args = ["--format", "text", "--batch", "1"];
+
+    let ended = append(&server, input.path(), &args);
+
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.output, "appended 2 records to app, 2 lines rejected\n");
+    for line in [2, 4] {
+        let report = format!(":{line}: row is longer than 16777216 bytes");
+        assert!(ended.errors.contains(&report), "{}", ended.errors);
+    }
+    assert_eq!(bodies(&server, &[]), ["a", "b"]);
+    let strict = append(&server, input.path(), &[&args[..], &["--strict"]].concat());
+    assert_eq!(strict.code, Some(1), "{strict:?}");
+    assert!(strict.errors.contains(":2: row is longer"), "{}", strict.errors);
+}
+
+#[test]
 fn an_append_of_the_same_prefix_is_repeated_without_records() {
     let server = with_stream();
     let input = file("one\ntwo\n");
@@ -134,12 +155,26 @@ fn what_is_read_as_json_can_be_appended() {
     let line = r#"{"time":"2026-01-31T08:00:00.000000001Z","level":"WARN","msg":"a","n":1.5,"value":2,
         "trace_id":"000102030405060708090a0b0c0d0e0f","event_name":"e"}"#;
     let line = &line.replace('\n', "");
+    let otlp = r#"{"resourceLogs":[{"scopeLogs":[{"scope":{"name":"s","version":"1.2","droppedAttributesCount":4,
+        "attributes":[{"key":"k","value":{"bytesValue":"AP8="}}]},"logRecords":[
+        {"timeUnixNano":"1769846403000000000","observedTimeUnixNano":"18446744073709551615","flags":257,
+        "severityText":"error","droppedAttributesCount":3,"body":{"bytesValue":"AP8="},
+        "attributes":[{"key":"$x","value":{"doubleValue":"-Infinity"}}]}]}]}]}"#;
     succeeds(&server, &file(line), &["--resource", "service.name=shop"]);
+    succeeds(&server, &file(&otlp.replace('\n', "")), &["--format", "otlp-json"]);
     let first = crate::client::succeeds(&server, &["log", "read", "app", "--json"]).output;
     succeeds(&server, &file(&first), &[]);
 
-    let [mut a, mut b]: [serde_json::Value; 2] = records(&server, &[]).try_into().unwrap();
-    a["sequence"].take();
-    b["sequence"].take();
-    assert_eq!(a, b);
+    let mut read = records(&server, &[]);
+    read.iter_mut().for_each(|record| drop(record["sequence"].take()));
+    let [a, b, c, d]: [serde_json::Value; 4] = read.try_into().unwrap();
+    assert_eq!((&a, &c), (&b, &d));
+    let expected = serde_json::json!({
+        "time": "2026-01-31T08:00:03Z", "observed_time": "2554-07-21T23:34:33.709551615Z",
+        "severity_text": "error", "body": { "$bytes": "AP8=" }, "flags": 257,
+        "dropped_attributes_count": 3, "attributes": { "$$x": { "$double": "-Infinity" } },
+        "scope": "s", "scope_version": "1.2", "scope_attributes": { "k": { "$bytes": "AP8=" } },
+        "scope_dropped_attributes_count": 4, "sequence": null,
+    });
+    assert_eq!(c, expected);
 }

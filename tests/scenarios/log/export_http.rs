@@ -14,6 +14,7 @@ use super::export::one_log;
 blob_scenario!(
     a_request_of_http_stores_records_plain_or_compressed,
     rejects_requests_of_http_with_the_status_that_clients_expect,
+    a_request_for_traces_says_that_they_are_not_stored,
 );
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -31,8 +32,10 @@ async fn a_request_of_http_stores_records_plain_or_compressed(world: &World) {
     let plain = one_log("web", "plain").encode_to_vec();
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(&one_log("web", "compressed").encode_to_vec()).unwrap();
-    let mut compressed = post(PROTOBUF, gzip.finish().unwrap());
-    compressed.headers_mut().insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
+    let gzip = gzip.finish().unwrap();
+    // Names of types and encodings are of any case.
+    let mut compressed = post("Application/X-Protobuf; charset=utf-8", gzip);
+    compressed.headers_mut().insert(header::CONTENT_ENCODING, "GZIP".parse().unwrap());
 
     for (version, request) in
         [(Version::HTTP_11, post(PROTOBUF, plain)), (Version::HTTP_2, compressed)]
@@ -66,10 +69,27 @@ async fn rejects_requests_of_http_with_the_status_that_clients_expect(world: &Wo
     ] {
         let response = send(world, Version::HTTP_11, request).await;
         assert_eq!(response.status(), status, "{response:?}");
+        let is_method = status == StatusCode::METHOD_NOT_ALLOWED;
+        let allowed = response.headers().get(header::ALLOW).map(|it| it.as_bytes());
+        assert_eq!(allowed, is_method.then_some(&b"POST"[..]), "{response:?}");
     }
     let error = send(world, Version::HTTP_11, post(PROTOBUF, "no message")).await;
     let status = tonic_types::Status::decode(error.into_body()).unwrap();
     assert_eq!(status.code, 3, "{status:?}");
     let unknown = world.existing_log_stream("web").read().await;
     assert_eq!(unknown.unwrap_err().reason, "LOG_STREAM_NOT_FOUND");
+}
+
+async fn a_request_for_traces_says_that_they_are_not_stored(world: &World) {
+    for version in [Version::HTTP_11, Version::HTTP_2] {
+        let mut request = post(PROTOBUF, "spans");
+        *request.uri_mut() = "/v1/traces".parse().unwrap();
+
+        let response = send(world, version, request).await;
+
+        assert_eq!(response.status(), StatusCode::NOT_FOUND, "{response:?}");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROTOBUF);
+        let status = tonic_types::Status::decode(response.into_body()).unwrap();
+        assert!(status.message.contains("traces are not stored"), "{status:?}");
+    }
 }

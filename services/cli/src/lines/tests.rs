@@ -38,6 +38,26 @@ fn one_carriage_return_is_part_of_the_line_break() {
     assert_eq!(found, [&b"a\r"[..], b"b\rc"]);
 }
 
+#[test]
+fn a_line_that_is_too_long_is_skipped_with_its_number() {
+    let mut read = lines(b"a\nlonger\nb\nlong\r\nlast and long", 3);
+    let mut found = Vec::new();
+    while let Some(line) = read.next_or_skipped().unwrap() {
+        let line = line.map(|line| String::from_utf8_lossy(line).into_owned());
+        let line = line.unwrap_or_else(|error| error.to_string());
+        found.push((line, read.at.line, read.at.byte));
+    }
+    let too_long = || "row is longer than 3 bytes".to_owned();
+    let expected = [
+        ("a".to_owned(), 1, 2),
+        (too_long(), 2, 9),
+        ("b".to_owned(), 3, 11),
+        (too_long(), 4, 17),
+        (too_long(), 5, 30),
+    ];
+    assert_eq!(found, expected);
+}
+
 proptest! {
     #[test]
     fn every_byte_is_in_one_line_and_reading_resumes_at_each(

@@ -4,9 +4,12 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
-use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::AnyValue};
+use trestle_proto::{
+    log::v1::Record,
+    opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope},
+};
 
-use super::{any_value, severity};
+use super::{any_value, exact_json, severity};
 use crate::output::escaped;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -62,28 +65,51 @@ pub(super) fn object(record: &Record) -> Value {
     }
     if let Some(value) = record.value {
         // JSON has no such number as NaN.
-        set("value", if value.is_finite() { json!(value) } else { json!(value.to_string()) });
+        set(
+            "value",
+            if value.is_finite() { json!(value) } else { exact_json::text_of(value).into() },
+        );
     }
     if let Some(body) = &record.body {
-        set("body", any_value::json(body));
+        set("body", exact_json::of_value(body));
     }
     for (name, id) in [("trace_id", &record.trace_id), ("span_id", &record.span_id)] {
         if !id.is_empty() {
             set(name, json!(hex(id)));
         }
     }
-    let map = |values: &std::collections::BTreeMap<String, AnyValue>| {
-        values.iter().map(|(key, value)| (key.clone(), any_value::json(value))).collect()
-    };
-    set("attributes", map(&record.attributes));
+    for (name, number) in
+        [("flags", record.flags), ("dropped_attributes_count", record.dropped_attributes_count)]
+    {
+        if number != 0 {
+            set(name, json!(number));
+        }
+    }
+    set("attributes", exact_json::of_attributes(&record.attributes));
     if !record.resource.is_empty() {
-        set("resource", map(&record.resource));
+        set("resource", exact_json::of_attributes(&record.resource));
     }
-    if let Some(scope) = record.scope.as_ref().filter(|scope| !scope.name.is_empty()) {
-        set("scope", json!(scope.name));
+    if let Some(scope) = &record.scope {
+        set_scope(&mut object, scope);
     }
-    set("sequence", json!(record.sequence));
+    object.insert("sequence".to_owned(), json!(record.sequence));
     Value::Object(object)
+}
+
+/// The fields of a scope that are not empty. `scope` is its name, as in filters.
+fn set_scope(object: &mut Map<String, Value>, scope: &InstrumentationScope) {
+    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
+    for (name, text) in [("scope", &scope.name), ("scope_version", &scope.version)] {
+        if !text.is_empty() {
+            set(name, json!(text));
+        }
+    }
+    if !scope.attributes.is_empty() {
+        set("scope_attributes", exact_json::of_pairs(&scope.attributes));
+    }
+    if scope.dropped_attributes_count > 0 {
+        set("scope_dropped_attributes_count", json!(scope.dropped_attributes_count));
+    }
 }
 
 /// A time in nanoseconds since 1970, in RFC 3339.

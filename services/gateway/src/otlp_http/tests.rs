@@ -20,6 +20,11 @@ fn post(body: &'static [u8]) -> Request {
     Request::from_parts(parts, body)
 }
 
+fn with_header(mut request: Request, name: header::HeaderName, value: &'static str) -> Request {
+    request.headers_mut().insert(name, HeaderValue::from_static(value));
+    request
+}
+
 /// The paths and bodies of calls.
 type SeenCalls = Arc<Mutex<Vec<(String, Bytes)>>>;
 
@@ -49,38 +54,80 @@ fn the_paths_of_otlp_and_no_others_are_its_requests() {
     let method = |path: &'static str| {
         let mut request = post(b"");
         *request.uri_mut() = Uri::from_static(path);
-        method_of(&request)
+        is_request(&request).then(|| method_of(&request))
     };
-    assert_eq!(method("/v1/logs"), Some(METHOD));
+    assert_eq!(method("/v1/logs"), Some(Ok(METHOD)));
     assert_eq!(
         method("/v1/metrics"),
-        Some("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export")
+        Some(Ok("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"))
     );
-    assert_eq!(method("/v1/traces"), None);
+    assert_eq!(method("/v1/traces"), Some(Err(Rejection::TRACES)));
     assert_eq!(method("/v1/logs/"), None);
 }
 
 #[test]
 fn a_request_of_another_verb_type_or_encoding_is_rejected() {
-    assert_eq!(rejected(&post(b"")), None);
-    let reason = |change: fn(&mut Request)| {
-        let mut request = post(b"");
-        change(&mut request);
-        rejected(&request).map(|(reason, _)| reason)
-    };
-    let json = |request: &mut Request| {
-        let json = HeaderValue::from_static("application/json");
-        request.headers_mut().insert(header::CONTENT_TYPE, json);
-    };
-    let encoding = |request: &mut Request| {
-        request.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("br"));
-    };
-    assert_eq!(
-        reason(|request| *request.method_mut() = Method::GET),
-        Some(Reason::UnsupportedHttpVerb)
-    );
-    assert_eq!(reason(json), Some(Reason::InvalidHeaderValue));
-    assert_eq!(reason(encoding), Some(Reason::InvalidHeaderValue));
+    assert_eq!(method_of(&post(b"")), Ok(METHOD));
+    let mut get = post(b"");
+    *get.method_mut() = Method::GET;
+    assert_eq!(method_of(&get), Err(Rejection::METHOD));
+    for kind in ["application/json", "application/x-protobuf2", "text/plain", ""] {
+        let request = with_header(post(b""), header::CONTENT_TYPE, kind);
+        assert_eq!(method_of(&request), Err(Rejection::CONTENT_TYPE), "{kind}");
+    }
+    for encoding in ["br", "gzip, gzip", "gzip;q=1"] {
+        let request = with_header(post(b""), header::CONTENT_ENCODING, encoding);
+        assert_eq!(method_of(&request), Err(Rejection::ENCODING), "{encoding}");
+    }
+    let mut twice = with_header(post(b""), header::CONTENT_ENCODING, "gzip");
+    twice.headers_mut().append(header::CONTENT_ENCODING, HeaderValue::from_static("br"));
+    assert_eq!(method_of(&twice), Err(Rejection::ENCODING));
+}
+
+#[test]
+fn types_and_encodings_are_those_of_http_in_any_case() {
+    for kind in ["Application/X-Protobuf; charset=utf-8", "APPLICATION/X-PROTOBUF ;a=b"] {
+        let request = with_header(post(b""), header::CONTENT_TYPE, kind);
+        assert_eq!(method_of(&request), Ok(METHOD), "{kind}");
+    }
+    for (encoding, compressed) in
+        [("GZIP", true), (" Gzip ", true), ("Identity", false), ("", false)]
+    {
+        let request = with_header(post(b""), header::CONTENT_ENCODING, encoding);
+        assert_eq!(method_of(&request), Ok(METHOD), "{encoding}");
+        assert_eq!(is_compressed(request.headers()), Some(compressed), "{encoding}");
+    }
+}
+
+#[tokio::test]
+async fn a_rejection_is_a_status_in_the_type_of_the_request() {
+    for rejection in
+        [Rejection::TRACES, Rejection::METHOD, Rejection::CONTENT_TYPE, Rejection::ENCODING]
+    {
+        let response = |kind| {
+            let request = with_header(post(b""), header::CONTENT_TYPE, kind);
+            rejection.response(request.headers())
+        };
+        let protobuf = response("Application/x-protobuf");
+        let is_allowed = protobuf.headers().get(header::ALLOW).is_some_and(|it| it == "POST");
+        assert_eq!(is_allowed, protobuf.status() == StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(protobuf.headers()[header::CONTENT_TYPE], PROTOBUF);
+        let status = tonic_types::Status::decode(body_of(protobuf).await).unwrap();
+        assert!(!status.message.is_empty() && status.code > 0);
+
+        let json = response("application/json; charset=utf-8");
+        assert_eq!(json.headers()[header::CONTENT_TYPE], "application/json");
+        let object: serde_json::Value = serde_json::from_slice(&body_of(json).await).unwrap();
+        assert_eq!(
+            (&object["code"], &object["message"]),
+            (&status.code.into(), &status.message.clone().into())
+        );
+
+        let other = response("text/html");
+        assert_eq!(other.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8");
+        assert_eq!(body_of(other).await, status.message);
+    }
+    assert_eq!(Rejection::TRACES.response(post(b"").headers()).status(), StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -126,6 +173,28 @@ async fn a_body_over_the_limit_is_rejected() {
     static LARGE: [u8; MESSAGE_BYTES_MAX + 1] = [0; MESSAGE_BYTES_MAX + 1];
     let fault = into_call(METHOD, post(&LARGE)).await.unwrap_err();
     assert_eq!(fault.reason, Reason::RpcMessageTooLarge);
+    let frames =
+        stream::iter([Ok::<_, Status>(http_body::Frame::data(Bytes::from_static(&LARGE)))]);
+    let chunked = post(b"").map(|_| Body::new(StreamBody::new(frames)));
+    let fault = into_call(METHOD, chunked).await.unwrap_err();
+    assert_eq!(fault.reason, Reason::RpcMessageTooLarge);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_is_an_error_of_the_client() {
+    let frames = [
+        Ok(http_body::Frame::data(Bytes::from_static(b"abc"))),
+        Err(Status::internal("Invalid chunk size line")),
+    ];
+    let broken = post(b"").map(|_| Body::new(StreamBody::new(stream::iter(frames))));
+    let (calls, seen) = answering(|| Response::new(Body::empty()));
+
+    let answer = export(calls, METHOD, broken).await;
+
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    let message = tonic_types::Status::decode(body_of(answer).await).unwrap();
+    assert!(message.message.contains("Invalid chunk size line"), "{message:?}");
+    assert!(seen.lock().unwrap().is_empty());
 }
 
 #[test]

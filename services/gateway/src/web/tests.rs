@@ -178,6 +178,8 @@ async fn rejects_requests_that_are_no_call_with_a_status_of_http() {
         let answer = call(&mut web, request).await;
 
         assert_eq!(answer.status(), status, "{kind}");
+        let allowed = answer.headers().get(header::ALLOW).map(HeaderValue::as_bytes);
+        assert_eq!(allowed, (status == verb).then_some(&b"POST"[..]), "{kind}");
         assert!(!answer.headers().contains_key("grpc-status"), "{kind}");
         assert!(!body_of(answer).await.is_empty(), "a text for people");
         assert!(seen.lock().expect("not poisoned").is_empty(), "{kind}");

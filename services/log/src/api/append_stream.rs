@@ -2,7 +2,8 @@
 
 use std::{future::Future, task::Poll};
 
-use futures::{Stream, TryStreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, future::Either, stream};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use trestle_proto::log::v1::{
     self as proto, AppendRecordsRequest, append_stream_response::Outcome,
@@ -14,7 +15,7 @@ use trestle_service::{
 };
 
 use super::{LogApi, failed};
-use crate::{LOG_SERVICE, authorize::LogAccess};
+use crate::{LOG_SERVICE, authorize::LogAccess, error::LogError};
 
 /// Most appends of a call that are decided at a time. They are committed in the order of the requests, because the
 /// committer takes changes in the order in which they are handed over.
@@ -35,11 +36,20 @@ async fn run(
     requests: impl Stream<Item = Result<proto::AppendStreamRequest, Status>> + Send,
     sender: ResponseSender<proto::AppendStreamResponse>,
 ) -> Result<(), Status> {
-    let begun = named_requests(requests).and_then(|(append_id, append)| {
+    let shutdown = api.logs().shutdown.clone();
+    let begun = named_requests(requests, &shutdown).then(|request| {
         let (api, access) = (api.clone(), access.clone());
-        async move { Ok(begin(api, access, append_id, append).await) }
+        async move {
+            match request {
+                Ok((append_id, append)) => {
+                    Either::Left(begin(api, access, append_id, append).await)
+                }
+                // In line behind the appends before it: they are acknowledged before the call ends.
+                Err(status) => Either::Right(std::future::ready(Err(status))),
+            }
+        }
     });
-    let mut acknowledged = std::pin::pin!(begun.try_buffered(IN_FLIGHT_MAX));
+    let mut acknowledged = std::pin::pin!(begun.buffered(IN_FLIGHT_MAX));
     while let Some(response) = acknowledged.try_next().await? {
         sender.send(response).await?;
     }
@@ -77,15 +87,21 @@ async fn begin(
     }
 }
 
-/// The appends with their ids, each with the name of a stream. A client that sends nothing for long is disconnected.
+/// The appends with their ids, each with the name of a stream. A client that sends nothing for long is disconnected, and
+/// a process that stops takes no more.
 fn named_requests(
     requests: impl Stream<Item = Result<proto::AppendStreamRequest, Status>> + Send,
+    shutdown: &CancellationToken,
 ) -> impl Stream<Item = Result<(u64, AppendRecordsRequest), Status>> + Send {
     let start = (Box::pin(requests), None::<String>);
-    stream::try_unfold(start, |(mut requests, mut name)| async move {
-        let next = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
-        let next = next.map_err(|_| Status::deadline_exceeded("no append came for two minutes"))?;
-        let Some(request) = next? else { return Ok(None) };
+    stream::try_unfold(start, move |(mut requests, mut name)| async move {
+        let idle = || Status::deadline_exceeded("no append came for two minutes");
+        let next = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Err(failed(LogError::ShuttingDown)),
+            next = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()) => next,
+        };
+        let Some(request) = next.map_err(|_| idle())?? else { return Ok(None) };
         let append = request.append.ok_or_else(|| {
             failed(Fault::violation(Reason::PropertiesNeedValue, "append", "required"))
         })?;

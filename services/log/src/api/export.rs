@@ -10,6 +10,7 @@ use crate::{
     append::NewBatch,
     authorize::LogAccess,
     batch::{EncodedBatch, RecordTimes, Rejected},
+    error::LogError,
     names::StreamName,
     streams::OpenStream,
 };
@@ -18,6 +19,8 @@ use crate::{
 const STREAM_HEADER: &str = "trestle-log-stream";
 /// Most streams of a request: their batches are committed at once.
 const STREAMS_MAX: usize = 1_000;
+/// Most tries to append a request whose streams are deleted meanwhile.
+const TRIES_MAX: usize = 3;
 /// Most bytes of the batches of a request: many scopes may repeat a resource.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -67,15 +70,39 @@ impl LogApi {
         access: &LogAccess,
         by_stream: BTreeMap<String, Vec<T>>,
         field: &str,
-        encode: impl Fn(&[T], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send,
+        encode: impl Fn(&[T], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync,
     ) -> Result<Rejected, Fault> {
         check_streams(by_stream.len(), field)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.try_export(access, &by_stream, &encode).await {
+                // Deleted behind its opening. Nothing was written, and the next try creates it again.
+                Err(LogError::StreamNotFound(_)) if tries < TRIES_MAX => {}
+                Err(LogError::StreamNotFound(name)) => {
+                    return Err(LogError::KeepsChanging(name).into());
+                }
+                exported => return Ok(exported?),
+            }
+        }
+    }
+
+    /// The same, once.
+    ///
+    /// # Errors
+    /// [`LogError::StreamNotFound`] where a stream is deleted meanwhile, or a failed append.
+    async fn try_export<T: Send + Sync>(
+        &self,
+        access: &LogAccess,
+        by_stream: &BTreeMap<String, Vec<T>>,
+        encode: &(impl Fn(&[T], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync),
+    ) -> Result<Rejected, LogError> {
         let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
         let mut bytes_left = REQUEST_BYTES_MAX;
         for (name, items) in by_stream {
-            let name = StreamName::stored(name);
+            let name = StreamName::stored(name.clone());
             let stream = self.logs.open_or_create(access.account(), &name).await?;
-            let (encoded, left_out) = encode(&items, self.times(&stream), bytes_left);
+            let (encoded, left_out) = encode(items, self.times(&stream), bytes_left);
             rejected.merge(&left_out);
             let bytes = encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
             bytes_left = bytes_left.saturating_sub(bytes);

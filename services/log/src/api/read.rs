@@ -14,7 +14,7 @@ use super::{LogApi, failed, parse};
 use crate::{
     authorize::LogAccess,
     filter::LogFilter,
-    read::{MergedRows, ReadPlan, RowPosition},
+    read::{ReadPlan, RowPosition},
     record::RecordFields,
     row::RowPredicate,
     segment::SealedRow,
@@ -37,11 +37,15 @@ impl LogApi {
         let name = parse::stream_name(request.stream.clone())?;
         let stream = self.logs.open(access.account(), &name).await?;
         let (identity, plan) = plan(&request, stream.record.id.0)?;
+        let mut position = plan.behind;
         let (_, rows) = self.logs.read(&stream, plan).await?;
         Ok(response_stream::spawn(|sender| async move {
             let (mut rows, mut rows_max) = (rows, FIRST_ROWS);
             while let Some(records) = rows.next(rows_max, BYTES_MAX).await.map_err(failed)? {
-                sender.send(response(identity, &rows, records)).await?;
+                position = records.last().map(|last| (last.time, last.sequence)).or(position);
+                sender
+                    .send(response(records, resume_token(identity, position), rows.cost()))
+                    .await?;
                 rows_max = ROWS_MAX;
             }
             let cost = rows.cost();
@@ -49,9 +53,8 @@ impl LogApi {
                 statistics.scanned += cost.records_scanned;
                 statistics.returned += cost.records_returned;
             });
-            // The cost of a read that ends without a record.
-            let last = proto::ReadRecordsResponse { cost: Some(cost), ..Default::default() };
-            sender.send(last).await
+            // The cost and the position of a read that ends without a record.
+            sender.send(response(Vec::new(), resume_token(identity, position), cost)).await
         }))
     }
 }
@@ -116,31 +119,38 @@ pub(super) fn fields(
     })
 }
 
-/// The position in a resume token; none where the request has none.
+/// The token of a read that continues behind a position. A read that returned nothing continues where it began.
+fn resume_token(identity: u64, position: Option<RowPosition>) -> String {
+    let bytes =
+        position.map(|(time, sequence)| [time.to_be_bytes(), sequence.to_be_bytes()].concat());
+    page::encode(identity, &bytes.unwrap_or_default())
+}
+
+/// The position in a resume token; none where the request has no token, or that of a read that returned nothing.
 fn behind(token: &str, identity: u64, violations: &mut Violations) -> Option<RowPosition> {
     if token.is_empty() {
         return None;
     }
     let position = page::decode(token, identity).map_err(|error| error.to_string());
     let position = position.and_then(|bytes| {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
         let (time, sequence) = bytes.split_first_chunk().ok_or("malformed")?;
         let sequence = sequence.try_into().map_err(|_| "malformed")?;
-        Ok((u64::from_be_bytes(*time), u64::from_be_bytes(sequence)))
+        Ok(Some((u64::from_be_bytes(*time), u64::from_be_bytes(sequence))))
     });
-    let reported = |rule| violations.push(Reason::InvalidInput, "resume_token", rule);
-    position.map_err(reported).ok()
+    position.unwrap_or_else(|rule| {
+        violations.push(Reason::InvalidInput, "resume_token", rule);
+        None
+    })
 }
 
 fn response(
-    identity: u64,
-    rows: &MergedRows,
     records: Vec<SealedRow>,
+    resume_token: String,
+    cost: proto::LogReadCost,
 ) -> proto::ReadRecordsResponse {
-    let position =
-        records.last().map(|last| [last.time.to_be_bytes(), last.sequence.to_be_bytes()].concat());
-    proto::ReadRecordsResponse {
-        records: records.into_iter().map(|row| row.record).collect(),
-        resume_token: page::encode(identity, &position.unwrap_or_default()),
-        cost: Some(rows.cost()),
-    }
+    let records = records.into_iter().map(|row| row.record).collect();
+    proto::ReadRecordsResponse { records, resume_token, cost: Some(cost) }
 }

@@ -1,5 +1,6 @@
 //! Following a stream, as a stream of responses.
 
+use tokio_util::sync::CancellationToken;
 use trestle_proto::log::v1::{self as proto, tail_records_request::Start};
 use trestle_service::{
     fault::{Fault, Reason, Violations},
@@ -7,7 +8,7 @@ use trestle_service::{
 };
 
 use super::{LogApi, failed, parse, read};
-use crate::{authorize::LogAccess, tail::FollowFrom};
+use crate::{authorize::LogAccess, error::LogError, segment::SealedRow, tail::FollowFrom};
 
 /// Most records before the end that a call begins with.
 const LAST_MAX: u32 = 10_000;
@@ -26,14 +27,35 @@ impl LogApi {
         violations.check(())?;
         let stream = self.logs.open(access.account(), &name).await?;
         let mut follower = self.logs.follow(stream, from, predicate, fields).await?;
+        let shutdown = self.logs.shutdown.clone();
         Ok(response_stream::spawn(|sender| async move {
+            if follower.begins_at_the_end() {
+                // A client that loses the connection before the first record continues from here.
+                let next_sequence = follower.next_sequence();
+                sender
+                    .send(proto::TailRecordsResponse { records: Vec::new(), next_sequence })
+                    .await?;
+            }
             loop {
-                let rows = sender.unless_closed(follower.next()).await?.map_err(failed)?;
+                let next = unless_shut_down(&shutdown, follower.next());
+                let rows = sender.unless_closed(next).await?.map_err(failed)?;
                 let records = rows.into_iter().map(|row| row.record).collect();
                 let next_sequence = follower.next_sequence();
                 sender.send(proto::TailRecordsResponse { records, next_sequence }).await?;
             }
         }))
+    }
+}
+
+/// The next records, unless the process stops before.
+async fn unless_shut_down(
+    shutdown: &CancellationToken,
+    next: impl Future<Output = Result<Vec<SealedRow>, LogError>>,
+) -> Result<Vec<SealedRow>, LogError> {
+    tokio::select! {
+        biased;
+        () = shutdown.cancelled() => Err(LogError::ShuttingDown),
+        next = next => next,
     }
 }
 

@@ -5,6 +5,7 @@ use prost::Message as _;
 use tonic::Code;
 use trestle_proto::log::v1::Record;
 
+mod acknowledged;
 mod exports;
 mod reads;
 mod streams;

@@ -46,6 +46,12 @@ fn each_error_has_a_reason_and_those_to_retry_a_time() {
             "the stream keeps changing: stream=`web`",
         ),
         (LogError::Objects, Reason::ServerUnavailable, true, "the object store failed"),
+        (
+            LogError::ShuttingDown,
+            Reason::ServerUnavailable,
+            false,
+            "the server is shutting down: open the stream again",
+        ),
         (LogError::corrupt("head"), Reason::CorruptRecord, false, "stored data is corrupt: head"),
     ] {
         let fault = Fault::from(error);

@@ -69,9 +69,8 @@ pub(crate) fn from_token(span: Span, token: &str, identity: u64) -> Result<Span,
     if token.is_empty() {
         return Ok(span);
     }
-    let position = page::decode(token, identity).map_err(|error| {
-        Fault::violation(Reason::InvalidQueryParameterValue, "page_token", error.to_string())
-    })?;
+    let position = page::decode(token, identity)
+        .map_err(|error| Fault::violation(Reason::InvalidInput, "page_token", error.to_string()))?;
     let start = span.start.max(position.into()).min(span.end.clone());
     Ok(Span::new(start, span.end))
 }

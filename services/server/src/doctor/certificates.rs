@@ -39,12 +39,11 @@ pub(super) fn check(settings: &Settings, now: Ticks) -> Vec<DoctorFinding> {
 /// A warning where the certificate of the server is that of a CA.
 fn judge_use(file: &Path) -> Option<DoctorFinding> {
     let pem = fs::read(file).ok()?;
-    let first = Pem::iter_from_buffer(&pem).next()?.ok()?;
+    let first = Validity::of_pem(&pem).into_iter().next()??;
     let found = || format!("tls.cert_file: is that of a CA: file=`{}`", file.display());
     let remedy = "issue one for the server, with basicConstraints=CA:FALSE: some clients, and those of Trestle, \
                   reject that of a CA";
-    let is_ca = first.parse_x509().ok()?.is_ca();
-    is_ca.then(|| DoctorFinding::warning(CHECK, found(), remedy))
+    first.is_ca.then(|| DoctorFinding::warning(CHECK, found(), remedy))
 }
 
 /// A finding for each certificate of a file.

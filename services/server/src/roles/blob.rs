@@ -53,7 +53,9 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         .with(LOG_SERVICE, Upstream::local(log.server()))
         .with(OTLP_LOGS_SERVICE, Upstream::local(log.otlp_logs()))
         .with(OTLP_METRICS_SERVICE, Upstream::local(log.otlp_metrics()));
-    Ok(BuiltRole { tasks: tasks(&blob, &log, &context.deps.meter), ..BuiltRole::new(calls) })
+    let tasks = tasks(&blob, &log, &context.deps.meter);
+    let calls = BuiltRole::new(calls);
+    Ok(BuiltRole { tasks, drain: Some(Box::new(move || log.shut_down())), ..calls })
 }
 
 fn tasks(blob: &BlobRole, log: &LogRole, meter: &Meter) -> Vec<Task> {

@@ -1,8 +1,8 @@
-//! When certificates are valid.
+//! When certificates are valid, and for what.
 
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-/// When a certificate is valid, in seconds since 1970.
+/// When a certificate is valid, in seconds since 1970, and for what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validity {
     /// From then on.
@@ -11,6 +11,8 @@ pub struct Validity {
     pub not_after: i64,
     /// The same, for people.
     pub expires: String,
+    /// Whether it is that of a CA.
+    pub is_ca: bool,
 }
 
 impl Validity {
@@ -20,7 +22,8 @@ impl Validity {
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
         let (from, until) = (parsed.validity().not_before, parsed.validity().not_after);
         let expires = until.to_rfc2822().ok()?;
-        Some(Self { not_before: from.timestamp(), not_after: until.timestamp(), expires })
+        let (not_before, not_after) = (from.timestamp(), until.timestamp());
+        Some(Self { not_before, not_after, expires, is_ca: parsed.is_ca() })
     }
 
     /// The validity of each certificate in PEM, none of one that cannot be parsed. Keys beside them are skipped.

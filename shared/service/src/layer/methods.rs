@@ -19,6 +19,9 @@ const DATA_FIELD: &str = "data";
 /// The field of a request that grants credit for further responses.
 const CREDIT_FIELD: &str = "credit";
 
+/// The field of a request that names where a call begins that responds until its client ends it.
+const FOLLOW_FIELD: &str = "from_sequence";
+
 /// Methods by path. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Methods {
@@ -39,8 +42,8 @@ pub struct Method {
     pub streams_in: bool,
     /// Whether a call may wait for an event: its request has a field `wait`.
     pub waits: bool,
-    /// Whether the service responds for as long as the client grants credit: a part of its request
-    /// is a field `credit`.
+    /// Whether the service responds for as long as the client grants credit, or until it cancels: a part
+    /// of its request is a field `credit`, or its request has a field `from_sequence`.
     pub pushes: bool,
     /// Whether it is a read, by its contract.
     pub reads: bool,
@@ -76,7 +79,8 @@ impl Methods {
                     let waits = request.is_some_and(|request| has(request, WAIT_FIELD));
                     let fields = request.into_iter().flat_map(|request| &request.field);
                     let mut parts = fields.filter_map(|field| message_of(&file, field.type_name()));
-                    let pushes = parts.any(|part| has(part, CREDIT_FIELD));
+                    let follows = request.is_some_and(|request| has(request, FOLLOW_FIELD));
+                    let pushes = follows || parts.any(|part| has(part, CREDIT_FIELD));
                     let is_bulk = carries_bulk_data(&file, method);
                     let method = Method::new(index, &label, method);
                     let method = Method { waits, pushes, is_bulk, ..method };
@@ -226,11 +230,15 @@ mod tests {
         assert_eq!(kinds("ImportEntities"), (true, true, false));
         assert_eq!(kinds("InsertEntity"), (false, false, false));
         assert_eq!(kinds("Absent"), (false, false, false));
-        let of = |name: &str| {
-            let method = methods.of(&format!("/trestle.queue.v1.QueueService/{name}"));
+        let of = |path: &str| {
+            let method = methods.of(&format!("/trestle.{path}"));
             (method.waits, method.pushes)
         };
-        let kinds = ["ReceiveMessages", "SendMessages", "StreamMessages"].map(of);
+        let queue = |name| of(&format!("queue.v1.QueueService/{name}"));
+        let kinds = ["ReceiveMessages", "SendMessages", "StreamMessages"].map(queue);
         assert_eq!(kinds, [(true, false), (false, false), (false, true)]);
+        let log = |name| of(&format!("log.v1.LogService/{name}"));
+        let kinds = ["TailRecords", "ReadRecords", "AppendStream"].map(log);
+        assert_eq!(kinds, [(false, true), (false, false), (false, false)]);
     }
 }

@@ -87,11 +87,15 @@ impl LinesAhead {
 
     fn next(&self, lines: &mut Lines) -> io::Result<Option<ReadLine>> {
         loop {
-            let Some(text) = lines.next()? else { return Ok(None) };
-            if text.trim_ascii().is_empty() {
+            let Some(text) = lines.next_or_skipped()? else { return Ok(None) };
+            if text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()) {
                 continue;
             }
-            let (hash, parsed) = (xxh3_64(text), self.parser.parse(text));
+            let (hash, parsed) = match text {
+                Ok(text) => (xxh3_64(text), self.parser.parse(text)),
+                // A line without records is in no request, so that its hash is not needed.
+                Err(rule) => (0, Err(rule.to_string())),
+            };
             let records = parsed.map(|all| all.into_iter().map(EncodedRecord::from).collect());
             if let Ok(records) = &records {
                 let count = Vec::len(records);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::InstrumentationScope};
 
 use super::{RecordOrigin, TimeRules, any_value, fields};
+use crate::log::{exact_json, severity};
 
 /// The record of a line, and its origin if the line has one.
 ///
@@ -19,20 +20,15 @@ pub(super) fn parse(
         serde_json::from_slice(line).map_err(|error| format!("must be a JSON object: {error}"))?;
     let mut record = Record::default();
     let mut origin = None;
-    if let Some(Value::Object(attributes)) = object.get_mut("attributes") {
-        for (key, value) in std::mem::take(attributes) {
-            record.attributes.insert(key, any_value::of_json(value));
-        }
-        object.shift_remove("attributes");
-        object.shift_remove("sequence");
-        origin = take_origin(&mut object);
+    if let Some(attributes) = taken(&mut object, "attributes", object_of) {
+        record.attributes = exact_json::entries(attributes).collect();
+        take_printed(&mut object, &mut record);
+        origin = Some(Arc::new(take_origin(&mut object)));
     }
-    if record.value.is_none()
-        && (origin.is_some() || object.contains_key("event_name"))
-        && let Some(value) = object.get("value").and_then(number)
+    if (origin.is_some() || object.contains_key("event_name"))
+        && let Some(value) = taken(&mut object, "value", number)
     {
         record.value = Some(value);
-        object.shift_remove("value");
     }
     for (key, value) in object {
         fields::set(&mut record, &key, value, times)?;
@@ -40,24 +36,71 @@ pub(super) fn parse(
     Ok((record, origin.filter(|origin| **origin != RecordOrigin::default())))
 }
 
+/// Takes a field out of an object, if it has the form; any other stays.
+fn taken<T>(
+    object: &mut Map<String, Value>,
+    key: &str,
+    form: impl FnOnce(&Value) -> Option<T>,
+) -> Option<T> {
+    let found = object.get(key).and_then(form)?;
+    object.shift_remove(key);
+    Some(found)
+}
+
+/// Takes the fields that are exact where `trestle log read` printed them, and differ in other lines.
+fn take_printed(object: &mut Map<String, Value>, record: &mut Record) {
+    record.flags = taken(object, "flags", number_of_32_bits).unwrap_or_default();
+    let dropped = taken(object, "dropped_attributes_count", number_of_32_bits);
+    record.dropped_attributes_count = dropped.unwrap_or_default();
+    let is_read = taken(object, "sequence", Value::as_u64).is_some();
+    let body = taken(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
+    record.body = body.map(exact_json::value);
+    let given = taken(object, "severity_number", |value| severity::checked(value.as_i64()?));
+    if let Some(text) = taken(object, "severity_text", text_of) {
+        // A record that was read has no number without one; that of a program may have the text alone.
+        let by_name = if is_read { 0 } else { severity::number_of(&text) };
+        record.severity_number = given.unwrap_or(by_name);
+        record.severity_text = text;
+    } else {
+        record.severity_number = given.unwrap_or_default();
+    }
+}
+
+fn take_origin(object: &mut Map<String, Value>) -> RecordOrigin {
+    let resource = taken(object, "resource", object_of).map(exact_json::entries);
+    let attributes = taken(object, "scope_attributes", object_of).map(exact_json::entries);
+    let attributes = attributes.into_iter().flatten();
+    let dropped = taken(object, "scope_dropped_attributes_count", number_of_32_bits);
+    let scope = InstrumentationScope {
+        name: taken(object, "scope", text_of).unwrap_or_default(),
+        version: taken(object, "scope_version", text_of).unwrap_or_default(),
+        attributes: attributes.map(|(key, value)| any_value::pair(key, value)).collect(),
+        dropped_attributes_count: dropped.unwrap_or_default(),
+    };
+    let is_absent = scope == InstrumentationScope::default();
+    RecordOrigin {
+        resource: resource.into_iter().flatten().collect(),
+        scope: (!is_absent).then_some(scope),
+    }
+}
+
+fn object_of(value: &Value) -> Option<Map<String, Value>> {
+    value.as_object().cloned()
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn number_of_32_bits(value: &Value) -> Option<u32> {
+    value.as_u64()?.try_into().ok()
+}
+
 /// The number in a value. JSON has no infinite ones and no NaN: these are texts.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.parse().ok().filter(|number: &f64| !number.is_finite()),
+        Value::String(text) => exact_json::double_of(text).filter(|number| !number.is_finite()),
         _ => None,
     }
-}
-
-fn take_origin(object: &mut Map<String, Value>) -> Option<Arc<RecordOrigin>> {
-    let resource = match object.shift_remove("resource") {
-        Some(Value::Object(resource)) => resource,
-        _ => Map::new(),
-    };
-    let resource = resource.into_iter().map(|(key, value)| (key, any_value::of_json(value)));
-    let scope = match object.shift_remove("scope") {
-        Some(Value::String(name)) => Some(InstrumentationScope { name, ..Default::default() }),
-        _ => None,
-    };
-    Some(Arc::new(RecordOrigin { resource: resource.collect(), scope }))
 }

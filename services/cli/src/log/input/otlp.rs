@@ -42,11 +42,12 @@ struct ScopeLogsJson {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct ScopeJson {
     name: String,
     version: String,
     attributes: Vec<KeyValueJson>,
+    dropped_attributes_count: u32,
 }
 
 #[derive(Deserialize, Default)]
@@ -153,8 +154,8 @@ fn of(json: LogRecordJson) -> Result<Record, String> {
 fn scope(json: ScopeJson) -> Result<InstrumentationScope, String> {
     let attributes = pairs(json.attributes)?.into_iter();
     let attributes = attributes.map(|(key, value)| any_value::pair(key, value)).collect();
-    let ScopeJson { name, version, .. } = json;
-    Ok(InstrumentationScope { name, version, attributes, ..Default::default() })
+    let ScopeJson { name, version, dropped_attributes_count, .. } = json;
+    Ok(InstrumentationScope { name, version, attributes, dropped_attributes_count })
 }
 
 fn pairs(pairs: Vec<KeyValueJson>) -> Result<Vec<(String, AnyValue)>, String> {

@@ -1,4 +1,5 @@
 mod hostile;
+mod round_trip;
 
 use chrono::{DateTime, FixedOffset};
 use proptest::prelude::*;

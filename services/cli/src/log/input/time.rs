@@ -100,8 +100,10 @@ impl TimeRules {
 
 /// The nanoseconds of a time.
 pub(super) fn nanos(time: DateTime<Utc>) -> Result<u64, String> {
-    let nanos = time.timestamp_nanos_opt().and_then(|nanos| u64::try_from(nanos).ok());
-    nanos.ok_or_else(|| format!("must be in the years 1970 to 2262: time=`{}`", time.to_rfc3339()))
+    let seconds = u64::try_from(time.timestamp()).ok();
+    let nanos = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
+    let nanos = nanos.and_then(|nanos| nanos.checked_add(time.timestamp_subsec_nanos().into()));
+    nanos.ok_or_else(|| format!("must be in the years 1970 to 2554: time=`{}`", time.to_rfc3339()))
 }
 
 fn of_number(number: u64) -> Option<u64> {

@@ -1,5 +1,8 @@
 //! Exports of OpenTelemetry: streams are created, and bad records are a part of the answer.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
 use trestle_proto::{
     log::v1::wire::ExportLogsServiceRequest,
     opentelemetry::proto::{
@@ -18,7 +21,10 @@ use trestle_proto::{
 };
 
 use super::*;
-use crate::fixture::{SECOND, START, texts};
+use crate::{
+    batch::{RecordTimes, batch_of_logs},
+    fixture::{SECOND, START, texts},
+};
 
 fn resource(service: &str) -> Option<Resource> {
     let value = Some(AnyValue { value: Some(Value::StringValue(service.to_owned())) });
@@ -134,6 +140,40 @@ async fn an_export_to_too_many_streams_stores_nothing() {
     assert!(names(&api).await.is_empty());
     export(&api, None, &request[..1_000]).await.unwrap();
     assert_eq!(names(&api).await.len(), 1_000);
+}
+
+/// Exports to the stream `web`, which is deleted between its opening and the append in so many tries.
+async fn export_while_deleted(api: &LogApi, deletions: usize) -> Result<u64, Fault> {
+    let (access, ()) = enter(Request::new(()), LogNeed::AppendOrCreate).unwrap();
+    let (name, tries) = (crate::fixture::name("web"), AtomicUsize::new(0));
+    let delete = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(api.logs.delete(access.account(), &name)).unwrap();
+    };
+    let encode = |items: &[Bytes], times: RecordTimes, bytes_max: usize| {
+        if tries.fetch_add(1, Ordering::Relaxed) < deletions {
+            std::thread::scope(|scope| scope.spawn(delete).join().unwrap());
+        }
+        batch_of_logs(items, times, bytes_max)
+    };
+    let items = vec![logs("web", &["a"]).encode_to_vec().into()];
+    let by_stream = [("web".to_owned(), items)].into();
+    let exported = api.export_streams(&access, by_stream, "resource_logs", encode).await;
+    exported.map(|rejected| rejected.count.try_into().unwrap())
+}
+
+#[tokio::test]
+async fn an_export_to_a_stream_that_is_deleted_meanwhile_creates_it_again() {
+    let api = api();
+    for deletions in [0, 1, 2] {
+        assert_eq!(export_while_deleted(&api, deletions).await.unwrap(), 0, "{deletions}");
+    }
+    let found = records_of(&read(&api, read_of("web")).await.unwrap());
+    assert_eq!(texts(&found), ["a"], "of the last export");
+
+    let fault = export_while_deleted(&api, usize::MAX).await.unwrap_err();
+    assert_eq!(fault.reason, trestle_service::fault::Reason::ServerUnavailable);
+    assert_eq!(names(&api).await, [""; 0]);
 }
 
 #[tokio::test]

@@ -19,9 +19,7 @@ async fn a_read_in_parts_is_the_whole_read() {
             if records.is_empty() {
                 break;
             }
-            // The last response has the cost alone.
-            let last = responses.iter().rev().find(|response| !response.records.is_empty());
-            resume_token = last.unwrap().resume_token.clone();
+            resume_token = responses.last().unwrap().resume_token.clone();
             parts.extend(records);
         }
         assert_eq!(parts, whole, "{direction:?}");
@@ -91,6 +89,30 @@ async fn a_projection_returns_the_selected_fields_of_sealed_and_unsealed_records
         let expected = Record { sequence, body: record.body.clone(), ..Record::default() };
         assert_eq!(*record, expected);
     }
+}
+
+#[tokio::test]
+async fn a_read_that_returned_nothing_continues_where_it_began() {
+    let api = api();
+    create(&api, "web").await;
+    let last_token = |responses: &[proto::ReadRecordsResponse]| {
+        responses.last().expect("a response").resume_token.clone()
+    };
+    let from = |resume_token| proto::ReadRecordsRequest { resume_token, ..read_of("web") };
+
+    let first = last_token(&read(&api, read_of("web")).await.unwrap());
+    append(&api, append_of("web", &[record(0, "a"), record(SECOND, "b")])).await.unwrap();
+    let found = read(&api, from(first.clone())).await.unwrap();
+    assert_eq!(texts(&records_of(&found)), ["a", "b"]);
+
+    let behind = last_token(&found);
+    let nothing = read(&api, from(behind.clone())).await.unwrap();
+    assert!(records_of(&nothing).is_empty());
+    assert_eq!(last_token(&nothing), behind);
+    append(&api, append_of("web", &[record(2 * SECOND, "c")])).await.unwrap();
+    assert_eq!(texts(&records_of(&read(&api, from(behind)).await.unwrap())), ["c"]);
+    let other = proto::ReadRecordsRequest { filter: "true".to_owned(), ..from(first) };
+    assert_eq!(violated(&read(&api, other).await.unwrap_err()), ["resume_token"]);
 }
 
 #[tokio::test]
@@ -211,4 +233,16 @@ async fn a_tail_continues_where_an_earlier_one_ended() {
     }
     let status = tail(Some(Start::Last(10_001))).await.map(drop).unwrap_err();
     assert_eq!(violated(&status), ["last"]);
+
+    // The position is known before the first record, so that none is missed after a lost connection.
+    for start in [None, Some(Start::Last(0))] {
+        let mut at_the_end = tail(start).await.unwrap();
+        let response = at_the_end.next().await.unwrap().unwrap();
+        assert_eq!((response.records.len(), response.next_sequence), (0, 7));
+    }
+    let mut waiting = tail(Some(Start::FromSequence(7))).await.unwrap();
+    api.logs().shutdown.cancel();
+    let status = waiting.next().await.unwrap().unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(waiting.next().await.is_none());
 }

@@ -95,3 +95,34 @@ async fn segments_are_listed_in_pages_and_by_time_with_rising_snapshots() {
     let request = proto::ListSegmentsRequest { page_token: "!".to_owned(), ..all };
     assert_eq!(violated(&list(request).await.unwrap_err()), ["page_token"]);
 }
+
+#[tokio::test]
+async fn a_token_of_another_listing_is_invalid_input() {
+    use tonic_types::StatusExt as _;
+
+    let api = api();
+    create(&api, "web").await;
+    create(&api, "web2").await;
+    let streams = async |prefix: &str, page_token| {
+        let (prefix, page_size) = (prefix.to_owned(), Some(1));
+        let request = proto::ListStreamsRequest { prefix, page_size, page_token };
+        api.list_streams(Request::new(request)).await.map(Response::into_inner)
+    };
+    let page_token = streams("", String::new()).await.unwrap().next_page_token;
+    assert!(!page_token.is_empty());
+    let segments = proto::ListSegmentsRequest {
+        stream: "web".to_owned(),
+        page_token: page_token.clone(),
+        ..Default::default()
+    };
+
+    for status in [
+        streams("w", page_token).await.unwrap_err(),
+        streams("", "!".to_owned()).await.unwrap_err(),
+        api.list_segments(Request::new(segments)).await.unwrap_err(),
+    ] {
+        let info = status.get_details_error_info().unwrap();
+        assert_eq!((status.code(), info.reason.as_str()), (Code::InvalidArgument, "INVALID_INPUT"));
+        assert_eq!(violated(&status), ["page_token"]);
+    }
+}
