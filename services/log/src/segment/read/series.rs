@@ -1,5 +1,5 @@
-//! Row groups that are ordered by series: rows of any time are anywhere in them. Only the positions of all rows are held;
-//! the rows are decoded in chunks, by time.
+//! Row groups that are ordered by series: rows of any time are anywhere in them. Only the positions of all rows are
+//! held; the rows are decoded in chunks, by time.
 
 use super::{
     GroupRows, SegmentReader,
