@@ -12,6 +12,9 @@ use crate::segment::{
     source::ReadSegmentError,
 };
 
+/// Chunks that are decoded together: each time all pages of the group are decompressed again.
+const CHUNKS: usize = 2;
+
 /// A row group of which rows remain.
 pub(super) struct SeriesGroup {
     rows: GroupRows,
@@ -34,7 +37,7 @@ impl SegmentReader {
             },
         };
         let SeriesGroup { rows, ranges, mut remaining } = series;
-        let mut count = chunk_rows(&self.metadata, rows.group, &self.columns);
+        let mut count = CHUNKS * chunk_rows(&self.metadata, rows.group, &self.columns);
         if self.chunks == 0 {
             count = count.min(self.metadata.schema.sizes.first_rows);
         }
