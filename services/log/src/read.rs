@@ -1,8 +1,8 @@
 //! Reading records by time: unsealed ones and those of segments, merged in order.
 //!
-//! A read captures the manifest, and where the unsealed records of its range are, from one snapshot. Segments are immutable
-//! and are read at the pace of the client, a chunk of each at a time; so are unsealed records, and once those that remain
-//! are sealed, the read is opened again behind the last record that it returned.
+//! A read captures the manifest, and where the unsealed records of its range are, from one snapshot. Segments are
+//! immutable and are read at the pace of the client, a chunk of each at a time; so are unsealed records, and once those
+//! that remain are sealed, the read is opened again behind the last record that it returned.
 
 mod merged;
 mod open_segment;

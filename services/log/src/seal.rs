@@ -229,7 +229,9 @@ fn first_rows(
     input: &SealInput,
     days_max: usize,
 ) -> Result<(SealedRange, Vec<BatchRow<'_>>), CorruptBatch> {
-    let (mut rows, mut days, mut bytes) = (Vec::new(), BTreeSet::new(), 0);
+    let records = input.range.before.saturating_sub(input.range.from);
+    let mut rows = Vec::with_capacity(usize::try_from(records).unwrap_or_default());
+    let (mut days, mut bytes) = (BTreeSet::new(), 0);
     for (first, batch) in &input.batches {
         let before = rows.len();
         for row in BatchView::parse(batch)?.rows(*first) {

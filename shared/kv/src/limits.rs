@@ -25,8 +25,8 @@ pub const CHANGE_BYTES_MAX: usize = 192 * 1024 * 1024;
 /// Most domains that a change names beside its own.
 pub const DOMAINS_MAX: usize = 1_024;
 
-/// A change that removes keys goes on while disk space is short if it puts so much more than the keys it removes, such as
-/// a counter. In bytes of keys and values.
+/// A change that removes keys goes on while disk space is short if it puts so much more than the keys it removes, such
+/// as a counter. In bytes of keys and values.
 pub const RECLAIM_PUT_BYTES_MAX: usize = 1024;
 
 /// Most rows and bytes that one scan returns.

@@ -90,8 +90,8 @@ impl ObjectArea {
         format!("{}/{path}", self.url)
     }
 
-    /// Checks that the store is there, once an object is not: it may be back with the store. A directory that has nothing
-    /// is not the one that had objects, such as where a disk is not mounted.
+    /// Checks that the store is there, once an object is not: it may be back with the store. A directory that has
+    /// nothing is not the one that had objects, such as where a disk is not mounted.
     ///
     /// # Errors
     /// The store that is absent, or cannot be read.
@@ -110,7 +110,8 @@ impl ObjectArea {
         first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
     }
 
-    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is no error, unless the store is absent.
+    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is no error, unless the store
+    /// is absent too.
     ///
     /// # Errors
     /// A failed store.

@@ -1,5 +1,5 @@
-//! Small segments of past days: those of late records. A search of all of them is made a part at a time, and again once the
-//! manifest has changed.
+//! Small segments of past days: those of late records. A search of all of them is made a part at a time, and again once
+//! the manifest has changed.
 
 use std::{
     collections::HashMap,

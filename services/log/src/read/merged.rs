@@ -57,11 +57,12 @@ impl MergedRows {
     /// Begins with what was captured.
     fn begin(&mut self, CapturedRead { segments, tail, .. }: CapturedRead) {
         self.waiting = segments;
-        match self.plan.is_backward {
-            true => self.waiting.sort_by_key(|it| (it.max_time, it.max_sequence)),
-            false => {
-                self.waiting.sort_by_key(|it| std::cmp::Reverse((it.min_time, it.min_sequence)))
-            }
+        // The next one is the last.
+        if self.plan.is_backward {
+            self.waiting.sort_by_key(|it| (it.max_time, it.max_sequence));
+        } else {
+            self.waiting.sort_by_key(|it| (it.min_time, it.min_sequence));
+            self.waiting.reverse();
         }
         self.open = vec![RowSource::Tail(Box::new(tail))];
     }

@@ -1,7 +1,7 @@
 //! The unsealed records of a read: a slice of them at a time, so that a read holds the same bytes whatever is unsealed.
 //!
 //! A slice is read from the batches that may have the next records, on a snapshot of its own. Batches are removed only
-//! once they are sealed, which the head of the stream shows: then the read is to be opened again, behind its last record.
+//! once they are sealed, which the head of the stream shows: then the read is opened again behind its last record.
 
 use std::{collections::VecDeque, sync::Arc};
 

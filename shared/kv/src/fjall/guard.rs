@@ -23,6 +23,9 @@ const JOURNAL_ENTRY_BYTES: u64 = 64;
 /// Free bytes that deletes leave, whatever the reserve is: a flush of what they wrote must still fit, of a memtable.
 const KEPT_FROM_DELETES: u64 = MEMTABLE_BYTES;
 
+/// Free bytes that a flush needs beside those of what it writes: a file has an index and a filter too.
+const FLUSH_SPARE_BYTES: u64 = 1024 * 1024;
+
 /// Writes are accepted again with so much more than the reserve, as a part of it.
 const LEAVES_ABOVE: u64 = 16;
 
@@ -160,9 +163,15 @@ impl SpaceGuard {
         self.unwritten(buffered_bytes).saturating_sub(due.saturating_add(KEPT_FROM_DELETES))
     }
 
-    /// Whether the compaction of the database fits that follows a flush.
+    /// Whether a flush fits, and the compaction of the database that follows it.
     pub(super) fn has_flush_room(&self, buffered_bytes: u64) -> bool {
-        self.unwritten(buffered_bytes) >= self.due_bytes.load(Relaxed)
+        let due = self.due_bytes.load(Relaxed);
+        self.unwritten(buffered_bytes) >= due.max(FLUSH_SPARE_BYTES)
+    }
+
+    /// Whether a flush alone fits. One that does not would stop the store; what is in memory waits for free space.
+    pub(super) fn fits_flush(&self, buffered_bytes: u64) -> bool {
+        self.reserve_bytes == 0 || self.unwritten(buffered_bytes) >= FLUSH_SPARE_BYTES
     }
 
     /// What such a compaction may write without that a write has to wait for it.

@@ -98,7 +98,9 @@ impl Housekeeper {
         let is_flushed = buffered_bytes <= DRAINED_BYTES && !is_compacting;
         let unchanged = if database.journal_count() < 2 { FILES_WITHIN } else { JOURNALS_WITHIN };
         let has_room = self.shared.space.has_room(buffered_bytes);
-        let is_over = is_flushed && (has_room || moved.elapsed() >= unchanged);
+        // There is nothing to wait for.
+        let is_stuck = !is_compacting && !self.shared.space.fits_flush(buffered_bytes);
+        let is_over = is_stuck || is_flushed && (has_room || moved.elapsed() >= unchanged);
         if is_over || drain.since.elapsed() >= LATE_WITHIN {
             self.drain = None;
             let took_ms = drain.since.elapsed().as_millis();
@@ -123,6 +125,9 @@ impl Housekeeper {
             return;
         }
         self.shared.release_files(SNAPSHOTS_WITHIN);
+        if !self.shared.space.fits_flush(self.shared.measure_buffered()) {
+            return;
+        }
         let trees = &self.shared.trees;
         let active = |tree: &Tree| tree.handle.tree.active_memtable().size();
         let full = trees.iter().filter(|tree| active(tree) >= self.shared.memtable_bytes);

@@ -177,6 +177,42 @@ async fn fast_writers_are_rejected_before_the_disk_is_full_and_a_dropped_table_f
     assert_eq!(get(&engine, &more.0).await, Some(more.1));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_on_a_disk_without_a_free_byte_goes_on_once_there_is_space() {
+    let Some(disk) = SmallDisk::of(200) else { return };
+    let engine = FjallEngine::open(on_small_disk(&disk)).unwrap();
+    // In memory and in the journal.
+    for number in 0..20 {
+        let (key, value) = row("big", number);
+        commit(&engine, vec![put(key, value)]).await.unwrap();
+    }
+    let filler = disk.path().join("filler");
+    let mut file = std::fs::File::create(&filler).unwrap();
+    while std::io::Write::write_all(&mut file, &[7; 4096]).is_ok() {}
+    drop(file);
+    assert_eq!(disk.free_bytes(), 0);
+    within(SLOW, "space is short", async || engine.status().is_space_short).await;
+
+    for _ in 0..30 {
+        let deleted = commit(&engine, vec![Write::Delete { key: row("big", 0).0 }]).await;
+        assert!(matches!(deleted, Err(CommitError::Full { .. })), "{deleted:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    assert_eq!(engine.status().stopped, None);
+    assert_eq!(keys_of(&engine, "big").await.len(), 20);
+    std::fs::remove_file(filler).unwrap();
+    within(SLOW, "deletes are accepted again", async || {
+        commit(&engine, vec![Write::Delete { key: row("big", 0).0 }]).await.is_ok()
+    })
+    .await;
+    let (key, value) = row("more", 7);
+    within(SLOW, "writes are accepted again", async || {
+        commit(&engine, vec![put(key.clone(), value.clone())]).await.is_ok()
+    })
+    .await;
+}
+
 /// Bytes of the files of all keyspaces.
 fn table_bytes(store: &Path) -> u64 {
     let keyspaces = std::fs::read_dir(store.join("db/keyspaces")).unwrap();

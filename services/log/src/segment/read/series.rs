@@ -1,5 +1,5 @@
-//! Row groups that are ordered by series: rows of any time are anywhere in them. Only the positions of all rows are held;
-//! the rows are decoded in chunks, by time.
+//! Row groups that are ordered by series: rows of any time are anywhere in them. Only the positions of all rows are
+//! held; the rows are decoded in chunks, by time.
 
 use super::{
     GroupRows, SegmentReader,
@@ -11,6 +11,9 @@ use crate::segment::{
     sealed::SealedRow,
     source::ReadSegmentError,
 };
+
+/// Chunks that are decoded together: each time all pages of the group are decompressed again.
+const CHUNKS: usize = 2;
 
 /// A row group of which rows remain.
 pub(super) struct SeriesGroup {
@@ -34,7 +37,7 @@ impl SegmentReader {
             },
         };
         let SeriesGroup { rows, ranges, mut remaining } = series;
-        let mut count = chunk_rows(&self.metadata, rows.group, &self.columns);
+        let mut count = CHUNKS * chunk_rows(&self.metadata, rows.group, &self.columns);
         if self.chunks == 0 {
             count = count.min(self.metadata.schema.sizes.first_rows);
         }

@@ -120,6 +120,18 @@ fn a_compaction_that_gives_back_space_leaves_room_for_one_of_the_database_and_fo
 }
 
 #[test]
+fn nothing_is_flushed_onto_a_disk_that_is_full_to_the_last_byte() {
+    for (free_bytes, buffered_bytes, fits) in
+        [(0, 0, false), (0, 1, false), (4 * MIB, 4 * MIB, false), (5 * MIB, 4 * MIB, true)]
+    {
+        let space = with_free(64 * MIB, free_bytes);
+        assert_eq!(space.has_flush_room(buffered_bytes), fits, "{free_bytes} {buffered_bytes}");
+        assert_eq!(space.fits_flush(buffered_bytes), fits, "{free_bytes} {buffered_bytes}");
+    }
+    assert!(with_free(0, 0).fits_flush(MIB), "without a reserve nothing is checked");
+}
+
+#[test]
 fn a_compaction_that_gives_back_space_counts_for_writes_while_it_runs() {
     let space = with_free(64 * MIB, 100 * MIB);
     let claim = space.claim_reclaim(30 * MIB);
