@@ -16,7 +16,7 @@ from load import Blobs, Entities, Load, Messages, Records
 from stack import DEPLOY, ENGINE, ROLES, Stack, run
 
 # The volume of the role table: a file system of its own, which a test fills.
-SMALL_VOLUME_BYTES = 512 * 1024 * 1024
+SMALL_VOLUME_BYTES = 384 * 1024 * 1024
 IMAGE, NEXT_IMAGE = "localhost/trestle:staging-test", "localhost/trestle:staging-test-next"
 # A quota that the load stays far below, and one large entity exceeds.
 PARTITION_QUOTA = "3000"
