@@ -35,8 +35,9 @@ server_image() {
   local sources=(Cargo.lock proto shared services)
   if [ ! -x "$binary" ] ||
     [ -n "$(cd "$root" && find "${sources[@]}" -newer "$binary" -type f -print -quit)" ]; then
-    cargo rustc --quiet --locked --manifest-path "$root/Cargo.toml" --package trestle --bin trestle -- \
-      -C target-feature=+crt-static -C strip=symbols
+    source "$root/deploy/static.sh"
+    # shellcheck disable=SC2086
+    cargo rustc --quiet --locked --manifest-path "$root/Cargo.toml" --package trestle --bin trestle -- $static_flags
     mkdir -p "$root/target/image/data"
     cp "${CARGO_TARGET_DIR:-$root/target}/debug/trestle" "$binary"
   fi
