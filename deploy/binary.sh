@@ -15,12 +15,12 @@ target=x86_64-unknown-linux-gnu
 bytes_max=$((40 * 1024 * 1024))
 home=${CARGO_HOME:-$HOME/.cargo}
 export CARGO_INCREMENTAL=0
-export RUSTFLAGS="-C target-feature=+crt-static -C strip=symbols \
-  --remap-path-prefix=$PWD=/trestle --remap-path-prefix=$home=/cargo"
+source deploy/static.sh
+export RUSTFLAGS="$static_flags --remap-path-prefix=$PWD=/trestle --remap-path-prefix=$home=/cargo"
 # C sources, of the allocator and the cryptography, name their files too.
 export CFLAGS="-ffile-prefix-map=$PWD=/trestle -ffile-prefix-map=$home=/cargo"
-cargo build --release --locked --package trestle --target "$target"
-built=${CARGO_TARGET_DIR:-target}/$target/release/trestle
+cargo build --profile dist --locked --package trestle --target "$target"
+built=${CARGO_TARGET_DIR:-target}/$target/dist/trestle
 
 if readelf --program-headers "$built" | grep -q INTERP; then
   echo "not static: $built" >&2
@@ -31,6 +31,7 @@ if [ "$bytes" -ge "$bytes_max" ]; then
   echo "too large: bytes=$bytes, at most $bytes_max" >&2
   exit 1
 fi
+"$built" version
 rm -rf target/image
 mkdir -p target/image/data
 cp "$built" target/image/trestle

@@ -1,6 +1,6 @@
 """Makes an archive of an image again: its layers and its configuration, without what names the machine of the build.
 
-    deploy/image.py ARCHIVE OUT TIME
+    deploy/image.py ARCHIVE OUT TIME LEVEL
 
 Docker's format records the name and the id of the container of each build, so that no two builds are the same. The
 format of OCI does not, and has no health check.
@@ -29,7 +29,7 @@ def configuration(text):
     return json.dumps(made, sort_keys=True).encode()
 
 
-def main(archive, out, time):
+def main(archive, out, time, level):
     with tarfile.open(archive) as built:
         (image,) = json.load(built.extractfile("manifest.json"))
         layers = {name: built.extractfile(name).read() for name in image["Layers"]}
@@ -39,7 +39,7 @@ def main(archive, out, time):
     files = {**layers, name: config, "manifest.json": json.dumps(manifest).encode()}
     with (
         open(out, "wb") as raw,
-        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=int(time)) as packed,
+        gzip.GzipFile("", "wb", int(level), raw, int(time)) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as made,
     ):
         for path, content in files.items():

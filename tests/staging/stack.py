@@ -75,7 +75,7 @@ class Stack:
 
     def remove(self):
         """Removes everything that the stack has made."""
-        self.compose("down", "--volumes", "--timeout", "5")
+        self.compose("down", "--volumes", "--timeout", "0")
 
     def container(self, service):
         """The id of the container of a service."""

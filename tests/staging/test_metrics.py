@@ -13,6 +13,8 @@ from stack import DEPLOY, ROLES, until
 KEYWORDS = {"by", "without", "and", "or", "unless", "on", "ignoring", "group_left", "group_right", "bool"}
 # What alerts have and no process exports: recorded by rules.
 RECORDED = re.compile(r"^role:")
+# Labels with values that occur only when something fails; of the others, each value that is requested must occur.
+OF_FAILURES = {"rpc_response_status_code", "trestle_retry_outcome"}
 
 
 def expressions():
@@ -28,7 +30,7 @@ def expressions():
 
 
 def selectors(expression):
-    """Pairs of a metric and the labels that an expression requests of it."""
+    """Of each metric in an expression its name, the labels that are requested of it, and its matchers."""
     bare = re.sub(r"\[[^\]]*\]", "", expression)
     grouped = {
         label.strip()
@@ -36,22 +38,23 @@ def selectors(expression):
         for label in labels.split(",")
     }
     bare = re.sub(r"\b(by|on)\s*\([^)]*\)", "", bare)
+    # Values of matchers may contain words, so each is replaced by its number meanwhile.
+    values = []
+    bare = re.sub(r'"[^"]*"', lambda value: f'"{values.append(value[0]) or len(values) - 1}"', bare)
     found = []
-    for name, matchers in re.findall(r"\b([a-zA-Z_:][\w:]*)\b(?!\s*\()(\{[^}]*\})?", _unquoted(bare)):
+    for name, matchers in re.findall(r"\b([a-zA-Z_:][\w:]*)\b(?!\s*\()(?:\{([^}]*)\})?", bare):
         if name not in KEYWORDS:
-            labels = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
-            found.append((name, labels | grouped))
+            parts = re.findall(r'(\w+)\s*(=~|!~|!=|=)\s*"(\d+)"', matchers)
+            parts = {label: label + operator + values[int(value)] for label, operator, value in parts}
+            found.append((name, parts.keys() | grouped, parts))
     return found
-
-
-def _unquoted(expression):
-    """An expression without the values of its matchers."""
-    return re.sub(r'"[^"]*"', '""', expression)
 
 
 def test_selectors_have_metrics_and_labels():
     expression = 'histogram_quantile(0.9, sum by (le, role) (rate(a_bucket{x=~"b(c|d)", y!="e"}[5m]))) > 1 and b == 2'
-    assert selectors(expression) == [("a_bucket", {"x", "y", "le", "role"}), ("b", {"le", "role"})]
+    matchers = {"x": 'x=~"b(c|d)"', "y": 'y!="e"'}
+    expected = [("a_bucket", {"x", "y", "le", "role"}, matchers), ("b", {"le", "role"}, {})]
+    assert selectors(expression) == expected
 
 
 @pytest.fixture
@@ -78,6 +81,8 @@ def provoke(stack, stores, channel):
     stores.queue.write("0-1")
     stores.blob.write("0-1")
     stores.blob.read("0-1")
+    stores.log.write("0-1")
+    assert stores.log.lost(["0-1"]) == []
 
 
 def test_every_role_is_scraped(prometheus):
@@ -92,22 +97,24 @@ def test_a_running_stack_has_each_metric_and_label_of_panels_and_alerts(
 ):
     provoke(prometheus, stores, channel)
     requested = [
-        (origin, metric, labels)
-        for origin, expression in expressions()
-        for metric, labels in selectors(expression)
+        (origin, *selector) for origin, expression in expressions() for selector in selectors(expression)
     ]
-    assert len(requested) > 60
+    assert len(requested) > 90
+
+    def series(name, matchers):
+        """The labels that series of a metric have."""
+        match = name + "{" + ", ".join(matchers) + "}"
+        return {label for one in prometheus.prometheus("series", **{"match[]": match}) for label in one}
 
     def missing():
-        known, absent = {}, []
-        for origin, metric, labels in requested:
-            if metric not in known:
-                series = prometheus.prometheus("series", **{"match[]": metric})
-                known[metric] = {label for one in series for label in one}
-            if not known[metric]:
-                absent.append(f"{origin}: no metric {metric}")
-            elif not RECORDED.match(metric) and not labels <= known[metric]:
-                absent.append(f"{origin}: {metric} has no {labels - known[metric]}")
+        absent = []
+        for origin, name, labels, matchers in requested:
+            expected = sorted(text for label, text in matchers.items() if label not in OF_FAILURES)
+            known = series(name, []) if RECORDED.match(name) else series(name, expected)
+            if not known:
+                absent.append(f"{origin}: no metric {name} with {expected}")
+            elif not RECORDED.match(name) and not labels <= known:
+                absent.append(f"{origin}: {name} has no {labels - known}")
         return absent
 
     until(lambda: not missing(), lambda: "\n".join(missing()), 60)
