@@ -99,6 +99,28 @@ fn certificates_are_read_with_their_keys() {
 }
 
 #[test]
+fn the_certificate_of_a_ca_as_that_of_the_server_is_a_warning() {
+    let authority = CertificateAuthority::new("authority");
+    let own = authority.issue("localhost");
+    let file = authority.file();
+    let certificate = ("TRESTLE__TLS__CERT_FILE", file.to_str().unwrap());
+
+    let of_ca = Ended::of(doctor(&[certificate, own.settings()[1]]));
+    let of_server = Ended::of(doctor(&own.settings()));
+
+    let warned = |ended: &Ended| {
+        let found = findings(ended);
+        let of_ca = |it: &&Value| it["found"].as_str().unwrap().contains("is that of a CA");
+        let warnings = of(&found, "certificates").into_iter().filter(of_ca).cloned();
+        warnings.collect::<Vec<_>>()
+    };
+    assert_eq!(warned(&of_server), [] as [Value; 0], "{of_server:?}");
+    let [warning] = &warned(&of_ca)[..] else { panic!("{of_ca:?}") };
+    assert_eq!(warning["severity"], "warning");
+    assert!(warning["remedy"].as_str().unwrap().contains("CA:FALSE"), "{warning}");
+}
+
+#[test]
 fn a_data_directory_that_cannot_be_written_is_a_failure() {
     let data = tempdir().unwrap();
     let file = data.path().join("file");

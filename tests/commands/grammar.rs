@@ -184,6 +184,9 @@ fn completions_and_man_pages_are_of_the_whole_command_line() {
     assert!(page.contains(".TH") && page.contains("filter"), "{page}");
     let pages = std::fs::read_dir(&folder).unwrap().map(|page| page.unwrap().file_name());
     let pages: Vec<_> = pages.map(|name| name.into_string().unwrap()).collect();
+    let unwritten = Ended::of(bare(&["man", "/dev/null/man1"]));
+    assert_eq!(unwritten.code, Some(1), "{unwritten:?}");
+    assert!(unwritten.errors.contains("folder=`/dev/null/man1`"), "{unwritten:?}");
     let of_help: Vec<_> = pages.iter().filter(|name| name.contains("help")).collect();
     assert!(pages.len() > 100 && of_help.is_empty(), "{of_help:?}");
 }

@@ -1,6 +1,6 @@
 //! The command line: what every command takes, with its help.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{Arg, Args, Subcommand, ValueEnum};
 
@@ -366,6 +366,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .filter(|millis| *millis > 0)
         .map(Duration::from_millis)
         .ok_or_else(|| DURATION_RULE.to_owned())
+}
+
+/// Reads a whole number in a range.
+pub(crate) fn whole_number<N: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<N, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = number.and_then(|number| N::try_from(number).ok());
+        number.ok_or_else(|| format!("must be {} to {}", range.start(), range.end()))
+    }
 }
 
 fn column_type(text: &str) -> Result<(String, EdmType), String> {

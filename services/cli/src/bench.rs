@@ -11,7 +11,7 @@ use tokio::{task::JoinSet, time::Instant};
 use tonic::Code;
 
 use crate::{
-    args::duration,
+    args::{duration, whole_number},
     client::Session,
     errors::{CliError, EXIT_CODES},
     flags::ClientArgs,
@@ -42,10 +42,10 @@ pub enum BenchCommand {
 #[derive(Debug, Clone, Args)]
 pub struct BenchLoadArgs {
     /// Callers, each with one call at a time
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, default_value_t = 64, value_parser = whole_number::<u32>(1..=4096))]
     pub(crate) clients: u32,
     /// Connections that the callers share
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, default_value_t = 4, value_parser = whole_number::<u32>(1..=256))]
     pub(crate) connections: u32,
     /// How long is measured
     #[arg(long, default_value = "10s", value_parser = duration, value_name = "TIME")]
@@ -65,13 +65,13 @@ pub struct TableBenchArgs {
     #[command(flatten)]
     pub(crate) load: BenchLoadArgs,
     /// Size of the one binary property of each entity
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=32_768))]
+    #[arg(long, default_value_t = 1024, value_parser = whole_number::<u32>(0..=32_768))]
     pub(crate) entity_bytes: u32,
     /// Partitions over which entities are spread
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 16, value_parser = whole_number::<u32>(1..=1_000_000))]
     pub(crate) partitions: u32,
     /// Entities in the table before a get, query or stream
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10_000, value_parser = whole_number::<u32>(1..=u32::MAX.into()))]
     pub(crate) entities: u32,
 }
 

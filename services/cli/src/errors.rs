@@ -14,7 +14,7 @@ use trestle_service::fault::code_name;
 mod advice;
 
 pub use advice::innermost;
-use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused};
+use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused, without_number};
 pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
@@ -98,7 +98,7 @@ pub enum CliError {
     #[error("{0}")]
     Usage(String),
     /// A file or a standard stream failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", without_number(source.to_string()))]
     File {
         /// The failed operation, with the path.
         what: String,
@@ -169,7 +169,7 @@ impl CliError {
     /// Names a file of the command line that cannot be read.
     pub fn input(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
-        move |error| Self::Usage(format!("{what}: {error}"))
+        move |error| Self::Usage(format!("{what}: {}", without_number(error.to_string())))
     }
 
     /// The error of a command of many calls, with its progress; unchanged if it has that already, or

@@ -141,10 +141,9 @@ fn builder(roots: RootCertStore) -> Option<ConfigBuilder<ClientConfig, WantsClie
 /// The certificates of a file, at least one.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
     let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(file)?).collect();
-    parsed
-        .ok()
-        .filter(|certificates| !certificates.is_empty())
-        .ok_or_else(|| CliError::Usage(format!("has no certificates in PEM: `{}`", file.display())))
+    parsed.ok().filter(|certificates| !certificates.is_empty()).ok_or_else(|| {
+        CliError::Usage(format!("the file has no certificates in PEM: `{}`", file.display()))
+    })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {

@@ -335,7 +335,8 @@ fn print_completions(shell: Shell) -> Result<ExitCode, ProcessError> {
 fn write_man_pages(folder: &Path) -> Result<ExitCode, ProcessError> {
     let written = fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::documented(), folder));
-    written.map_err(ProcessError::Output)?;
+    let folder_name = folder.display().to_string();
+    written.map_err(|source| ProcessError::ManPages { folder: folder_name, source })?;
     print(&format!("wrote the man pages to {}\n", folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }

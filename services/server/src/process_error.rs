@@ -45,6 +45,14 @@ pub enum ProcessError {
     /// Standard output cannot be written.
     #[error("output cannot be written")]
     Output(#[source] io::Error),
+    /// Man pages cannot be written.
+    #[error("man pages cannot be written: folder=`{folder}`")]
+    ManPages {
+        /// The folder.
+        folder: String,
+        /// The cause.
+        source: io::Error,
+    },
     /// Telemetry cannot be started.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
@@ -99,6 +107,7 @@ impl ProcessError {
             | Self::DescriptorLimit { .. }
             | Self::Process(_)
             | Self::Output(_)
+            | Self::ManPages { .. }
             | Self::Listener { .. } => 1,
         })
     }

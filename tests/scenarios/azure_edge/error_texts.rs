@@ -182,7 +182,7 @@ async fn an_error_of_a_queue_names_the_part_of_the_request_and_has_no_index() {
     rest.queue("orders").await;
     let message =
         |text: &str| format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
-    let send = |target: &str, text: &str| RestRequest::xml("POST", target, &message(text));
+    let send = |target: &str, text: &str| RestRequest::xml("POST", target, message(text));
     let of = |name: &str| format!("/orders/messages{name}");
     let id = "/00000000-0000-0000-0000-000000000000?popreceipt=abc";
     let policy = "<SignedIdentifier><Id>a</Id><AccessPolicy><Permission>z</Permission></AccessPolicy>\
@@ -194,7 +194,7 @@ async fn an_error_of_a_queue_names_the_part_of_the_request_and_has_no_index() {
     for (request, named) in [
         (RestRequest::queue("DELETE", &of(id)), "popreceipt: "),
         (
-            RestRequest::xml("PUT", &of(&format!("{id}&visibilitytimeout=0")), &message("a")),
+            RestRequest::xml("PUT", &of(&format!("{id}&visibilitytimeout=0")), message("a")),
             "popreceipt: ",
         ),
         (send(&of(""), &"a".repeat(65_537)), "MessageText: "),

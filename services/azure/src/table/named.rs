@@ -15,8 +15,11 @@ pub(super) fn of_entity(status: Status, entity: Option<&Entity>) -> RestError {
 /// The error of a call about the entities of a batch.
 pub(super) fn of_batch(status: Status, operations: &[BatchOperation]) -> RestError {
     RestError::from(status).with_fields(|field| {
-        let (index, _) = field.strip_prefix("operations[")?.split_once(']')?;
-        name(field, operations.get(index.parse::<usize>().ok()?).and_then(entity))
+        let (index, rest) = field.strip_prefix("operations[")?.split_once(']')?;
+        let named = name(field, operations.get(index.parse::<usize>().ok()?).and_then(entity));
+        // The position of the operation begins the whole text.
+        let alone = || rest.trim_start_matches('.').split_once('.').map(|(_, own)| own.to_owned());
+        named.or_else(alone)
     })
 }
 
@@ -88,5 +91,12 @@ mod tests {
             of_batch(rejected("operations[1].insert.entity.properties[0].value"), &operations);
 
         assert_eq!(error.status.message(), "y: rule");
+        for (field, text) in [
+            ("operations[1].insert.entity", "entity: rule"),
+            ("operations[0].update.if_match", "if_match: rule"),
+            ("operations", "operations: rule"),
+        ] {
+            assert_eq!(of_batch(rejected(field), &operations).status.message(), text, "{field}");
+        }
     }
 }

@@ -18,6 +18,18 @@ fn parse(line: &[&str]) -> Result<TestCli, clap::Error> {
 }
 
 #[test]
+fn a_number_outside_of_its_range_is_rejected_with_the_range_in_words() {
+    let (small, large) = (whole_number::<u8>(1..=64), whole_number::<u64>(1..=u64::MAX));
+
+    assert_eq!((small("1"), small("64")), (Ok(1), Ok(64)));
+    for rejected in ["0", "65", "-1", "1.5", "", "x", "99999999999999999999"] {
+        assert_eq!(small(rejected), Err("must be 1 to 64".to_owned()), "{rejected}");
+    }
+    assert_eq!(large("18446744073709551615"), Ok(u64::MAX));
+    assert!(large("0").is_err());
+}
+
+#[test]
 fn the_command_line_is_consistent_and_global_flags_are_accepted_anywhere() {
     use clap::CommandFactory as _;
     TestCli::command().debug_assert();

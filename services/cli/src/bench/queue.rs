@@ -13,7 +13,9 @@ use trestle_proto::queue::v1::{
 };
 
 use super::{BenchLoadArgs, BenchTally, MeasuredTime, measure, op_name, unless_pressed};
-use crate::{client::Session, errors::CliError, flags::ClientArgs, queue::proto_duration};
+use crate::{
+    args::whole_number, client::Session, errors::CliError, flags::ClientArgs, queue::proto_duration,
+};
 
 /// Visibility timeout of received messages: no bench lasts longer between a receive and its delete.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -30,10 +32,10 @@ pub struct QueueBenchArgs {
     #[command(flatten)]
     pub(crate) load: BenchLoadArgs,
     /// Size of each message
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(0..=65_536))]
+    #[arg(long, default_value_t = 1024, value_parser = whole_number::<u32>(0..=65_536))]
     pub(crate) message_bytes: u32,
     /// Messages of one send or receive
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    #[arg(long, default_value_t = 1, value_parser = whole_number::<u32>(1..=32))]
     pub(crate) batch: u32,
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{BlobAddress, CopySide};
 use crate::{
-    args::duration,
+    args::{duration, whole_number},
     errors::{BLOB_EXIT_CODES as EXIT_CODES, with_help},
 };
 
@@ -59,7 +59,7 @@ pub enum BlobCommand {
         #[arg(long, value_name = "BYTES", default_value_t = 0)]
         offset: u64,
         /// At most this many bytes
-        #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_name = "BYTES", value_parser = whole_number::<u64>(1..=u64::MAX))]
         length: Option<u64>,
         /// Which state of the blob
         #[command(flatten)]
@@ -140,7 +140,7 @@ pub enum BlobCommand {
         /// CONTAINER, or CONTAINER/PREFIX for the blobs whose name begins so
         blobs: BlobAddress,
         /// How many blobs are read at a time
-        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole_number::<u8>(1..=64))]
         parallel: u8,
     },
 }
@@ -344,7 +344,7 @@ pub struct CopyBlobArgs {
     #[arg(long, short)]
     pub(super) recursive: bool,
     /// How many files or blocks are copied at a time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole_number::<u8>(1..=64))]
     pub(super) parallel: u8,
     /// Media type of the blobs [default: application/octet-stream]
     #[arg(long, value_name = "TYPE", default_value = "", hide_default_value = true)]

@@ -116,6 +116,10 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let text = cause.to_string();
+    without_number(cause.to_string())
+}
+
+/// The text of an error of the system without its number, which the standard library appends.
+pub(super) fn without_number(text: String) -> String {
     text.split_once(" (os error ").map(|(words, _)| words.to_owned()).unwrap_or(text)
 }

@@ -92,6 +92,12 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
     assert!(!text.contains("os error") && !text.contains("transport"), "{text}");
     let reset = CliError::from(Status::internal("h2 protocol error: stream reset"));
     assert!(reset.render(false).starts_with("error: the connection failed: stream reset"));
+    let missing = || io::Error::from_raw_os_error(2);
+    for error in
+        [CliError::file("cannot read")(missing()), CliError::input("cannot read")(missing())]
+    {
+        assert_eq!(error.to_string(), "cannot read: No such file or directory");
+    }
 }
 
 #[test]

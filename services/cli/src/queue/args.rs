@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Arg, Args, Subcommand};
 
 use crate::{
-    args::duration,
+    args::{duration, whole_number},
     errors::{QUEUE_EXIT_CODES as EXIT_CODES, with_help},
     service::{PolicyCommand, PropertiesCommand},
 };
@@ -149,7 +149,7 @@ pub struct ReceiveArgs {
     /// Name of the queue
     pub(crate) queue: String,
     /// At most this many
-    #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    #[arg(long, short = 'n', default_value_t = 1, value_parser = whole_number::<u32>(1..=32))]
     pub(crate) max: u32,
     /// How long the messages are invisible to others, 1s to 7 days
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
@@ -168,7 +168,7 @@ pub struct PeekArgs {
     /// Name of the queue
     pub(crate) queue: String,
     /// At most this many
-    #[arg(long, short = 'n', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    #[arg(long, short = 'n', default_value_t = 1, value_parser = whole_number::<u32>(1..=32))]
     pub(crate) max: u32,
 }
 

@@ -59,7 +59,7 @@ impl Workspace {
         };
         if found.tables.is_none() && found.queues.is_none() {
             return Err(CliError::Usage(format!(
-                "is not an Azurite workspace, which has {TABLES_FILE} or {QUEUES_FILE} in it: \
+                "the folder is not an Azurite workspace, which has {TABLES_FILE} or {QUEUES_FILE} in it: \
                  `{shown}`"
             )));
         }

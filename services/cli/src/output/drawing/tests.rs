@@ -113,7 +113,7 @@ fn every_value_of_one_entity_is_whole() {
     let drawn = Drawing { width: Some(60) }.whole(&rows, str::to_owned).unwrap();
 
     assert_eq!(drawn.matches('x').count(), 200, "{drawn}");
-    assert!(widest(&[drawn.clone()]) <= 60, "{drawn}");
+    assert!(widest(std::slice::from_ref(&drawn)) <= 60, "{drawn}");
 }
 
 #[test]
