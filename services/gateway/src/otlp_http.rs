@@ -141,7 +141,10 @@ async fn into_call(method: &'static str, request: Request) -> Result<Request, Fa
 }
 
 /// A body that ended early, or whose chunks are malformed.
-fn incomplete(error: &dyn std::error::Error) -> Fault {
+fn incomplete(mut error: &dyn std::error::Error) -> Fault {
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
     let rule = format!("must be a whole body of HTTP: cause=`{}`", quoted(&error.to_string()));
     Fault::violation(Reason::InvalidInput, "body", rule)
 }

@@ -51,6 +51,13 @@ pub(super) struct RecordOrigin {
 }
 
 impl RecordOrigin {
+    /// How many bytes it is encoded.
+    pub(super) fn encoded_len(&self) -> usize {
+        let pair = |(key, value): &(String, AnyValue)| key.len() + value.encoded_len();
+        let scope = self.scope.as_ref().map_or(0, InstrumentationScope::encoded_len);
+        self.resource.iter().map(pair).sum::<usize>() + scope
+    }
+
     /// The attributes, encoded.
     pub(super) fn encoded_resource(&self) -> Vec<Bytes> {
         let entries = self.resource.iter().cloned();

@@ -37,18 +37,8 @@ async fn run(
     sender: ResponseSender<proto::AppendStreamResponse>,
 ) -> Result<(), Status> {
     let shutdown = api.logs().shutdown.clone();
-    let begun = named_requests(requests, &shutdown).then(|request| {
-        let (api, access) = (api.clone(), access.clone());
-        async move {
-            match request {
-                Ok((append_id, append)) => {
-                    Either::Left(begin(api, access, append_id, append).await)
-                }
-                // In line behind the appends before it: they are acknowledged before the call ends.
-                Err(status) => Either::Right(std::future::ready(Err(status))),
-            }
-        }
-    });
+    let begun = named_requests(requests, &shutdown)
+        .then(|request| begin(api.clone(), access.clone(), request));
     let mut acknowledged = std::pin::pin!(begun.buffered(IN_FLIGHT_MAX));
     while let Some(response) = acknowledged.try_next().await? {
         sender.send(response).await?;
@@ -56,13 +46,17 @@ async fn run(
     Ok(())
 }
 
-/// An append that was handed to the store: polled once, so that the next one is handed over behind it.
+/// An append that was handed to the store: polled once, so that the next one is handed over behind it. The error of a
+/// request waits in line: the appends before it are acknowledged before the call ends.
 async fn begin(
     api: LogApi,
     access: LogAccess,
-    append_id: u64,
-    append: AppendRecordsRequest,
+    request: Result<(u64, AppendRecordsRequest), Status>,
 ) -> impl Future<Output = Result<proto::AppendStreamResponse, Status>> + Send + 'static {
+    let (append_id, append) = match request {
+        Ok(request) => request,
+        Err(status) => return Either::Right(std::future::ready(Err(status))),
+    };
     let prepared = api.prepare(&access, append).await;
     let mut append = Box::pin(async move {
         match prepared {
@@ -74,7 +68,7 @@ async fn begin(
         Poll::Ready(outcome) => Some(outcome),
         Poll::Pending => None,
     };
-    async move {
+    Either::Left(async move {
         let outcome = match early {
             Some(outcome) => outcome,
             None => append.await,
@@ -84,11 +78,11 @@ async fn begin(
             Err(fault) => Outcome::Error(fault.into_item_status(LOG_SERVICE)),
         };
         Ok(proto::AppendStreamResponse { append_id, outcome: Some(outcome) })
-    }
+    })
 }
 
-/// The appends with their ids, each with the name of a stream. A client that sends nothing for long is disconnected, and
-/// a process that stops takes no more.
+/// The appends with their ids, each with the name of a stream. A client that sends nothing for long is disconnected,
+/// and a process that stops takes no more.
 fn named_requests(
     requests: impl Stream<Item = Result<proto::AppendStreamRequest, Status>> + Send,
     shutdown: &CancellationToken,

@@ -79,11 +79,29 @@ impl<'a> UnsealedRow<'a> {
                 put_bytes(&mut out, RESOURCE, entry?);
             }
         }
-        if fields.has(18) && !scope.is_empty() {
+        if fields.has(18) && has_content(scope)? {
             put_bytes(&mut out, 18, scope);
         }
         Ok(out)
     }
+}
+
+/// Whether a scope has a field that is not empty. Segments have no other scope.
+fn has_content(scope: &[u8]) -> Result<bool, MalformedMessage> {
+    let mut fields = MessageReader::new(scope);
+    while let Some((number, value)) = fields.next_field()? {
+        let has_content = match number {
+            1 | 2 => !value.bytes()?.is_empty(),
+            3 => true,
+            #[expect(clippy::cast_possible_truncation, reason = "as protobuf reads a uint32")]
+            4 => value.varint()? as u32 != 0,
+            _ => false,
+        };
+        if has_content {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl RowFields for UnsealedRow<'_> {

@@ -17,6 +17,10 @@ pub(super) const AHEAD_MAX: usize = 1024;
 /// Longest line, in bytes: a batch of a collector of OpenTelemetry is one line.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// Most bytes of a record with its resource and its scope: a request has at most 8 MiB, and a larger one is rejected
+/// as a whole. Smaller records over the limit of the server, 1 MiB, are rejected by it.
+const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// A line.
 #[derive(Debug)]
 pub(super) struct ReadLine {
@@ -40,6 +44,17 @@ pub(super) struct EncodedRecord {
 impl From<ParsedRecord> for EncodedRecord {
     fn from(ParsedRecord { record, origin }: ParsedRecord) -> Self {
         Self { record: record.encode_to_vec().into(), origin }
+    }
+}
+
+impl EncodedRecord {
+    /// The record, if it fits into a request.
+    fn checked(self) -> Result<Self, String> {
+        let bytes = self.record.len() + self.origin.encoded_len();
+        match bytes > SENT_BYTES_MAX {
+            true => Err(format!("a record must have at most 1 MiB: bytes=`{bytes}`")),
+            false => Ok(self),
+        }
     }
 }
 
@@ -96,7 +111,9 @@ impl LinesAhead {
                 // A line without records is in no request, so that its hash is not needed.
                 Err(rule) => (0, Err(rule.to_string())),
             };
-            let records = parsed.map(|all| all.into_iter().map(EncodedRecord::from).collect());
+            let records = parsed.and_then(|all| {
+                all.into_iter().map(|one| EncodedRecord::from(one).checked()).collect()
+            });
             if let Ok(records) = &records {
                 let count = Vec::len(records);
                 lines.at.row += u64::try_from(count).unwrap_or_default();

@@ -20,13 +20,13 @@ pub(super) fn parse(
         serde_json::from_slice(line).map_err(|error| format!("must be a JSON object: {error}"))?;
     let mut record = Record::default();
     let mut origin = None;
-    if let Some(attributes) = taken(&mut object, "attributes", object_of) {
+    if let Some(attributes) = remove_if(&mut object, "attributes", object_of) {
         record.attributes = exact_json::entries(attributes).collect();
         take_printed(&mut object, &mut record);
         origin = Some(Arc::new(take_origin(&mut object)));
     }
     if (origin.is_some() || object.contains_key("event_name"))
-        && let Some(value) = taken(&mut object, "value", number)
+        && let Some(value) = remove_if(&mut object, "value", number)
     {
         record.value = Some(value);
     }
@@ -37,7 +37,7 @@ pub(super) fn parse(
 }
 
 /// Takes a field out of an object, if it has the form; any other stays.
-fn taken<T>(
+fn remove_if<T>(
     object: &mut Map<String, Value>,
     key: &str,
     form: impl FnOnce(&Value) -> Option<T>,
@@ -49,14 +49,14 @@ fn taken<T>(
 
 /// Takes the fields that are exact where `trestle log read` printed them, and differ in other lines.
 fn take_printed(object: &mut Map<String, Value>, record: &mut Record) {
-    record.flags = taken(object, "flags", number_of_32_bits).unwrap_or_default();
-    let dropped = taken(object, "dropped_attributes_count", number_of_32_bits);
+    record.flags = remove_if(object, "flags", number_of_32_bits).unwrap_or_default();
+    let dropped = remove_if(object, "dropped_attributes_count", number_of_32_bits);
     record.dropped_attributes_count = dropped.unwrap_or_default();
-    let is_read = taken(object, "sequence", Value::as_u64).is_some();
-    let body = taken(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
+    let is_read = remove_if(object, "sequence", Value::as_u64).is_some();
+    let body = remove_if(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
     record.body = body.map(exact_json::value);
-    let given = taken(object, "severity_number", |value| severity::checked(value.as_i64()?));
-    if let Some(text) = taken(object, "severity_text", text_of) {
+    let given = remove_if(object, "severity_number", |value| severity::checked(value.as_i64()?));
+    if let Some(text) = remove_if(object, "severity_text", text_of) {
         // A record that was read has no number without one; that of a program may have the text alone.
         let by_name = if is_read { 0 } else { severity::number_of(&text) };
         record.severity_number = given.unwrap_or(by_name);
@@ -67,13 +67,13 @@ fn take_printed(object: &mut Map<String, Value>, record: &mut Record) {
 }
 
 fn take_origin(object: &mut Map<String, Value>) -> RecordOrigin {
-    let resource = taken(object, "resource", object_of).map(exact_json::entries);
-    let attributes = taken(object, "scope_attributes", object_of).map(exact_json::entries);
+    let resource = remove_if(object, "resource", object_of).map(exact_json::entries);
+    let attributes = remove_if(object, "scope_attributes", object_of).map(exact_json::entries);
     let attributes = attributes.into_iter().flatten();
-    let dropped = taken(object, "scope_dropped_attributes_count", number_of_32_bits);
+    let dropped = remove_if(object, "scope_dropped_attributes_count", number_of_32_bits);
     let scope = InstrumentationScope {
-        name: taken(object, "scope", text_of).unwrap_or_default(),
-        version: taken(object, "scope_version", text_of).unwrap_or_default(),
+        name: remove_if(object, "scope", text_of).unwrap_or_default(),
+        version: remove_if(object, "scope_version", text_of).unwrap_or_default(),
         attributes: attributes.map(|(key, value)| any_value::pair(key, value)).collect(),
         dropped_attributes_count: dropped.unwrap_or_default(),
     };

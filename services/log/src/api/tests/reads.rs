@@ -169,6 +169,25 @@ async fn every_violation_of_a_read_is_reported() {
 }
 
 #[tokio::test]
+async fn a_scope_without_content_is_none_before_and_after_the_seal() {
+    let api = api();
+    create(&api, "web").await;
+    // An empty name, no dropped attributes, and a field that the contract lacks.
+    for scope in [&[0x0a, 0][..], &[0x20, 0], &[0x28, 5]] {
+        let scope = Some(bytes::Bytes::from_static(scope));
+        let append_of = append_of("web", &[record(0, "a")]);
+        append(&api, proto::AppendRecordsRequest { scope, ..append_of }).await.unwrap();
+    }
+
+    let unsealed = records_of(&read(&api, read_of("web")).await.unwrap());
+    let flush = proto::FlushStreamRequest { stream: "web".to_owned() };
+    api.flush_stream(Request::new(flush)).await.unwrap();
+
+    assert!(unsealed.iter().all(|record| record.scope.is_none()), "{unsealed:?}");
+    assert_eq!(records_of(&read(&api, read_of("web")).await.unwrap()), unsealed);
+}
+
+#[tokio::test]
 async fn an_append_is_rejected_as_a_whole_and_stores_nothing() {
     let api = api();
     create(&api, "web").await;
