@@ -74,7 +74,7 @@ impl Follower {
         self.next
     }
 
-    /// Whether it begins with the next record that is appended, at a sequence that its caller does not know.
+    /// Whether it begins with the next record that is appended, at a sequence that is new to its caller.
     pub(crate) fn begins_at_the_end(&self) -> bool {
         self.begins_at_the_end
     }

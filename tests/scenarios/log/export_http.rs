@@ -14,7 +14,7 @@ use super::export::one_log;
 blob_scenario!(
     a_request_of_http_stores_records_plain_or_compressed,
     rejects_requests_of_http_with_the_status_that_clients_expect,
-    a_request_for_traces_says_that_they_are_not_stored,
+    a_request_for_traces_reports_that_they_are_not_stored,
 );
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -80,7 +80,7 @@ async fn rejects_requests_of_http_with_the_status_that_clients_expect(world: &Wo
     assert_eq!(unknown.unwrap_err().reason, "LOG_STREAM_NOT_FOUND");
 }
 
-async fn a_request_for_traces_says_that_they_are_not_stored(world: &World) {
+async fn a_request_for_traces_reports_that_they_are_not_stored(world: &World) {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let mut request = post(PROTOBUF, "spans");
         *request.uri_mut() = "/v1/traces".parse().unwrap();
