@@ -9,12 +9,16 @@ import time
 
 import grpc
 
+from stack import until
+
 CALL_SECONDS = 30
 VERIFY_SECONDS = 60
 # Readers that verify at a time.
 READERS = 8
 # Between two writes of one writer: the machine also runs the stack.
 PACE_SECONDS = 0.005
+# Writes of a store that show that it is being written.
+SOME_WRITES = 20
 # The most that a property may have.
 PROPERTY_BYTES_MAX = 65_536
 LARGE_EVERY, LARGE_BYTES, SMALL_BYTES = 10, 200_000, 500
@@ -204,9 +208,11 @@ class Load:
             for thread in self._threads:
                 thread.join(CALL_SECONDS + 5)
 
-    def progress(self, store):
-        """How many writes were acknowledged."""
-        return len(self.acknowledged[store])
+    def advance(self, *stores, count=SOME_WRITES):
+        """Waits until so many more writes were acknowledged by each of the stores, by default all."""
+        before = {store: len(self.acknowledged[store]) for store in stores or self.acknowledged}
+        for store, done in before.items():
+            until(lambda s=store, n=done + count: len(self.acknowledged[s]) >= n, f"writes: {store.name}")
 
     def assert_nothing_is_lost(self):
         """Every acknowledged write can be read."""

@@ -49,8 +49,17 @@ def secured(stack, tmp_path_factory):
     )
     try:
         secured.up("s3")
-        name = bucket.split()[-1]
-        until(lambda: name in shell(secured, f"{bucket}\ns3.bucket.list\n"), lambda: secured.logs("s3")[-2000:])
+
+        def accepts_writes():
+            name = bucket.split()[-1]
+            if name not in shell(secured, f"{bucket}\ns3.bucket.list\n"):
+                return False
+            # A first write waits until there are volumes of the bucket.
+            upload = ["weed", "upload", "-collection", name, "/etc/seaweedfs/s3.json"]
+            done = subprocess.run([ENGINE, "exec", secured.container("s3"), *upload], capture_output=True)
+            return b'"fid"' in done.stdout
+
+        until(accepts_writes, lambda: secured.logs("s3")[-2000:])
         secured.up(*ROLES)
         secured.until_healthy("table", "blob")
         yield secured
