@@ -71,7 +71,8 @@ impl LogSweeper {
         self.delete_rows(&keys::stream_domain(id), &rows).await
     }
 
-    /// Deletes an object; an absent one is not an error, unless all are absent: then they are deleted once they are back.
+    /// Deletes an object; an absent one is not an error, unless all are absent: then they are deleted once they are
+    /// back.
     pub(super) async fn delete_object(&self, path: &str) -> Result<(), LogError> {
         self.logs.area.delete(path).await.map_err(|error| LogError::objects(&error))
     }

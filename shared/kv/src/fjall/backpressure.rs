@@ -15,8 +15,8 @@ use super::shared::{EngineState, Tree};
 
 const L0_RUNS_MAX: usize = 24;
 const SEALED_MEMTABLES_MAX: usize = 2;
-/// Journals, with the one that is written. A journal of 64 MiB and more is kept until every keyspace has flushed what it
-/// has in it: an idle one does so late, while a busy one goes on filling journals, which a start would have to read.
+/// Journals, with the one that is written. A journal of 64 MiB and more is kept until every keyspace has flushed what
+/// it has in it: an idle one does so late, while a busy one goes on filling journals, which a start would have to read.
 const JOURNALS_MAX: usize = 4;
 /// How much of the rest of the write buffer a keyspace may take.
 const PART_OF_REST: u64 = 2;

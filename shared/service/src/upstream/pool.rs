@@ -254,3 +254,6 @@ impl Pool {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
