@@ -231,3 +231,6 @@ impl KeyInterval {
         self
     }
 }
+
+#[cfg(test)]
+mod tests;
