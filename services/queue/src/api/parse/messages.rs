@@ -232,3 +232,6 @@ pub(in crate::api) fn redrive(
     let max = redrive_count(request.max_messages, &mut violations);
     finish(violations, queue.map(|queue| (queue, destination, max)))
 }
+
+#[cfg(test)]
+mod tests;
