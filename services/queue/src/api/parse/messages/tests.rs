@@ -89,23 +89,23 @@ fn a_message_keeps_the_form_of_its_body() {
 }
 
 #[test]
-fn a_message_expires_after_a_week_unless_it_says_otherwise() {
+fn a_message_expires_after_a_week_unless_it_has_another_time_to_live() {
     let of = |expiration| {
         sent(OutgoingMessage { expiration, ..text("a") }).map(|message| message.time_to_live)
     };
-    let lives = |value: Option<prost_types::Duration>| of(value.map(Expiration::TimeToLive));
+    let ttl = |value: Option<prost_types::Duration>| of(value.map(Expiration::TimeToLive));
 
     assert_eq!(of(None).expect("a message"), Some(Duration::from_secs(7 * 24 * 3600)));
     assert_eq!(of(Some(Expiration::NeverExpires(proto::NoExpiry {}))).expect("a message"), None);
-    assert_eq!(lives(seconds(1)).expect("a message"), Some(Duration::from_secs(1)));
+    assert_eq!(ttl(seconds(1)).expect("a message"), Some(Duration::from_secs(1)));
     assert_eq!(
-        lives(seconds(3650 * DAY)).expect("a message"),
+        ttl(seconds(3650 * DAY)).expect("a message"),
         Some(Duration::from_secs(315_360_000))
     );
     for value in
         [seconds(0), nanos(0, 999_999_999), seconds(-1), nanos(1, -1), nanos(1, 1_000_000_000)]
     {
-        let fault = lives(value).expect_err("rejected");
+        let fault = ttl(value).expect_err("rejected");
         let expected = [("messages[0].time_to_live", Reason::OutOfRangeQueryParameterValue)];
         assert_eq!(named(&fault), expected, "{value:?}");
     }
@@ -130,12 +130,11 @@ fn a_delay_is_at_most_a_week_and_less_than_the_time_to_live() {
         let expected = [("messages[0].visibility_delay", Reason::OutOfRangeQueryParameterValue)];
         assert_eq!(named(&fault), expected);
     }
-    for (delay, lives) in [(10, 10), (11, 10)] {
-        let fault =
-            of(seconds(delay), seconds(lives)).expect_err("it expires before it is visible");
+    for (delay, ttl) in [(10, 10), (11, 10)] {
+        let fault = of(seconds(delay), seconds(ttl)).expect_err("it expires before it is visible");
         let expected = [("messages[0].visibility_delay", Reason::InvalidQueryParameterValue)];
         assert_eq!(named(&fault), expected);
-        let both = format!("visibility_delay=`{delay}s`, time_to_live=`{lives}s`");
+        let both = format!("visibility_delay=`{delay}s`, time_to_live=`{ttl}s`");
         assert!(fault.message.contains(&both), "{}", fault.message);
     }
     let week = of(seconds(7 * DAY), None).expect_err("the default time to live is a week too");
