@@ -228,3 +228,6 @@ pub(super) fn filter<F>(
 ) -> Option<Option<F>> {
     parsed.map_err(|error| violations.push(Reason::InvalidInput, "filter", error.to_string())).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,3 +135,6 @@ pub(in crate::api) fn list(request: &proto::ListQueuesRequest) -> Result<usize, 
     }
     finish(violations, size.ok().map(|size| size.min(PAGE_QUEUES_MAX)))
 }
+
+#[cfg(test)]
+mod tests;
