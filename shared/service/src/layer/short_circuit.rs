@@ -104,3 +104,6 @@ impl Service<Request> for ShortCircuitService {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,11 +16,7 @@ fn entity(partition: &str, row: &str) -> proto::Entity {
 fn batch_of(operations: Vec<Operation>) -> Result<(TableName, Vec<EntityOperation>), Fault> {
     let operation = |operation| BatchOperation { operation: Some(operation) };
     let operations = operations.into_iter().map(operation).collect();
-    batch(proto::ExecuteBatchRequest {
-        table: "people".to_owned(),
-        operations,
-        ..Default::default()
-    })
+    batch(proto::ExecuteBatchRequest { table: "people".to_owned(), operations })
 }
 
 fn insert_of(partition: &str, row: &str) -> Operation {
@@ -64,11 +60,7 @@ fn keys_and_properties_are_named_by_their_path() {
         }],
         ..entity("a/b", "c#d")
     };
-    let request = proto::InsertEntityRequest {
-        table: "people".to_owned(),
-        entity: Some(broken),
-        ..Default::default()
-    };
+    let request = proto::InsertEntityRequest { table: "people".to_owned(), entity: Some(broken) };
     let fault = insert(request).expect_err("rejected");
     let fields: Vec<&str> = named(&fault).into_iter().map(|(field, _)| field).collect();
     assert_eq!(&fields[..2], ["entity.partition_key", "entity.row_key"]);
@@ -92,7 +84,6 @@ fn a_mode_is_stated_and_known() {
             table: "people".to_owned(),
             entity: Some(entity("p", "r")),
             mode: number,
-            ..Default::default()
         };
         let fault = upsert(request).expect_err("rejected");
         assert_eq!(named(&fault), [("mode", Reason::InvalidInput)]);
@@ -108,7 +99,6 @@ fn an_etag_is_one_of_a_response_or_any() {
             partition_key: "p".to_owned(),
             row_key: "r".to_owned(),
             if_match: if_match.map(str::to_owned),
-            ..Default::default()
         })
     };
     for if_match in [None, Some("*")] {
@@ -153,8 +143,7 @@ fn the_first_operation_that_is_rejected_has_its_position() {
 #[test]
 fn a_batch_without_a_table_has_no_position() {
     let operations = vec![BatchOperation { operation: Some(insert_of("p", "r")) }];
-    let request =
-        proto::ExecuteBatchRequest { table: "1".to_owned(), operations, ..Default::default() };
+    let request = proto::ExecuteBatchRequest { table: "1".to_owned(), operations };
     let fault = batch(request).expect_err("a bad name");
     assert_eq!((fault.index, named(&fault)[0].0), (None, "table"));
 }
@@ -162,8 +151,7 @@ fn a_batch_without_a_table_has_no_position() {
 #[test]
 fn an_empty_operation_names_its_choices() {
     let operations = vec![BatchOperation { operation: None }];
-    let request =
-        proto::ExecuteBatchRequest { table: "people".to_owned(), operations, ..Default::default() };
+    let request = proto::ExecuteBatchRequest { table: "people".to_owned(), operations };
     let fault = batch(request).expect_err("empty");
     assert_eq!(named(&fault), [("operations[0].operation", Reason::PropertiesNeedValue)]);
     assert_eq!(fault.index, Some(0));
