@@ -46,6 +46,36 @@ fn every_mistake_is_reported_at_once_with_its_place() {
 }
 
 #[test]
+fn a_number_beyond_64_bits_hides_no_other_mistake() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("large.toml");
+    fs::write(
+        &file,
+        "[limits]\ncalls_max = 18446744073709551616\nreader_within_seconds = 18446744073709551615\n\
+         [storge]\n[storage]\nsync_every_ms = 1e400\nwrite_buffer_bytes = \"99999999999999999999GiB\"\n",
+    )
+    .unwrap();
+
+    for command in [&["config", "check"][..], &["config", "print"], &["serve"]] {
+        let ended = Ended::of(bare(&[command, &["--config", file.to_str().unwrap()]].concat()));
+
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let whole = "must be a whole number, 0 to 18446744073709551615";
+        for (line, problem) in [
+            (2, format!("limits.calls_max: {whole}: value=`18446744073709551616`")),
+            (4, "storge: unknown key".to_owned()),
+            (6, format!("storage.sync_every_ms: {whole}: value=`1e400`")),
+            (3, "limits.reader_within_seconds: must be 1 to 3600: value=`1844".to_owned()),
+            (7, format!("storage.write_buffer_bytes: {whole}, or a size such as 128MiB")),
+        ] {
+            let line = format!("trestle: {}:{line}: {problem}", file.display());
+            assert!(ended.errors.contains(&line), "{line}: {ended:?}");
+        }
+        assert!(ended.errors.contains("mistakes=`5`"), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_start_reports_the_same_mistakes_as_the_check_in_the_order_of_the_file() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("wrong.toml");

@@ -11,6 +11,7 @@ use toml::de::DeTable;
 
 use super::{
     ConfigError, PREFIX, SEPARATOR, Sources, decode, defaults_of, flags_of,
+    large_numbers::quote_large_numbers,
     places::{Places, key_of, line_of, located, within},
     variables_of,
 };
@@ -94,7 +95,7 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         }
         // What follows a mistake in the syntax may be read wrongly.
         if errors.is_empty() {
-            let values = File::from_str(&text, FileFormat::Toml);
+            let values = File::from_str(&quote_large_numbers(&text), FileFormat::Toml);
             let values = Config::builder().add_source(values).build();
             let places = Places::of_file(path, &text, table.get_ref());
             layers.push(Layer { values: cache(values)?, places });

@@ -4,6 +4,7 @@
 //! one module that reads the environment.
 
 mod check;
+mod large_numbers;
 mod places;
 mod redacted;
 mod sizes;
@@ -22,7 +23,10 @@ use serde::{
 };
 
 pub use self::check::mistakes;
-use self::{redacted::redacted, sizes::read_sizes, whole_numbers::reject_fractions};
+use self::{
+    large_numbers::quote_large_numbers, redacted::redacted, sizes::read_sizes,
+    whole_numbers::reject_fractions,
+};
 
 type Builder = ConfigBuilder<DefaultState>;
 
@@ -190,7 +194,7 @@ where
 
 /// The file, read separately so that a missing file differs from a malformed one.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
-    let text = read(path)?;
+    let text = quote_large_numbers(&read(path)?);
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
         // Not the whole error: it repeats the line, which may contain a key.
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -5,8 +5,15 @@
 pub(super) fn shown(text: &str) -> String {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-._".contains(c));
     let is_number = unit.len() < text.len() && unit.len() <= UNIT_MAX && text.len() <= NUMBER_MAX;
-    let is_harmless = is_number && unit.chars().all(|c| c.is_ascii_alphabetic());
+    let has_unit = is_number && unit.chars().all(|c| c.is_ascii_alphabetic());
+    // Such as 1e400.
+    let is_harmless = has_unit || (is_float(text) && text.len() <= NUMBER_MAX);
     if is_harmless { format!(": value=`{text}`") } else { String::new() }
+}
+
+/// Whether a text is a number with an exponent or without.
+fn is_float(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok()
 }
 
 /// Longest unit behind a number, in bytes.
@@ -50,5 +57,32 @@ fn without_text(error: &str) -> String {
             format!("{}text{}", before.unwrap_or_default(), after.unwrap_or_default())
         }
         _ => error.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_and_other_texts_are_not() {
+        for (text, is_shown) in [
+            ("-1", true),
+            ("1.5", true),
+            ("12apples", false),
+            ("128Mob", true),
+            ("1e400", true),
+            ("-2.5e-3", true),
+            ("18446744073709551616", true),
+            ("1234567890123456789012345", false),
+            ("1e40000000000000000000000", false),
+            ("hunter2", false),
+            ("2hunter2", false),
+            ("infinity", false),
+            ("", false),
+        ] {
+            let expected = if is_shown { format!(": value=`{text}`") } else { String::new() };
+            assert_eq!(shown(text), expected);
+        }
     }
 }

@@ -32,7 +32,9 @@ fn bytes_of(text: &str) -> Option<u64> {
     let has_unit = text.trim().ends_with(|last: char| last.is_ascii_alphabetic());
     // A fraction of a byte is not a size, whatever the parser makes of it.
     let is_size = text.trim().starts_with(|first: char| first.is_ascii_digit());
-    text.trim().parse::<ByteSize>().ok().filter(|_| has_unit && is_size).map(|size| size.as_u64())
+    let size = text.trim().parse::<ByteSize>().ok().filter(|_| has_unit && is_size)?;
+    // The parser saturates; what is beyond 64 bits is not the size that is written.
+    Some(size.as_u64()).filter(|bytes| *bytes < u64::MAX)
 }
 
 #[cfg(test)]
@@ -51,6 +53,9 @@ mod tests {
             ("-1MiB", None),
             ("MiB", None),
             ("3 apples", None),
+            ("99999999999999999999GiB", None),
+            ("16777216TiB", None),
+            ("16777215TiB", Some(u64::MAX - (1 << 40) + 1)),
         ] {
             assert_eq!(bytes_of(text), bytes, "{text}");
         }

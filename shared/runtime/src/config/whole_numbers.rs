@@ -28,6 +28,7 @@ pub(super) fn reject_fractions(
         |kind: &Kind| matches!(kind, Kind::I64(_) | Kind::U64(_) | Kind::I128(_) | Kind::U128(_));
     let fits = match (&value.kind, default.map(|default| &default.kind)) {
         (Kind::Float(_), None) => false,
+        (Kind::I64(number), Some(kind)) if *number < 0 => !is_whole(kind),
         (Kind::String(text), Some(kind)) if is_whole(kind) => text.trim().parse::<u64>().is_ok(),
         (Kind::Float(_) | Kind::Boolean(_), Some(kind)) => !is_whole(kind),
         _ => true,

@@ -110,6 +110,17 @@ fn reports_the_key_of_a_malformed_value() {
 }
 
 #[test]
+fn a_number_beyond_64_bits_is_a_malformed_value_of_its_key() {
+    for number in ["18446744073709551616", "-9223372036854775809", "1e400", "-1"] {
+        let text = format!("[limits]\nstrict = true\ncalls_max = {number}\n");
+        let error = from(Some(write(&text).path()), &[], &[]).unwrap_err().to_string();
+        let rule = "limits.calls_max: must be a whole number, 0 to 18446744073709551615";
+        assert!(error.contains(rule), "{number}: {error}");
+        assert!(error.contains(&format!("value=`{number}`")), "{error}");
+    }
+}
+
+#[test]
 fn reports_a_missing_or_malformed_file() {
     let malformed = write("[server\n");
 
