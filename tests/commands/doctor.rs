@@ -96,6 +96,7 @@ fn certificates_are_read_with_their_keys() {
     let found = findings(&accepted);
     let [certificate] = of(&found, "certificates")[..] else { panic!("{found:?}") };
     assert!(certificate["found"].as_str().unwrap().contains("days_left=`"), "{certificate}");
+    assert!(rejected.output.contains(", is not the key of the certificate\""), "{rejected:?}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use trestle_service::fault::code_name;
 
 mod advice;
 
-pub use advice::innermost;
-use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused, without_number};
+use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused};
+pub use advice::{innermost, without_number};
 pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.

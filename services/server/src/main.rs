@@ -29,7 +29,7 @@ use trestle::{
     settings::Settings,
     storage,
 };
-use trestle_cli::{ClientArgs, ClientCommand, ClientFlags};
+use trestle_cli::{ClientArgs, ClientCommand, ClientFlags, errors::without_number};
 use trestle_runtime::{
     config::{self, Sources},
     serve::Drained,
@@ -287,7 +287,8 @@ fn load_checked(file: Option<&Path>, flags: &[(String, String)]) -> Result<Setti
     if problems.is_empty() {
         return Ok(settings);
     }
-    let mistakes = every_mistake(file, flags).unwrap_or(problems);
+    let problems = || problems.into_iter().map(without_number).collect();
+    let mistakes = every_mistake(file, flags).unwrap_or_else(problems);
     Err(rejected(&mistakes, file))
 }
 
@@ -309,16 +310,18 @@ fn every_mistake(file: Option<&Path>, flags: &[(String, String)]) -> Option<Vec<
     Some(mistakes).filter(|mistakes| !mistakes.is_empty())
 }
 
-/// Every mistake in the configuration, each with its place.
+/// Every mistake in the configuration, each with its place, without the numbers of errors of the system.
 fn mistakes(file: Option<&Path>, flags: &[(String, String)]) -> Result<Vec<String>, ProcessError> {
     let sources = sources(file, flags.to_vec());
-    Ok(Settings::problems_of(ROLES, sources, named_files::problems)?)
+    let problems = Settings::problems_of(ROLES, sources, named_files::problems)?;
+    Ok(problems.into_iter().map(without_number).collect())
 }
 
 /// Reports mistakes; the error that ends the process.
 fn rejected(mistakes: &[String], file: Option<&Path>) -> ProcessError {
     mistakes.iter().for_each(|mistake| report(mistake));
-    ProcessError::Check { problems: mistakes.len(), file: file_name(file) }
+    let file = file.map(|file| file.display().to_string());
+    ProcessError::Check { problems: mistakes.len(), file }
 }
 
 fn file_name(file: Option<&Path>) -> String {

@@ -2,6 +2,7 @@
 
 use std::{io, process::ExitCode};
 
+use trestle_cli::errors::without_number;
 use trestle_kv::OpenError;
 use trestle_objects::OpenObjectsError;
 use trestle_runtime::{
@@ -16,12 +17,12 @@ pub enum ProcessError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Mistakes in the configuration, which are reported before.
-    #[error("configuration is wrong: mistakes=`{problems}`, file=`{file}`")]
+    #[error("configuration is wrong: mistakes=`{problems}`{}", named(file.as_ref()))]
     Check {
         /// How many.
         problems: usize,
-        /// The file.
-        file: String,
+        /// The file, if there is one.
+        file: Option<String>,
     },
     /// The certificates cannot be used.
     #[error(transparent)]
@@ -112,7 +113,7 @@ impl ProcessError {
         })
     }
 
-    /// The error and what caused it, on one line.
+    /// The error and what caused it, on one line, without the numbers of errors of the system.
     #[must_use]
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
@@ -125,6 +126,34 @@ impl ProcessError {
             text = format!("{text}: {error}");
             cause = error.source();
         }
-        text
+        without_number(text)
+    }
+}
+
+/// The end of a text with a file.
+fn named(file: Option<&String>) -> String {
+    file.map_or_else(String::new, |file| format!(", file=`{file}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_causes_in_words_and_its_file_where_it_has_one() {
+        let listen = ProcessError::Listen {
+            key: "server.listen".to_owned(),
+            remedy: "set another",
+            source: io::Error::from_raw_os_error(98),
+        };
+        let of = |file: Option<&str>| {
+            ProcessError::Check { problems: 1, file: file.map(str::to_owned) }.chain()
+        };
+
+        assert_eq!(listen.chain(), "server.listen: Address already in use; set another");
+        let output = ProcessError::Output(io::Error::from_raw_os_error(28));
+        assert_eq!(output.chain(), "output cannot be written: No space left on device");
+        assert_eq!(of(None), "configuration is wrong: mistakes=`1`");
+        assert_eq!(of(Some("a.toml")), "configuration is wrong: mistakes=`1`, file=`a.toml`");
     }
 }

@@ -119,7 +119,15 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     without_number(cause.to_string())
 }
 
-/// The text of an error of the system without its number, which the standard library appends.
-pub(super) fn without_number(text: String) -> String {
-    text.split_once(" (os error ").map(|(words, _)| words.to_owned()).unwrap_or(text)
+/// A text without the numbers of errors of the system, which the standard library appends to their words.
+#[must_use]
+pub fn without_number(text: String) -> String {
+    const BEGINNING: &str = " (os error ";
+    let Some((words, rest)) = text.split_once(BEGINNING) else { return text };
+    match rest.split_once(')') {
+        Some((number, after)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{words}{}", without_number(after.to_owned()))
+        }
+        _ => text,
+    }
 }

@@ -101,6 +101,24 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
 }
 
 #[test]
+fn numbers_of_errors_of_the_system_are_removed_wherever_they_are() {
+    for (text, shown) in [
+        ("Is a directory (os error 21)", "Is a directory"),
+        (
+            "listen: Address in use (os error 98); set another",
+            "listen: Address in use; set another",
+        ),
+        ("a (os error 2): b (os error 13)", "a: b"),
+        ("no number (os error )", "no number"),
+        ("a file (os error x)", "a file (os error x)"),
+        ("cut (os error 2", "cut (os error 2"),
+        ("nothing of the kind", "nothing of the kind"),
+    ] {
+        assert_eq!(without_number(text.to_owned()), shown);
+    }
+}
+
+#[test]
 fn a_busy_server_reports_the_retry_delay() {
     let details = ErrorDetails::with_retry_info(Some(Duration::from_millis(1500)));
     let status = Status::with_error_details(Code::ResourceExhausted, "busy", details);

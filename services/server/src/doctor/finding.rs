@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use trestle_cli::errors::without_number;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,8 +32,17 @@ pub struct DoctorFinding {
 }
 
 impl DoctorFinding {
+    fn new(
+        check: &'static str,
+        severity: Severity,
+        found: String,
+        remedy: Option<&'static str>,
+    ) -> Self {
+        Self { check, severity, found: without_number(found), remedy }
+    }
+
     pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Self {
-        Self { check, severity: Severity::Ok, found: found.into(), remedy: None }
+        Self::new(check, Severity::Ok, found.into(), None)
     }
 
     pub(super) fn warning(
@@ -40,7 +50,7 @@ impl DoctorFinding {
         found: impl Into<String>,
         remedy: &'static str,
     ) -> Self {
-        Self { check, severity: Severity::Warning, found: found.into(), remedy: Some(remedy) }
+        Self::new(check, Severity::Warning, found.into(), Some(remedy))
     }
 
     pub(super) fn failure(
@@ -48,7 +58,7 @@ impl DoctorFinding {
         found: impl Into<String>,
         remedy: &'static str,
     ) -> Self {
-        Self { check, severity: Severity::Failure, found: found.into(), remedy: Some(remedy) }
+        Self::new(check, Severity::Failure, found.into(), Some(remedy))
     }
 }
 
@@ -106,5 +116,18 @@ mod tests {
         assert_eq!(report.json().lines().count(), 2);
         assert!(!report.has_failure());
         assert!(DoctorReport(vec![DoctorFinding::failure("a", "b", "c")]).has_failure());
+    }
+
+    #[test]
+    fn a_finding_has_no_number_of_an_error_of_the_system() {
+        let missing = || std::io::Error::from_raw_os_error(2).to_string();
+
+        for finding in [
+            DoctorFinding::ok("disk", missing()),
+            DoctorFinding::warning("disk", missing(), "look"),
+            DoctorFinding::failure("disk", missing(), "look"),
+        ] {
+            assert_eq!(finding.found, "No such file or directory");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio_rustls::rustls::{
-    RootCertStore, ServerConfig,
+    Error as RustlsError, RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
     server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
@@ -129,7 +129,7 @@ impl Certificates {
             .with_client_cert_verifier(clients);
         let mut config = config
             .with_single_cert(chain, key)
-            .map_err(|error| failed(format!("is not a key of the certificate: {error}")))?;
+            .map_err(|error| failed(not_of_certificate(&error)))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         Ok(Self { files: read, validity, config: Arc::new(config) })
     }
@@ -209,6 +209,14 @@ fn private_key(file: &Path) -> Result<(Vec<u8>, PrivateKeyDer<'static>), TlsErro
     let key = PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|_| failed("holds no private key in PEM".to_owned()))?;
     Ok((pem, key))
+}
+
+fn not_of_certificate(error: &RustlsError) -> String {
+    let rule = "is not the key of the certificate";
+    match error {
+        RustlsError::InconsistentKeys(_) => rule.to_owned(),
+        other => format!("{rule}: {other}"),
+    }
 }
 
 fn unreadable(error: &io::Error) -> String {
