@@ -46,6 +46,29 @@ fn a_machine_that_is_fit_passes_also_beside_a_server() {
 }
 
 #[test]
+fn findings_are_one_document_or_one_object_a_line() {
+    let with = |args: &[&str]| {
+        let mut command = bare(&[&["doctor"], args].concat());
+        command.env("TRESTLE__LIMITS__CALLS_MAX", "0").env("TRESTLE__LIMITS__CALLS_MIN", "1");
+        Ended::of(command)
+    };
+
+    let document = with(&["-o", "json"]);
+    let lines = with(&["-o", "jsonl", "-q"]);
+    let text = with(&["-o", "plain"]);
+
+    let parsed: Vec<Value> = serde_json::from_str(&document.output).expect("one document");
+    assert_eq!(parsed, findings(&lines), "{document:?}");
+    assert_eq!(parsed.len(), 2, "{document:?}");
+    assert_eq!(lines.output, with(&["--json"]).output);
+    assert_eq!(text.output, with(&[]).output);
+    assert!(text.output.starts_with("failure: configuration: "), "{text:?}");
+    let csv = with(&["-o", "csv"]);
+    assert_eq!((csv.code, csv.output.as_str()), (Some(2), ""), "{csv:?}");
+    assert!(csv.errors.contains("`trestle doctor` has no form csv"), "{csv:?}");
+}
+
+#[test]
 fn settings_that_no_server_starts_with_end_with_their_own_code() {
     let ended = Ended::of(doctor(&[("TRESTLE__LIMITS__CALLS_MAX", "0")]));
 

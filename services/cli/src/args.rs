@@ -6,14 +6,17 @@ use clap::{Arg, Args, Subcommand, ValueEnum};
 
 use crate::{
     edm::{self, EdmType},
-    errors::{EXIT_CODES, with_help},
+    errors::{EXIT_CODES, table_exit_codes, with_help},
     rows::Format,
     service::{PolicyCommand, PropertiesCommand},
 };
 
 /// Commands on tables.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+#[command(
+    after_help = EXIT_CODES,
+    mut_subcommands = |it| { let codes = table_exit_codes(it.get_name()); with_help(it, &codes) }
+)]
 pub enum TableCommand {
     /// Create a table
     Create {

@@ -21,13 +21,24 @@ pub(crate) use advice::{is_transport, needs_restart, retry_after};
 pub const EXIT_CODES: &str = "\
 Exit codes:
     0  done
-    1  failed; for import: some rows were not written
+    1  failed
     2  usage: a malformed flag, value or file, or a request the server rejects as malformed
     3  not found: no such table or entity
     4  already exists, or a condition (--if-match) does not hold
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
     6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
+
+/// The same for commands that write rows of a file or of another store.
+#[must_use]
+pub fn import_exit_codes() -> String {
+    EXIT_CODES.replace("1  failed", "1  failed, or some rows were not written")
+}
+
+/// The same for a command on tables, by its name.
+pub(crate) fn table_exit_codes(command: &str) -> String {
+    if command == "import" { import_exit_codes() } else { EXIT_CODES.to_owned() }
+}
 
 /// The same for queues.
 pub(crate) const QUEUE_EXIT_CODES: &str = "\

@@ -69,12 +69,23 @@ pub struct ClientArgs {
 }
 
 impl ClientFlags {
+    /// The form of output on the command line.
+    #[must_use]
+    pub fn format(&self) -> Option<OutputFormat> {
+        self.output.or(self.json.then_some(OutputFormat::Jsonl))
+    }
+
+    /// Whether results and errors only are printed.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// The form of output.
     pub(crate) fn output(&self) -> OutputArgs {
         let columns = self.terminal_columns.as_ref().and_then(|text| text.parse().ok());
         let (width, default) = output::terminal(columns);
-        let format = self.output.or(self.json.then_some(OutputFormat::Jsonl));
-        let format = format.unwrap_or(default);
+        let format = self.format().unwrap_or(default);
         OutputArgs { format, width, quiet: self.quiet, verbose: self.verbose }
     }
 

@@ -92,7 +92,12 @@ pub enum SasCommand {
 
 const HELP: &str = "\
 The signature is made with the key of --account. It can be revoked only by replacing that key, or
-with --policy by changing the stored access policy.";
+with --policy by changing the stored access policy.
+
+Exit codes:
+    0  done
+    1  failed; for explain: the signature is rejected
+    2  usage: a malformed flag, value or file";
 
 /// Largest file with a signature, in bytes.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;

@@ -5,12 +5,12 @@ use std::{num::NonZeroUsize, path::PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use trestle_cli::{
     SecretText,
-    errors::{EXIT_CODES, with_help},
+    errors::{import_exit_codes, with_help},
 };
 
 /// Where tables and queues are copied from.
 #[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
+#[command(after_help = import_exit_codes(), mut_subcommands = |it| with_help(it, &import_exit_codes()))]
 pub enum ImportCommand {
     /// Copy the tables and queues of an Azurite workspace, which must not be in use
     #[command(after_long_help = AZURITE_HELP)]

@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use trestle_cli::{
     BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, LogCommand,
     MessageCommand, QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
+    output::OutputFormat,
 };
 use trestle_import::ImportCommand;
 
@@ -23,7 +24,7 @@ use crate::{
 
 /// A self-hosted table, queue, blob and log store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
-#[command(name = "trestle", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "trestle", version, propagate_version = true, after_help = ROOT_HELP)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -134,15 +135,17 @@ const CONFIG_FILE: &str = "./trestle.toml";
 /// The commands that call no server, and the arguments for clients that they have all the same.
 const SERVER_COMMANDS: [(&str, &[&str]); 9] = [
     ("serve", &[]),
-    ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file"]),
-    ("config", &[]),
-    ("repair", &[]),
-    ("compact", &["json"]),
-    ("doctor", &["json"]),
-    ("completions", &[]),
-    ("man", &[]),
-    ("version", &[]),
+    ("healthcheck", &["endpoint", "ca_file", "server_name", "cert_file", "key_file", "quiet"]),
+    ("config", &["quiet"]),
+    ("repair", &["quiet"]),
+    ("compact", &REPORT_FLAGS),
+    ("doctor", &REPORT_FLAGS),
+    ("completions", &["quiet"]),
+    ("man", &["quiet"]),
+    ("version", &REPORT_FLAGS),
 ];
+/// The arguments for clients of commands with a report.
+const REPORT_FLAGS: [&str; 3] = ["output", "json", "quiet"];
 
 impl Cli {
     /// The whole command line. Arguments for clients are not shown for commands that call no server.
@@ -152,16 +155,17 @@ impl Cli {
     }
 
     fn shown(mut command: clap::Command) -> clap::Command {
-        fn hide(command: clap::Command, kept: &[&str]) -> clap::Command {
-            let command = command.mut_args(|arg| {
-                let is_foreign = arg.is_global_set() && !kept.contains(&arg.get_id().as_str());
-                if is_foreign { arg.hide(true) } else { arg }
-            });
-            command.mut_subcommands(|inner| hide(inner, kept))
-        }
         command.build();
+        let command = command.mut_subcommand(SIGNING, |inner| unlisted(inner, |id| id == ENDPOINT));
+        let command = CONTEXT_COMMANDS.iter().fold(command, |command, name| {
+            let of_call = |id: &str| !OUTPUT_FLAGS.contains(&id);
+            let name = name.trim_start_matches("context ");
+            command.mut_subcommand("context", |inner| {
+                inner.mut_subcommand(name, |inner| unlisted(inner, of_call))
+            })
+        });
         SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
-            command.mut_subcommand(name, |inner| hide(inner, kept))
+            command.mut_subcommand(name, |inner| unlisted(inner, |id| !kept.contains(&id)))
         })
     }
 
@@ -182,8 +186,20 @@ impl Cli {
         if let Some(error) = foreign_argument(&matches, &mut command) {
             error.exit();
         }
+        if let Some(error) = foreign_form(&matches, &mut command) {
+            error.exit();
+        }
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
+}
+
+/// The command without the help of those arguments for clients that `is_foreign` selects.
+fn unlisted(command: clap::Command, is_foreign: impl Fn(&str) -> bool + Copy) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let hides = arg.is_global_set() && is_foreign(arg.get_id().as_str());
+        if hides { arg.hide(true) } else { arg }
+    });
+    command.mut_subcommands(|inner| unlisted(inner, is_foreign))
 }
 
 /// The commands of clients that call no server. Signing needs credentials, and no address.
@@ -202,10 +218,20 @@ fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option
         None if name == SIGNING => (name.to_owned(), endpoint_flag(inner)?),
         None => (context_command(name, inner)?, given_flag(inner, &OUTPUT_FLAGS)?),
     };
-    Some(command.error(
-        ErrorKind::UnknownArgument,
-        format!("`trestle {name}` takes no --{flag}: it calls no server"),
-    ))
+    let is_of_call = !OUTPUT_FLAGS.contains(&flag.as_str());
+    let reason = if is_of_call { ": it calls no server" } else { "" };
+    let text = format!("`trestle {name}` takes no --{flag}{reason}");
+    Some(command.error(ErrorKind::UnknownArgument, text))
+}
+
+/// A form of output that the report of a command does not have.
+fn foreign_form(matches: &ArgMatches, command: &mut clap::Command) -> Option<clap::Error> {
+    let (name, inner) = matches.subcommand()?;
+    let (_, kept) = SERVER_COMMANDS.iter().find(|(known, _)| *known == name)?;
+    let has_form = kept.contains(&"output");
+    let form = has_form.then(|| inner.get_one::<OutputFormat>("output").copied()).flatten()?;
+    let text = format!("`trestle {name}` has no form csv");
+    (form == OutputFormat::Csv).then(|| command.error(ErrorKind::InvalidValue, text))
 }
 
 /// The first argument for clients on the command line that is not kept.
@@ -223,12 +249,14 @@ fn context_command(name: &str, inner: &ArgMatches) -> Option<String> {
     CONTEXT_COMMANDS.contains(&whole.as_str()).then_some(whole)
 }
 
-/// `endpoint`, where it is on the command line.
+/// The argument for the address of a server.
+const ENDPOINT: &str = "endpoint";
+
+/// The address, where it is on the command line.
 fn endpoint_flag(inner: &ArgMatches) -> Option<String> {
-    const FLAG: &str = "endpoint";
-    let is_known = inner.ids().any(|id| id == FLAG);
-    let is_given = is_known && inner.value_source(FLAG) == Some(ValueSource::CommandLine);
-    is_given.then(|| FLAG.to_owned())
+    let is_known = inner.ids().any(|id| id == ENDPOINT);
+    let is_given = is_known && inner.value_source(ENDPOINT) == Some(ValueSource::CommandLine);
+    is_given.then(|| ENDPOINT.to_owned())
 }
 
 /// Arguments of `serve`. They override the environment and the file.
@@ -243,7 +271,7 @@ pub struct ServeArgs {
     /// Store everything in memory; no data survives the process
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
-    /// The roles of this process: all, or of gateway, table, queue and blob, separated by commas [default: all]
+    /// The roles of this process: all, or of gateway, table, queue and blob (logs too), by commas [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
     /// Address of gRPC; port 0 selects a free one [default: 127.0.0.1:50051]
@@ -364,7 +392,7 @@ pub struct CompactArgs {
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Report as JSON
+    /// Report as JSON; the same as -o json
     #[arg(long)]
     pub json: bool,
 }
@@ -378,18 +406,28 @@ pub struct DoctorArgs {
     /// Data directory [default: that of the configuration]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Report as JSON, one object a line
+    /// Report as JSON, one object a line; the same as -o jsonl
     #[arg(long)]
     pub json: bool,
 }
 
-const EXAMPLES: &str = "\
+const ROOT_HELP: &str = "\
 Examples:
   trestle serve --data-dir ./data
   trestle table create orders
   trestle entity insert orders -p c42 -r 0001 --set state=open --set total:int64=990
   trestle entity query orders --filter \"PartitionKey eq 'c42'\" -o jsonl
-  trestle message send jobs 'resize cat.png'";
+  trestle message send jobs 'resize cat.png'
+
+Exit codes of commands that call a server; the other commands have their own in their help:
+    0  done
+    1  failed; imports: some rows were not written
+    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
+    3  not found
+    4  already exists, or a condition does not hold
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+    6  wrong address or certificate: no gRPC server answers there, or TLS fails
+  130  interrupted by Ctrl-C";
 
 const COMPLETIONS_HELP: &str = "\
   bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle

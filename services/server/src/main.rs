@@ -29,7 +29,9 @@ use trestle::{
     settings::Settings,
     storage,
 };
-use trestle_cli::{ClientArgs, ClientCommand, ClientFlags, errors::without_number};
+use trestle_cli::{
+    ClientArgs, ClientCommand, ClientFlags, errors::without_number, output::OutputFormat,
+};
 use trestle_runtime::{
     config::{self, Sources},
     serve::Drained,
@@ -56,13 +58,13 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args),
         Command::Healthcheck(args) => healthcheck(args),
         Command::Repair(args) => repair_store(&args),
-        Command::Compact(args) => compact_store(&args),
-        Command::Doctor(args) => diagnose(&args),
+        Command::Compact(args) => compact_store(&args, client.format()),
+        Command::Doctor(args) => diagnose(&args, client.format()),
         Command::Config(ConfigCommand::Print(args)) => print_config(&args),
-        Command::Config(ConfigCommand::Check(args)) => check_config(&args),
-        Command::Version => print_version(),
+        Command::Config(ConfigCommand::Check(args)) => check_config(&args, client.is_quiet()),
+        Command::Version => print_version(client.format()),
         Command::Completions { shell } => print_completions(shell),
-        Command::Man { folder } => write_man_pages(&folder),
+        Command::Man { folder } => write_man_pages(&folder, client.is_quiet()),
         Command::Context(command) => Ok(trestle_cli::run_context(command, client)),
         Command::Sas(args) => Ok(match trestle_cli::resolve(client) {
             Ok(client) => trestle_cli::run_sas(args, &client),
@@ -225,19 +227,25 @@ fn repair_store(args: &RepairArgs) -> Result<ExitCode, ProcessError> {
     Ok(if repaired.is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
 }
 
-fn compact_store(args: &CompactArgs) -> Result<ExitCode, ProcessError> {
+fn compact_store(args: &CompactArgs, form: Option<OutputFormat>) -> Result<ExitCode, ProcessError> {
     let settings = load_store(args.config.file().as_deref(), args.data_dir.as_deref())?;
     write_for_owner();
     let descriptors = DescriptorPlan::for_process(&settings)?;
     let compacted = compact::compact(&settings.storage, descriptors.store_files)?;
-    print(&if args.json { compacted.json() } else { compacted.report() })?;
+    let is_json = args.json || matches!(form, Some(OutputFormat::Json | OutputFormat::Jsonl));
+    print(&if is_json { compacted.json() } else { compacted.report() })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints every finding, also where the settings are invalid.
-fn diagnose(args: &DoctorArgs) -> Result<ExitCode, ProcessError> {
+fn diagnose(args: &DoctorArgs, form: Option<OutputFormat>) -> Result<ExitCode, ProcessError> {
+    let form = form.or(args.json.then_some(OutputFormat::Jsonl));
     let show = |report: &doctor::DoctorReport| {
-        print(&if args.json { report.json() } else { report.text() })
+        print(&match form {
+            Some(OutputFormat::Json) => report.json(),
+            Some(OutputFormat::Jsonl) => report.json_lines(),
+            _ => report.text(),
+        })
     };
     let (file, flags) = (args.config.file(), store_flags(args.data_dir.as_deref()));
     let settings = match load(file.as_deref(), flags.clone()) {
@@ -270,13 +278,15 @@ fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
+fn check_config(args: &ServeArgs, is_quiet: bool) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
     let mistakes = mistakes(file.as_deref(), &args.flags())?;
     if !mistakes.is_empty() {
         return Err(rejected(&mistakes, file.as_deref()));
     }
-    print(&format!("the configuration is valid: {}\n", file_name(file.as_deref())))?;
+    if !is_quiet {
+        print(&format!("the configuration is valid: {}\n", file_name(file.as_deref())))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -335,17 +345,25 @@ fn print_completions(shell: Shell) -> Result<ExitCode, ProcessError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_man_pages(folder: &Path) -> Result<ExitCode, ProcessError> {
+fn write_man_pages(folder: &Path, is_quiet: bool) -> Result<ExitCode, ProcessError> {
     let written = fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(Cli::documented(), folder));
     let folder_name = folder.display().to_string();
     written.map_err(|source| ProcessError::ManPages { folder: folder_name, source })?;
-    print(&format!("wrote the man pages to {}\n", folder.display()))?;
+    if !is_quiet {
+        print(&format!("wrote the man pages to {}\n", folder.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_version() -> Result<ExitCode, ProcessError> {
-    print(&format!("trestle {}\n", env!("CARGO_PKG_VERSION")))?;
+fn print_version(form: Option<OutputFormat>) -> Result<ExitCode, ProcessError> {
+    let version = env!("CARGO_PKG_VERSION");
+    print(&match form {
+        Some(OutputFormat::Json | OutputFormat::Jsonl) => {
+            format!("{}\n", serde_json::json!({ "version": version }))
+        }
+        _ => format!("trestle {version}\n"),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

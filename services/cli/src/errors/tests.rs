@@ -119,6 +119,17 @@ fn numbers_of_errors_of_the_system_are_removed_wherever_they_are() {
 }
 
 #[test]
+fn unwritten_rows_are_in_the_exit_codes_of_imports_only() {
+    let rows = "1  failed, or some rows were not written\n";
+
+    assert!(EXIT_CODES.contains("1  failed\n") && !EXIT_CODES.contains("rows"));
+    assert!(import_exit_codes().contains(rows), "{}", import_exit_codes());
+    for (command, has_rows) in [("import", true), ("export", false), ("list", false)] {
+        assert_eq!(table_exit_codes(command).contains(rows), has_rows, "{command}");
+    }
+}
+
+#[test]
 fn a_busy_server_reports_the_retry_delay() {
     let details = ErrorDetails::with_retry_info(Some(Duration::from_millis(1500)));
     let status = Status::with_error_details(Code::ResourceExhausted, "busy", details);

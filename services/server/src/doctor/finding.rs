@@ -92,9 +92,15 @@ impl DoctorReport {
         text
     }
 
-    /// For programs: one object a line.
+    /// For programs: one document, a list of findings.
     #[must_use]
     pub fn json(&self) -> String {
+        serde_json::to_string(self).map_or_else(|_| String::new(), |text| format!("{text}\n"))
+    }
+
+    /// For programs: one object a line.
+    #[must_use]
+    pub fn json_lines(&self) -> String {
         let line = |finding| serde_json::to_string(finding).ok();
         self.0.iter().filter_map(line).flat_map(|line| [line, "\n".to_owned()]).collect()
     }
@@ -113,7 +119,11 @@ mod tests {
 
         let text = "ok: clock: synchronised\nwarning: limits: few\n  hint: raise it\n";
         assert_eq!(report.text(), text);
-        assert_eq!(report.json().lines().count(), 2);
+        assert_eq!(report.json_lines().lines().count(), 2);
+        let document: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");
+        assert_eq!(document[0]["severity"], "ok");
+        assert_eq!(document[1]["remedy"], "raise it");
+        assert_eq!(document.as_array().map(Vec::len), Some(2));
         assert!(!report.has_failure());
         assert!(DoctorReport(vec![DoctorFinding::failure("a", "b", "c")]).has_failure());
     }
