@@ -157,12 +157,19 @@ fn property(text: &str) -> Result<Property, CliError> {
 
 /// Reads a type in any case, with or without `Edm.`.
 fn type_of(name: &str) -> Result<EdmType, String> {
-    let names = ["String", "Int32", "Int64", "Double", "Boolean", "DateTime", "Guid", "Binary"];
     let short = name.get(..4).filter(|edm| edm.eq_ignore_ascii_case("Edm."));
     let short = short.and_then(|_| name.get(4..)).unwrap_or(name);
-    let known = names.into_iter().find(|known| known.eq_ignore_ascii_case(short));
-    edm::parse_type(known.unwrap_or(name))
+    let known = TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(short));
+    let unknown = || {
+        let names = TYPES.map(str::to_ascii_lowercase).join(", ");
+        format!("unknown type `{name}`: must be one of {names}")
+    };
+    edm::parse_type(known.ok_or_else(unknown)?)
 }
+
+/// The types of properties on the command line.
+const TYPES: [&str; 8] =
+    ["String", "Int32", "Int64", "Double", "Boolean", "DateTime", "Guid", "Binary"];
 
 #[cfg(test)]
 mod tests {
@@ -187,6 +194,12 @@ mod tests {
         for (text, rule) in [
             ("a", "must be NAME[:TYPE]=VALUE"),
             ("a:Int16=1", "unknown type `Int16`"),
+            (
+                "a:bool=true",
+                "unknown type `bool`: must be one of string, int32, int64, double, boolean",
+            ),
+            ("a:Edm.Bool=true", "unknown type `Edm.Bool`: must be one of string"),
+            ("a:é=true", "unknown type `é`: must be one of string"),
             ("a:Int32=x", "Edm.Int32: must be a whole number"),
         ] {
             let error = property(text).unwrap_err().to_string();

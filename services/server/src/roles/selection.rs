@@ -8,6 +8,8 @@ use super::RoleSpec;
 
 /// Every role, or those that are named.
 const ALL: &str = "all";
+/// The name of a service that is expected to be a role, and is part of one.
+const LOGS: &str = "log";
 
 /// The setting `server.roles`, written as `all`, or as names separated by commas. Which names exist
 /// is checked against a list of roles.
@@ -38,7 +40,8 @@ impl Roles {
             return None;
         }
         let listed = listed(roles);
-        Some(format!("must be `all`, or of {listed}, separated by commas: value=`{self}`"))
+        let hint = if names.contains(LOGS) { " (`blob` serves logs)" } else { "" };
+        Some(format!("must be `all`, or of {listed}{hint}, separated by commas: value=`{self}`"))
     }
 }
 
@@ -115,6 +118,11 @@ mod tests {
                 problem.contains("`gateway`, `table`, `queue` and `blob`, separated"),
                 "{problem}"
             );
+        }
+        for (text, has_hint) in [("log", true), ("table,log", true), ("logs", false)] {
+            let problem = Roles::from(text.to_owned()).problem(ROLES).expect(text);
+            let hint = "`queue` and `blob` (`blob` serves logs), separated by commas: value=`";
+            assert_eq!(problem.contains(hint), has_hint, "{problem}");
         }
     }
 }

@@ -69,7 +69,8 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 /// The section `server`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerSettings {
-    /// The roles of this process: `all`, or of `gateway`, `table`, `queue` and `blob`. Default: `all`.
+    /// The roles of this process: `all`, or of `gateway`, `table`, `queue` and `blob`, which serves logs too.
+    /// Default: `all`.
     pub roles: Roles,
     /// Address of gRPC; port 0 selects a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]
