@@ -14,12 +14,13 @@ use trestle_tests::{Ended, Server, bare_command, server_binary};
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
 /// The commands that other suites run: page, beginning of the command, and suite. An empty page is every page.
 /// Recipes of just, which measure for minutes, are not run: they exist.
-const SUITES: [(&str, &str, &str); 28] = [
+const SUITES: [(&str, &str, &str); 29] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh"),
     ("", "protoc ", "tests/clients/protoc.txt"),
     ("", "cargo ", ".ci/run"),
     ("", "bash .ci/run", ".ci/run"),
     ("", "just ", "justfile"),
+    ("README.md", "export PATH", "tests/commands/readme.rs"),
     ("README.md", "trestle table create orders", "tests/commands/readme.rs"),
     ("README.md", "trestle entity insert orders", "tests/commands/readme.rs"),
     ("README.md", "trestle entity query orders", "tests/commands/readme.rs"),

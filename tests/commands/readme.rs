@@ -1,17 +1,22 @@
 //! The commands of README, run as they are in it.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use trestle_tests::{Ended, Server, command};
+use trestle_tests::{Ended, Server, command, server_binary};
 
 use crate::client::server;
 
-/// The first block of commands of README with this text: each command with its output.
-fn commands(text: &str) -> Vec<(String, String)> {
+/// The first block of commands of README with this text.
+fn block(text: &str) -> String {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     let readme = fs::read_to_string(readme).unwrap();
     let blocks = readme.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let block = blocks.into_iter().find(|block| block.contains(text)).expect("in README");
+    blocks.into_iter().find(|block| block.contains(text)).expect("in README").to_owned()
+}
+
+/// The commands of that block, each with its output.
+fn commands(text: &str) -> Vec<(String, String)> {
+    let block = block(text);
     let commands = block.split("$ trestle ").skip(1);
     let commands = commands.map(|command| command.split_once('\n').unwrap());
     commands.map(|(command, output)| (command.to_owned(), output.to_owned())).collect()
@@ -53,7 +58,8 @@ fn print_what_is_in_readme(server: &Server, folder: &Path, text: &str) -> usize 
         let ended = Ended::of(command);
         assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
         if !expected.trim().is_empty() {
-            assert_eq!(stable(&ended.output), stable(expected), "{args:?}");
+            let shown = format!("{}{}", ended.output, ended.errors);
+            assert_eq!(stable(&shown), stable(expected), "{args:?}");
         }
     }
     commands.len()
@@ -76,4 +82,25 @@ fn the_commands_print_what_is_in_readme() {
     assert_eq!(run("trestle queue create"), 3);
     assert_eq!(run("trestle blob container create"), 4);
     assert_eq!(run("trestle log create"), 3);
+}
+
+#[test]
+fn the_binary_that_was_compiled_is_a_command_of_the_second_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("target/release");
+    fs::create_dir_all(&folder).unwrap();
+    symlink(server_binary(), folder.join("trestle")).unwrap();
+    let block = block("trestle table create");
+    let line = block.lines().next().and_then(|line| line.strip_prefix("$ ")).unwrap();
+
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("{line}\ncommand -v trestle && trestle version")]);
+    let ended = Ended::of({
+        shell.current_dir(directory.path());
+        shell
+    });
+
+    let found = folder.join("trestle");
+    let expected = format!("{}\ntrestle 0.1.0\n", found.display());
+    assert_eq!((ended.code, ended.output), (Some(0), expected), "{}", ended.errors);
 }
