@@ -173,7 +173,7 @@ fn completions_and_man_pages_are_of_the_whole_command_line() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("man1");
 
-    for shell in ["bash", "zsh", "fish", "powershell"] {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let completions = Ended::of(bare(&["completions", shell]));
         assert_eq!(completions.code, Some(0), "{completions:?}");
         assert!(completions.output.contains("visibility-timeout"), "{shell}");
