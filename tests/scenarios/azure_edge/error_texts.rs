@@ -232,3 +232,36 @@ async fn an_error_of_a_table_names_the_part_of_the_request() {
         assert!(found[1].starts_with(named), "{request:?}: {found:?}");
     }
 }
+
+#[tokio::test]
+async fn an_error_names_tables_keys_and_messages_by_the_names_of_rest() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
+    let entity = |row: &str| format!("/tab(PartitionKey='p',RowKey='{row}')");
+    let stale = "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"";
+    let existing = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+    for (request, status, details) in [
+        (RestRequest::table("GET", &entity("no")), 404, "PartitionKey=`p`, RowKey=`no`"),
+        (RestRequest::json("POST", "/tab", existing), 409, "PartitionKey=`p`, RowKey=`r`"),
+        (
+            RestRequest::json("PUT", &entity("r"), "{}").with("if-match", stale),
+            412,
+            "PartitionKey=`p`, RowKey=`r`",
+        ),
+        (RestRequest::table("GET", "/absent"), 404, "TableName=`absent`"),
+    ] {
+        let response = rest.send(request).await;
+        assert_eq!((response.status, &*lines(&response)[1]), (status, details));
+    }
+    let format = rest.send(RestRequest::table("GET", "/tab?$format=foo")).await;
+    assert!(format.text().contains("\n$format: only application/json is served: value=`foo`"));
+
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let id = "00000000-0000-0000-0000-000000000000";
+    let receipt = "AQAAAQAAAAACAAAAAQjfSyos7Jt6";
+    let deleted = format!("/orders/messages/{id}?popreceipt={receipt}");
+    let found = lines(&rest.send(RestRequest::queue("DELETE", &deleted)).await);
+    assert!(found[1].ends_with(&format!(": messageid=`{id}`")), "{found:?}");
+}

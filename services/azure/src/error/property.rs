@@ -1,5 +1,13 @@
 //! The names that REST has for the fields of calls: an error names the part of the request that its sender wrote.
 
+/// Names of values in error texts, and those of REST.
+const VALUES: [(&str, &str); 4] = [
+    ("partition_key", "PartitionKey"),
+    ("row_key", "RowKey"),
+    ("message_id", "messageid"),
+    ("table", "TableName"),
+];
+
 /// The name of a field in REST; none where it is the same, or is renamed by the protocol, which has the request.
 pub(super) fn name(field: &str) -> Option<&'static str> {
     let first = field.split(['.', '[']).next()?;
@@ -59,9 +67,58 @@ pub(super) fn rule(field: &str, rule: &str) -> String {
     rule.replace("visibility_delay", "visibilitytimeout").replace("time_to_live", "messagettl")
 }
 
+/// A text with the names of REST for its values: ``partition_key=`p` `` is ``PartitionKey=`p` ``.
+pub(super) fn values(text: &str) -> String {
+    // Each second part is a value, which is between backticks and stays as it is.
+    let parts = text.split('`').enumerate();
+    let renamed = parts.map(|(at, part)| match at % 2 {
+        0 => with_last_name(part),
+        _ => part.to_owned(),
+    });
+    renamed.collect::<Vec<_>>().join("`")
+}
+
+/// The text before a value, with the name of REST at its end.
+fn with_last_name(text: &str) -> String {
+    let start = text.rfind(' ').map_or(0, |space| space + 1);
+    let (before, last) = text.split_at(start);
+    let own = last.strip_suffix('=');
+    let named = VALUES.iter().find(|(name, _)| own == Some(*name));
+    named.map_or_else(|| text.to_owned(), |(_, name)| format!("{before}{name}="))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_values_of_a_text_have_the_names_of_rest() {
+        for (text, expected) in [
+            ("table=`orders`", "TableName=`orders`"),
+            ("exists: partition_key=`p`, row_key=`r`", "exists: PartitionKey=`p`, RowKey=`r`"),
+            ("received since: message_id=`1`", "received since: messageid=`1`"),
+            ("all on one partition: partition_key=`q`", "all on one partition: PartitionKey=`q`"),
+        ] {
+            assert_eq!(values(text), expected);
+        }
+    }
+
+    #[test]
+    fn other_values_and_what_a_client_wrote_keep_their_text() {
+        for text in [
+            "",
+            "`",
+            "queue=`orders`",
+            "must be at most 252: count=`300`, max=`252`",
+            "subtable=`x`",
+            "a table, and a row_key",
+            "table =`x`",
+            "name=`a row_key=`",
+            "value=`table=`, bytes=`7`",
+        ] {
+            assert_eq!(values(text), text);
+        }
+    }
 
     #[test]
     fn a_field_of_a_call_has_the_name_of_the_request() {
