@@ -87,9 +87,37 @@ fn with_last_name(text: &str) -> String {
     named.map_or_else(|| text.to_owned(), |(_, name)| format!("{before}{name}="))
 }
 
+/// The name of an invalid part and the rule that it violates, which may contain the name, too.
+pub(super) fn with_rule(name: &str, rule: &str) -> String {
+    if rule.starts_with(&format!("{name}=`")) {
+        return rule.to_owned();
+    }
+    let rule = rule.strip_suffix(&format!("name=`{name}`")).unwrap_or(rule);
+    match rule.strip_suffix(": ").unwrap_or(rule) {
+        "" => name.to_owned(),
+        rule => format!("{name}: {rule}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_and_the_name_of_its_part_have_the_name_once() {
+        for (name, rule, expected) in [
+            ("a-b", "must be a letter: name=`a-b`", "a-b: must be a letter"),
+            ("a-b", "must be a letter: name=`a`", "a-b: must be a letter: name=`a`"),
+            ("x", "name=`x`", "x"),
+            ("x", "", "x"),
+            ("RowKey", "RowKey=`r`", "RowKey=`r`"),
+            ("RowKey", "PartitionKey=`r`", "RowKey: PartitionKey=`r`"),
+            ("body", "count=`300`, max=`252`", "body: count=`300`, max=`252`"),
+            ("queue", "queue-name is too long", "queue: queue-name is too long"),
+        ] {
+            assert_eq!(with_rule(name, rule), expected);
+        }
+    }
 
     #[test]
     fn the_values_of_a_text_have_the_names_of_rest() {
