@@ -55,8 +55,8 @@ async fn the_response_arrives_once_and_is_marked() {
     let mut copy = Request::new(Body::empty());
     copy.extensions_mut().extend(call.extensions().clone());
 
-    let taken = ShortCircuitResponse::take(&mut call).expect("a response");
-    let Ok(answer) = taken.await;
+    let answer = ShortCircuitResponse::take(&mut call).expect("a response");
+    let Ok(answer) = answer.await;
     assert_eq!(answer.status(), StatusCode::IM_A_TEAPOT);
     assert!(answer.extensions().get::<IsShortCircuit>().is_some());
     assert!(ShortCircuitResponse::take(&mut copy).is_none(), "a copy of the request has none left");
