@@ -139,8 +139,8 @@ impl ErrorResponse {
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let field = violation.map(|violation| violation.field.clone());
         let sentence = sentence::of(&code, field.as_deref());
-        let detail =
-            violation.map_or_else(|| status.message().to_owned(), |it| detail(&status, it));
+        let whole = || sentence::addition(&code, &property::values(status.message())).to_owned();
+        let detail = violation.map_or_else(whole, |it| detail(&code, &status, it));
         let text = match sentence {
             // The text of an internal error is not disclosed.
             Some(sentence) if code == unknown.azure_code => sentence.to_owned(),
@@ -188,18 +188,18 @@ impl ErrorResponse {
 }
 
 /// The text about an invalid part of a request, which has its name in REST.
-fn detail(status: &Status, violation: &FieldViolation) -> String {
+fn detail(code: &str, status: &Status, violation: &FieldViolation) -> String {
     let FieldViolation { field, description: rule, .. } = violation;
     // Some rules are sentences of Azure, so no field may precede them.
     if sentence::is_one(rule) {
         return rule.clone();
     }
-    match property::name(field) {
-        Some(name) if status.message() == format!("{field}: {rule}") => {
-            format!("{name}: {}", property::rule(field, rule))
-        }
-        _ => status.message().to_owned(),
+    if status.message() != format!("{field}: {rule}") {
+        return property::values(status.message());
     }
+    let name = property::name(field).unwrap_or(field);
+    let rule = property::values(&property::rule(field, rule));
+    property::with_rule(name, sentence::addition(code, &rule))
 }
 
 /// The body of an error of queues and blobs. The caller sets the status.
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((response.code.as_str(), response.status.as_u16()), ("TableNotFound", 404));
         assert_eq!(
             response.message(),
-            "7:The table specified does not exist.\nno such table: table=`a`\nRequestId:id-1\n\
+            "7:The table specified does not exist.\nno such table: TableName=`a`\nRequestId:id-1\n\
              Time:2026-11-21T12:00:00.1200000Z"
         );
     }
@@ -264,7 +264,7 @@ mod tests {
 
         assert_eq!(text(sentence), sentence);
         let own = "the specified entity already exists: table=`a`, row_key=`r`";
-        assert_eq!(text(own), format!("{sentence}\ntable=`a`, row_key=`r`"));
+        assert_eq!(text(own), format!("{sentence}\nTableName=`a`, RowKey=`r`"));
     }
 
     #[test]

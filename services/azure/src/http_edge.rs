@@ -43,6 +43,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
 /// The method of every service that changes the CORS rules.
 const SET_RULES: &str = "/SetServiceProperties";
+/// The challenge of a request without credentials. Shared access signatures have no scheme of HTTP.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("SharedKey");
 /// Longest client request id that is echoed, in bytes.
 const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// Longest time limit of a client, in seconds; a longer one is reduced to this.
@@ -174,6 +176,9 @@ impl<P: RestProtocol> EdgeState<P> {
         let headers = answer.headers_mut();
         if let Ok(code) = response.code.parse() {
             headers.insert(ERROR_CODE, code);
+        }
+        if response.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
         }
         if let Some(delay) = response.retry_after {
             // Whole seconds, at least one.

@@ -30,7 +30,7 @@ async fn an_error_of_a_property_begins_with_the_sentence_and_names_the_property(
     let long = format!(r#""first":1,"long":"{}""#, "x".repeat(32_769));
     for (members, sentence, named) in [
         (r#""a":1,"a-b":1"#, NAME, "a-b: "),
-        (r#""a":1,"x":1,"x":2"#, "A property is specified more than one time.", "x: "),
+        (r#""a":1,"x":1,"x":2"#, "A property is specified more than one time.", "x"),
         (r#""a":1,"g@odata.type":"Edm.Guid","g":"z""#, INPUT, "g: "),
         (r#""a":1,"n":2147483648"#, INPUT, "n: "),
         (&*long, LARGE, "long: "),
@@ -230,5 +230,94 @@ async fn an_error_of_a_table_names_the_part_of_the_request() {
         let found = lines(&rest.send(request.clone()).await);
 
         assert!(found[1].starts_with(named), "{request:?}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_names_tables_keys_and_messages_by_the_names_of_rest() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    rest.insert("tab", r#"{"PartitionKey":"p","RowKey":"r"}"#).await;
+    let entity = |row: &str| format!("/tab(PartitionKey='p',RowKey='{row}')");
+    let stale = "W/\"datetime'2020-01-01T00%3A00%3A00Z'\"";
+    let existing = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+    for (request, status, details) in [
+        (RestRequest::table("GET", &entity("no")), 404, "PartitionKey=`p`, RowKey=`no`"),
+        (RestRequest::json("POST", "/tab", existing), 409, "PartitionKey=`p`, RowKey=`r`"),
+        (
+            RestRequest::json("PUT", &entity("r"), "{}").with("if-match", stale),
+            412,
+            "PartitionKey=`p`, RowKey=`r`",
+        ),
+        (RestRequest::table("GET", "/absent"), 404, "TableName=`absent`"),
+    ] {
+        let response = rest.send(request).await;
+        assert_eq!((response.status, &*lines(&response)[1]), (status, details));
+    }
+    let format = rest.send(RestRequest::table("GET", "/tab?$format=foo")).await;
+    assert!(format.text().contains("\n$format: only application/json is served: value=`foo`"));
+
+    let rest = QueueRest::start().await;
+    rest.queue("orders").await;
+    let id = "00000000-0000-0000-0000-000000000000";
+    let receipt = "AQAAAQAAAAACAAAAAQjfSyos7Jt6";
+    let deleted = format!("/orders/messages/{id}?popreceipt={receipt}");
+    let found = lines(&rest.send(RestRequest::queue("DELETE", &deleted)).await);
+    assert!(found[1].ends_with(&format!(": messageid=`{id}`")), "{found:?}");
+}
+
+#[tokio::test]
+async fn an_error_adds_only_what_its_sentence_does_not_say() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let many = (0..300).map(|at| format!("\"m{at}\":1")).collect::<Vec<_>>().join(",");
+    let entity = |members: &str| format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"r\",{members}}}");
+    let insert = |members: &str| RestRequest::json("POST", "/tab", &entity(members));
+    let rule = "a-b: property name is not a letter or `_`, then letters, digits, marks or `_`";
+    for (request, details) in [
+        (RestRequest::json("POST", "/Tables", r#"{"TableName":"tab"}"#), "TableName=`tab`"),
+        (insert(r#""x":1,"x":2"#), "x"),
+        (insert(r#""PartitionKey":"q""#), "PartitionKey"),
+        (insert(r#""a-b":1"#), rule),
+        (insert(&many), "body: count=`300`, max=`252`"),
+        (RestRequest::table("DELETE", "/tab"), "method=`DELETE`"),
+    ] {
+        let response = rest.send(request.clone()).await;
+        let found = lines(&response);
+        assert_eq!((found[1].as_str(), found.len()), (details, 4), "{request:?}: {found:?}");
+    }
+    let queues = QueueRest::start().await;
+    let patch = RestRequest::queue("PATCH", "/orders/messages").with("content-length", "0");
+    assert_eq!(lines(&queues.send(patch).await)[1], "method=`PATCH`");
+}
+
+#[tokio::test]
+async fn an_operation_that_is_invalid_in_its_batch_has_its_key_alone() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    let insert = |partition: &str| {
+        format!(
+            "--c\r\nContent-Type: application/http\r\n\r\nPOST /tab HTTP/1.1\r\n\
+             Content-Type: application/json\r\n\r\n\
+             {{\"PartitionKey\":\"{partition}\",\"RowKey\":\"r\"}}\r\n"
+        )
+    };
+    for (second, details) in [
+        (
+            "p",
+            "1:The batch request contains multiple changes with same row key. An entity can \
+               appear only once in a batch request.\\nRowKey=`r`\\n",
+        ),
+        ("q", "1:All commands in a batch must operate on same entity group.\\nPartitionKey=`q`\\n"),
+    ] {
+        let parts = [insert("p"), insert(second)].concat();
+        let begin = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n";
+        let request = RestRequest::table("POST", "/$batch")
+            .with("content-type", "multipart/mixed; boundary=b")
+            .body(format!("{begin}{parts}--c--\r\n--b--\r\n"));
+
+        let response = rest.send(request).await;
+
+        assert!(response.text().contains(details), "{response:?}");
     }
 }

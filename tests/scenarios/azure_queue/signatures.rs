@@ -81,6 +81,7 @@ async fn rejects_invalid_shared_key_signatures() {
 
     let none = rejected(request().scheme(None)).await;
     assert_eq!(none.failure(), (401, "NoAuthenticationInformation"));
+    assert_eq!(none.header("www-authenticate"), "SharedKey");
     let old = rejected(request().with("x-ms-date", "Fri, 21 Nov 2025 12:00:00 GMT")).await;
     assert_eq!(old.failure(), (403, "AuthenticationFailed"));
     for change in [

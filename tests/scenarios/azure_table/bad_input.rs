@@ -69,6 +69,7 @@ async fn rejects_missing_credentials_and_replayed_signatures() {
     let rest = Rest::start();
     let response = rest.send(RestRequest::table("GET", "/Tables").scheme(None)).await;
     assert_eq!(response.failure(), (401, "NoAuthenticationInformation"));
+    assert_eq!(response.header("www-authenticate"), "SharedKey");
     let response = rest
         .send(
             RestRequest::table("GET", "/Tables")
@@ -77,6 +78,7 @@ async fn rejects_missing_credentials_and_replayed_signatures() {
         )
         .await;
     assert_eq!(response.failure(), (403, "AuthenticationFailed"));
+    assert_eq!(response.header("www-authenticate"), "", "only of 401");
     let response = rest
         .send(RestRequest::table("GET", "/Tables").scheme(None).with("authorization", "Digest x"))
         .await;

@@ -1,5 +1,13 @@
 //! The names that REST has for the fields of calls: an error names the part of the request that its sender wrote.
 
+/// Names of values in error texts, and those of REST.
+const VALUES: [(&str, &str); 4] = [
+    ("partition_key", "PartitionKey"),
+    ("row_key", "RowKey"),
+    ("message_id", "messageid"),
+    ("table", "TableName"),
+];
+
 /// The name of a field in REST; none where it is the same, or is renamed by the protocol, which has the request.
 pub(super) fn name(field: &str) -> Option<&'static str> {
     let first = field.split(['.', '[']).next()?;
@@ -59,9 +67,86 @@ pub(super) fn rule(field: &str, rule: &str) -> String {
     rule.replace("visibility_delay", "visibilitytimeout").replace("time_to_live", "messagettl")
 }
 
+/// A text with the names of REST for its values: ``partition_key=`p` `` is ``PartitionKey=`p` ``.
+pub(super) fn values(text: &str) -> String {
+    // Each second part is a value, which is between backticks and stays as it is.
+    let parts = text.split('`').enumerate();
+    let renamed = parts.map(|(at, part)| match at % 2 {
+        0 => with_last_name(part),
+        _ => part.to_owned(),
+    });
+    renamed.collect::<Vec<_>>().join("`")
+}
+
+/// The text before a value, with the name of REST at its end.
+fn with_last_name(text: &str) -> String {
+    let start = text.rfind(' ').map_or(0, |space| space + 1);
+    let (before, last) = text.split_at(start);
+    let own = last.strip_suffix('=');
+    let named = VALUES.iter().find(|(name, _)| own == Some(*name));
+    named.map_or_else(|| text.to_owned(), |(_, name)| format!("{before}{name}="))
+}
+
+/// The name of an invalid part and the rule that it violates, which may contain the name, too.
+pub(super) fn with_rule(name: &str, rule: &str) -> String {
+    if rule.starts_with(&format!("{name}=`")) {
+        return rule.to_owned();
+    }
+    let rule = rule.strip_suffix(&format!("name=`{name}`")).unwrap_or(rule);
+    match rule.strip_suffix(": ").unwrap_or(rule) {
+        "" => name.to_owned(),
+        rule => format!("{name}: {rule}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_and_the_name_of_its_part_have_the_name_once() {
+        for (name, rule, expected) in [
+            ("a-b", "must be a letter: name=`a-b`", "a-b: must be a letter"),
+            ("a-b", "must be a letter: name=`a`", "a-b: must be a letter: name=`a`"),
+            ("x", "name=`x`", "x"),
+            ("x", "", "x"),
+            ("RowKey", "RowKey=`r`", "RowKey=`r`"),
+            ("RowKey", "PartitionKey=`r`", "RowKey: PartitionKey=`r`"),
+            ("body", "count=`300`, max=`252`", "body: count=`300`, max=`252`"),
+            ("queue", "queue-name is too long", "queue: queue-name is too long"),
+        ] {
+            assert_eq!(with_rule(name, rule), expected);
+        }
+    }
+
+    #[test]
+    fn the_values_of_a_text_have_the_names_of_rest() {
+        for (text, expected) in [
+            ("table=`orders`", "TableName=`orders`"),
+            ("exists: partition_key=`p`, row_key=`r`", "exists: PartitionKey=`p`, RowKey=`r`"),
+            ("received since: message_id=`1`", "received since: messageid=`1`"),
+            ("all on one partition: partition_key=`q`", "all on one partition: PartitionKey=`q`"),
+        ] {
+            assert_eq!(values(text), expected);
+        }
+    }
+
+    #[test]
+    fn other_values_and_what_a_client_wrote_keep_their_text() {
+        for text in [
+            "",
+            "`",
+            "queue=`orders`",
+            "must be at most 252: count=`300`, max=`252`",
+            "subtable=`x`",
+            "a table, and a row_key",
+            "table =`x`",
+            "name=`a row_key=`",
+            "value=`table=`, bytes=`7`",
+        ] {
+            assert_eq!(values(text), text);
+        }
+    }
 
     #[test]
     fn a_field_of_a_call_has_the_name_of_the_request() {

@@ -149,9 +149,37 @@ pub(super) fn is_one(text: &str) -> bool {
     starts.iter().any(|start| text.starts_with(start))
 }
 
+/// Beginnings of texts of ours that repeat the fact of the sentence of their code.
+fn repetitions(code: &str) -> &'static [&'static str] {
+    match code {
+        "TableAlreadyExists" => &["table exists"],
+        "UnsupportedHttpVerb" => &["the resource does not support this verb"],
+        "AccountIsDisabled" => &["the account is disabled"],
+        "DuplicatePropertiesSpecified" => {
+            &["property is specified twice", "member is specified twice"]
+        }
+        "TooManyProperties" => &["entity has too many properties"],
+        "EntityTooLarge" => &["entity is larger than 1 MiB"],
+        "PropertyNameTooLong" => &["property name is too long"],
+        "InvalidDuplicateRow" => &["an entity can appear only once"],
+        "CommandsInBatchActOnDifferentPartitions" => &["all operations must be on one partition"],
+        _ => &[],
+    }
+}
+
+/// What a text adds to the sentence of a code.
+pub(super) fn addition<'a>(code: &str, text: &'a str) -> &'a str {
+    let behind = |start: &&str| {
+        let rest = text.strip_prefix(start)?;
+        if rest.is_empty() { Some(rest) } else { rest.strip_prefix(": ") }
+    };
+    repetitions(code).iter().find_map(behind).unwrap_or(text)
+}
+
 /// A sentence of Azure with the details of a text of ours, which often begins with the same sentence.
 pub(super) fn with_details(sentence: &str, text: &str) -> String {
     match after(sentence, text) {
+        _ if text.is_empty() => sentence.to_owned(),
         Some("") => sentence.to_owned(),
         Some(details) => format!("{sentence}\n{details}"),
         None => format!("{sentence}\n{text}"),

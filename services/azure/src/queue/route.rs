@@ -74,7 +74,7 @@ fn unreadable(path: &str, rule: &str) -> RestError {
 /// The error of a method that the resource does not support.
 fn unknown_method(head: &RequestHead) -> RestError {
     let method = quoted(head.method.as_str()).into_owned();
-    let message = format!("the resource does not support this method: method=`{method}`");
+    let message = format!("the resource does not support this verb: method=`{method}`");
     Fault::new(Reason::UnsupportedHttpVerb, message).into()
 }
 

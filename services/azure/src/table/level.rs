@@ -21,7 +21,7 @@ impl Level {
     /// # Errors
     /// If only other formats than JSON are acceptable.
     pub(crate) fn negotiate(format: Option<&str>, headers: &HeaderMap) -> Result<Self, Fault> {
-        let accepted_types = accepted_types(format, headers);
+        let (name, accepted_types) = accepted_types(format, headers);
         if accepted_types.is_empty() {
             return Ok(Self::Minimal);
         }
@@ -33,13 +33,14 @@ impl Level {
             let accepted_types = accepted_types.join(", ");
             let rule =
                 format!("only application/json is served: value=`{}`", quoted(&accepted_types));
-            Fault::violation(Reason::AtomFormatNotSupported, "Accept", rule)
+            Fault::violation(Reason::AtomFormatNotSupported, name, rule)
         })
     }
 
     /// Whether a client explicitly accepts JSON.
     pub(super) fn is_named(format: Option<&str>, headers: &HeaderMap) -> bool {
-        accepted_types(format, headers).iter().any(|accepted_types| accepted_types.contains("json"))
+        let (_, accepted_types) = accepted_types(format, headers);
+        accepted_types.iter().any(|accepted_types| accepted_types.contains("json"))
     }
 
     /// The media type of a response at the level.
@@ -52,14 +53,18 @@ impl Level {
     }
 }
 
-/// The value of `$format`, or else `Accept`, which may be repeated.
-fn accepted_types<'a>(format: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a str> {
+/// The value of `$format`, or else `Accept`, which may be repeated, after the name of that part.
+fn accepted_types<'a>(
+    format: Option<&'a str>,
+    headers: &'a HeaderMap,
+) -> (&'static str, Vec<&'a str>) {
     let is_set = |text: &&str| !text.trim().is_empty();
     match format.filter(is_set) {
-        Some(format) => vec![format],
+        Some(format) => ("$format", vec![format]),
         None => {
             let accepted = headers.get_all(header::ACCEPT).iter();
-            accepted.filter_map(|value| value.to_str().ok()).filter(is_set).collect()
+            let values = accepted.filter_map(|value| value.to_str().ok()).filter(is_set);
+            ("Accept", values.collect())
         }
     }
 }

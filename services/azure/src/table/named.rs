@@ -3,7 +3,7 @@
 
 use tonic::Status;
 use trestle_proto::table::v1::{BatchOperation, Entity, batch_operation};
-use trestle_service::fault::quoted;
+use trestle_service::fault::{Reason, quoted};
 
 use crate::error::RestError;
 
@@ -14,13 +14,27 @@ pub(super) fn of_entity(status: Status, entity: Option<&Entity>) -> RestError {
 
 /// The error of a call about the entities of a batch.
 pub(super) fn of_batch(status: Status, operations: &[BatchOperation]) -> RestError {
-    RestError::from(status).with_fields(|field| {
+    let error = RestError::from(status);
+    let key = key_of_batch(&error).map(str::to_owned);
+    error.with_fields(|field| {
         let (index, rest) = field.strip_prefix("operations[")?.split_once(']')?;
+        if rest.is_empty() {
+            return key.clone();
+        }
         let named = name(field, operations.get(index.parse::<usize>().ok()?).and_then(entity));
         // The position of the operation begins the whole text.
         let alone = || rest.trim_start_matches('.').split_once('.').map(|(_, own)| own.to_owned());
         named.or_else(alone)
     })
+}
+
+/// The key that makes an operation invalid in its batch.
+fn key_of_batch(error: &RestError) -> Option<&'static str> {
+    let keys = [
+        (Reason::CommandsInBatchActOnDifferentPartitions, "PartitionKey"),
+        (Reason::InvalidDuplicateRow, "RowKey"),
+    ];
+    keys.into_iter().find(|(reason, _)| error.is(*reason)).map(|(_, key)| key)
 }
 
 fn entity(operation: &BatchOperation) -> Option<&Entity> {
@@ -43,6 +57,8 @@ fn name(field: &str, entity: Option<&Entity>) -> Option<String> {
     match field.rsplit('.').next()? {
         "partition_key" => Some("PartitionKey".to_owned()),
         "row_key" => Some("RowKey".to_owned()),
+        // All of them are the body of a request.
+        "properties" => Some("body".to_owned()),
         _ => None,
     }
 }
@@ -70,6 +86,7 @@ mod tests {
             ("entity.properties[1].name", "b-c: rule"),
             ("entity.partition_key", "PartitionKey: rule"),
             ("row_key", "RowKey: rule"),
+            ("entity.properties", "body: rule"),
             ("entity.properties[2].name", "entity.properties[2].name: rule"),
             ("if_match", "if_match: rule"),
         ] {
@@ -92,11 +109,24 @@ mod tests {
 
         assert_eq!(error.status.message(), "y: rule");
         for (field, text) in [
+            ("operations[1].insert.entity.properties", "body: rule"),
             ("operations[1].insert.entity", "entity: rule"),
             ("operations[0].update.if_match", "if_match: rule"),
             ("operations", "operations: rule"),
         ] {
             assert_eq!(of_batch(rejected(field), &operations).status.message(), text, "{field}");
         }
+    }
+
+    #[test]
+    fn an_operation_that_is_invalid_in_its_batch_has_the_name_of_the_key() {
+        let text = |reason| {
+            let rejected = Fault::violation(reason, "operations[1]", "rule").at(1).into();
+            of_batch(rejected, &[]).status.message().to_owned()
+        };
+
+        assert_eq!(text(Reason::InvalidDuplicateRow), "RowKey: rule");
+        assert_eq!(text(Reason::CommandsInBatchActOnDifferentPartitions), "PartitionKey: rule");
+        assert_eq!(text(Reason::InvalidInput), "operations[1]: rule");
     }
 }

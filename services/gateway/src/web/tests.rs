@@ -12,6 +12,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
 use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
 use tower::service_fn;
 use trestle_service::{
     access::AccessLog,
@@ -223,6 +224,29 @@ async fn a_malformed_body_is_an_error_of_the_client() {
         let answered = String::from_utf8_lossy(&answered);
         assert!(answered.contains("grpc-status:3\r\n"), "{answered:?}");
         assert!(!answered.contains("broken"), "{answered:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_error_of_a_malformed_body_has_the_domain_of_the_called_service() {
+    for (path, domain) in [(PATH, "trestle.table.v1.TableService"), ("/nothing", "trestle")] {
+        let (mut web, _) = web(|| Status::unknown("broken stream").into_http());
+        let mut request = request(Version::HTTP_11, "application/grpc-web-text", b"!!!");
+        let binary = HeaderValue::from_static("application/grpc-web");
+        request.headers_mut().insert(header::ACCEPT, binary);
+        *request.uri_mut() = Uri::from_static(path);
+
+        let answered = body_of(call(&mut web, request).await).await;
+
+        let trailers = str::from_utf8(&answered[5..]).expect("text").lines();
+        let named = trailers.filter_map(|line| line.split_once(':')).map(|(name, value)| {
+            let name: http::HeaderName = name.parse().expect("a name");
+            (name, HeaderValue::from_str(value).expect("a value"))
+        });
+        let status = Status::from_header_map(&named.collect()).expect("a status");
+        let details = status.get_error_details();
+        let info = details.error_info().expect("an ErrorInfo");
+        assert_eq!((info.reason.as_str(), info.domain.as_str()), ("INVALID_INPUT", domain));
     }
 }
 

@@ -6,10 +6,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use tonic::{Status, body::Body};
+use tonic::body::Body;
 use tower::Service;
 use trestle_service::{
-    fault::Fault,
+    fault::{Fault, domain_of},
     layer::{CallService, Request, Response, ResponseFuture},
 };
 
@@ -40,6 +40,7 @@ impl Service<Request> for Translated {
     fn call(&mut self, request: Request) -> ResponseFuture {
         let failed = Arc::new(OnceLock::new());
         let recorded = Arc::clone(&failed);
+        let address = request.uri().clone();
         let answer = self
             .inner
             .call(request.map(|body| Body::new(TranslatedRequest { body, failed: recorded })));
@@ -47,16 +48,16 @@ impl Service<Request> for Translated {
             let mut answer = answer.await?;
             if let Some(fault) = failed.get() {
                 // Another process saw a broken stream only, and reported an unknown outcome.
-                answer = ended_by(answer, fault);
+                answer = ended_by(answer, fault, domain_of(address.path()));
             }
             Ok(with_status_in_body(answer))
         })
     }
 }
 
-/// A response that fails before it begins.
-fn ended_by(mut answer: Response, fault: &Fault) -> Response {
-    let status: Response = Status::from(fault.clone()).into_http();
+/// A response that fails before it begins, from the called service.
+fn ended_by(mut answer: Response, fault: &Fault, domain: &str) -> Response {
+    let status: Response = fault.clone().into_status(domain).into_http();
     answer.headers_mut().extend(status.headers().clone());
     answer.map(|_| Body::empty())
 }

@@ -68,6 +68,7 @@ fn a_text_that_begins_with_the_sentence_adds_only_its_details() {
         ("the table specified does not exist, or was deleted", "\nor was deleted"),
         ("the table specified does not exist", ""),
         ("The table specified does not exist.", ""),
+        ("", ""),
     ] {
         assert_eq!(with_details(sentence, text), format!("{sentence}{expected}"), "{text}");
     }
@@ -83,8 +84,37 @@ fn a_text_with_another_beginning_is_added_whole() {
         "the table specified does not existé",
         "the table specified does not exis\u{15f}",
         "the table",
-        "",
     ] {
         assert_eq!(with_details(sentence, text), format!("{sentence}\n{text}"));
+    }
+}
+
+#[test]
+fn a_text_that_repeats_the_sentence_adds_only_its_values() {
+    for (reason, text, expected) in [
+        (Reason::TableAlreadyExists, "table exists: TableName=`a`", "TableName=`a`"),
+        (Reason::UnsupportedHttpVerb, "the resource does not support this verb", ""),
+        (Reason::AccountIsDisabled, "the account is disabled: account=`a`", "account=`a`"),
+        (Reason::DuplicatePropertiesSpecified, "property is specified twice: name=`x`", "name=`x`"),
+        (Reason::DuplicatePropertiesSpecified, "member is specified twice", ""),
+        (Reason::TooManyProperties, "entity has too many properties: count=`253`", "count=`253`"),
+        (Reason::EntityTooLarge, "entity is larger than 1 MiB: bytes=`9`", "bytes=`9`"),
+        (Reason::InvalidDuplicateRow, "an entity can appear only once: RowKey=`r`", "RowKey=`r`"),
+    ] {
+        assert_eq!(addition(meaning(reason).azure_code, text), expected);
+    }
+}
+
+#[test]
+fn a_text_with_another_fact_is_kept_whole() {
+    for (reason, text) in [
+        (Reason::TableNotFound, "table exists: TableName=`a`"),
+        (Reason::TableAlreadyExists, "table exists in another account"),
+        (Reason::TableAlreadyExists, "the table exists: TableName=`a`"),
+        (Reason::CommandsInBatchActOnDifferentPartitions, "all operations must be on one table"),
+        (Reason::PropertyNameInvalid, "property name is reserved: name=`RowKey`"),
+        (Reason::TooManyProperties, ""),
+    ] {
+        assert_eq!(addition(meaning(reason).azure_code, text), text);
     }
 }

@@ -87,3 +87,16 @@ fn the_media_type_of_a_level_selects_it_again() {
         assert_eq!(negotiate(Some(level.content_type()), &[]), Ok(level));
     }
 }
+
+#[test]
+fn an_error_names_the_part_of_the_request_that_sets_the_format() {
+    let headers = HeaderMap::from_iter([(header::ACCEPT, "text/xml".parse().expect("a value"))]);
+    for (format, named) in [
+        (Some("foo"), "$format: only application/json is served: value=`foo`"),
+        (Some(" "), "Accept: only application/json is served: value=`text/xml`"),
+        (None, "Accept: only application/json is served: value=`text/xml`"),
+    ] {
+        let fault = Level::negotiate(format, &headers).expect_err("not JSON");
+        assert_eq!(fault.message, named, "{format:?}");
+    }
+}
