@@ -20,6 +20,16 @@ pub enum Operator {
 }
 
 impl Operator {
+    /// Every operator.
+    pub const ALL: [Self; 6] = [
+        Self::Equal,
+        Self::NotEqual,
+        Self::Greater,
+        Self::GreaterOrEqual,
+        Self::Less,
+        Self::LessOrEqual,
+    ];
+
     /// The operator with its sides exchanged: `5 lt a` is `a gt 5`.
     #[must_use]
     pub fn mirrored(self) -> Self {

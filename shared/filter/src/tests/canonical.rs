@@ -6,15 +6,6 @@ use uuid::Uuid;
 
 use super::*;
 
-const OPERATORS: [Operator; 6] = [
-    Operator::Equal,
-    Operator::NotEqual,
-    Operator::Greater,
-    Operator::GreaterOrEqual,
-    Operator::Less,
-    Operator::LessOrEqual,
-];
-
 fn literals() -> impl Strategy<Value = Literal> {
     // A filter has times of 100 ns since 1601.
     let seconds = -11_644_473_600..253_402_300_799_i64;
@@ -61,14 +52,14 @@ fn tree<C: Clone + fmt::Debug + 'static>(
 
 fn comparisons() -> impl Strategy<Value = Comparison> {
     let guids = any::<u128>().prop_map(|bits| Literal::Guid(Uuid::from_u128(bits)));
-    (names(), select(&OPERATORS[..]), prop_oneof![6 => literals(), 1 => guids])
+    (names(), select(&Operator::ALL[..]), prop_oneof![6 => literals(), 1 => guids])
         .prop_map(|(property, operator, literal)| Comparison { property, operator, literal })
 }
 
 fn conditions() -> impl Strategy<Value = PathCondition> {
     let functions = select(&[Function::Contains, Function::StartsWith][..]);
     prop_oneof![
-        (paths(), select(&OPERATORS[..]), literals())
+        (paths(), select(&Operator::ALL[..]), literals())
             .prop_map(|(path, operator, literal)| PathCondition::Compare(path, operator, literal)),
         (functions, paths(), "\\PC{1,4}|'")
             .prop_map(|(function, path, text)| PathCondition::Call(function, path, text)),

@@ -8,15 +8,6 @@ use uuid::Uuid;
 
 use super::*;
 
-const OPERATORS: [Operator; 6] = [
-    Operator::Equal,
-    Operator::NotEqual,
-    Operator::Greater,
-    Operator::GreaterOrEqual,
-    Operator::Less,
-    Operator::LessOrEqual,
-];
-
 /// Compares by the parts of the double, in integers of 128 bits.
 fn exact(whole: i64, double: f64) -> Ordering {
     if double.abs() >= 1e30 {
@@ -119,7 +110,7 @@ proptest! {
 
     #[test]
     fn operators_are_each_other_mirrored_and_inverted(a in values(), b in values()) {
-        for operator in OPERATORS {
+        for operator in Operator::ALL {
             let held = holds(a.as_value(), operator, b.as_value());
             let mirrored = holds(b.as_value(), operator.mirrored(), a.as_value());
             let inverted = holds(a.as_value(), operator.inverted(), b.as_value());
@@ -166,7 +157,7 @@ fn nan_is_unequal_to_every_number_and_without_order() {
     let nan = EdmValueRef::Double(f64::NAN);
     assert_eq!(compare_numbers(0, f64::NAN), None);
     for number in [EdmValueRef::Int32(0), EdmValueRef::Int64(i64::MAX), nan] {
-        for operator in OPERATORS {
+        for operator in Operator::ALL {
             let expected = operator == Operator::NotEqual;
             assert_eq!(holds(nan, operator, number), expected, "{operator:?} {number:?}");
             assert_eq!(holds(number, operator, nan), expected, "{operator:?} {number:?}");

@@ -5,15 +5,6 @@ use trestle_filter::{Function, Literal, Operator};
 
 use super::*;
 
-const OPERATORS: [Operator; 6] = [
-    Operator::Equal,
-    Operator::NotEqual,
-    Operator::Greater,
-    Operator::GreaterOrEqual,
-    Operator::Less,
-    Operator::LessOrEqual,
-];
-
 fn words() -> impl Strategy<Value = String> {
     select(&["", "a", "ab", "b", "it's", "é", "\u{ffff}", "𝄞", "00", "0a"][..])
         .prop_map(str::to_owned)
@@ -68,7 +59,7 @@ fn condition() -> impl Strategy<Value = LogCondition> {
     ];
     let function = select(&[Function::Contains, Function::StartsWith][..]);
     prop_oneof![
-        3 => (compared, select(&OPERATORS[..])).prop_map(|((property, literal), operator)| {
+        3 => (compared, select(&Operator::ALL[..])).prop_map(|((property, literal), operator)| {
             LogCondition::Compare { property, operator, literal }
         }),
         1 => (function, text_property(), words()).prop_map(|(function, property, text)| {

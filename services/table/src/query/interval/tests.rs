@@ -4,15 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-const OPERATORS: [Operator; 6] = [
-    Operator::Equal,
-    Operator::NotEqual,
-    Operator::Greater,
-    Operator::GreaterOrEqual,
-    Operator::Less,
-    Operator::LessOrEqual,
-];
-
 /// Every text of up to two of these characters. The last two are in one order as UTF-8 and in the other as UTF-16.
 fn texts() -> Vec<String> {
     let parts = ["", "a", "b", "\u{fffd}", "\u{10000}"];
@@ -88,7 +79,7 @@ fn the_empty_text_is_the_first_one() {
 
 #[test]
 fn a_comparison_is_the_interval_of_the_texts_that_satisfy_it() {
-    for operator in OPERATORS {
+    for operator in Operator::ALL {
         for text in texts() {
             let Some(interval) = TextInterval::of(operator, &text) else {
                 assert_eq!(operator, Operator::NotEqual);
@@ -105,7 +96,7 @@ fn a_comparison_is_the_interval_of_the_texts_that_satisfy_it() {
 #[test]
 fn a_comparison_of_partition_keys_is_the_interval_of_their_keys() {
     let keys = keys();
-    for operator in OPERATORS {
+    for operator in Operator::ALL {
         for text in texts() {
             let Some(interval) = KeyInterval::of(operator, &text) else {
                 assert_eq!(operator, Operator::NotEqual);

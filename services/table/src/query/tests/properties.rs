@@ -14,15 +14,6 @@ use crate::{
     value::Value,
 };
 
-const OPERATORS: [Operator; 6] = [
-    Operator::Equal,
-    Operator::NotEqual,
-    Operator::Greater,
-    Operator::GreaterOrEqual,
-    Operator::Less,
-    Operator::LessOrEqual,
-];
-
 fn literal() -> impl Strategy<Value = Literal> {
     samples::value().prop_map(|value| match value {
         Value::String(text) => Literal::String(text),
@@ -44,7 +35,7 @@ fn expr() -> impl Strategy<Value = Expr> {
         4 => samples::name(),
         1 => select(&["PartitionKey", "RowKey", "Timestamp"][..]).prop_map(str::to_owned),
     ];
-    let operator = || select(&OPERATORS[..]);
+    let operator = || select(&Operator::ALL[..]);
     let leaf = prop_oneof![
         6 => (key_name, operator(), samples::key_text())
             .prop_map(|(name, operator, key)| Expr::compare(&name, operator, Literal::String(key))),
