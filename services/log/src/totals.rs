@@ -5,7 +5,7 @@ mod tests;
 
 use std::{collections::HashMap, time::Duration};
 
-use trestle_kv::{Entry, ScanLimit, Span, after_key};
+use trestle_kv::{Entry, ScanLimit, Span, scan_in_steps};
 use trestle_service::clock::Ticks;
 
 use crate::{
@@ -72,18 +72,7 @@ impl Logs {
         Ok(totals)
     }
 
-    async fn all(&self, mut span: Span) -> Result<Vec<Entry>, LogError> {
-        let mut rows = Vec::new();
-        loop {
-            let scan = self.engine.scan(&span, STEP).await?;
-            let more = scan.more;
-            rows.extend(scan.entries);
-            match rows.last() {
-                Some(last) if more && rows.len() < MEASURED_STREAMS_MAX => {
-                    span.start = after_key(&last.key).into();
-                }
-                _ => return Ok(rows),
-            }
-        }
+    async fn all(&self, span: Span) -> Result<Vec<Entry>, LogError> {
+        Ok(scan_in_steps(&*self.engine, span, STEP, MEASURED_STREAMS_MAX).await?)
     }
 }

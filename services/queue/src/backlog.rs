@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use trestle_kv::{Entry, ScanLimit, Span, after_key};
+use trestle_kv::{Entry, ScanLimit, Span, scan_in_steps};
 use trestle_service::clock::Ticks;
 
 use crate::{
@@ -113,19 +113,8 @@ impl MessageOperations {
         Ok(body.map(|body| body.inserted_at))
     }
 
-    async fn all(&self, mut span: Span) -> Result<Vec<Entry>, QueueError> {
-        let mut rows = Vec::new();
-        loop {
-            let scan = self.engine.scan(&span, STEP).await?;
-            let more = scan.more;
-            rows.extend(scan.entries);
-            match rows.last() {
-                Some(last) if more && rows.len() < MEASURED_QUEUES_MAX => {
-                    span.start = after_key(&last.key).into();
-                }
-                _ => return Ok(rows),
-            }
-        }
+    async fn all(&self, span: Span) -> Result<Vec<Entry>, QueueError> {
+        Ok(scan_in_steps(&*self.engine, span, STEP, MEASURED_QUEUES_MAX).await?)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Counting rows without holding them.
+//! Rows of a span over many steps: counted without holding them, or collected.
 
-use crate::{Engine, EngineError, ScanLimit, Span, after_key};
+use crate::{Engine, EngineError, Entry, ScanLimit, Span, after_key};
 
 /// What one step reads at most.
 const STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
@@ -10,20 +10,44 @@ const STEP: ScanLimit = ScanLimit { rows: 1000, bytes: 1024 * 1024 };
 ///
 /// # Errors
 /// A failed read.
-pub async fn count(
+pub async fn count(engine: &dyn Engine, span: Span, rows_max: usize) -> Result<usize, EngineError> {
+    let mut rows = 0;
+    each_step(engine, span, (STEP, rows_max), |entries| rows += entries.len()).await?;
+    Ok(rows.min(rows_max))
+}
+
+/// The rows of a span, in whole steps until there are `rows_max`. Each step has a snapshot of its own.
+///
+/// # Errors
+/// A failed read.
+pub async fn scan_in_steps(
+    engine: &dyn Engine,
+    span: Span,
+    step: ScanLimit,
+    rows_max: usize,
+) -> Result<Vec<Entry>, EngineError> {
+    let mut rows = Vec::new();
+    each_step(engine, span, (step, rows_max), |entries| rows.extend(entries)).await?;
+    Ok(rows)
+}
+
+/// Visits the rows of each step, until there were `rows_max`.
+async fn each_step(
     engine: &dyn Engine,
     mut span: Span,
-    rows_max: usize,
-) -> Result<usize, EngineError> {
+    (step, rows_max): (ScanLimit, usize),
+    mut visit: impl FnMut(Vec<Entry>),
+) -> Result<(), EngineError> {
     let mut rows = 0;
     loop {
-        let scan = engine.scan(&span, STEP).await?;
+        let scan = engine.scan(&span, step).await?;
         rows += scan.entries.len();
-        match scan.entries.last() {
-            Some(last) if scan.more && rows < rows_max => {
-                span.start = after_key(&last.key).into();
-            }
-            _ => return Ok(rows.min(rows_max)),
+        let last = scan.entries.last().filter(|_| scan.more && rows < rows_max);
+        let next = last.map(|last| after_key(&last.key));
+        visit(scan.entries);
+        match next {
+            Some(next) => span.start = next.into(),
+            None => return Ok(()),
         }
     }
 }
@@ -56,6 +80,13 @@ mod tests {
         for (rows_max, expected) in [(10_000, 2500), (2000, 2000), (10, 10)] {
             let rows = count(&engine, Span::prefix(&[1]), rows_max).await.expect("rows");
             assert_eq!(rows, expected);
+        }
+        let step = ScanLimit { rows: 7, bytes: 1024 * 1024 };
+        for (rows_max, expected) in [(10_000, 2500), (10, 14), (14, 14), (0, 7)] {
+            let rows = scan_in_steps(&engine, Span::prefix(&[1]), step, rows_max).await;
+            let rows = rows.expect("rows");
+            assert_eq!(rows.len(), expected, "whole steps");
+            assert!(rows.is_sorted_by(|one, next| one.key < next.key), "each row once");
         }
         let none = count(&engine, Span::prefix(&[1, 0xFF]), 10).await;
         assert_eq!(none.expect("rows"), 0);
