@@ -29,7 +29,7 @@ use trestle_service::{
     },
 };
 
-use self::translation::Translated;
+use self::translation::TranslationLayer;
 use crate::{otlp_http, short_circuit::ShortCircuit};
 
 /// Prefix of the content types of gRPC.
@@ -113,7 +113,11 @@ impl Service<Request> for Web {
                 DeclaredLength::keep(&mut request);
                 // Built here, so that the clone for each call of gRPC copies nothing more.
                 let inner = self.calls.clone();
-                Box::pin(GrpcWebLayer::new().layer(Translated::new(inner)).call(request))
+                Box::pin(
+                    GrpcWebLayer::new()
+                        .layer(TranslationLayer::default().layer(inner))
+                        .call(request),
+                )
             }
             // Other types are rejected: a page may send text to any origin without a preflight, and
             // must not write with it.

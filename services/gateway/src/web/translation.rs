@@ -3,47 +3,37 @@
 use std::{
     convert::Infallible,
     sync::{Arc, OnceLock},
-    task::{Context, Poll},
 };
 
 use tonic::body::Body;
 use tower::Service;
 use trestle_service::{
     fault::{Fault, domain_of},
-    layer::{CallService, Request, Response, ResponseFuture},
+    layer::{
+        Request, Response, ResponseFuture,
+        middleware::{Middleware, MiddlewareLayer},
+    },
 };
 
 use super::{request_body::TranslatedRequest, response_body::with_status_in_body};
 
-/// Between tonic-web and the service.
-#[derive(Clone)]
-pub(super) struct Translated {
-    inner: CallService,
-}
+/// Between tonic-web and the service that sees gRPC.
+pub(super) type TranslationLayer = MiddlewareLayer<TranslateBodies>;
 
-impl Translated {
-    /// Before the service that sees gRPC.
-    pub(super) fn new(inner: CallService) -> Self {
-        Self { inner }
-    }
-}
+/// See [`TranslationLayer`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TranslateBodies;
 
-impl Service<Request> for Translated {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> ResponseFuture {
+impl Middleware for TranslateBodies {
+    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
+    {
         let failed = Arc::new(OnceLock::new());
         let recorded = Arc::clone(&failed);
         let address = request.uri().clone();
-        let answer = self
-            .inner
-            .call(request.map(|body| Body::new(TranslatedRequest { body, failed: recorded })));
+        let answer =
+            inner.call(request.map(|body| Body::new(TranslatedRequest { body, failed: recorded })));
         Box::pin(async move {
             let mut answer = answer.await?;
             if let Some(fault) = failed.get() {
