@@ -11,7 +11,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use trestle_tests::{CertificateAuthority, Server, metric};
+use trestle_tests::{CertificateAuthority, Server, metric, replace_file};
 
 use crate::client::{becomes, run, succeeds};
 
@@ -32,13 +32,6 @@ fn logged(log: &Path, parts: &[&str]) -> String {
     });
     assert!(is_logged, "no line has {parts:?}: {}", fs::read_to_string(log).unwrap());
     found.unwrap()
-}
-
-/// Changes a file in one step: a reload that runs meanwhile reads the old or the new contents.
-fn replace(file: &Path, contents: &str) {
-    let new = file.with_extension("new");
-    fs::write(&new, contents).unwrap();
-    fs::rename(new, file).unwrap();
 }
 
 /// Waits until a series has a value.
@@ -113,14 +106,14 @@ fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
         "[accounts.other]\nkey1 = \"{KEY}\"\n[quotas]\naccount_entities_per_second = 1000\n\
          [limits]\ncalls_max = 77\n"
     );
-    replace(&file, &changed);
+    replace_file(&file, &changed);
     server.hang_up();
 
     logged(&log, &["reloaded", "what=\"accounts\"", "changed=\"acme, other\""]);
     logged(&log, &["what=\"quotas\"", "changed=\"quotas.account_entities_per_second\""]);
     let line = logged(&log, &["applies at the next start", "needs_restart=\"limits.calls_max\""]);
     assert!(line.contains("WARN"), "{line}");
-    replace(&file, "[accounts.other\n");
+    replace_file(&file, "[accounts.other\n");
     server.hang_up();
     logged(&log, &["reload failed", "what=\"accounts\""]);
     let text = fs::read_to_string(&log).unwrap();

@@ -1,6 +1,6 @@
 //! Authentication: keys, SAS tokens, and the errors without valid ones.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header::AUTHORIZATION;
@@ -13,8 +13,8 @@ use trestle_identity::{
 use trestle_proto::table::v1::StreamEntitiesRequest;
 use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
-    CallError, Server, World, entity, int, over_account, scenario_with, server_binary, string,
-    terms, text,
+    CallError, Server, World, entity, int, over_account, replace_file, scenario_with,
+    server_binary, string, terms, text,
 };
 
 /// Base64 of 64 bytes, each the number of the key.
@@ -208,12 +208,6 @@ async fn loopback_call_without_credentials_uses_the_development_account(world: &
     assert_eq!(claimed.kind(), NONE, "an account is not had by naming it");
 }
 
-fn write(path: &Path, text: &str) {
-    let next = path.with_extension("next");
-    fs::write(&next, text).unwrap();
-    fs::rename(next, path).unwrap();
-}
-
 /// Waits until a key is accepted, or rejected.
 async fn until(world: &World, key: &str, is_accepted: bool) {
     let world = basic(world, "acme", key);
@@ -235,10 +229,10 @@ async fn keys_rotate_on_reload() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let (key, config, log) = (path("key"), path("config.toml"), path("log"));
-    write(&key, &format!("{KEY_1}\n"));
+    replace_file(&key, &format!("{KEY_1}\n"));
     let section =
         |more: &str| format!("[accounts.acme]\nkey1_file = \"{}\"\n{more}", key.display());
-    write(&config, &section(""));
+    replace_file(&config, &section(""));
     let args = ["--ephemeral", "--config", config.to_str().unwrap()];
     let server = Server::start_logging(&log, &args, &[]);
     let endpoint = server.endpoint();
@@ -247,16 +241,16 @@ async fn keys_rotate_on_reload() {
     until(&world, KEY_2, false).await;
 
     // Its file changes, without a signal.
-    write(&key, KEY_2);
+    replace_file(&key, KEY_2);
     until(&world, KEY_2, true).await;
     assert_eq!(rejected(&basic(&world, "acme", KEY_1)).await.kind(), NOT_AUTHENTIC);
     // The settings change, and the process gets SIGHUP.
-    write(&config, &section(&format!("key2 = \"{KEY_3}\"\n")));
+    replace_file(&config, &section(&format!("key2 = \"{KEY_3}\"\n")));
     world.hang_up();
     until(&world, KEY_3, true).await;
     assert!(tables(&basic(&world, "acme", KEY_2)).await.is_ok(), "both keys");
     // What is broken changes nothing.
-    write(&key, "hunter2");
+    replace_file(&key, "hunter2");
     world.hang_up();
     let read = |word: &str| fs::read_to_string(&log).unwrap().contains(word);
     while !read("must be base64") {

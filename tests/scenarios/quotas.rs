@@ -12,7 +12,8 @@ use trestle_proto::table::v1::{
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
 use trestle_tests::{
-    CallError, Server, Table, World, entity, insert_op, metric, page, string, update_op,
+    CallError, Server, Table, World, entity, insert_op, metric, page, replace_file, string,
+    update_op,
 };
 
 /// Settings of a server, by what follows `TRESTLE__QUOTAS__`.
@@ -355,11 +356,7 @@ async fn hottest_partitions_are_reported_with_keys_only_if_allowed() {
 async fn reload_changes_limits_and_ignores_invalid_ones() {
     let directory = tempfile::tempdir().unwrap();
     let (config, log) = (directory.path().join("trestle.toml"), directory.path().join("log"));
-    let limits = |numbers: &str| {
-        let next = config.with_extension("next");
-        fs::write(&next, format!("[quotas]\n{numbers}")).unwrap();
-        fs::rename(next, &config).unwrap();
-    };
+    let limits = |numbers: &str| replace_file(&config, &format!("[quotas]\n{numbers}"));
     limits("partition_entities_per_second = 1\npartition_burst_entities = 10\n");
     let args = ["--ephemeral", "--config", config.to_str().unwrap()];
     let world = World::of(Server::start_logging(&log, &args, &[])).await;

@@ -24,6 +24,7 @@ mod process;
 mod queue;
 mod raw;
 mod remote;
+mod replaced_file;
 mod rest;
 mod service;
 mod signed;
@@ -46,6 +47,7 @@ pub use crate::{
         Queue, data, delayed, duration, receipt_of, receipt_of_sent, seconds, text, text_of, texts,
         unique, with_ttl, without_expiry,
     },
+    replaced_file::replace_file,
     rest::{QueueRest, Rest, RestRequest, RestResponse, exchange},
     service::Service,
     signed::{over_account, terms, terms_by_policy, token},
