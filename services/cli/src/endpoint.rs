@@ -35,7 +35,7 @@ pub(crate) fn complete(endpoint: &str, has_tls: bool) -> String {
     }
 }
 
-/// Whether a port is written that is none, such as 99999.
+/// Whether an invalid port is written, such as 99999.
 fn has_malformed_port(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0)

@@ -110,7 +110,7 @@ impl ObjectArea {
         first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
     }
 
-    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is no error, unless the store
+    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is not an error, unless the store
     /// is absent too.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ impl TailRows {
         }
         tail.scanned = slice.scanned;
         let bytes = slice.bytes();
-        (tail.rows, tail.last) = into_rows(slice);
+        (tail.rows, tail.last) = slice.finish();
         // The next slices need as much as this one at most.
         let is_whole = tail.last.is_none() || rows_max <= tail.rows.len();
         tail.hold(logs, if is_whole { bytes } else { logs.slice_bytes })?;
@@ -143,7 +143,7 @@ impl TailRows {
             take_run(&*snapshot, run.span(self.id), &mut slice).await?;
         }
         self.scanned += slice.scanned;
-        (self.rows, self.last) = into_rows(slice);
+        (self.rows, self.last) = slice.finish();
         Ok(TailProgress::Ready)
     }
 
@@ -167,11 +167,6 @@ impl TailRows {
         }
         Ok(())
     }
-}
-
-fn into_rows(slice: TailSlice<'_>) -> (VecDeque<TailRow>, Option<RowPosition>) {
-    let (rows, last) = slice.finish();
-    (rows.into(), last)
 }
 
 /// Takes the records of the batches of a span.

@@ -1,6 +1,6 @@
 //! The first unsealed records of a read, as many as it may hold.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 
@@ -143,11 +143,11 @@ impl<'p> TailSlice<'p> {
     }
 
     /// The rows in order, and the last one behind which there may be more.
-    pub(super) fn finish(mut self) -> (Vec<TailRow>, Option<RowPosition>) {
+    pub(super) fn finish(mut self) -> (VecDeque<TailRow>, Option<RowPosition>) {
         self.sort();
         if self.rows.len() > self.rows_max {
             self.cut();
         }
-        (self.rows, self.last)
+        (self.rows.into(), self.last)
     }
 }

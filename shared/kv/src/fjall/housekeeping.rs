@@ -125,7 +125,8 @@ impl Housekeeper {
             return;
         }
         self.shared.release_files(SNAPSHOTS_WITHIN);
-        if !self.shared.space.fits_flush(self.shared.measure_buffered()) {
+        let buffered_bytes = self.shared.measure_buffered();
+        if !self.shared.space.fits_flush(buffered_bytes) {
             return;
         }
         let trees = &self.shared.trees;
@@ -133,7 +134,7 @@ impl Housekeeper {
         let full = trees.iter().filter(|tree| active(tree) >= self.shared.memtable_bytes);
         full.for_each(rotate);
         // Many small ones together are too much as well.
-        let is_crowded = self.shared.measure_buffered() > self.shared.write_buffer_bytes / 2;
+        let is_crowded = buffered_bytes > self.shared.write_buffer_bytes / 2;
         let sealed = || trees.iter().any(|tree| tree.handle.sealed_memtable_count() > 0);
         if is_crowded
             && !sealed()
