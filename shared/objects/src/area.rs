@@ -110,8 +110,8 @@ impl ObjectArea {
         first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
     }
 
-    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is not an error, unless the store
-    /// is absent too.
+    /// Deletes an object, and what a crash left of a write of it, durably. An absent one is not an error, unless the
+    /// store is absent too.
     ///
     /// # Errors
     /// A failed store.
