@@ -29,15 +29,15 @@ fn every_mistake_is_reported_at_once_with_its_place() {
     let checked = Ended::of(check);
 
     assert_eq!(checked.code, Some(2), "{checked:?}");
-    let place = |line: u32| format!("trestle: {}:{line}: ", file.display());
+    let place = |line: u32| format!("error: {}:{line}: ", file.display());
     for (place, problem) in [
         (place(2), "server.listen: must be an address"),
         (place(3), "server.lisen: unknown key"),
         (place(6), "storage.cache_bytes: must be a whole number"),
         (place(7), "storage.sync_every_ms: must be 1 to 3600000"),
         (place(9), "sotrage: unknown key"),
-        ("trestle: TRESTLE__LIMITS__CALLS_MAX: ".to_owned(), "limits.calls_max: must be 1 to"),
-        ("trestle: TRESTLE__LIMITS__CALLS_MIN: ".to_owned(), "limits.calls_min: unknown key"),
+        ("error: TRESTLE__LIMITS__CALLS_MAX: ".to_owned(), "limits.calls_max: must be 1 to"),
+        ("error: TRESTLE__LIMITS__CALLS_MIN: ".to_owned(), "limits.calls_min: unknown key"),
     ] {
         let line = format!("{place}{problem}");
         assert!(checked.errors.lines().any(|it| it.starts_with(&line)), "{line}: {checked:?}");
@@ -68,7 +68,7 @@ fn a_number_beyond_64_bits_hides_no_other_mistake() {
             (3, "limits.reader_within_seconds: must be 1 to 3600: value=`1844".to_owned()),
             (7, format!("storage.write_buffer_bytes: {whole}, or a size such as 128MiB")),
         ] {
-            let line = format!("trestle: {}:{line}: {problem}", file.display());
+            let line = format!("error: {}:{line}: {problem}", file.display());
             assert!(ended.errors.contains(&line), "{line}: {ended:?}");
         }
         assert!(ended.errors.contains("mistakes=`5`"), "{ended:?}");
@@ -96,7 +96,7 @@ fn a_start_reports_the_same_mistakes_as_the_check_in_the_order_of_the_file() {
     let doctor = with(&["doctor"]);
 
     let place =
-        |line: &str| line.strip_prefix(&format!("trestle: {}:", file.display())).map(str::to_owned);
+        |line: &str| line.strip_prefix(&format!("error: {}:", file.display())).map(str::to_owned);
     let lines: Vec<u32> = checked
         .errors
         .lines()
@@ -125,7 +125,7 @@ fn a_start_reports_every_file_that_cannot_be_used() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     for key in ["cert_file", "key_file"] {
         let variable = format!("TRESTLE__TLS__{}", key.to_uppercase());
-        let start = format!("trestle: {variable}: tls.{key}: ");
+        let start = format!("error: {variable}: tls.{key}: ");
         assert!(ended.errors.lines().any(|line| line.starts_with(&start)), "{key}: {ended:?}");
     }
     assert!(ended.errors.contains("mistakes=`2`"), "{ended:?}");
@@ -161,7 +161,7 @@ fn a_mistake_in_an_account_is_at_its_key_else_at_its_section() {
         (5, "accounts.acme.key1: "),
         (7, "accounts.other.key1: required, or key1_file"),
     ] {
-        let text = format!("trestle: {}:{line}: {problem}", file.display());
+        let text = format!("error: {}:{line}: {problem}", file.display());
         assert!(checked.errors.contains(&text), "{text}: {checked:?}");
     }
 }
@@ -189,7 +189,7 @@ fn every_file_that_cannot_be_used_is_a_mistake() {
         (4, "tls.client_ca_file: client authorities: file=`"),
         (7, "accounts.acme.key1_file: "),
     ] {
-        let text = format!("trestle: {}:{line}: {problem}", file.display());
+        let text = format!("error: {}:{line}: {problem}", file.display());
         assert!(checked.errors.contains(&text), "{text}: {checked:?}");
     }
     assert!(checked.errors.contains("mistakes=`4`"), "{checked:?}");
@@ -205,7 +205,7 @@ fn a_mistake_in_the_syntax_has_its_line_and_a_valid_file_is_named() {
     let valid = Ended::of(at(directory.path(), &["config", "check"]));
 
     assert_eq!(broken.code, Some(2), "{broken:?}");
-    assert!(broken.errors.contains("trestle: ./trestle.toml:2: "), "{broken:?}");
+    assert!(broken.errors.contains("error: ./trestle.toml:2: "), "{broken:?}");
     assert_eq!(valid.code, Some(0), "{valid:?}");
     assert_eq!(valid.output, "the configuration is valid: ./trestle.toml\n");
 }

@@ -67,7 +67,7 @@ fn a_drain_reports_the_number_of_invisible_messages() {
     let file = directory.path().join("drained.jsonl");
     succeeds(&server, &["queue", "create", "jobs"]);
     succeeds(&server, &["queue", "send", "jobs", "a", "b", "c"]);
-    succeeds(&server, &["queue", "receive", "jobs", "--max", "2", "--visibility-timeout", "5m"]);
+    succeeds(&server, &["queue", "receive", "jobs", "--limit", "2", "--visibility-timeout", "5m"]);
     let drain = ["queue", "drain", "jobs", "--to", file.to_str().unwrap()];
 
     let first = succeeds(&server, &drain);

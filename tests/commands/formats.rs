@@ -1,5 +1,7 @@
 //! The forms of results.
 
+mod help;
+
 use serde_json::Value;
 use trestle_tests::Server;
 
@@ -60,96 +62,11 @@ fn a_table_is_as_wide_as_the_terminal() {
     };
     let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
 
-    let (two, one) = (query("60", &[]), query("60", &["--top", "1"]));
+    let (two, one) = (query("60", &[]), query("60", &["--limit", "1"]));
 
     assert!(widest(&two) <= 60 && two.contains('…'), "{two}");
     assert_eq!(two.lines().count(), 6, "a line for each entity: {two}");
     assert!(widest(&one) <= 60 && one.contains("│ PartitionKey ┆ p "), "vertical: {one}");
-}
-
-#[test]
-fn arguments_for_clients_are_accepted_before_and_after_the_command_but_not_by_a_server() {
-    let server = with_rows();
-    let endpoint = server.endpoint();
-
-    for args in [
-        &["-o", "jsonl", "--endpoint", &endpoint, "table", "list"][..],
-        &["table", "--endpoint", &endpoint, "-o", "jsonl", "list"],
-        &["table", "list", "-o", "jsonl", "--endpoint", &endpoint],
-    ] {
-        let listed = Ended::of(bare(args));
-        assert_eq!(listed.code, Some(0), "{listed:?}");
-        assert!(listed.output.starts_with("{\"table\":\"rows\""), "{listed:?}");
-    }
-    let refused = Ended::of(bare(&["--json", "serve", "--ephemeral"]));
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    let help = Ended::of(bare(&["serve", "--help"])).output;
-    assert!(!help.contains("--endpoint") && !help.contains("--account"), "{help}");
-}
-
-#[test]
-fn local_commands_have_the_forms_and_the_quiet_of_clients_where_those_apply() {
-    let folder = tempfile::tempdir().unwrap();
-    let man = folder.path().to_str().unwrap();
-
-    for (args, output) in [
-        (&["version", "-o", "json"][..], "{\"version\":\"0.1.0\"}\n"),
-        (&["-q", "version", "--json"], "{\"version\":\"0.1.0\"}\n"),
-        (&["version", "-q", "-o", "table"], "trestle 0.1.0\n"),
-        (&["man", man, "-q"], ""),
-        (&["config", "check", "-q"], ""),
-    ] {
-        let ended = Ended::of(bare(args));
-        let found = (ended.code, ended.output.as_str(), ended.errors.as_str());
-        assert_eq!(found, (Some(0), output, ""), "{args:?}");
-    }
-    let (quiet, print) = (&["-q", "config", "print"][..], &["config", "print"][..]);
-    assert_eq!(Ended::of(bare(quiet)).output, Ended::of(bare(print)).output);
-    assert!(Ended::of(bare(&["completions", "bash", "-q"])).output.contains("trestle"));
-    for (args, text) in [
-        (&["man", man, "-o", "json"][..], "`trestle man` takes no --output\n"),
-        (&["config", "print", "-v"], "`trestle config` takes no --verbose\n"),
-        (&["serve", "-q"], "`trestle serve` takes no --quiet\n"),
-        (&["version", "-o", "csv"], "`trestle version` has no form csv\n"),
-        (
-            &["man", man, "--endpoint", "h:1"],
-            "`trestle man` takes no --endpoint: it calls no server",
-        ),
-        (&["sas", "account", "--endpoint", "h:1"], "takes no --endpoint: it calls no server"),
-    ] {
-        let ended = Ended::of(bare(args));
-        assert_eq!((ended.code, ended.output.as_str()), (Some(2), ""), "{args:?}");
-        assert!(ended.errors.contains(text), "{text}: {ended:?}");
-    }
-}
-
-#[test]
-fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts() {
-    let help = |args: &[&str]| Ended::of(bare(&[args, &["--help"]].concat())).output;
-
-    for command in [&[][..], &["sas"], &["sas", "queue"], &["status"], &["table", "list"]] {
-        let help = help(command);
-        assert!(help.contains("Exit codes") && help.contains("    0  done\n"), "{help}");
-    }
-    let rows = "some rows were not written";
-    for (command, has_rows) in [
-        (&["table", "import"][..], true),
-        (&["import", "azurite"], true),
-        (&["table", "list"], false),
-        (&["context", "set"], false),
-        (&["bench", "table"], false),
-    ] {
-        assert_eq!(help(command).contains(rows), has_rows, "{command:?}");
-    }
-    for command in [&["sas", "queue"][..], &["sas", "explain"], &["doctor"], &["context", "list"]] {
-        assert!(!help(command).contains("--endpoint <ADDRESS>"), "{command:?}");
-    }
-    assert!(help(&["table", "list"]).contains("--endpoint <ADDRESS>"));
-    assert!(help(&["sas", "queue"]).contains("--account-key-file"));
-    for command in ["doctor", "version", "compact"] {
-        assert!(help(&[command]).contains("--output"), "{command}");
-    }
-    assert!(help(&["man"]).contains("--quiet"));
 }
 
 #[test]

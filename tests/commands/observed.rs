@@ -1,5 +1,7 @@
 //! What an operator sees of a running server: its log and its metrics.
 
+mod log;
+
 use std::{
     fs,
     path::Path,
@@ -45,97 +47,6 @@ async fn measured(server: &Server, series: &str, expected: f64) {
         assert!(Instant::now() < until, "not {expected}: {series}: {page}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-}
-
-#[test]
-fn the_log_begins_with_a_banner_and_ends_with_how_long_the_stop_took() {
-    let directory = tempdir().unwrap();
-    let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
-    fs::write(&file, "[storage]\ndurability = \"interval\"\n").unwrap();
-    let data = directory.path().join("data");
-    let args = ["--config", file.to_str().unwrap(), "--data-dir", data.to_str().unwrap()];
-
-    let server = Server::start_logging(&log, &args, &[]);
-    let grpc = format!("grpc={}", server.address("grpc"));
-    let banner = logged(&log, &["serving"]);
-    assert_eq!(server.terminate(), Some(0));
-
-    for part in [
-        concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""),
-        &format!("data_dir=\"{}\"", data.display()),
-        "durability=\"interval\"",
-        "recovery_ms=",
-        &grpc,
-        "admin=127.0.0.1:",
-        "development_account=\"on\"",
-        &format!("config=\"{}\"", file.display()),
-    ] {
-        assert!(banner.contains(part), "{part}: {banner}");
-    }
-    let text = fs::read_to_string(&log).unwrap();
-    let last = text.lines().last().unwrap();
-    let took = last.split("stopped cleanly in ").nth(1).and_then(|rest| rest.strip_suffix(" ms"));
-    assert!(took.is_some_and(|ms| ms.parse::<u64>().is_ok()), "{text}");
-}
-
-#[test]
-fn a_log_in_a_file_has_no_escapes_of_a_terminal() {
-    let directory = tempdir().unwrap();
-    let log = directory.path().join("log");
-    let variables = [("TRESTLE__TELEMETRY__LOG_FILTER", "debug")];
-
-    let server = Server::start_logging(&log, &["--ephemeral"], &variables);
-    succeeds(&server, &["table", "create", "orders"]);
-    // A line of HTTP/2, which has the fields of its spans.
-    logged(&log, &["Connection{peer="]);
-    assert_eq!(server.terminate(), Some(0));
-
-    let text = fs::read_to_string(&log).unwrap();
-    assert!(!text.contains('\u{1b}'), "{text}");
-}
-
-#[test]
-fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
-    let directory = tempdir().unwrap();
-    let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
-    fs::write(&file, format!("[accounts.acme]\nkey1 = \"{KEY}\"\n")).unwrap();
-    let server =
-        Server::start_logging(&log, &["--ephemeral", "--config", file.to_str().unwrap()], &[]);
-
-    let changed = format!(
-        "[accounts.other]\nkey1 = \"{KEY}\"\n[quotas]\naccount_entities_per_second = 1000\n\
-         [limits]\ncalls_max = 77\n"
-    );
-    replace_file(&file, &changed);
-    server.hang_up();
-
-    logged(&log, &["reloaded", "what=\"accounts\"", "changed=\"acme, other\""]);
-    logged(&log, &["what=\"quotas\"", "changed=\"quotas.account_entities_per_second\""]);
-    let line = logged(&log, &["applies at the next start", "needs_restart=\"limits.calls_max\""]);
-    assert!(line.contains("WARN"), "{line}");
-    replace_file(&file, "[accounts.other\n");
-    server.hang_up();
-    logged(&log, &["reload failed", "what=\"accounts\""]);
-    let text = fs::read_to_string(&log).unwrap();
-    assert!(!text.contains(KEY), "{text}");
-
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let page = runtime.block_on(server.page("/metrics"));
-    let of = |subject: &str, result: &str| {
-        let labels = format!(
-            "trestle_config_reloads_total{{trestle_reload_result=\"{result}\",\
-             trestle_reload_subject=\"{subject}\""
-        );
-        let swapped = format!(
-            "trestle_config_reloads_total{{trestle_reload_subject=\"{subject}\",\
-             trestle_reload_result=\"{result}\""
-        );
-        metric(&page, &labels).or_else(|| metric(&page, &swapped))
-    };
-    assert_eq!(of("accounts", "applied"), Some(1.0), "{page}");
-    assert_eq!(of("accounts", "failed"), Some(1.0), "{page}");
-    assert_eq!(of("settings", "needs_restart"), Some(1.0), "{page}");
-    assert_eq!(of("settings", "applied"), None, "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

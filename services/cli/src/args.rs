@@ -263,8 +263,8 @@ pub struct QueryArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) select: Vec<String>,
     /// At most this many entities in all
-    #[arg(long, value_name = "N")]
-    pub(crate) top: Option<u32>,
+    #[arg(long, visible_alias = "top", value_name = "N")]
+    pub(crate) limit: Option<u32>,
     /// Also print what the query cost, on standard error
     #[arg(long)]
     pub(crate) cost: bool,

@@ -73,6 +73,7 @@ pub enum Command {
     #[command(subcommand)]
     Context(ContextCommand),
     /// Check whether a running server serves; exit code 0 means yes
+    #[command(after_help = HEALTHCHECK_HELP)]
     Healthcheck(HealthcheckArgs),
     /// Show or check the configuration
     #[command(subcommand)]
@@ -433,6 +434,9 @@ const COMPLETIONS_HELP: &str = "\
   bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle
   zsh:  trestle completions zsh > a folder of $fpath, as _trestle
   fish: trestle completions fish > ~/.config/fish/completions/trestle.fish";
+
+const HEALTHCHECK_HELP: &str = "\
+Exit codes: 0 it serves; 1 it does not, or it cannot be reached within 3 seconds; 2 wrong arguments or configuration.";
 
 const DOCTOR_HELP: &str = "\
 Run it as the user of the server, with the same variables. It may run beside a server.

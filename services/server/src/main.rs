@@ -408,5 +408,5 @@ fn print(text: &str) -> Result<(), ProcessError> {
 
 /// Reports a failure on standard error, unless that is closed.
 fn report(text: &str) {
-    let _ = writeln!(io::stderr(), "trestle: {text}");
+    let _ = writeln!(io::stderr(), "error: {text}");
 }

@@ -1,5 +1,8 @@
 //! What shared access signatures allow by REST.
 
+mod account;
+mod policies;
+
 use trestle_identity::sas::{AddressRange, Protocol, Scope, Terms};
 use trestle_tests::{
     QueueRest, RestRequest, RestResponse, over_account, terms, terms_by_policy, token,
@@ -8,11 +11,6 @@ use trestle_tests::{
 /// A token for the messages of `orders`.
 fn of_queue(permissions: &str) -> String {
     token(terms(Scope::of_queue("orders"), permissions))
-}
-
-/// A token for the account.
-fn of_account(services: &str, resource_types: &str, permissions: &str) -> String {
-    token(terms(over_account(services, resource_types), permissions))
 }
 
 /// Sends a request with a token and no other credentials, with a body if it needs one.
@@ -74,121 +72,4 @@ async fn queue_sas_allows_only_its_permissions() {
     // For another queue the signature is invalid.
     let response = with(&rest, &all, "GET", "/others/messages").await;
     assert_eq!(response.failure(), (403, "AuthenticationFailed"));
-}
-
-#[tokio::test]
-async fn stored_policy_grants_and_revokes_permissions() {
-    let rest = QueueRest::start().await;
-    rest.queue("orders").await;
-    let scope = Scope::of_queue("orders");
-    let token = token(terms_by_policy(scope, "readers"));
-    let set = |permission: &str| {
-        let body = format!(
-            "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>\
-             <Expiry>2090-01-01</Expiry><Permission>{permission}</Permission></AccessPolicy>\
-             </SignedIdentifier></SignedIdentifiers>"
-        );
-        rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body))
-    };
-    let peek = "/orders/messages?peekonly=true";
-
-    assert_eq!(with(&rest, &token, "GET", peek).await.failure(), (403, "AuthenticationFailed"));
-    assert_eq!(set("r").await.status, 204);
-    assert_eq!(with(&rest, &token, "GET", peek).await.status, 200);
-    assert_eq!(with(&rest, &token, "POST", "/orders/messages").await.failure(), PERMISSION);
-    assert_eq!(set("a").await.status, 204);
-    assert_eq!(with(&rest, &token, "GET", peek).await.failure(), PERMISSION);
-    assert_eq!(with(&rest, &token, "POST", "/orders/messages").await.status, 201);
-}
-
-#[tokio::test]
-async fn account_sas_allows_operations_by_resource_type_and_permission() {
-    let rest = QueueRest::start().await;
-    rest.queue("orders").await;
-    let properties = "/?restype=service&comp=properties";
-
-    for (method, target, resource_type, letter, status) in [
-        ("GET", "/?comp=list", "s", "l", 200),
-        ("GET", properties, "s", "r", 200),
-        ("PUT", "/created", "c", "c", 201),
-        ("PUT", "/written", "c", "w", 201),
-        ("GET", "/orders?comp=metadata", "c", "r", 200),
-        ("PUT", "/orders?comp=metadata", "c", "w", 204),
-        ("POST", "/orders/messages", "o", "a", 201),
-        ("GET", "/orders/messages", "o", "p", 200),
-        ("GET", "/orders/messages?peekonly=true", "o", "r", 200),
-        ("DELETE", "/orders/messages", "o", "d", 204),
-        ("DELETE", "/written", "c", "d", 204),
-    ] {
-        let case = format!("{method} {target}");
-        let other_types = "sco".replace(resource_type, "");
-        let response = with(&rest, &of_account("q", &other_types, letter), method, target).await;
-        assert_eq!(response.failure(), (403, "AuthorizationResourceTypeMismatch"), "{case}");
-        let response = with(&rest, &of_account("bt", resource_type, letter), method, target).await;
-        assert_eq!(response.failure(), (403, "AuthorizationServiceMismatch"), "{case}");
-        let others: String = "rwdlacup"
-            .chars()
-            .filter(|other| !"cw".contains(*other) && !letter.contains(*other))
-            .collect();
-        let response = with(&rest, &of_account("q", resource_type, &others), method, target).await;
-        assert_eq!(response.failure(), PERMISSION, "{case}");
-        let response = with(&rest, &of_account("q", resource_type, letter), method, target).await;
-        assert_eq!(response.status, status, "{case}: {response:?}");
-    }
-    let all = of_account("q", "sco", "rwdlacup");
-    assert_eq!(with(&rest, &all, "GET", "/orders?comp=acl").await.failure(), NEVER);
-}
-
-#[tokio::test]
-async fn rejects_an_invalid_sas_token() {
-    let rest = QueueRest::start().await;
-    rest.queue("orders").await;
-    let good = of_queue("r");
-    let peek = "/orders/messages?peekonly=true";
-
-    assert_eq!(with(&rest, &good, "GET", peek).await.status, 200);
-    for (from, to) in [("sp=r", "sp=rp"), ("se=2090", "se=2021")] {
-        assert!(good.contains(from), "{from}");
-        let response = with(&rest, &good.replace(from, to), "GET", peek).await;
-        let (status, code) = response.failure();
-        assert_eq!((status, code), (403, "AuthenticationFailed"), "{from}");
-        let signature = good.split("sig=").nth(1).unwrap().split('&').next().unwrap();
-        assert!(!response.text().contains(signature), "no signature is ever response");
-    }
-}
-
-#[tokio::test]
-async fn stored_policy_is_checked_before_protocol_and_address_and_then_permissions() {
-    let rest = QueueRest::start().await;
-    rest.queue("orders").await;
-    let bare = terms_by_policy(Scope::of_queue("orders"), "readers");
-    let addresses = Some(AddressRange::parse("10.9.9.9".to_owned()).unwrap());
-    let elsewhere = token(Terms { addresses, ..bare.clone() });
-    let encrypted = token(Terms { protocol: Some(Protocol::Https), ..bare });
-    let targets = [
-        ("GET", "/orders/messages?peekonly=true"),
-        ("GET", "/orders/messages"),
-        ("GET", "/orders?comp=acl"),
-    ];
-
-    for (method, target) in targets {
-        for token in [&elsewhere, &encrypted] {
-            let response = with(&rest, token, method, target).await;
-            assert_eq!(response.failure(), (403, "AuthenticationFailed"), "no policy: {target}");
-        }
-    }
-    let body = "<SignedIdentifiers><SignedIdentifier><Id>readers</Id><AccessPolicy>\
-                <Expiry>2090-01-01</Expiry><Permission>r</Permission></AccessPolicy>\
-                </SignedIdentifier></SignedIdentifiers>";
-    assert_eq!(rest.send(RestRequest::xml("PUT", "/orders?comp=acl", body)).await.status, 204);
-    let senseless = [
-        ("GET", "/orders/messages?peekonly=true&numofmessages=1000"),
-        ("GET", "/orders?comp=nothing"),
-    ];
-    for (method, target) in targets.into_iter().chain(senseless) {
-        let response = with(&rest, &elsewhere, method, target).await;
-        assert_eq!(response.failure(), (403, "AuthorizationSourceIPMismatch"), "{target}");
-        let response = with(&rest, &encrypted, method, target).await;
-        assert_eq!(response.failure(), (403, "AuthorizationProtocolMismatch"), "{target}");
-    }
 }

@@ -149,8 +149,15 @@ pub struct ReceiveArgs {
     /// Name of the queue
     pub(crate) queue: String,
     /// At most this many
-    #[arg(long, short = 'n', default_value_t = 1, value_parser = whole_number::<u32>(1..=32))]
-    pub(crate) max: u32,
+    #[arg(
+        long,
+        short = 'n',
+        visible_alias = "max",
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = whole_number::<u32>(1..=32)
+    )]
+    pub(crate) limit: u32,
     /// How long the messages are invisible to others, 1s to 7 days
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
     pub(crate) visibility_timeout: Duration,
@@ -168,8 +175,15 @@ pub struct PeekArgs {
     /// Name of the queue
     pub(crate) queue: String,
     /// At most this many
-    #[arg(long, short = 'n', default_value_t = 1, value_parser = whole_number::<u32>(1..=32))]
-    pub(crate) max: u32,
+    #[arg(
+        long,
+        short = 'n',
+        visible_alias = "max",
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = whole_number::<u32>(1..=32)
+    )]
+    pub(crate) limit: u32,
 }
 
 /// A received message.

@@ -43,7 +43,7 @@ pub(super) async fn run(
     let sink = Sink::open(&args.to)?;
     let options = ReceiveOptions {
         queue: args.queue,
-        max: RECEIVE_MAX,
+        limit: RECEIVE_MAX,
         visibility_timeout: VISIBILITY_TIMEOUT,
         wait: None,
     };

@@ -36,7 +36,7 @@ const WAIT_EXTRA: Duration = Duration::from_secs(10);
 /// Arguments of a receive.
 pub(super) struct ReceiveOptions {
     pub(super) queue: String,
-    pub(super) max: u32,
+    pub(super) limit: u32,
     pub(super) visibility_timeout: Duration,
     pub(super) wait: Option<Duration>,
 }
@@ -131,7 +131,7 @@ pub(super) async fn take(
 ) -> Result<Vec<Delivery>, CliError> {
     let mut request = Request::new(ReceiveMessagesRequest {
         queue: options.queue.clone(),
-        max_messages: Some(options.max),
+        max_messages: Some(options.limit),
         visibility_timeout: Some(proto_duration(options.visibility_timeout)),
         wait: options.wait.map(proto_duration),
     });
@@ -265,8 +265,8 @@ async fn update(
 }
 
 /// Prints messages without receiving them.
-pub(super) async fn peek(context: &mut Context, queue: String, max: u32) -> Result<(), CliError> {
-    let request = PeekMessagesRequest { queue, max_messages: Some(max) };
+pub(super) async fn peek(context: &mut Context, queue: String, limit: u32) -> Result<(), CliError> {
+    let request = PeekMessagesRequest { queue, max_messages: Some(limit) };
     let messages = context.session.queues().peek_messages(request).await?.into_inner().messages;
     print(context, &messages.iter().map(to_json).collect::<Vec<_>>())
 }

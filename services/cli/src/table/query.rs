@@ -16,7 +16,7 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
         table: args.table,
         filter: args.filter,
         select: mask(args.select),
-        limit: args.top.map(i64::from),
+        limit: args.limit.map(i64::from),
         resume_token: String::new(),
     };
     let (mut scan, mut total) = (TableScan::new(&context.session, request), QueryCost::default());

@@ -135,6 +135,6 @@ fn a_full_or_closed_output_is_reported_once_without_a_panic() {
 
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert_eq!(errors, "trestle: output cannot be written: No space left on device\n");
+    assert_eq!(errors, "error: output cannot be written: No space left on device\n");
     assert_eq!(deaf.status.code(), Some(2), "{deaf:?}");
 }
