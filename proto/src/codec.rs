@@ -92,7 +92,9 @@ impl<U: Message + Name + Default> Decoder for MessageDecoder<U> {
 }
 
 fn malformed(error: &prost::DecodeError) -> Status {
-    let rule = error.to_string();
+    // The library begins its texts with a part of this message.
+    let text = error.to_string();
+    let rule = text.trim_start_matches("failed to decode Protobuf message: ").to_owned();
     rejected(&format!("message is not valid protobuf: {rule}"), rule)
 }
 

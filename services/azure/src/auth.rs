@@ -98,8 +98,8 @@ fn signed(
     let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
     let (method, headers) = (head.method.as_str(), &head.headers);
     let request = SignedRequest { service, scheme, method, headers, path, query };
-    let is_signed = request.verify(account, &signature, accounts, now);
-    let found = accounts.get(account).filter(|_| is_signed && account == head.account.as_str());
+    request.verify(account, &signature, accounts, now)?;
+    let found = accounts.get(account).filter(|_| account == head.account.as_str());
     match found {
         Some(found) if found.is_disabled => Err(Denied::disabled(found)),
         Some(found) => Ok(Caller::owner(found.name.clone())),

@@ -1,6 +1,7 @@
 //! Any sequence of operations on blobs, with faults of the object store, against a plain model.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use trestle_service::read_grace::READ_GRACE;
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ use crate::{
     names::BlobName,
     objects::Objects,
     record::{BlobRecord, Retention},
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
     tags::expression::TagFilter,
 };
 

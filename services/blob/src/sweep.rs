@@ -20,15 +20,12 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
+use trestle_service::read_grace::ReadGrace;
 
 use crate::{blobs::Blobs, error::BlobError, keys::BlobRow};
 
 /// Most rows that one step examines.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
-/// How long contents are kept for reads in progress after nothing refers to them.
-pub(crate) const READ_GRACE: Duration = Duration::from_secs(3600);
-/// The same while disk space is short.
-pub(crate) const READ_GRACE_SHORT: Duration = Duration::from_secs(60);
 /// How long the rows of a deleted container are kept for writes in flight; longer than such a write may take.
 pub(crate) const CONTAINER_GRACE: Duration = Duration::from_secs(120);
 /// How long an object may exist without a blob: longer than any upload, and than the ids of a block are used.
@@ -38,6 +35,7 @@ pub(crate) const ORPHAN_GRACE: Duration = Duration::from_secs(24 * 3600);
 pub(crate) struct BlobSweeper {
     blobs: Blobs,
     positions: Mutex<Positions>,
+    grace: ReadGrace,
 }
 
 /// The keys behind which the next tick continues. They can be reconstructed.
@@ -68,7 +66,7 @@ struct ScannedPart {
 impl BlobSweeper {
     /// Sweeps these blobs.
     pub(crate) fn new(blobs: Blobs) -> Self {
-        Self { blobs, positions: Mutex::default() }
+        Self { blobs, positions: Mutex::default(), grace: ReadGrace::default() }
     }
 
     fn with<T>(&self, use_positions: impl FnOnce(&mut Positions) -> T) -> T {

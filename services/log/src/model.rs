@@ -2,6 +2,7 @@
 //! which a read returns exactly what was acknowledged.
 
 use std::{sync::Arc, time::Duration};
+use trestle_service::read_grace::READ_GRACE;
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trestle_kv::faulty::{FaultRates, FaultyEngine};
@@ -18,7 +19,7 @@ use crate::{
     read::ReadPlan,
     record::RecordFields,
     streams::OpenStream,
-    sweep::{ANNOUNCED_GRACE, READ_GRACE},
+    sweep::ANNOUNCED_GRACE,
     tail::FollowFrom,
 };
 

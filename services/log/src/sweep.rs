@@ -17,7 +17,7 @@ use std::{
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Domain, ScanLimit, Span, Writes, after_key, transact};
-use trestle_service::name::AccountName;
+use trestle_service::{name::AccountName, read_grace::ReadGrace};
 
 use crate::{
     error::LogError,
@@ -34,10 +34,6 @@ const STREAMS_STEP: ScanLimit = ScanLimit { rows: 64, bytes: 1024 * 1024 };
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
 /// Most rows that one change deletes.
 const DELETES_MAX: usize = 100;
-/// How long segments are kept for reads in progress after they were removed.
-pub(crate) const READ_GRACE: Duration = Duration::from_secs(3600);
-/// The same while disk space is short.
-pub(crate) const READ_GRACE_SHORT: Duration = Duration::from_secs(60);
 /// How long an object may be announced and not published: longer than any seal or merge.
 pub(crate) const ANNOUNCED_GRACE: Duration = Duration::from_secs(3600);
 /// How long the rows of a deleted stream are kept for calls in flight.
@@ -51,12 +47,18 @@ pub(crate) struct LogSweeper {
     /// The sequence before which the batches of a stream were deleted: a scan from the first one would pass the marks
     /// of all deletes. It can be reconstructed.
     trimmed: Mutex<HashMap<StreamId, u64>>,
+    grace: ReadGrace,
 }
 
 impl LogSweeper {
     /// Sweeps these streams.
     pub(crate) fn new(logs: Logs) -> Self {
-        Self { logs, position: Mutex::default(), trimmed: Mutex::default() }
+        Self {
+            logs,
+            position: Mutex::default(),
+            trimmed: Mutex::default(),
+            grace: ReadGrace::default(),
+        }
     }
 
     /// Visits some streams. Returns true when another step should follow at once.

@@ -224,9 +224,10 @@ fn parse_number(text: &str) -> Result<Literal, String> {
         return number.map(Literal::Int64).ok_or_else(|| too_large("64 bits", text));
     }
     if let Some(number) = whole(text) {
-        let number: Option<i32> = number.and_then(|number: i64| number.try_into().ok());
+        let number: i64 = number.ok_or_else(|| too_large("64 bits", text))?;
         let needs = "32 bits; longer ones end in `L`";
-        return number.map(Literal::Int32).ok_or_else(|| too_large(needs, text));
+        let short: Option<i32> = number.try_into().ok();
+        return short.map(Literal::Int32).ok_or_else(|| too_large(needs, text));
     }
     if !is_double(text) {
         return Err(malformed());

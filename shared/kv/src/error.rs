@@ -53,8 +53,8 @@ pub enum CommitError {
     /// are still accepted, until a flush would not fit.
     #[error(
         "disk space is short: free_bytes=`{free_bytes}`, in_flight_bytes=`{in_flight_bytes}`, \
-         storage.min_free_bytes=`{reserve_bytes}`; delete tables, queues, blobs or rows, or free space on \
-         the disk of storage.data_dir"
+         storage.min_free_bytes=`{reserve_bytes}`; writes are accepted with {enough_bytes} bytes free: delete \
+         tables, queues, blobs or rows, or free space on the disk of storage.data_dir"
     )]
     Full {
         /// Free space, in bytes.
@@ -63,6 +63,8 @@ pub enum CommitError {
         in_flight_bytes: u64,
         /// The configured reserve, in bytes.
         reserve_bytes: u64,
+        /// Free space from which on writes are accepted, with what is in flight now, in bytes.
+        enough_bytes: u64,
     },
     /// A sync or a write failed before, so the engine takes no write ever again in this process.
     /// Nothing was written.

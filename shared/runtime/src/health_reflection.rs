@@ -11,7 +11,8 @@ use std::{
 
 use tower::{Layer as _, Service};
 use trestle_service::layer::{
-    CallService, Request, Response, ResponseFuture, unknown_method::UnknownMethodLayer,
+    CallService, Request, Response, ResponseFuture, compression::MessageCompressionLayer,
+    unknown_method::UnknownMethodLayer,
 };
 
 use crate::{health::Health, reflection::Reflection};
@@ -35,10 +36,14 @@ impl HealthReflectionRouter {
         descriptors: &[u8],
         rest: CallService,
     ) -> Result<Self, DescriptorError> {
-        let named = UnknownMethodLayer::default();
-        let reflection = CallService::new(named.layer(Reflection::new(descriptors)?));
+        let (named, compressed) =
+            (UnknownMethodLayer::default(), MessageCompressionLayer::default());
+        // A channel that compresses does so for these calls too.
+        let reflection = compressed.layer(named.layer(Reflection::new(descriptors)?));
+        let reflection = CallService::new(reflection);
+        let health = CallService::new(compressed.layer(named.layer(health.service())));
         let routes = [
-            ("/grpc.health.v1.Health/", CallService::new(named.layer(health.service()))),
+            ("/grpc.health.v1.Health/", health),
             ("/grpc.reflection.v1.ServerReflection/", reflection.clone()),
             ("/grpc.reflection.v1alpha.ServerReflection/", reflection),
         ];

@@ -25,6 +25,7 @@ pub mod page;
 pub mod peer;
 pub mod propagation;
 pub mod quota;
+pub mod read_grace;
 pub mod response_stream;
 pub mod semconv;
 pub mod service_properties;

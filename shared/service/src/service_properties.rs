@@ -215,8 +215,15 @@ fn check_cors_rule(rule: &CorsRule, field: &str, violations: &mut Violations) {
         }
     }
     let age_fits = |age: &prost_types::Duration| age.seconds >= 0 && age.nanos == 0;
-    if !rule.max_age.as_ref().is_some_and(age_fits) {
-        reject("max_age", "required: 0 or more whole seconds".to_owned());
+    match rule.max_age {
+        None => reject("max_age", "required: 0 or more whole seconds".to_owned()),
+        Some(age) if !age_fits(&age) => {
+            reject(
+                "max_age",
+                format!("must be 0 or more whole seconds: value=`{}`", duration::exact(age)),
+            );
+        }
+        Some(_) => {}
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the log of a server says.
+//! The log of a server: banner, escapes, reload.
 
 use super::*;
 

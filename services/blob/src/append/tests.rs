@@ -1,4 +1,5 @@
 use std::time::Duration;
+use trestle_service::read_grace::READ_GRACE;
 
 use futures::future::join_all;
 use trestle_service::{
@@ -14,7 +15,7 @@ use crate::{
     etag::ETagPattern,
     fixture::{BlobFixture, sample},
     objects::Objects,
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

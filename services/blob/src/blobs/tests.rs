@@ -98,7 +98,7 @@ async fn a_read_of_an_overwritten_blob_goes_on_or_fails_but_never_mixes() {
 
     fixture.sweep().await;
     assert_eq!(drain(&fixture, first).await.expect("within the grace period"), data);
-    fixture.advance(crate::sweep::READ_GRACE + Duration::from_secs(1));
+    fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     let late = drain(&fixture, second).await;
     assert!(matches!(late, Err(BlobError::Condition(ConditionError::NotMet))));

@@ -61,7 +61,7 @@ async fn a_commit_keeps_what_it_names_and_drops_the_rest() {
     assert_eq!(reason(fixture.commit(&key, &["C"]).await), Reason::InvalidBlockList);
     assert_eq!(fixture.read(&key).await.expect("unchanged"), "bnewer");
 
-    fixture.advance(crate::sweep::READ_GRACE + Duration::from_secs(1));
+    fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 2, "of `B` and the newer `A`");
     assert_eq!(fixture.read(&key).await.expect("read"), "bnewer");
@@ -149,7 +149,7 @@ async fn blocks_of_several_extents_come_back_and_a_list_replaces_a_put() {
 
     let whole: Bytes = [first, second].concat().into();
     assert_eq!(fixture.read(&key).await.expect("read"), whole);
-    fixture.advance(crate::sweep::READ_GRACE + Duration::from_secs(1));
+    fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
     fixture.sweep().await;
     assert_eq!(fixture.objects().await, 4, "two of each block, none of the put");
 }

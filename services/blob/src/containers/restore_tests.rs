@@ -1,13 +1,14 @@
 //! Deleted containers that can be restored.
 
 use std::time::Duration;
+use trestle_service::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{
     blobs::BlobKey,
     fixture::{BlobFixture, account, container_name, sample},
     record::{ContainerId, Retention},
-    sweep::{CONTAINER_GRACE, ORPHAN_GRACE, READ_GRACE},
+    sweep::{CONTAINER_GRACE, ORPHAN_GRACE},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use trestle_service::read_grace::READ_GRACE;
 
 use proptest::prelude::*;
 use trestle_kv::{ChangeSpec, Writes, transact};
@@ -10,7 +11,7 @@ use crate::{
     fixture::{BlobFixture, account},
     keys::BlobRow,
     record::Retention,
-    sweep::{CONTAINER_GRACE, READ_GRACE},
+    sweep::CONTAINER_GRACE,
 };
 
 fn tags(pairs: &[(&str, &str)]) -> Tags {

@@ -1,12 +1,13 @@
 use proptest::prelude::*;
 use trestle_service::fault::{Fault, Reason};
+use trestle_service::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{
     blobs::{BlobState, DeleteScope, PutCommand, RequestedRange},
     etag::ETagPattern,
     fixture::{BlobFixture, sample},
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
 };
 
 fn reason<T: std::fmt::Debug>(result: Result<T, BlobError>) -> Reason {

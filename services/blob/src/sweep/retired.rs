@@ -2,7 +2,7 @@
 
 use trestle_kv::Entry;
 
-use super::{BlobSweeper, READ_GRACE, READ_GRACE_SHORT};
+use super::BlobSweeper;
 use crate::{
     blobs::BlobKey,
     error::BlobError,
@@ -21,8 +21,8 @@ impl BlobSweeper {
             self.with(|positions| *positions.retired(row) = part.next);
             return Ok(false);
         }
-        let is_short = engine.status().is_space_short;
-        let (grace, now) = (if is_short { READ_GRACE_SHORT } else { READ_GRACE }, engine.now());
+        let now = engine.now();
+        let grace = self.grace.at(now, engine.status().is_space_short);
         let mut failed = None;
         for entry in &part.entries {
             if now.since(keys::time_of(&entry.key)?) < grace {

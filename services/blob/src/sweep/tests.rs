@@ -1,4 +1,5 @@
 use std::time::Duration;
+use trestle_service::read_grace::READ_GRACE;
 
 use trestle_kv::{ChangeSpec, CommitError, Reads, Version, Writes, transact};
 use trestle_service::limits::STAGED_BLOCKS_KEPT;

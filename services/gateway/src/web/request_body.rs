@@ -27,7 +27,7 @@ impl http_body::Body for TranslatedRequest {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        Poll::Ready(frame.map(|frame| frame.map_err(|cause| self.record(&cause))))
+        Poll::Ready(frame.map(|frame| frame.map_err(|_| self.record())))
     }
 
     // Neither end nor length of the inner body: base64 is a third longer than its content, and its end
@@ -36,10 +36,8 @@ impl http_body::Body for TranslatedRequest {
 
 impl TranslatedRequest {
     /// Stores the error for the response, and returns it to the reader of the body.
-    fn record(&self, cause: &Status) -> Status {
-        // The library begins its texts with its name.
-        let cause = cause.message().trim_start_matches("tonic-web: ");
-        let rule = format!("must be a whole gRPC-Web body: cause=`{cause}`");
+    fn record(&self) -> Status {
+        let rule = "must be whole frames of gRPC-Web, of grpc-web-text in base64 as one text";
         let fault = || Fault::violation(Reason::InvalidInput, "message", rule);
         Status::from(self.failed.get_or_init(fault).clone())
     }

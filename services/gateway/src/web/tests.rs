@@ -223,6 +223,7 @@ async fn a_malformed_body_is_an_error_of_the_client() {
         let answered = body_of(answer).await;
         let answered = String::from_utf8_lossy(&answered);
         assert!(answered.contains("grpc-status:3\r\n"), "{answered:?}");
+        assert!(answered.contains("must%20be%20whole%20frames%20of%20gRPC-Web"), "{answered:?}");
         assert!(!answered.contains("broken"), "{answered:?}");
     }
 }

@@ -7,7 +7,10 @@ mod tests;
 use std::time::Duration;
 
 use trestle_proto::log::v1 as proto;
-use trestle_service::fault::{Fault, Reason, Violations, quoted};
+use trestle_service::{
+    duration::{exact, not_negative},
+    fault::{Fault, Reason, Violations, quoted},
+};
 
 pub(super) use self::settings::{settings, settings_change};
 use crate::{names::StreamName, streams::ListStreams};
@@ -84,9 +87,9 @@ pub(super) fn times(
 /// there.
 fn nanos(time: prost_types::Timestamp, field: &str, violations: &mut Violations) -> u64 {
     let prost_types::Timestamp { seconds, nanos } = time;
-    let nanos = u64::try_from(nanos).ok().filter(|nanos| *nanos < SECOND_NANOS);
-    let Some(nanos) = nanos else {
-        let rule = "must be a time with 0 to 999,999,999 nanoseconds";
+    let whole = u64::try_from(nanos).ok().filter(|nanos| *nanos < SECOND_NANOS);
+    let Some(nanos) = whole else {
+        let rule = format!("must be a time with 0 to 999,999,999 nanoseconds: nanos=`{nanos}`");
         violations.push(Reason::OutOfRangeInput, field, rule);
         return 0;
     };
@@ -95,18 +98,17 @@ fn nanos(time: prost_types::Timestamp, field: &str, violations: &mut Violations)
 }
 
 /// A duration in a range, both ends included; none if it is absent or rejected.
-fn duration(
-    duration: Option<prost_types::Duration>,
+fn between(
+    given: Option<prost_types::Duration>,
     (least, most): (Duration, Duration),
     (field, rule): (&str, &str),
     violations: &mut Violations,
 ) -> Option<Duration> {
-    let given = duration?;
-    let parsed = Duration::try_from(given).ok();
+    let given = given?;
+    let parsed = not_negative(given);
     let parsed = parsed.filter(|parsed| (least..=most).contains(parsed));
     if parsed.is_none() {
-        let prost_types::Duration { seconds, nanos } = given;
-        let rule = format!("{rule}: seconds=`{seconds}`, nanos=`{nanos}`");
+        let rule = format!("{rule}: value=`{}`", exact(given));
         violations.push(Reason::OutOfRangeInput, field, rule);
     }
     parsed

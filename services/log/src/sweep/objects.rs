@@ -3,7 +3,7 @@
 use trestle_kv::{ChangeSpec, Entry, Span, Writes, transact};
 use trestle_service::clock::Ticks;
 
-use super::{ANNOUNCED_GRACE, LogSweeper, READ_GRACE, READ_GRACE_SHORT, STEP};
+use super::{ANNOUNCED_GRACE, LogSweeper, STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
@@ -15,9 +15,9 @@ use crate::{
 impl LogSweeper {
     /// Deletes the objects of segments that were removed, once reads of them have ended.
     pub(super) async fn delete_retired(&self, id: StreamId) -> Result<bool, LogError> {
-        let is_short = self.logs.engine.status().is_space_short;
-        let grace = if is_short { READ_GRACE_SHORT } else { READ_GRACE };
-        let before = self.logs.engine.now().before(grace).get();
+        let engine = &self.logs.engine;
+        let (now, is_short) = (engine.now(), engine.status().is_space_short);
+        let before = now.before(self.grace.at(now, is_short)).get();
         self.delete_objects(id, &keys::rows_before(StreamRow::Retired, id, before)).await
     }
 

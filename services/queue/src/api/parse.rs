@@ -6,7 +6,7 @@ mod settings;
 use std::time::Duration;
 
 use trestle_service::{
-    duration::exact,
+    duration::{exact, not_negative},
     fault::{Fault, Reason, Violations, quoted},
     limits::{REDRIVE_MESSAGES_MAX, VISIBILITY_DEFAULT, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
     name::QueueName,
@@ -86,14 +86,12 @@ fn ranged(
     violations: &mut Violations,
 ) -> Option<Duration> {
     let value = value?;
-    let seconds = u64::try_from(value.seconds).ok();
-    let nanos = u32::try_from(value.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
-    let parsed = seconds.zip(nanos).map(|(seconds, nanos)| Duration::new(seconds, nanos));
+    let parsed = not_negative(value);
     let fitting = parsed.filter(|parsed| (min..=max).contains(parsed));
     if fitting.is_none() {
         let given = format!("value=`{}`", exact(value));
         let rule = match max {
-            Duration::MAX => format!("must be {} seconds or more: {given}", min.as_secs()),
+            Duration::MAX => format!("must be {} s or more: {given}", min.as_secs()),
             max => format!("must be {} to {} seconds: {given}", min.as_secs(), max.as_secs()),
         };
         violations.push(reason, field, rule);

@@ -11,11 +11,16 @@ use std::{borrow::Cow, time::Duration};
 use http::{HeaderMap, header};
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
 
+use trestle_service::{
+    clock::Ticks,
+    fault::{Reason, quoted},
+};
+
 use crate::{
     account::{AccountKey, AccountSet, Signature},
+    sas::{Check, Denied},
     spec::ServiceSpec,
 };
-use trestle_service::clock::Ticks;
 
 /// The largest difference between the date of a request and the server's.
 pub const DATE_SKEW: Duration = Duration::from_secs(15 * 60);
@@ -65,19 +70,34 @@ impl SignedRequest<'_> {
         key.sign(&self.string_to_sign(account))
     }
 
-    /// Whether a key of the account made the signature, and the date is within the allowed
-    /// difference of `now`. Takes as long for an absent account.
-    #[must_use]
+    /// Checks that a key of the account made the signature, and then that the date is within the allowed difference of
+    /// `now`. Takes as long for an absent account.
+    ///
+    /// # Errors
+    /// [`Check::Signature`] or [`Check::Time`].
     pub fn verify(
         &self,
         account: &str,
         signature: &Signature,
         accounts: &AccountSet,
         now: Ticks,
-    ) -> bool {
+    ) -> Result<(), Denied> {
         let is_signed = (self.service.signed_texts)(self, account)
             .any(|text| accounts.with_signature(account, &text, signature).is_some());
-        is_signed && is_near(&self.date(), now)
+        if !is_signed {
+            return Err(Denied::unknown());
+        }
+        let date = self.date();
+        if is_near(&date, now) {
+            return Ok(());
+        }
+        let (date, minutes) = (quoted(&date), DATE_SKEW.as_secs() / 60);
+        let message = format!(
+            "x-ms-date: must be at most {minutes} minutes from the time of the server: value=`{date}`, \
+             now=`{}`",
+            http_date(now)
+        );
+        Err(Denied::new(Check::Time, Reason::AuthenticationFailed, message))
     }
 
     /// The header x-ms-date or, if absent, Date, which is compared with the current time.
@@ -108,6 +128,13 @@ impl SignedRequest<'_> {
 
 /// The parameter of operations on a service.
 const OF_SERVICE: (&str, &str) = ("restype", "service");
+
+/// A time in the form of the header.
+fn http_date(at: Ticks) -> String {
+    let (seconds, _) = at.to_unix();
+    let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    at.format(&Rfc2822).unwrap_or_default().replace("+0000", "GMT")
+}
 
 /// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is within the allowed difference of
 /// `now`.

@@ -317,7 +317,14 @@ impl SpaceGuard {
     pub(super) fn full(&self, buffered_bytes: u64) -> CommitError {
         let free_bytes = self.free_bytes();
         let in_flight_bytes = self.in_flight(buffered_bytes);
-        CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes: self.reserve_bytes }
+        let accepting = self.accepting_bytes().saturating_add(in_flight_bytes);
+        let since_short = if self.is_short() { self.enough_bytes.load(Relaxed) } else { 0 };
+        CommitError::Full {
+            free_bytes,
+            in_flight_bytes,
+            reserve_bytes: self.reserve_bytes,
+            enough_bytes: accepting.max(since_short),
+        }
     }
 
     fn in_flight(&self, buffered_bytes: u64) -> u64 {

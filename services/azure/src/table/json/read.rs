@@ -6,7 +6,7 @@ use serde::{
     Deserialize,
     de::{Deserializer, IgnoredAny, MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 use trestle_proto::table::v1::{Entity, Property};
 use trestle_service::{
     edm::EdmType,
@@ -84,8 +84,14 @@ fn members_of(body: &[u8]) -> Result<Members<'_>, Fault> {
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     let text = str::from_utf8(body).map_err(|_| malformed("not UTF-8"))?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    // The text of the parser contains no value of the body, only the error and its position.
-    serde_json::from_str(text).map_err(|error| malformed(&error.to_string()))
+    serde_json::from_str(text).map_err(|error| {
+        let at = format!("at line {}, column {}", error.line(), error.column());
+        malformed(&match error.classify() {
+            Category::Eof => format!("it ends too early, {at}"),
+            Category::Data => format!("it has another JSON value {at}"),
+            Category::Syntax | Category::Io => format!("malformed JSON {at}"),
+        })
+    })
 }
 
 fn malformed(rule: &str) -> Fault {
@@ -187,7 +193,8 @@ impl<'a> Members<'a> {
         let of_keys = |(name, _): &&(Cow<'_, str>, _)| matches!(&**name, "PartitionKey" | "RowKey");
         for (name, annotation) in self.types.iter().filter(of_keys) {
             if !value::declared_type(annotation.get()).is_ok_and(|edm| edm == EdmType::String) {
-                let rule = "a key is Edm.String";
+                let annotation = quoted(annotation.get().trim_matches('"'));
+                let rule = format!("must be of Edm.String, as every key is: type=`{annotation}`");
                 return Err(Fault::violation(Reason::InvalidInput, &**name, rule));
             }
         }

@@ -103,6 +103,41 @@ fn rejects_values_that_do_not_match_their_type() {
     }
 }
 
+/// The text of the one violation of a body with these members.
+fn rule(members: &str) -> String {
+    let fault = entity_of(format!("{{{members}}}").as_bytes(), key()).expect_err(members);
+    fault.to_string()
+}
+
+#[test]
+fn an_error_has_the_value_or_the_type_that_was_given() {
+    for (members, given) in [
+        (r#""x":2147483648"#, "value=`2147483648`"),
+        (r#""x":"9223372036854775808","x@odata.type":"Edm.Int64""#, "value=`9223372036854775808`"),
+        (r#""x":"yesterday","x@odata.type":"Edm.DateTime""#, "value=`yesterday`"),
+        (r#""x":3,"x@odata.type":"Edm.Guid""#, "value=`3`"),
+        (r#""x":"3","x@odata.type":"Edm.Decimal""#, "type=`Edm.Decimal`"),
+        (r#""RowKey":"r","RowKey@odata.type":"Edm.Int32""#, "type=`Edm.Int32`"),
+    ] {
+        let text = rule(members);
+        assert!(text.contains(given), "{members}: {text}");
+    }
+    let long = rule(&format!(r#""x":"{}","x@odata.type":"Edm.Binary""#, "*".repeat(60_000)));
+    assert!(long.len() < 500, "it is shortened: {long}");
+}
+
+#[test]
+fn malformed_json_is_located() {
+    for (body, expected) in [
+        ("{\"x\":1", "it ends too early, at line 1, column 6"),
+        ("{\"x\":1,\n}", "malformed JSON at line 2, column 1"),
+        ("[1]", "it has another JSON value at line 1, column 0"),
+    ] {
+        let text = entity_of(body.as_bytes(), key()).expect_err(body).to_string();
+        assert!(text.contains(expected), "{body}: {text}");
+    }
+}
+
 #[test]
 fn null_of_any_type_has_no_value() {
     assert_eq!(kind(r#""x":null"#), Ok(None));

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use trestle_proto::table::v1::{Value, value::Kind};
-use trestle_service::edm::{self, EdmType, datetime};
+use trestle_service::{
+    edm::{self, EdmType, datetime},
+    fault::quoted,
+};
 
 /// A JSON string.
 #[derive(Deserialize)]
@@ -23,7 +26,15 @@ pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value
     if json == "null" {
         return Ok(None);
     }
-    let kind = match (edm, json.as_bytes().first()) {
+    let kind = kind_of(json, edm);
+    let kind =
+        kind.map_err(|rule| format!("{rule}: value=`{}`", quoted(json.trim_matches('"'))))?;
+    Ok(Some(Value { kind: Some(kind) }))
+}
+
+/// The value of a JSON text that is not null, of a declared type if there is one.
+fn kind_of(json: &str, edm: Option<EdmType>) -> Result<Kind, String> {
+    Ok(match (edm, json.as_bytes().first()) {
         (_, Some(b'{' | b'[')) => return Err("must be a plain value".to_owned()),
         (None, Some(b'"')) => Kind::StringValue(text(json, NOT_TEXT)?.into_owned()),
         (None, Some(b't' | b'f')) => edm::parse_value(EdmType::Boolean, json)?,
@@ -34,8 +45,7 @@ pub(super) fn parse(json: &str, annotation: Option<&str>) -> Result<Option<Value
             declared(edm, json)?
         }
         (Some(_), _) => return Err("must be text of its declared type".to_owned()),
-    };
-    Ok(Some(Value { kind: Some(kind) }))
+    })
 }
 
 const NOT_TEXT: &str = "not a text that UTF-8 can carry";
@@ -46,8 +56,10 @@ fn text<'a>(json: &'a str, rule: &str) -> Result<Cow<'a, str>, String> {
 
 /// The type in the JSON text of an annotation.
 pub(super) fn declared_type(annotation: &str) -> Result<EdmType, String> {
-    let named = EdmType::named(&text(annotation, "a type must be text")?);
-    named.ok_or_else(|| "its declared type is not one of the table model".to_owned())
+    let name = text(annotation, "a type must be text")?;
+    EdmType::named(&name).ok_or_else(|| {
+        format!("its declared type is not one of the table model: type=`{}`", quoted(&name))
+    })
 }
 
 /// The value of a declared type.

@@ -1,4 +1,5 @@
 use std::{sync::Arc, time::Duration};
+use trestle_service::read_grace::READ_GRACE;
 
 use super::*;
 use trestle_objects::faulty::{FaultyObjects, ObjectFault};
@@ -10,7 +11,7 @@ use crate::{
     names::BlobName,
     objects::Objects,
     record::BlobCopy,
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
 use std::time::Duration;
+use trestle_service::read_grace::READ_GRACE;
 
 use trestle_service::clock::Ticks;
 
@@ -8,7 +9,7 @@ use crate::{
     conditions::Conditions,
     fixture::{BlobFixture, sample},
     record::{ContentProperties, Retention},
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
 };
 
 const VERSIONS: Retention =

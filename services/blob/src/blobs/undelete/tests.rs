@@ -1,4 +1,5 @@
 use std::time::Duration;
+use trestle_service::read_grace::READ_GRACE;
 
 use super::*;
 use crate::{
@@ -7,7 +8,7 @@ use crate::{
     fixture::{BlobFixture, sample},
     names::BlobName,
     record::Retention,
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

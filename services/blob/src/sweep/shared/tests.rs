@@ -1,11 +1,12 @@
 use std::time::Duration;
+use trestle_service::read_grace::READ_GRACE;
 
 use trestle_service::clock::Ticks;
 
 use crate::{
     blobs::{BlobKey, BlobState, DeleteScope},
     fixture::{BlobFixture, sample},
-    sweep::{ORPHAN_GRACE, READ_GRACE},
+    sweep::ORPHAN_GRACE,
 };
 
 const SECOND: Duration = Duration::from_secs(1);

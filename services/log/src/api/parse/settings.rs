@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use trestle_proto::log::v1 as proto;
 use trestle_service::fault::{Fault, Reason, Violations, quoted};
 
-use super::{duration, finish};
+use super::{between, finish};
 use crate::{
     names::StreamName,
     segment::PromotedType,
@@ -122,7 +122,7 @@ fn retention(
     violations: &mut Violations,
 ) -> Option<Duration> {
     let rule = ("stream.retention", "must be 1 minute to 36,500 days");
-    let retention = duration(retention, RETENTION, rule, violations)?;
+    let retention = between(retention, RETENTION, rule, violations)?;
     // Whole seconds are stored; what is kept longer by a fraction is not a loss.
     Some(Duration::from_secs(retention.as_secs() + u64::from(retention.subsec_nanos() > 0)))
 }
@@ -130,7 +130,7 @@ fn retention(
 fn roll(policy: Option<proto::RollPolicy>, violations: &mut Violations) -> RollPolicy {
     let (default, policy) = (RollPolicy::default(), policy.unwrap_or_default());
     let rule = ("stream.roll_policy.max_age", "must be 1 second to 1 day");
-    let max_age = duration(policy.max_age, ROLL_AGE, rule, violations);
+    let max_age = between(policy.max_age, ROLL_AGE, rule, violations);
     let max_bytes = if policy.max_bytes == 0 { default.max_bytes } else { policy.max_bytes };
     if !ROLL_BYTES.contains(&max_bytes) {
         let rule = format!("must be 65,536 to 268,435,456 bytes: value=`{max_bytes}`");

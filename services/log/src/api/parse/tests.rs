@@ -82,6 +82,27 @@ fn a_stream_has_defaults_and_every_bound_is_reported_by_its_field() {
 }
 
 #[test]
+fn a_malformed_duration_is_rejected_as_it_was_given() {
+    for (seconds, nanos, shown) in [
+        (5, 0, "value=`5s`"),
+        (-1, 0, "value=`-1s`"),
+        (0, i32::MAX, "value=`seconds: 0, nanos: 2147483647`"),
+        (i64::MIN, i32::MIN, "value=`seconds: -9223372036854775808, nanos: -2147483648`"),
+    ] {
+        let given = Some(prost_types::Duration { seconds, nanos });
+        let policy = proto::RollPolicy { max_age: given, max_bytes: 0 };
+        let changed = proto::LogStream { retention: given, ..stream() };
+        let text = settings(Some(changed)).expect_err(shown).to_string();
+        assert!(text.contains(shown), "{text}");
+        let changed = proto::LogStream { roll_policy: Some(policy), ..stream() };
+        match settings(Some(changed)) {
+            Ok(_) => assert_eq!((seconds, nanos), (5, 0)),
+            Err(fault) => assert!(fault.to_string().contains(shown), "{fault}"),
+        }
+    }
+}
+
+#[test]
 fn an_update_changes_what_its_mask_names() {
     let request = |paths: &[&str]| proto::UpdateStreamRequest {
         stream: Some(proto::LogStream { retention: seconds(60), ..stream() }),

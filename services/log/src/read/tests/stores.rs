@@ -1,11 +1,12 @@
 //! Reads of segments whose store is absent, or has lost one.
 
 use std::{fs, time::Duration};
+use trestle_service::read_grace::READ_GRACE;
 
 use trestle_objects::ObjectArea;
 
 use super::*;
-use crate::{keys::StreamRow, stream::StreamSettings, sweep::READ_GRACE};
+use crate::{keys::StreamRow, stream::StreamSettings};
 
 #[tokio::test]
 async fn segments_are_unavailable_while_their_directory_is_absent_and_lost_if_one_is_missing() {

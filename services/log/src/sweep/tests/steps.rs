@@ -4,6 +4,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+use trestle_service::read_grace::READ_GRACE;
 
 use trestle_kv::{CommitError, FjallEngine, FjallOptions};
 use trestle_objects::ObjectArea;
@@ -12,7 +13,7 @@ use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 use super::*;
 use crate::{
     error::LogError, fixture::START, keys::StreamRow, layout::DAY_NANOS,
-    streams::StreamSettingsChange, sweep::READ_GRACE,
+    streams::StreamSettingsChange,
 };
 
 fn with_retention(seconds: u64) -> StreamSettings {

@@ -64,13 +64,19 @@ fn memtables_and_the_next_compaction_count_as_in_use() {
 
     space.drained(35 * MIB);
 
-    let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes }) =
+    let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes, enough_bytes }) =
         admits(&space, 35 * MIB)
     else {
         unreachable!("space is short");
     };
     assert_eq!((free_bytes, reserve_bytes), (100 * MIB, 64 * MIB));
     assert_eq!(in_flight_bytes / MIB, 36);
+    // What the error promises is true, and less is not enough.
+    for (free, is_short) in [(enough_bytes - 1, true), (enough_bytes, false)] {
+        let _ = space.measure(35 * MIB, || Ok::<_, Infallible>(free));
+        space.check(35 * MIB);
+        assert_eq!(space.is_short(), is_short, "{free} bytes");
+    }
 }
 
 #[test]

@@ -109,6 +109,8 @@ fn a_message_expires_after_a_week_unless_it_has_another_time_to_live() {
         let expected = [("messages[0].time_to_live", Reason::OutOfRangeQueryParameterValue)];
         assert_eq!(named(&fault), expected, "{value:?}");
     }
+    let malformed = ttl(nanos(1, -1)).expect_err("rejected").to_string();
+    assert!(malformed.contains("value=`seconds: 1, nanos: -1`"), "{malformed}");
 }
 
 #[test]
