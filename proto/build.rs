@@ -14,6 +14,7 @@ const FILES: &[&str] = &[
     // How telemetry arrives from the SDKs and collectors of OpenTelemetry.
     "opentelemetry/proto/collector/logs/v1/logs_service.proto",
     "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
+    "opentelemetry/proto/collector/trace/v1/trace_service.proto",
     // No contract refers to them; clients that use only reflection need them to read errors.
     "google/rpc/error_details.proto",
 ];

@@ -21,6 +21,11 @@ pub mod proto {
             include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.metrics.v1.rs"));
         }
     }
+    pub mod trace {
+        pub mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.trace.v1.rs"));
+        }
+    }
     pub mod collector {
         pub mod logs {
             pub mod v1 {
@@ -30,6 +35,11 @@ pub mod proto {
         pub mod metrics {
             pub mod v1 {
                 include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.collector.metrics.v1.rs"));
+            }
+        }
+        pub mod trace {
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.collector.trace.v1.rs"));
             }
         }
     }

@@ -1,5 +1,6 @@
-//! OTLP over HTTP: `POST /v1/logs` and `POST /v1/metrics` with a body in Protocol Buffers, translated into the call
-//! `Export` of the same name. A body that is compressed with gzip stays so: a message of gRPC may be, too.
+//! OTLP over HTTP: `POST` of `/v1/logs`, `/v1/metrics` and `/v1/traces` with a body in Protocol Buffers, translated
+//! into the call `Export` of the service for it. A body that is compressed with gzip stays so: a message of gRPC may
+//! be, too.
 
 mod rejection;
 #[cfg(test)]
@@ -24,12 +25,11 @@ use self::rejection::BodyType;
 pub(crate) use self::rejection::Rejection;
 
 /// The paths, and the methods that they call.
-const PATHS: [(&str, &str); 2] = [
+const PATHS: [(&str, &str); 3] = [
     ("/v1/logs", "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
     ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
+    ("/v1/traces", "/opentelemetry.proto.collector.trace.v1.TraceService/Export"),
 ];
-/// The path of what is not stored.
-const TRACES: &str = "/v1/traces";
 /// The type of a body in Protocol Buffers.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 /// Bytes before a message of gRPC: whether it is compressed, and its length.
@@ -39,21 +39,17 @@ const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// When a client may call again, in seconds, where the error has no delay.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// Whether a request is one of OTLP.
-pub(crate) fn is_request(request: &Request) -> bool {
+/// The method that a request of OTLP calls; none for another request.
+pub(crate) fn method_of(request: &Request) -> Option<&'static str> {
     let path = request.uri().path();
-    path == TRACES || PATHS.iter().any(|(known, _)| *known == path)
+    PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)
 }
 
-/// The method that a request of OTLP calls.
+/// Checks a request of OTLP.
 ///
 /// # Errors
 /// Why it is rejected before it is a call.
-pub(crate) fn method_of(request: &Request) -> Result<&'static str, Rejection> {
-    let path = request.uri().path();
-    let Some((_, method)) = PATHS.iter().find(|(known, _)| *known == path) else {
-        return Err(Rejection::TRACES);
-    };
+pub(crate) fn check(request: &Request) -> Result<(), Rejection> {
     if request.method() != Method::POST {
         return Err(Rejection::METHOD);
     }
@@ -62,7 +58,7 @@ pub(crate) fn method_of(request: &Request) -> Result<&'static str, Rejection> {
         return Err(Rejection::CONTENT_TYPE);
     }
     match is_compressed(headers) {
-        Some(_) => Ok(method),
+        Some(_) => Ok(()),
         None => Err(Rejection::ENCODING),
     }
 }
@@ -80,7 +76,7 @@ fn is_compressed(headers: &HeaderMap) -> Option<bool> {
     (encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")).then_some(false)
 }
 
-/// The response of HTTP to a request that [`method_of`] accepts.
+/// The response of HTTP to a request that [`check`] accepts.
 pub(crate) async fn export(
     mut calls: CallService,
     method: &'static str,

@@ -56,10 +56,10 @@ impl Web {
         Self { calls, short_circuit }
     }
 
-    /// Responds to a request of OTLP over HTTP.
-    fn export(&mut self, request: Request) -> ResponseFuture {
-        match otlp_http::method_of(&request) {
-            Ok(method) => {
+    /// Responds to a request of OTLP over HTTP, which calls `method`.
+    fn export(&mut self, method: &'static str, request: Request) -> ResponseFuture {
+        match otlp_http::check(&request) {
+            Ok(()) => {
                 let exported = otlp_http::export(self.calls.clone(), method, request);
                 Box::pin(async move { Ok(exported.await) })
             }
@@ -92,8 +92,8 @@ impl Service<Request> for Web {
     }
 
     fn call(&mut self, mut request: Request) -> ResponseFuture {
-        if otlp_http::is_request(&request) {
-            return self.export(request);
+        if let Some(method) = otlp_http::method_of(&request) {
+            return self.export(method, request);
         }
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {

@@ -6,11 +6,13 @@
 mod append;
 mod check;
 mod encode;
+mod items;
 mod logs;
 mod metrics;
 mod naming;
 mod rejected;
 mod rules;
+mod spans;
 mod view;
 
 #[cfg(test)]
@@ -20,8 +22,10 @@ pub(crate) use append::batch_of_append;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use encode::BATCH_BYTES_MAX;
 pub(crate) use encode::EncodedBatch;
+#[cfg(feature = "testing")]
+pub(crate) use items::ResourceItems;
+pub(crate) use items::{batch_of_items, items_by_stream};
 pub(crate) use logs::{batch_of_logs, logs_by_stream};
-pub(crate) use metrics::{batch_of_metrics, metrics_by_stream};
 pub(crate) use naming::stream_of_resource;
 pub(crate) use rejected::Rejected;
 pub(crate) use rules::{DAYS_MAX, RecordError, RecordTimes};

@@ -1,4 +1,4 @@
-//! The log service: streams of log records and metric data points, batched into Parquet segments.
+//! The log service: streams of log records, metric data points and spans, batched into Parquet segments.
 //!
 //! Three layers. `api` parses and renders protobuf and decides nothing. `streams`, `append`, `seal`, `merge`, `read`,
 //! `tail` and `sweep` work on domain types; their decisions are pure, around one snapshot or one commit. `keys`,
@@ -53,6 +53,7 @@ use trestle_proto::{
     opentelemetry::proto::collector::{
         logs::v1::logs_service_server::LogsServiceServer,
         metrics::v1::metrics_service_server::MetricsServiceServer,
+        trace::v1::trace_service_server::TraceServiceServer,
     },
 };
 use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
@@ -66,6 +67,8 @@ pub const LOG_SERVICE: &str = "trestle.log.v1.LogService";
 pub const OTLP_LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
 /// Full name of the service that receives metrics of OpenTelemetry.
 pub const OTLP_METRICS_SERVICE: &str = "opentelemetry.proto.collector.metrics.v1.MetricsService";
+/// Full name of the service that receives traces of OpenTelemetry.
+pub const OTLP_TRACE_SERVICE: &str = "opentelemetry.proto.collector.trace.v1.TraceService";
 
 /// The dependencies of the service.
 pub struct LogDeps {
@@ -111,6 +114,12 @@ impl LogRole {
     #[must_use]
     pub fn otlp_metrics(&self) -> MetricsServiceServer<LogApi> {
         MetricsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// The service that receives traces of OpenTelemetry.
+    #[must_use]
+    pub fn otlp_trace(&self) -> TraceServiceServer<LogApi> {
+        TraceServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
     }
 
     /// What all streams of the store have together.

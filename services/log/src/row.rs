@@ -31,7 +31,7 @@ pub(crate) trait RowFields {
     fn body(&self) -> Option<&str>;
     /// The class of the event; empty is absent.
     fn event_name(&self) -> &str;
-    /// The value of a data point.
+    /// The value of a data point; the duration of a span.
     fn value(&self) -> Option<f64>;
     /// The trace: 16 bytes, or none.
     fn trace_id(&self) -> &[u8];

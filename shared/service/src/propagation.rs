@@ -19,6 +19,10 @@ const TRACE_HEADERS: [HeaderName; 3] =
 
 const PARENT_HEADER: HeaderName = HeaderName::from_static("traceparent");
 
+/// How the paths of exports by OTLP begin. They start no trace, or a process that exports its spans to itself would do
+/// so without an end: the export of a span would be a span.
+const EXPORTS: &str = "/opentelemetry.proto.collector.";
+
 /// The trace context headers among some headers, each as often as it occurs.
 #[must_use]
 pub fn trace_headers(headers: &HeaderMap) -> HeaderMap {
@@ -34,8 +38,8 @@ pub fn trace_headers(headers: &HeaderMap) -> HeaderMap {
 /// The sampling of a process, and its exemplars.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
-    /// Share of the traces started by this process that are sampled, 0 to 1; none without an exporter. The
-    /// sampling decision of the caller takes precedence.
+    /// Share of the traces started by this process that are sampled, 0 to 1; none without an exporter. Exports by OTLP
+    /// start none. The sampling decision of the caller takes precedence.
     pub ratio: Option<f64>,
     /// Where the exemplars are stored.
     pub exemplars: Exemplars,
@@ -53,8 +57,8 @@ pub(crate) enum Tracing {
 }
 
 impl Traces {
-    /// Decides for the call with these `headers`; `random` decides if the caller did not.
-    pub(crate) fn decide(&self, headers: &HeaderMap, random: fn() -> u128) -> Tracing {
+    /// Decides for the call of `path` with these `headers`; `random` decides if the caller did not.
+    pub(crate) fn decide(&self, path: &str, headers: &HeaderMap, random: fn() -> u128) -> Tracing {
         let parent = extract(headers);
         let kept = parent.as_ref().map(|parent| parent.span().span_context().is_sampled());
         match (self.ratio, parent, kept) {
@@ -63,7 +67,7 @@ impl Traces {
             (None, None, _) => Tracing::None,
             (Some(ratio), None, _) => {
                 let drawn = random();
-                if is_drawn(drawn, ratio) {
+                if is_drawn(drawn, ratio) && !path.starts_with(EXPORTS) {
                     return Tracing::Sampled(None);
                 }
                 Tracing::Unsampled(passed_over(drawn, random()))
@@ -162,6 +166,8 @@ mod tests {
     const SAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const PASSED_OVER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
+    const PATH: &str = "/trestle.table.v1.TableService/GetEntity";
+
     fn headers(parent: Option<&'static str>) -> HeaderMap {
         let parent = parent.map(|parent| (PARENT_HEADER, HeaderValue::from_static(parent)));
         HeaderMap::from_iter(parent)
@@ -180,16 +186,26 @@ mod tests {
     fn the_decision_of_the_caller_takes_precedence_over_the_ratio() {
         for ratio in [0.0, 1.0] {
             let traces = traces(Some(ratio));
-            let kept = traces.decide(&headers(Some(SAMPLED)), middle);
+            let kept = traces.decide(PATH, &headers(Some(SAMPLED)), middle);
             assert!(matches!(kept, Tracing::Sampled(Some(_))), "{kept:?}");
-            let passed_over = traces.decide(&headers(Some(PASSED_OVER)), middle);
+            let passed_over = traces.decide(PATH, &headers(Some(PASSED_OVER)), middle);
             assert!(matches!(passed_over, Tracing::Unsampled(_)), "{passed_over:?}");
         }
     }
 
     #[test]
+    fn an_export_of_telemetry_starts_no_trace_and_follows_its_caller() {
+        let export = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+        let decided = |parent| traces(Some(1.0)).decide(export, &headers(parent), middle);
+
+        assert!(matches!(decided(None), Tracing::Unsampled(_)));
+        assert!(matches!(decided(Some(PASSED_OVER)), Tracing::Unsampled(_)));
+        assert!(matches!(decided(Some(SAMPLED)), Tracing::Sampled(Some(_))));
+    }
+
+    #[test]
     fn samples_new_traces_by_the_ratio() {
-        let drawn = |ratio| traces(Some(ratio)).decide(&headers(None), middle);
+        let drawn = |ratio| traces(Some(ratio)).decide(PATH, &headers(None), middle);
 
         assert!(matches!(drawn(1.0), Tracing::Sampled(None)));
         assert!(matches!(drawn(0.51), Tracing::Sampled(None)));
@@ -202,7 +218,7 @@ mod tests {
     fn the_next_process_receives_that_a_trace_is_not_sampled() {
         let mut headers = headers(None);
 
-        let decided = traces(Some(0.0)).decide(&headers, middle);
+        let decided = traces(Some(0.0)).decide(PATH, &headers, middle);
 
         let Tracing::Unsampled(context) = decided else { panic!("{decided:?}") };
         assert!(headers.is_empty(), "nothing is written for a call within the process");
@@ -212,17 +228,17 @@ mod tests {
         drop(guard);
         let parent = headers[PARENT_HEADER].to_str().expect("text").to_owned();
         assert!(parent.ends_with("-00"), "{parent}");
-        let next = traces(Some(1.0)).decide(&headers, middle);
+        let next = traces(Some(1.0)).decide(PATH, &headers, middle);
         assert!(matches!(next, Tracing::Unsampled(_)), "{next:?}");
     }
 
     #[test]
     fn without_an_exporter_a_call_has_no_span_but_logs_name_its_trace() {
-        let named = traces(None).decide(&headers(Some(SAMPLED)), middle);
+        let named = traces(None).decide(PATH, &headers(Some(SAMPLED)), middle);
         assert!(matches!(named, Tracing::Unsampled(_)), "{named:?}");
 
         let none = headers(None);
-        assert!(matches!(traces(None).decide(&none, middle), Tracing::None));
+        assert!(matches!(traces(None).decide(PATH, &none, middle), Tracing::None));
         assert!(none.is_empty());
     }
 
@@ -231,7 +247,7 @@ mod tests {
         let mut headers = headers(Some(SAMPLED));
         headers.append(PARENT_HEADER, HeaderValue::from_static(SAMPLED));
 
-        let decided = traces(None).decide(&headers, middle);
+        let decided = traces(None).decide(PATH, &headers, middle);
 
         assert!(matches!(decided, Tracing::None), "{decided:?}");
     }
@@ -242,7 +258,7 @@ mod tests {
             ["", "00", "00-0-0-01", "zz-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]
         {
             let headers = headers(Some(parent));
-            let decided = traces(None).decide(&headers, middle);
+            let decided = traces(None).decide(PATH, &headers, middle);
             assert!(matches!(decided, Tracing::None), "{parent}: {decided:?}");
         }
     }

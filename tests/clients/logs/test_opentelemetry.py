@@ -1,4 +1,4 @@
-"""The SDK of OpenTelemetry for Python exports logs and metrics, by both protocols."""
+"""The SDK of OpenTelemetry for Python exports logs, metrics and traces, by both protocols."""
 
 import logging
 import time
@@ -11,18 +11,22 @@ from google.protobuf import timestamp_pb2
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcLogs
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as GrpcMetrics
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcTraces
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpLogs
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as HttpMetrics
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpTraces
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.instrumentation.logging.handler import LoggingHandler
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 LINES = 2500
 TWO_DAYS_NANOS = 48 * 3_600_000_000_000
@@ -32,11 +36,14 @@ def exporters(server, protocol, **headers):
     """The exporters of the SDK for a protocol."""
     if protocol == "grpc":
         options = {"endpoint": server.endpoint, "insecure": True, "headers": headers or None}
-        return types.SimpleNamespace(logs=GrpcLogs(**options), metrics=GrpcMetrics(**options))
+        return types.SimpleNamespace(
+            logs=GrpcLogs(**options), metrics=GrpcMetrics(**options), traces=GrpcTraces(**options)
+        )
     options = {"headers": headers or None, "compression": Compression.Gzip}
     return types.SimpleNamespace(
         logs=HttpLogs(endpoint=f"{server.endpoint}/v1/logs", **options),
         metrics=HttpMetrics(endpoint=f"{server.endpoint}/v1/metrics", **options),
+        traces=HttpTraces(endpoint=f"{server.endpoint}/v1/traces", **options),
     )
 
 
@@ -139,6 +146,55 @@ def test_metrics_are_streams_of_values(api, stub, server, protocol):
     assert server.records("read", stream, "--filter", "value eq 7") == []
 
 
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_a_trace_is_read_back_by_its_id(api, stub, server, protocol):
+    service = f"shop-{protocol}"
+    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    provider.add_span_processor(BatchSpanProcessor(exporters(server, protocol).traces))
+    tracer = provider.get_tracer("shop")
+    with tracer.start_as_current_span("another trace") as other:
+        pass
+    with tracer.start_as_current_span("GET /pay", kind=trace.SpanKind.SERVER) as root:
+        links = [trace.Link(other.get_span_context(), {"why": "retry"})]
+        with pytest.raises(ValueError):
+            with tracer.start_as_current_span("charge", links=links) as child:
+                child.set_attribute("amount", 7)
+                raise ValueError("no funds")
+    assert provider.force_flush()
+    provider.shutdown()
+
+    stream = f"{service}.traces"
+    context = root.get_span_context()
+    of_trace = f"trace_id eq '{trace.format_trace_id(context.trace_id)}'"
+    pay, charge, exception = read(api, stub, stream, filter=of_trace)
+
+    for record, span in ((pay, root), (charge, child)):
+        assert record.body.string_value == span.name
+        assert record.time_unix_nano == span.start_time
+        assert record.value == (span.end_time - span.start_time) / 1e9
+        assert record.span_id == span.get_span_context().span_id.to_bytes(8)
+        assert record.scope.name == "shop" and texts(record.resource)["service.name"] == service
+    assert texts(pay.attributes) == {"span.kind": "server"} and pay.severity_number == 0
+    attributes = texts(charge.attributes)
+    assert attributes["amount"] == 7 and attributes["span.kind"] == "internal"
+    assert attributes["parent_span_id"] == trace.format_span_id(context.span_id)
+    assert (charge.severity_number, charge.severity_text) == (17, "ERROR")
+    assert attributes["otel.status_code"] == "ERROR"
+    assert attributes["otel.status_description"] == "ValueError: no funds"
+    (linked,) = attributes["links"].values
+    linked = {entry.key: entry.value for entry in linked.kvlist_value.values}
+    other_id = trace.format_trace_id(other.get_span_context().trace_id)
+    assert linked["trace_id"].string_value == other_id
+    assert linked["attributes"].kvlist_value.values[0].value.string_value == "retry"
+    assert exception.body.string_value == exception.event_name == "exception"
+    assert exception.span_id == charge.span_id and not exception.HasField("value")
+    assert texts(exception.attributes)["exception.type"] == "ValueError"
+
+    spans = server.records("read", stream, "--filter", f"{of_trace} and value ge 0")
+    assert [record["body"] for record in spans] == ["GET /pay", "charge"]
+    assert len(server.records("read", stream)) == 4
+
+
 def test_a_header_names_the_stream(api, stub, server):
     for protocol in ("grpc", "http"):
         name = f"named.{protocol}"
@@ -202,6 +258,26 @@ def test_a_partial_success_counts_rejected_data_points(api, stub, server):
     assert response.partial_success.rejected_data_points == 2, response
     assert "load" in response.partial_success.error_message
     assert [point.value for point in read(api, stub, "partly.metrics")] == [0.5]
+
+
+def test_a_partial_success_counts_rejected_spans(api, stub, server):
+    request = trace_service_pb2.ExportTraceServiceRequest()
+    resource = request.resource_spans.add()
+    resource.resource.attributes.add(key="service.name").value.string_value = "partly"
+    spans = resource.scope_spans.add().spans
+    now = time.time_ns()
+    ids = {"trace_id": b"t" * 16, "span_id": b"s" * 8}
+    spans.add(name="kept", start_time_unix_nano=now, end_time_unix_nano=now + 1, **ids)
+    spans.add(name="backwards", start_time_unix_nano=now, end_time_unix_nano=now - 1, **ids)
+    spans.add(name="nameless", start_time_unix_nano=now, end_time_unix_nano=now)
+
+    with grpc.insecure_channel(server.grpc) as channel:
+        response = trace_service_pb2_grpc.TraceServiceStub(channel).Export(request)
+
+    assert response.partial_success.rejected_spans == 2, response
+    assert "spans[1].end_time_unix_nano" in response.partial_success.error_message
+    assert "spans[2].trace_id" in response.partial_success.error_message
+    assert [span.body.string_value for span in read(api, stub, "partly.traces")] == ["kept"]
 
 
 def test_a_request_that_is_no_export_is_an_error_the_sdk_does_not_retry(server):

@@ -1,6 +1,7 @@
-"""A server that keeps its own logs and metrics in streams of itself."""
+"""A server that keeps its own logs, metrics and traces in streams of itself."""
 
 import json
+import secrets
 import time
 
 import pytest
@@ -18,7 +19,7 @@ def server(tmp_path_factory):
     settings = {
         "TRESTLE__TELEMETRY__OTLP_ENDPOINT": f"http://{address}",
         "TRESTLE__TELEMETRY__SERVICE_NAME": "store",
-        "TRESTLE__TELEMETRY__TRACE_SAMPLE_RATIO": "0",
+        "TRESTLE__TELEMETRY__TRACE_SAMPLE_RATIO": "1",
         "TRESTLE__TELEMETRY__METRICS_EVERY_SECONDS": "1",
         # More than by default: a line about the export of a line would be exported again.
         "TRESTLE__TELEMETRY__LOG_FILTER": "debug",
@@ -68,6 +69,46 @@ def test_its_metrics_are_a_stream_that_grows_at_a_constant_rate(server):
     rounds = [record["sequence"] for record in starts]
     sizes = [after - before for before, after in zip(rounds, rounds[1:])]
     assert sizes[-1] < 1.5 * sizes[-2], f"a loop: exports grow: {sizes}"
+
+
+def trace_parent(trace_id, flags):
+    """Metadata of a call in a trace, with flags."""
+    return [("traceparent", f"00-{trace_id}-{secrets.token_hex(8)}-{flags}")]
+
+
+def test_a_call_is_a_trace_of_it_and_exports_cause_no_spans(api, stub, server):
+    trace_id = secrets.token_hex(16)
+    stream = api.pb.LogStream(name="traced")
+    request = api.pb.CreateStreamRequest(stream=stream)
+    stub.CreateStream(request, metadata=trace_parent(trace_id, "01"))
+
+    eventually(lambda: "store.traces" in streams(server))
+    of_trace = ["--filter", f"trace_id eq '{trace_id}'"]
+
+    def spans():
+        # The call ends last, but its spans may be sent in two exports.
+        records = server.records("read", "store.traces", *of_trace)
+        by_name = {record["body"]: record for record in records}
+        return by_name if "trestle.log.v1.LogService/CreateStream" in by_name else None
+
+    found = eventually(spans)
+    call, commit = found["trestle.log.v1.LogService/CreateStream"], found["commit"]
+    assert call["attributes"]["span.kind"] == "server" and call["value"] >= commit["value"] > 0
+    assert call["attributes"]["rpc.response.status_code"] == "OK"
+    assert commit["attributes"]["parent_span_id"] == call["span_id"]
+    assert len(found) <= 10, found
+
+    def count():
+        # Not sampled, or it would be a span itself.
+        request = api.pb.GetStreamRequest(stream="store.traces")
+        quiet = trace_parent(secrets.token_hex(16), "00")
+        return stub.GetStream(request, metadata=quiet).stats.next_sequence
+
+    # The spans of the reads above arrive.
+    time.sleep(QUIET_SECONDS)
+    before = count()
+    time.sleep(QUIET_SECONDS)
+    assert count() == before, "a loop: exports are traced"
 
 
 def test_its_own_records_can_be_sealed_like_others(server):

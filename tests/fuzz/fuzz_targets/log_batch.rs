@@ -6,14 +6,15 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 use trestle_log::fuzzing::{
-    batch_of_record, batches_of_logs, reads_json, sealed_records, segments, unsealed_records,
+    batch_of_record, batches_of_logs, batches_of_metrics, batches_of_spans, reads_json,
+    sealed_records, segments, unsealed_records,
 };
 use trestle_proto::log::v1::Record;
 
 #[derive(Debug, Arbitrary)]
 enum Input {
-    /// Messages `ResourceLogs`, as a collector sends them.
-    Logs(Vec<Vec<u8>>),
+    /// Messages `ResourceLogs`, as a collector sends them; they are also read as `ResourceMetrics` and `ResourceSpans`.
+    Exports(Vec<Vec<u8>>),
     /// A record, a scope, and whether it is sealed.
     Record(Vec<u8>, Vec<u8>, bool),
     /// A batch, as it would be stored.
@@ -23,14 +24,10 @@ enum Input {
 }
 
 fuzz_target!(|input: Input| match input {
-    Input::Logs(logs) => {
-        for (batch, records) in batches_of_logs(logs).unwrap_or_default() {
-            let read = unsealed_records(&batch).expect("accepted records are read");
-            assert_eq!(read.len(), usize::try_from(records).expect("a number"));
-            for record in read {
-                Record::decode(record).expect("a record that any client decodes");
-            }
-        }
+    Input::Exports(resources) => {
+        read_all(batches_of_metrics(&resources));
+        read_all(batches_of_spans(&resources));
+        read_all(batches_of_logs(resources));
     }
     Input::Record(record, scope, is_sealed) => {
         let Some(batch) = batch_of_record(&record, &scope) else { return };
@@ -45,6 +42,17 @@ fuzz_target!(|input: Input| match input {
     Input::Batch(batch) => drop(unsealed_records(&batch)),
     Input::Json(json, key) => drop(reads_json(&json, &key)),
 });
+
+/// Reads the records of the batches of a request.
+fn read_all(batches: Option<Vec<(bytes::Bytes, u32)>>) {
+    for (batch, records) in batches.unwrap_or_default() {
+        let read = unsealed_records(&batch).expect("accepted records are read");
+        assert_eq!(read.len(), usize::try_from(records).expect("a number"));
+        for record in read {
+            Record::decode(record).expect("a record that any client decodes");
+        }
+    }
+}
 
 /// The only record of a batch, read of its segment.
 fn seal(batch: &[u8]) -> bytes::Bytes {

@@ -1,11 +1,12 @@
 //! Telemetry by the protocol of OpenTelemetry.
 
 use tonic::{Code, Request};
-use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
+use trestle_proto::log::v1::{ReadRecordsRequest, wire::ExportLogsServiceRequest};
 use trestle_proto::opentelemetry::proto::{
     collector::{
         logs::v1::{ExportLogsServiceResponse, logs_service_client::LogsServiceClient},
         metrics::v1::{ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient},
+        trace::v1::{ExportTraceServiceRequest, trace_service_client::TraceServiceClient},
     },
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
@@ -14,6 +15,7 @@ use trestle_proto::opentelemetry::proto::{
         number_data_point,
     },
     resource::v1::Resource,
+    trace::v1::{ResourceSpans, ScopeSpans, Span, span::SpanKind},
 };
 use trestle_tests::{CallError, World, blob_scenario, log_texts};
 
@@ -23,6 +25,7 @@ blob_scenario!(
     logs_go_to_the_stream_of_their_service_which_is_created,
     invalid_records_are_rejected_alone_and_counted,
     data_points_are_records_with_a_value,
+    a_span_is_a_record_that_its_trace_finds,
 );
 
 fn attribute(key: &str, value: &str) -> KeyValue {
@@ -55,6 +58,23 @@ pub(super) fn request(services: &[(&str, Vec<LogRecord>)]) -> ExportLogsServiceR
 /// A request with one record.
 pub(super) fn one_log(service: &str, text: &str) -> ExportLogsServiceRequest {
     request(&[(service, vec![log(text)])])
+}
+
+/// A request with one span, of a quarter of a second.
+pub(super) fn one_span(service: &str, name: &str) -> ExportTraceServiceRequest {
+    let span = Span {
+        trace_id: vec![0xAB; 16].into(),
+        span_id: vec![0xCD; 8].into(),
+        name: name.to_owned(),
+        kind: SpanKind::Server.into(),
+        start_time_unix_nano: an_hour(),
+        end_time_unix_nano: an_hour() + 250_000_000,
+        ..Span::default()
+    };
+    let scope_spans = vec![ScopeSpans { spans: vec![span], ..Default::default() }];
+    let resource = resource(service);
+    let spans = ResourceSpans { resource, scope_spans, ..Default::default() };
+    ExportTraceServiceRequest { resource_spans: vec![spans] }
 }
 
 async fn export(
@@ -159,4 +179,31 @@ async fn data_points_are_records_with_a_value(world: &World) {
         assert_eq!(records[0].attributes["cpu"], attribute("", "0").value.unwrap());
         stream.flush().await.unwrap();
     }
+}
+
+async fn a_span_is_a_record_that_its_trace_finds(world: &World) {
+    let mut client = TraceServiceClient::new(world.transport());
+    let response = client.export(one_span("web", "GET /pay")).await.unwrap().into_inner();
+    assert_eq!(response.partial_success, None);
+
+    let stream = world.existing_log_stream("web.traces");
+    for _ in 0..2 {
+        let of_trace = async |hex: &str| {
+            let filter = format!("trace_id eq '{}' and value lt 1", hex.repeat(16));
+            let read = ReadRecordsRequest { filter, ..stream.reading() };
+            stream.read_with(read).await.unwrap().records
+        };
+        let found = of_trace("ab").await;
+        assert_eq!(log_texts(&found), ["GET /pay"]);
+        assert_eq!((found[0].value, &found[0].span_id[..]), (Some(0.25), &[0xCD; 8][..]));
+        assert_eq!(found[0].attributes["span.kind"], attribute("", "server").value.unwrap());
+        assert!(of_trace("cd").await.is_empty());
+        stream.flush().await.unwrap();
+    }
+
+    let mut bad = one_span("web", "bad");
+    bad.resource_spans[0].scope_spans[0].spans[0].trace_id = vec![1; 3].into();
+    let partial = client.export(bad).await.unwrap().into_inner().partial_success.unwrap();
+    assert_eq!(partial.rejected_spans, 1);
+    assert!(partial.error_message.contains("spans[0].trace_id"), "{}", partial.error_message);
 }

@@ -6,15 +6,17 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::{Method, Request, Response, StatusCode, Version, header};
 use prost::Message as _;
-use trestle_proto::opentelemetry::proto::collector::logs::v1::ExportLogsServiceResponse;
+use trestle_proto::opentelemetry::proto::collector::{
+    logs::v1::ExportLogsServiceResponse, trace::v1::ExportTraceServiceResponse,
+};
 use trestle_tests::{World, blob_scenario, log_texts};
 
-use super::export::one_log;
+use super::export::{one_log, one_span};
 
 blob_scenario!(
     a_request_of_http_stores_records_plain_or_compressed,
     rejects_requests_of_http_with_the_status_that_clients_expect,
-    a_request_for_traces_reports_that_they_are_not_stored,
+    a_request_of_http_stores_spans,
 );
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -80,16 +82,16 @@ async fn rejects_requests_of_http_with_the_status_that_clients_expect(world: &Wo
     assert_eq!(unknown.unwrap_err().reason, "LOG_STREAM_NOT_FOUND");
 }
 
-async fn a_request_for_traces_reports_that_they_are_not_stored(world: &World) {
-    for version in [Version::HTTP_11, Version::HTTP_2] {
-        let mut request = post(PROTOBUF, "spans");
-        *request.uri_mut() = "/v1/traces".parse().unwrap();
+async fn a_request_of_http_stores_spans(world: &World) {
+    let spans = one_span("web", "GET /pay").encode_to_vec();
+    let mut request = post(PROTOBUF, spans);
+    *request.uri_mut() = "/v1/traces".parse().unwrap();
 
-        let response = send(world, version, request).await;
+    let response = send(world, Version::HTTP_11, request).await;
 
-        assert_eq!(response.status(), StatusCode::NOT_FOUND, "{response:?}");
-        assert_eq!(response.headers()[header::CONTENT_TYPE], PROTOBUF);
-        let status = tonic_types::Status::decode(response.into_body()).unwrap();
-        assert!(status.message.contains("traces are not stored"), "{status:?}");
-    }
+    assert_eq!(response.status(), StatusCode::OK, "{response:?}");
+    let message = ExportTraceServiceResponse::decode(response.into_body()).unwrap();
+    assert_eq!(message.partial_success, None);
+    let records = world.existing_log_stream("web.traces").read().await.unwrap().records;
+    assert_eq!(log_texts(&records), ["GET /pay"]);
 }

@@ -24,14 +24,16 @@ pub(super) fn line(record: &Record) -> String {
     if !severity.is_empty() {
         let _ = write!(line, " {}", escaped(severity));
     }
-    if !record.event_name.is_empty() {
+    let body = record.body.as_ref().map(any_value::text);
+    // Both are the name of an event of a span.
+    if !record.event_name.is_empty() && body.as_ref() != Some(&record.event_name) {
         let _ = write!(line, " {}", escaped(&record.event_name));
     }
     if let Some(value) = record.value {
         let _ = write!(line, " {value}");
     }
-    if let Some(body) = &record.body {
-        let _ = write!(line, " {}", escaped(&any_value::text(body)));
+    if let Some(body) = &body {
+        let _ = write!(line, " {}", escaped(body));
     }
     for (key, value) in record.attributes.iter().chain(&record.resource) {
         let _ = write!(line, " {}={}", escaped(key), quoted(value));

@@ -47,13 +47,6 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
-    /// Traces, in any type.
-    pub(super) const TRACES: Self = Self {
-        status: StatusCode::NOT_FOUND,
-        code: Code::Unimplemented,
-        reason: Reason::NotImplemented,
-        text: "traces are not stored, only logs and metrics",
-    };
     /// A method of HTTP that is not POST.
     pub(super) const METHOD: Self = Self {
         status: StatusCode::METHOD_NOT_ALLOWED,

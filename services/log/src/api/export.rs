@@ -1,17 +1,19 @@
-//! What exports of logs and of metrics share: the stream that a request names, and one commit for all its streams.
+//! What exports of logs, of metrics and of traces share: the stream that a request names, and one commit for all its
+//! streams.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use tonic::metadata::MetadataMap;
+use tonic::{Request, metadata::MetadataMap};
+use trestle_identity::caller::Caller;
 use trestle_service::fault::{Fault, Reason, Violations};
 
 use super::LogApi;
 use crate::{
     append::NewBatch,
-    authorize::LogAccess,
-    batch::{EncodedBatch, RecordTimes, Rejected},
+    authorize::{LogAccess, LogNeed},
+    batch::{EncodedBatch, RecordTimes, Rejected, stream_of_resource},
     error::LogError,
-    names::StreamName,
+    names::{STREAM_NAME_CHARS_MAX, StreamName},
     streams::OpenStream,
 };
 
@@ -24,11 +26,40 @@ const TRIES_MAX: usize = 3;
 /// Most bytes of the batches of a request: many scopes may repeat a resource.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// A request with what applies to all of it.
+pub(super) struct EnteredExport<T> {
+    pub(super) access: LogAccess,
+    pub(super) message: T,
+    named: Option<StreamName>,
+}
+
+impl<T> EnteredExport<T> {
+    /// # Errors
+    /// A caller without the permission, and a name of a stream that violates the rules.
+    pub(super) fn of(request: Request<T>) -> Result<Self, Fault> {
+        let access = LogAccess::new(Caller::of(&request)?, LogNeed::AppendOrCreate)?;
+        let named = named_stream(request.metadata())?;
+        Ok(Self { access, message: request.into_inner(), named })
+    }
+
+    /// The stream of an encoded resource: the one that the request names, or else that of its service, with `suffix`.
+    pub(super) fn stream_of(&self, suffix: &str) -> impl Fn(&[u8]) -> String {
+        move |resource| match &self.named {
+            Some(name) => name.as_str().to_owned(),
+            None => {
+                let mut name = stream_of_resource(resource);
+                name.truncate(STREAM_NAME_CHARS_MAX - suffix.len());
+                name + suffix
+            }
+        }
+    }
+}
+
 /// The stream that the metadata of a request names; none where it does not.
 ///
 /// # Errors
 /// A name that violates the rules.
-pub(super) fn named_stream(metadata: &MetadataMap) -> Result<Option<StreamName>, Fault> {
+fn named_stream(metadata: &MetadataMap) -> Result<Option<StreamName>, Fault> {
     let Some(name) = metadata.get(STREAM_HEADER) else { return Ok(None) };
     let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
     let mut violations = Violations::default();

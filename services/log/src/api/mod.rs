@@ -13,6 +13,7 @@ mod streams;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod trace_export;
 
 use std::sync::Arc;
 

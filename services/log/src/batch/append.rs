@@ -43,7 +43,7 @@ pub(crate) fn batch_of_append(
     batch.begin_group(scope);
     for (index, record) in request.records.iter().enumerate() {
         let admitted = checker.check(record).and_then(|time| {
-            batch.admit(time, record.len() + FRAME_BYTES_MAX)?;
+            batch.admit(&[time], record.len() + FRAME_BYTES_MAX)?;
             Ok(time)
         });
         let time = admitted.map_err(|error| error.within(&format!("records[{index}]")))?;

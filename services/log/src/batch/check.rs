@@ -204,17 +204,24 @@ fn check_id(
     value: FieldValue<'_>,
     length: usize,
 ) -> Result<Result<(), MalformedMessage>, RecordError> {
-    let id = match value.bytes() {
-        Ok(id) => id,
-        Err(error) => return Ok(Err(error)),
-    };
+    match value.bytes() {
+        Err(error) => Ok(Err(error)),
+        Ok([]) => Ok(Ok(())),
+        Ok(id) => check_id_bytes(name_of(number), id, length).map(Ok),
+    }
+}
+
+/// Validates the id in a field, which must be present.
+///
+/// # Errors
+/// Another length, or zeros only.
+pub(super) fn check_id_bytes(field: &str, id: &[u8], length: usize) -> Result<(), RecordError> {
     let rule = match id.len() {
-        0 => return Ok(Ok(())),
         found if found != length => format!("has {found} bytes, not {length}"),
         _ if id.iter().all(|byte| *byte == 0) => "is all zero".to_owned(),
-        _ => return Ok(Ok(())),
+        _ => return Ok(()),
     };
-    Err(RecordError::invalid(name_of(number), rule))
+    Err(RecordError::invalid(field, rule))
 }
 
 /// Validates a `KeyValue`, and returns its key.

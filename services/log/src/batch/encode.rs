@@ -85,11 +85,11 @@ impl BatchEncoder {
         self.scope.extend_from_slice(scope);
     }
 
-    /// Checks that the batch has room for records of one time, of so many bytes with their frames.
+    /// Checks that the batch has room for records of these times, of so many bytes with their frames.
     ///
     /// # Errors
     /// A time on one day too many, or too many bytes.
-    pub(super) fn admit(&mut self, time: u64, bytes: usize) -> Result<(), RecordError> {
+    pub(super) fn admit(&mut self, times: &[u64], bytes: usize) -> Result<(), RecordError> {
         let origin = match self.group_records {
             0 => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
             _ => 0,
@@ -104,7 +104,8 @@ impl BatchEncoder {
                 ),
             });
         }
-        let read_bytes = self.read_bytes + self.resource.len() + self.scope.len() + bytes;
+        let origins = times.len() * (self.resource.len() + self.scope.len());
+        let read_bytes = self.read_bytes + origins + bytes;
         if read_bytes > READ_BYTES_MAX {
             return Err(RecordError {
                 reason: Reason::RecordTooLarge,
@@ -114,21 +115,43 @@ impl BatchEncoder {
                 ),
             });
         }
-        let day = time / DAY_NANOS;
-        if self.last_day != Some(day) {
-            if self.days.len() == DAYS_MAX && !self.days.contains(&day) {
-                return Err(RecordError {
-                    reason: Reason::RecordTimeOutOfRange,
-                    field: "time_unix_nano".to_owned(),
-                    rule: format!(
-                        "is on a day too many: a request has records of at most {DAYS_MAX} days"
-                    ),
-                });
-            }
-            self.days.insert(day);
-            self.last_day = Some(day);
+        let is_of_last_day = |time: &u64| self.last_day == Some(time / DAY_NANOS);
+        if !times.iter().all(is_of_last_day) {
+            self.admit_days(times)?;
         }
         self.read_bytes = read_bytes;
+        Ok(())
+    }
+
+    fn admit_days(&mut self, times: &[u64]) -> Result<(), RecordError> {
+        let days = times.iter().map(|time| time / DAY_NANOS);
+        let added: BTreeSet<u64> = days.filter(|day| !self.days.contains(day)).collect();
+        if self.days.len() + added.len() > DAYS_MAX {
+            return Err(RecordError {
+                reason: Reason::RecordTimeOutOfRange,
+                field: "time_unix_nano".to_owned(),
+                rule: format!(
+                    "is on a day too many: a request has records of at most {DAYS_MAX} days"
+                ),
+            });
+        }
+        self.days.extend(added);
+        self.last_day = times.last().map(|time| time / DAY_NANOS);
+        Ok(())
+    }
+
+    /// Adds validated records with their times, all or none.
+    ///
+    /// # Errors
+    /// As of [`BatchEncoder::admit`].
+    pub(super) fn push_all(&mut self, records: &[(u64, Vec<u8>)]) -> Result<(), RecordError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let times: Vec<_> = records.iter().map(|(time, _)| *time).collect();
+        let bytes = records.iter().map(|(_, record)| record.len() + FRAME_BYTES_MAX).sum();
+        self.admit(&times, bytes)?;
+        records.iter().for_each(|(time, record)| self.push(record, *time));
         Ok(())
     }
 

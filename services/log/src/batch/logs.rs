@@ -103,7 +103,7 @@ impl<'a> LogsEncoder<'a> {
         self.batch.begin_group(scope);
         for (index, record) in fields_of(scope_logs, 2).enumerate() {
             let admitted = self.checker.check(record).and_then(|time| {
-                self.batch.admit(time, record.len() + FRAME_BYTES_MAX)?;
+                self.batch.admit(&[time], record.len() + FRAME_BYTES_MAX)?;
                 Ok(time)
             });
             match admitted {

@@ -7,7 +7,7 @@ use super::RecordError;
 /// How many reasons an answer names: a request may have thousands of bad records.
 const REASONS_MAX: u64 = 5;
 
-/// Records or data points that were not stored.
+/// Records, data points or spans that were not stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rejected {
     /// How many.
@@ -30,6 +30,11 @@ impl Rejected {
         } else if self.reasons == REASONS_MAX + 1 {
             self.message.push_str("; and others");
         }
+    }
+
+    /// How many, and the first reasons; none where nothing was rejected.
+    pub(crate) fn into_partial(self) -> Option<(i64, String)> {
+        (self.count > 0).then(|| (i64::try_from(self.count).unwrap_or(i64::MAX), self.message))
     }
 
     /// Adds those of another stream of the request.

@@ -1,5 +1,6 @@
 mod logs;
 mod metrics;
+mod spans;
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use opentelemetry::metrics::Meter;
 use trestle_blob::{BLOB_SERVICE, BlobRole};
 use trestle_gateway::Routes;
-use trestle_log::{LOG_SERVICE, LogRole, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE};
+use trestle_log::{
+    LOG_SERVICE, LogRole, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE, OTLP_TRACE_SERVICE,
+};
 use trestle_runtime::task::Task;
 use trestle_service::{semconv, upstream::Upstream};
 
@@ -21,7 +23,13 @@ const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// See the module.
 pub const BLOB: RoleSpec = RoleSpec {
     name: "blob",
-    services: &[BLOB_SERVICE, LOG_SERVICE, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE],
+    services: &[
+        BLOB_SERVICE,
+        LOG_SERVICE,
+        OTLP_LOGS_SERVICE,
+        OTLP_METRICS_SERVICE,
+        OTLP_TRACE_SERVICE,
+    ],
     keyspaces: &[trestle_blob::KEYSPACES, trestle_log::KEYSPACES],
     cors: Some(BLOB_SERVICE),
     build: Build::Service(build),
@@ -52,7 +60,8 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         .with(BLOB_SERVICE, Upstream::local(blob.server()))
         .with(LOG_SERVICE, Upstream::local(log.server()))
         .with(OTLP_LOGS_SERVICE, Upstream::local(log.otlp_logs()))
-        .with(OTLP_METRICS_SERVICE, Upstream::local(log.otlp_metrics()));
+        .with(OTLP_METRICS_SERVICE, Upstream::local(log.otlp_metrics()))
+        .with(OTLP_TRACE_SERVICE, Upstream::local(log.otlp_trace()));
     let tasks = tasks(&blob, &log, &context.deps.meter);
     let calls = BuiltRole::new(calls);
     Ok(BuiltRole { tasks, drain: Some(Box::new(move || log.shut_down())), ..calls })

@@ -37,7 +37,8 @@ pub struct TelemetrySettings {
     /// Default: the variable `OTEL_EXPORTER_OTLP_ENDPOINT`; without it they are not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otlp_endpoint: Option<String>,
-    /// Share of the traces started by this process that are sent, 0 to 1; others follow their caller.
+    /// Share of the traces started by this process that are sent, 0 to 1; others follow their caller. Exports by OTLP
+    /// start none.
     /// Default: 1.
     pub trace_sample_ratio: f64,
     /// How often metrics are sent, in seconds, at least 1. Default: 60.

@@ -110,7 +110,8 @@ impl Middleware for Trace {
         let shared = &self.shared;
         let id = request_id(&mut request, shared.random);
         let method = shared.methods.of(request.uri().path());
-        let scope = match shared.traces.decide(request.headers(), shared.random) {
+        let path = request.uri().path();
+        let scope = match shared.traces.decide(path, request.headers(), shared.random) {
             Tracing::None => TraceScope::None,
             Tracing::Unsampled(context) => TraceScope::Unsampled(context),
             Tracing::Sampled(parent) => {

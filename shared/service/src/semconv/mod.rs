@@ -16,10 +16,16 @@ pub const ACCESS_TARGET: &str = "trestle::access";
 /// Name of the server span of a call. All others are under it.
 pub const SERVER_SPAN: &str = "call";
 
-/// The status of a span, where it is an error.
+/// The status of a span; by us, only where it is an error.
 pub const SPAN_STATUS: &str = "otel.status_code";
-/// The value of [`SPAN_STATUS`].
+/// The value of [`SPAN_STATUS`] of an error.
 pub const SPAN_ERROR: &str = "ERROR";
+/// The description of the status of a span.
+pub const SPAN_STATUS_DESCRIPTION: &str = "otel.status_description";
+/// How many events of a span were dropped.
+pub const SPAN_DROPPED_EVENTS: &str = "otel.dropped_events_count";
+/// How many links of a span were dropped.
+pub const SPAN_DROPPED_LINKS: &str = "otel.dropped_links_count";
 /// The system of a call; always `grpc`.
 pub const RPC_SYSTEM: &str = "rpc.system.name";
 /// The value of [`RPC_SYSTEM`].

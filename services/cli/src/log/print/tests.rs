@@ -22,6 +22,8 @@ fn a_record_is_one_line() {
     assert_eq!(line(&record), expected);
     let point = Record { event_name: "cpu".to_owned(), value: Some(0.5), ..Record::default() };
     assert_eq!(line(&point), "1970-01-01T00:00:00Z cpu 0.5");
+    let event = Record { body: Some(any_value::of_text("cpu")), value: None, ..point };
+    assert_eq!(line(&event), "1970-01-01T00:00:00Z cpu", "its name once");
     let named = Record { severity_text: "odd".to_owned(), severity_number: 9, ..Record::default() };
     assert_eq!(line(&named), "1970-01-01T00:00:00Z odd");
     assert_eq!(time(u64::MAX), "2554-07-21T23:34:33.709551615Z");

@@ -6,16 +6,9 @@ use bytes::Bytes;
 use trestle_proto::{
     log::v1::wire::ExportLogsServiceRequest,
     opentelemetry::proto::{
-        collector::{
-            logs::v1::{ExportLogsServiceResponse, logs_service_server::LogsService},
-            metrics::v1::{ExportMetricsServiceRequest, metrics_service_server::MetricsService},
-        },
+        collector::logs::v1::{ExportLogsServiceResponse, logs_service_server::LogsService},
         common::v1::{AnyValue, KeyValue, any_value::Value},
         logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
-        metrics::v1::{
-            Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
-            number_data_point,
-        },
         resource::v1::Resource,
     },
 };
@@ -26,7 +19,7 @@ use crate::{
     fixture::{SECOND, START, texts},
 };
 
-fn resource(service: &str) -> Option<Resource> {
+pub(super) fn resource(service: &str) -> Option<Resource> {
     let value = Some(AnyValue { value: Some(Value::StringValue(service.to_owned())) });
     let attributes = vec![KeyValue { key: "service.name".to_owned(), value }];
     Some(Resource { attributes, ..Resource::default() })
@@ -56,7 +49,7 @@ async fn export(
     LogsService::export(api, request).await.map(Response::into_inner)
 }
 
-async fn names(api: &LogApi) -> Vec<String> {
+pub(super) async fn names(api: &LogApi) -> Vec<String> {
     let listed = api.list_streams(Request::new(proto::ListStreamsRequest::default())).await;
     listed.unwrap().into_inner().streams.into_iter().map(|stream| stream.name).collect()
 }
@@ -174,38 +167,4 @@ async fn an_export_to_a_stream_that_is_deleted_meanwhile_creates_it_again() {
     let fault = export_while_deleted(&api, usize::MAX).await.unwrap_err();
     assert_eq!(fault.reason, trestle_service::fault::Reason::ServerUnavailable);
     assert_eq!(names(&api).await, [""; 0]);
-}
-
-#[tokio::test]
-async fn metrics_have_streams_of_their_own() {
-    let api = api();
-    let point = |value| NumberDataPoint {
-        time_unix_nano: START,
-        value: Some(number_data_point::Value::AsDouble(value)),
-        ..NumberDataPoint::default()
-    };
-    let late = NumberDataPoint { time_unix_nano: u64::MAX, ..point(2.0) };
-    let gauge = Gauge { data_points: vec![point(1.5), late] };
-    let metric =
-        Metric { name: "cpu".to_owned(), data: Some(Data::Gauge(gauge)), ..Metric::default() };
-    let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..ScopeMetrics::default() }];
-    let of = |service: &str| ResourceMetrics {
-        resource: resource(service),
-        scope_metrics: scope_metrics.clone(),
-        ..ResourceMetrics::default()
-    };
-    let long = "x".repeat(200);
-    let request = ExportMetricsServiceRequest { resource_metrics: vec![of("web"), of(&long)] };
-
-    let answer = MetricsService::export(&api, Request::new(request)).await.unwrap();
-    let answer = answer.into_inner();
-
-    let partial = answer.partial_success.unwrap();
-    assert_eq!(partial.rejected_data_points, 2);
-    assert!(partial.error_message.contains("cpu[1].time_unix_nano"), "{partial:?}");
-    assert_eq!(names(&api).await, ["web.metrics".to_owned(), "x".repeat(120) + ".metrics"]);
-    let points = records_of(&read(&api, read_of("web.metrics")).await.unwrap());
-    let values: Vec<_> =
-        points.iter().map(|point| (point.event_name.as_str(), point.value)).collect();
-    assert_eq!(values, [("cpu", Some(1.5))]);
 }

@@ -1,8 +1,7 @@
 //! The numbers of data points, each of which is a record.
 
-use prost::Message as _;
 use trestle_proto::opentelemetry::proto::{
-    common::v1::{AnyValue, KeyValue, any_value::Value},
+    common::v1::{KeyValue, any_value::Value},
     metrics::v1::{
         ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint,
         SummaryDataPoint, number_data_point,
@@ -10,8 +9,7 @@ use trestle_proto::opentelemetry::proto::{
 };
 
 use crate::{
-    batch::RecordError,
-    record::ATTRIBUTES,
+    batch::{RecordError, items::put_attributes},
     wire::{put_bytes, put_fixed64},
 };
 
@@ -62,19 +60,10 @@ impl<P: Numbers> PointRecord<'_, P> {
         if point.time() != 0 {
             put_fixed64(&mut out, 1, point.time());
         }
-        for attribute in point.attributes() {
-            put_bytes(&mut out, ATTRIBUTES, &attribute.encode_to_vec());
-        }
         let unit =
             (!metric.unit.is_empty()).then(|| ("unit", Value::StringValue(metric.unit.clone())));
         let label = number.label.map(|(key, value)| (key, Value::DoubleValue(value)));
-        for (key, value) in unit.into_iter().chain(label) {
-            if point.attributes().iter().all(|attribute| attribute.key != key) {
-                let value = Some(AnyValue { value: Some(value) });
-                let attribute = KeyValue { key: key.to_owned(), value };
-                put_bytes(&mut out, ATTRIBUTES, &attribute.encode_to_vec());
-            }
-        }
+        put_attributes(&mut out, point.attributes(), unit.into_iter().chain(label));
         put_bytes(&mut out, 12, format!("{}{}", metric.name, number.suffix).as_bytes());
         put_fixed64(&mut out, 16, number.value.to_bits());
         out

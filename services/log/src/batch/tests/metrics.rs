@@ -40,7 +40,7 @@ fn of_resource(metrics: Vec<Metric>) -> ResourceMetrics {
 
 /// The records of metrics as `name{label} value`, and what is rejected.
 fn exported(metrics: Vec<Metric>) -> (Vec<String>, Rejected) {
-    let (batch, rejected) = batch_of_metrics(&[of_resource(metrics)], TIMES, BATCH_BYTES_MAX);
+    let (batch, rejected) = batch_of_items(&[of_resource(metrics)], TIMES, BATCH_BYTES_MAX);
     let Some(batch) = batch else { return (Vec::new(), rejected) };
     let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
     let shown = rows.map(|row| {
@@ -251,14 +251,14 @@ fn a_bad_resource_rejects_every_point_and_one_without_points_has_no_stream() {
     let bad = Some(Resource { attributes: vec![pair("", "")], ..Resource::default() });
     let metrics = vec![gauge(vec![double(1.0), double(2.0)]), Metric::default()];
     let request = ResourceMetrics { resource: bad, ..of_resource(metrics) };
-    let (batch, rejected) = batch_of_metrics(&[request], TIMES, BATCH_BYTES_MAX);
+    let (batch, rejected) = batch_of_items(&[request], TIMES, BATCH_BYTES_MAX);
     assert_eq!((batch, rejected.count), (None, 2));
     assert!(rejected.message.starts_with("resource.attributes"), "{}", rejected.message);
 
     let empty =
         [ResourceMetrics::default(), of_resource(vec![Metric::default(), gauge(Vec::new())])];
-    assert!(metrics_by_stream(empty.to_vec(), stream_of_resource).is_empty());
+    assert!(items_by_stream(empty.to_vec(), stream_of_resource).is_empty());
     let one =
-        metrics_by_stream(vec![of_resource(vec![gauge(vec![double(1.0)])])], stream_of_resource);
+        items_by_stream(vec![of_resource(vec![gauge(vec![double(1.0)])])], stream_of_resource);
     assert_eq!(one.into_keys().collect::<Vec<_>>(), ["unknown_service"]);
 }

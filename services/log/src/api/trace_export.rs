@@ -1,0 +1,45 @@
+//! Traces of OpenTelemetry.
+
+use tonic::{Request, Response, Status};
+use trestle_proto::opentelemetry::proto::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+    trace_service_server::TraceService,
+};
+use trestle_service::fault::Fault;
+
+use super::{LogApi, export::EnteredExport};
+use crate::{
+    OTLP_TRACE_SERVICE,
+    batch::{Rejected, batch_of_items, items_by_stream},
+};
+
+/// What the name of a stream of traces ends with, unless the request names it.
+const SUFFIX: &str = ".traces";
+
+impl LogApi {
+    /// Stores the valid spans of a request, all or none. Returns what was rejected.
+    async fn export_spans(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Rejected, Fault> {
+        let mut export = EnteredExport::of(request)?;
+        let items = std::mem::take(&mut export.message.resource_spans);
+        let by_stream = items_by_stream(items, export.stream_of(SUFFIX));
+        self.export_streams(&export.access, by_stream, "resource_spans", batch_of_items).await
+    }
+}
+
+#[tonic::async_trait]
+impl TraceService for LogApi {
+    async fn export(
+        &self,
+        request: Request<ExportTraceServiceRequest>,
+    ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        let rejected = self.export_spans(request).await;
+        let rejected = rejected.map_err(|fault| fault.into_status(OTLP_TRACE_SERVICE))?;
+        let partial_success = rejected.into_partial().map(|(rejected_spans, error_message)| {
+            ExportTracePartialSuccess { rejected_spans, error_message }
+        });
+        Ok(Response::new(ExportTraceServiceResponse { partial_success }))
+    }
+}
