@@ -89,6 +89,47 @@ fn reports_that_only_one_side_uses_tls() {
 }
 
 #[test]
+fn reports_that_an_encrypted_address_is_not_the_grpc_listener() {
+    let authority = CertificateAuthority::new("ours");
+    let issued = authority.issue("127.0.0.1");
+    let server = Server::start(&["--ephemeral"], &issued.settings());
+    let trusted = authority.file();
+    let trusted = ["--ca-file", trusted.to_str().unwrap()];
+
+    for listener in ["azure_table", "azure_queue"] {
+        let endpoint = format!("https://{}", server.address(listener));
+        let whole = format!(
+            "error: {endpoint} is not the address of gRPC: clients of Azure Storage are served there; give the \
+             address of gRPC with --endpoint\n"
+        );
+        let listed = list(&endpoint, &trusted);
+        assert_eq!((listed.code, listed.errors), (Some(6), whole.clone()), "{listener}");
+        let check = ["healthcheck", "--endpoint", &endpoint];
+        assert_eq!(Ended::of(bare(&[&check[..], &trusted].concat())).errors, whole, "{listener}");
+    }
+}
+
+#[test]
+fn a_healthcheck_with_a_configuration_checks_its_server() {
+    let (server, folder) = (Server::start(&["--ephemeral"], &[]), tempfile::tempdir().unwrap());
+    let file = folder.path().join("trestle.toml");
+    fs::write(&file, "[server]\nlisten = \"127.0.0.1:1\"\n").unwrap();
+    let check = |args: &[&str]| {
+        let mut command = bare(&[&["healthcheck"], args].concat());
+        command.env("TRESTLE_ENDPOINT", server.endpoint());
+        Ended::of(command)
+    };
+    let config = ["--config", file.to_str().unwrap()];
+
+    let of_file = check(&config);
+    let of_flag = check(&[&config[..], &["--endpoint", &server.endpoint()]].concat());
+
+    assert_eq!(of_file.code, Some(1), "{of_file:?}");
+    assert!(of_file.errors.contains("127.0.0.1:1"), "{of_file:?}");
+    assert_eq!((check(&[]).code, of_flag.code), (Some(0), Some(0)));
+}
+
+#[test]
 fn reports_a_missing_client_certificate_and_that_nothing_was_written() {
     let authority = CertificateAuthority::new("ours");
     let issued = authority.issue("127.0.0.1");

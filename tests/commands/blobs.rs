@@ -71,7 +71,9 @@ fn blobs_are_listed_by_prefix_and_delimiter() {
     assert_eq!(names(&["photos", "--delimiter", "/"]), ["2025/", "2026/", "top"]);
     assert_eq!(names(&["photos/2026/c"]), ["2026/c d"]);
     let none = succeeds(&server, &["blob", "ls", "photos/x"]);
-    assert_eq!((none.output.as_str(), none.errors.as_str()), ("", "no blobs\n"));
+    let header =
+        "blob\tsize_bytes\tlast_modified\tcontent_type\tetag\tcreate_time\tlease\tmetadata\n";
+    assert_eq!((none.output.as_str(), none.errors.as_str()), (header, "no blobs\n"));
     let table = succeeds(&server, &["blob", "ls", "photos/top", "-o", "table"]).output;
     assert!(table.contains("┆ top ") && table.contains("┆ 5 B "), "{table}");
 }

@@ -78,3 +78,24 @@ fn credentials_of_a_context_are_for_its_server_only() {
     assert_eq!(named.code, Some(0), "{named:?}");
     assert!(!listed.contains("hunter2"), "{listed}");
 }
+
+#[test]
+fn a_context_has_content_and_the_end_of_the_current_one_is_reported() {
+    let config = tempdir().unwrap();
+    let run = |args: &[&str]| Ended::of(with(config.path(), args));
+
+    for (args, rule) in [
+        (&["context", "set", "none"][..], "nothing to store: give --endpoint"),
+        (&["context", "set", "bad", "--sas", "sv=1"], "--sas: must be a signature"),
+    ] {
+        let rejected = run(args);
+        assert_eq!(rejected.code, Some(2), "{rejected:?}");
+        assert!(rejected.errors.contains(rule), "{rejected:?}");
+    }
+    let development = ["--connection-string", "UseDevelopmentStorage=true"];
+    let set = ["context", "set", "dev", "--endpoint", "127.0.0.1:1"];
+    assert_eq!(run(&[&set[..], &development].concat()).code, Some(0));
+    assert!(run(&["context", "list", "-o", "csv"]).output.contains(",devstoreaccount1,"));
+    let deleted = run(&["context", "delete", "dev"]);
+    assert!(deleted.errors.contains("trestle context use"), "{deleted:?}");
+}

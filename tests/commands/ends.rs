@@ -103,7 +103,10 @@ fn an_import_that_fails_at_a_row_does_not_wait_for_more_input() {
     drop(input);
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.errors.contains("stopped at the first failed row"), "{ended:?}");
+    assert!(
+        ended.errors.contains("stopped after the chunk of the first failed row: 1 row failed, "),
+        "{ended:?}"
+    );
 }
 
 /// A workspace of Azurite with one table of one partition.

@@ -47,7 +47,15 @@ fn no_results_are_an_empty_document() {
     assert_eq!(succeeds(&server, &["table", "list", "-o", "json"]).output, "[]\n");
     assert_eq!(succeeds(&server, &["table", "list", "-o", "jsonl"]).output, "");
     let plain = succeeds(&server, &["table", "list"]);
-    assert_eq!((plain.output.as_str(), plain.errors.as_str()), ("", "no tables\n"));
+    let header = "table\tcreate_time\n";
+    assert_eq!((plain.output.as_str(), plain.errors.as_str()), (header, "no tables\n"));
+    succeeds(&server, &["table", "create", "rows"]);
+    let query = ["entity", "query", "rows", "--select", "a", "-o"];
+    let empty = |format| succeeds(&server, &[&query[..], &[format]].concat()).output;
+    assert_eq!(
+        (empty("csv").as_str(), empty("json").as_str()),
+        ("PartitionKey,RowKey,a\n", "[]\n")
+    );
     assert_eq!(succeeds(&server, &["table", "list", "-q"]).errors, "");
 }
 
@@ -77,7 +85,14 @@ fn quiet_prints_results_only_and_verbose_names_the_server() {
     let verbose = succeeds(&server, &["entity", "query", "rows", "-v"]);
 
     assert_eq!(quiet.errors, "");
-    let called = format!("server: endpoint=`{}`, from --endpoint", server.endpoint());
+    let called = |from: &str| {
+        format!("server: endpoint=`{}`, from {from}, without credentials\n", server.endpoint())
+    };
+    let mut by_variable = bare(&["table", "list", "-v"]);
+    by_variable.env("TRESTLE_ENDPOINT", server.endpoint());
+    let by_variable = Ended::of(by_variable).errors;
+    assert!(by_variable.starts_with(&called("TRESTLE_ENDPOINT")), "{by_variable}");
+    let called = called("--endpoint");
     assert!(
         verbose.errors.starts_with(&called) && verbose.errors.contains("cost: "),
         "{verbose:?}"

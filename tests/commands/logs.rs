@@ -46,7 +46,9 @@ fn streams_are_created_listed_shown_changed_and_deleted() {
     let listed = lines(&log(&["list", "--prefix", "w", "--json"]).output);
     assert_eq!(listed[0]["stream"], "web");
     let none = log(&["list", "--prefix", "x"]);
-    assert_eq!((none.output.as_str(), none.errors.as_str()), ("", "no streams\n"));
+    let header =
+        "stream\tcreate_time\tretention_seconds\tlabels\troll_age_seconds\troll_bytes\tpromoted\n";
+    assert_eq!((none.output.as_str(), none.errors.as_str()), (header, "no streams\n"));
     let shown = lines(&log(&["show", "web", "--json"]).output).remove(0);
     assert_eq!(shown["retention_seconds"], 30 * 86_400, "{shown}");
     assert_eq!((&shown["roll_age_seconds"], &shown["roll_bytes"]), (&60.into(), &(1 << 20).into()));
@@ -152,7 +154,8 @@ fn a_tail_continues_behind_its_last_record_when_the_server_returns() {
 fn sealed_records_are_listed_as_segments_and_read() {
     let server = with_stream();
     let none = succeeds(&server, &["log", "segments", "app"]);
-    assert_eq!((none.output.as_str(), none.errors.as_str()), ("", "no segments\n"));
+    let header = "url\trecords\tbytes\tmin_time\tmax_time\n";
+    assert_eq!((none.output.as_str(), none.errors.as_str()), (header, "no segments\n"));
     append::succeeds(&server, &append::file("one\ntwo\n"), &["--format", "text"]);
 
     let flushed = succeeds(&server, &["log", "flush", "app"]).output;
@@ -161,4 +164,20 @@ fn sealed_records_are_listed_as_segments_and_read() {
     assert_eq!((segments.len(), &segments[0]["records"]), (1, &2.into()));
     assert!(segments[0]["url"].as_str().unwrap().ends_with(".parquet"), "{segments:?}");
     assert_eq!(bodies(&server, &[]), ["one", "two"]);
+}
+
+#[test]
+fn records_are_csv_with_a_header() {
+    let server = with_stream();
+    let csv =
+        |args: &[&str]| succeeds(&server, &[&["log"], args, &["app", "-o", "csv"]].concat()).output;
+    let header = "time,observed_time,severity_number,severity_text,event_name,value,body,";
+    assert!(csv(&["read"]).starts_with(header) && csv(&["read"]).lines().count() == 1);
+    append::succeeds(&server, &append::file("one, \"1\"\ntwo\n"), &["--format", "text"]);
+
+    for verb in ["read", "tail"] {
+        let read = csv(&[verb]);
+        assert!(read.starts_with(header) && read.lines().count() == 3, "{read}");
+        assert!(read.contains(",\"one, \"\"1\"\"\","), "{read}");
+    }
 }

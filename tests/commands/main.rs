@@ -18,6 +18,7 @@ mod logs;
 mod observed;
 mod pages;
 mod readme;
+mod rejected;
 mod repair;
 mod resumed;
 mod shown;

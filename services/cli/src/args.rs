@@ -5,10 +5,11 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 use clap::{Arg, Args, Subcommand, ValueEnum};
 
 use crate::{
-    edm::{self, EdmType},
+    edm::EdmType,
     errors::{EXIT_CODES, table_exit_codes, with_help},
     rows::Format,
     service::{PolicyCommand, PropertiesCommand},
+    type_names,
 };
 
 /// Commands on tables.
@@ -264,6 +265,7 @@ pub struct QueryArgs {
     pub(crate) select: Vec<String>,
     /// At most this many entities in all
     #[arg(long, visible_alias = "top", value_name = "N")]
+    #[arg(value_parser = whole_number::<u32>(0..=u32::MAX.into()))]
     pub(crate) limit: Option<u32>,
     /// Also print what the query cost, on standard error
     #[arg(long)]
@@ -283,7 +285,7 @@ pub struct ImportArgs {
     /// What happens to an existing entity
     #[arg(long, value_enum, default_value_t = ImportMode::Insert)]
     pub(crate) mode: ImportMode,
-    /// Types of CSV columns that have no type column, such as size=Edm.Int64,rate=Double
+    /// Types of CSV columns that have no type column, such as size=int64,rate=double
     #[arg(long, value_delimiter = ',', value_parser = column_type, value_name = "NAME=TYPE")]
     pub(crate) types: Vec<(String, EdmType)>,
     /// Continue after rows that are malformed or rejected
@@ -348,9 +350,11 @@ Progress is kept in FILE.trestle-export; --resume continues there. An export is 
 concurrent writes may or may not be in it.";
 
 const DURATION_RULE: &str =
-    "must be a number above 0 and ms, s, m, h or d; a number alone is in seconds";
+    "must be 1ms to 36500d: a whole number and ms, s, m, h or d; a number alone is in seconds";
+/// Longest time: 36,500 days. Deadlines of calls have to fit 99,999,999 hours.
+const DURATION_MILLIS_MAX: u64 = 36_500 * 86_400_000;
 
-/// Reads a time such as `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is in seconds.
+/// Reads a time such as `500ms`, `10s`, `2m`, `1h`, `7d`, up to 36,500 days; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
@@ -366,25 +370,26 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(millis))
-        .filter(|millis| *millis > 0)
+        .filter(|millis| (1..=DURATION_MILLIS_MAX).contains(millis))
         .map(Duration::from_millis)
         .ok_or_else(|| DURATION_RULE.to_owned())
 }
 
-/// Reads a whole number in a range.
-pub(crate) fn whole_number<N: TryFrom<u64>>(
+/// Reads a whole number in a range; else the rule with the range.
+pub fn whole_number<N: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<N, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));
         let number = number.and_then(|number| N::try_from(number).ok());
-        number.ok_or_else(|| format!("must be {} to {}", range.start(), range.end()))
+        number
+            .ok_or_else(|| format!("must be a whole number, {} to {}", range.start(), range.end()))
     }
 }
 
 fn column_type(text: &str) -> Result<(String, EdmType), String> {
     let (name, edm) = text.split_once('=').ok_or("must be NAME=TYPE")?;
-    Ok((name.to_owned(), edm::parse_type(edm)?))
+    Ok((name.to_owned(), type_names::parse(edm, |_| true)?))
 }
 
 #[cfg(test)]

@@ -179,7 +179,14 @@ impl<S: CheckpointState> Checkpoint<S> {
 
 /// The parts of a job that differ.
 fn differences(found: &Value, job: &Value) -> Vec<String> {
-    let parts = job.as_object().into_iter().flatten();
+    let nested = |(name, value): (&String, &Value)| {
+        let found = found.get(name).filter(|found| found.is_object())?;
+        value.is_object().then(|| differences(found, value))
+    };
+    let (objects, parts): (Vec<_>, Vec<_>) =
+        job.as_object().into_iter().flatten().partition(|it| nested(*it).is_some());
+    let inner = objects.into_iter().filter_map(nested).flatten();
+    let parts = parts.into_iter();
     let changed = parts.filter(|(name, value)| found.get(name) != Some(value));
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -189,7 +196,7 @@ fn differences(found: &Value, job: &Value) -> Vec<String> {
         let (was, is) = (found.get(name).map_or_else(|| "none".to_owned(), text), text(value));
         format!("{} changed: was=`{was}`, is=`{is}`", name.replace('_', " "))
     };
-    changed.map(was).collect()
+    changed.map(was).chain(inner).collect()
 }
 
 fn parse<S: DeserializeOwned>(text: &[u8], restart: &str) -> Result<Record<Value, S>, CliError> {

@@ -128,6 +128,7 @@ impl Interceptor for CallMetadata {
 pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
     let endpoint = &endpoint::complete(endpoint, tls.is_given());
     let is_encrypted = endpoint::is_encrypted(endpoint)?;
+    endpoint::reject_plain(endpoint, tls.is_given())?;
     let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));
     let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
     if is_encrypted {

@@ -2,7 +2,18 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use tonic::{Code, Status};
+
 use crate::errors::CliError;
+
+/// Fails where what is to be deleted does not exist: there is nothing to confirm. Any other error is left to the
+/// deletion: its caller may be permitted to delete and not to read.
+pub(crate) fn require_found<T>(found: Result<T, Status>) -> Result<(), CliError> {
+    match found {
+        Err(status) if status.code() == Code::NotFound => Err(status.into()),
+        _ => Ok(()),
+    }
+}
 
 /// Prompts for the name of what is to be deleted unless `yes`; fails with another input, or without a terminal. `doing`
 /// is such as `deleting a table`.

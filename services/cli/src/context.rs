@@ -99,6 +99,12 @@ pub(crate) fn run(command: ContextCommand, flags: ClientFlags) -> Result<(), Cli
             if endpoint.is_none() {
                 credentials.reject_endpoints()?;
             }
+            if endpoint.is_none() && !credentials.is_given() && !tls.is_given() {
+                let rule = "nothing to store: give --endpoint, TLS files or credentials";
+                return Err(CliError::Usage(format!("{rule}: context=`{name}`")));
+            }
+            // Files are read when they are used.
+            credentials.check_texts()?;
             let context = ClientContext { endpoint, tls, credentials };
             file.contexts.insert(name.clone(), context);
             file.current.get_or_insert_with(|| name.clone());
@@ -113,7 +119,12 @@ pub(crate) fn run(command: ContextCommand, flags: ClientFlags) -> Result<(), Cli
         }
         ContextCommand::Delete { name } => {
             file.contexts.remove(&name).ok_or_else(|| missing(&name))?;
-            file.current.take_if(|current| *current == name);
+            if file.current.take_if(|current| *current == name).is_some() {
+                output.note(
+                    "note: it was the current one, so commands now call the default address: choose another \
+                     with `trestle context use`",
+                );
+            }
             (format!("deleted context {name}"), json!({ "context": name, "deleted": true }))
         }
     };

@@ -121,7 +121,23 @@ impl CredentialArgs {
     /// The name of the account, to show it.
     pub(crate) fn account_name(&self) -> Option<String> {
         let text = self.connection_string.as_ref();
-        self.account.clone().or_else(|| field(&text?.0, "AccountName"))
+        let development = || AccountName::development().as_str().to_owned();
+        let named = self.account.clone().or_else(|| field(&text?.0, "AccountName"));
+        named.or_else(|| uses_development(text?).then(development))
+    }
+
+    /// Who the calls are from, without secrets.
+    pub(crate) fn identity(&self) -> String {
+        let text = self.connection_string.as_ref();
+        let has_field = |name: &str| text.is_some_and(|text| field(&text.0, name).is_some());
+        let has_sas =
+            self.sas.is_some() || self.sas_file.is_some() || has_field("SharedAccessSignature");
+        match (self.account_name(), has_sas) {
+            (Some(name), true) => format!("account=`{name}`, with a signature"),
+            (Some(name), false) => format!("account=`{name}`"),
+            (None, true) => "with a signature".to_owned(),
+            (None, false) => "without credentials".to_owned(),
+        }
     }
 
     /// Rejects a connection string that names a server: its endpoints are of REST, and calls would go to another one.
@@ -139,6 +155,20 @@ impl CredentialArgs {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Rejects texts that no call could carry: a key that is none, a signature without its `sig`.
+    pub(crate) fn check_texts(&self) -> Result<(), CliError> {
+        let texts = Self { account_key_file: None, sas_file: None, ..self.clone() };
+        let sas = texts.given()?.sas;
+        let is_signed = |sas: &SecretText| sas.0.trim_start_matches('?').split('&').any(is_sig);
+        if sas.is_some_and(|sas| !is_signed(&sas)) {
+            return Err(usage("--sas: must be a signature with the fields sv and sig"));
+        }
+        let has_files = self.account_key_file.is_some() || self.sas_file.is_some();
+        let is_complete = texts.account_key.is_some() && texts.account.is_some();
+        let has_credentials = is_complete || texts.connection_string.is_some();
+        if has_credentials && !has_files { texts.credentials().map(drop) } else { Ok(()) }
     }
 
     /// The account and a key of it, if they are given.
@@ -203,9 +233,7 @@ impl CredentialArgs {
             }
         }
         let development = AccountName::development();
-        let text = self.connection_string.as_ref();
-        let uses = text.and_then(|text| field(&text.0, "UseDevelopmentStorage"));
-        if uses.is_some_and(|uses| uses.eq_ignore_ascii_case("true")) {
+        if self.connection_string.as_ref().is_some_and(uses_development) {
             given.account.get_or_insert_with(|| development.as_str().to_owned());
         }
         if given.account.as_deref() == Some(development.as_str())
@@ -226,6 +254,17 @@ impl Given {
         };
         self.account.as_ref().map(parse).transpose()
     }
+}
+
+/// Whether a field of a signature is the signature itself.
+fn is_sig(field: &str) -> bool {
+    field.strip_prefix("sig=").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether a connection string is that of the development account.
+fn uses_development(text: &SecretText) -> bool {
+    let uses = field(&text.0, "UseDevelopmentStorage");
+    uses.is_some_and(|uses| uses.eq_ignore_ascii_case("true"))
 }
 
 /// The value of a field of a connection string.

@@ -8,7 +8,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use http::Uri;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
 };
 use tokio_rustls::{
@@ -19,7 +19,7 @@ use tokio_rustls::{
 use crate::{endpoint, trust::TlsArgs};
 
 /// The timeout of the probe.
-const WITHIN: Duration = Duration::from_secs(2);
+const WITHIN: Duration = Duration::from_secs(5);
 /// The start of HTTP/2: its preface, and an empty settings frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// The first byte of an alert of TLS.
@@ -64,14 +64,22 @@ async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option
                 Some(format!("the server at {authority} uses TLS: use https://{authority}"))
             }
             PlainAnswer::Other if !is_foreign => None,
-            PlainAnswer::Http1 | PlainAnswer::Other => not_grpc(endpoint, address).await,
+            PlainAnswer::Http1 | PlainAnswer::Other => {
+                not_grpc(endpoint, TcpStream::connect(address).await.ok()?).await
+            }
         };
     }
     let name = tls.server_name.clone().unwrap_or_else(|| host.clone());
-    let connector = TlsConnector::from(Arc::new(tls.probe()?));
+    let mut config = tls.probe()?;
+    if is_foreign {
+        // A page is requested from what answered.
+        config.alpn_protocols.clear();
+    }
+    let connector = TlsConnector::from(Arc::new(config));
     let stream = TcpStream::connect(address).await.ok()?;
     // A server that checks certificates after the handshake sends next; nothing is sent, so the alert arrives.
     let failed = match connector.connect(ServerName::try_from(name.clone()).ok()?, stream).await {
+        Ok(stream) if is_foreign => return not_grpc(endpoint, stream).await,
         Ok(mut stream) => stream.read_u8().await.err()?,
         Err(failed) => failed,
     };
@@ -79,10 +87,14 @@ async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option
         return tls_problem(endpoint, &name, &failed);
     }
     // The listener may be another one than that of gRPC too.
-    let other = not_grpc(endpoint, address).await;
-    let plain =
-        || format!("the server at {authority} uses plain text, not TLS: use http://{authority}");
-    Some(other.unwrap_or_else(plain))
+    let stream = TcpStream::connect(address).await.ok()?;
+    let other = not_grpc(endpoint, stream).await;
+    Some(other.unwrap_or_else(|| plain_problem(authority)))
+}
+
+/// The problem of an encrypted connection to a server without TLS.
+pub(crate) fn plain_problem(authority: &str) -> String {
+    format!("the server at {authority} uses plain text, not TLS: use http://{authority}")
 }
 
 /// What answers the start of HTTP/2 without TLS; none where nothing listens.
@@ -98,8 +110,8 @@ async fn plain_answer(address: (&str, u16)) -> Option<PlainAnswer> {
 }
 
 /// The problem of an address where another listener answers HTTP/1.
-async fn not_grpc(endpoint: &str, address: (&str, u16)) -> Option<String> {
-    let found = page(TcpStream::connect(address).await.ok()?).await?;
+async fn not_grpc(endpoint: &str, stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<String> {
+    let found = page(stream).await?;
     Some(format!(
         "{endpoint} is not the address of gRPC: {found}; give the address of gRPC with --endpoint"
     ))
@@ -156,10 +168,12 @@ fn certificate_problem(name: &str, error: &CertificateError) -> String {
 }
 
 /// What answers HTTP/1.
-async fn page(mut stream: TcpStream) -> Option<&'static str> {
+async fn page(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<&'static str> {
     stream.write_all(PAGE).await.ok()?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
+    let read = stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await;
+    // A server may end a connection with TLS without the alert for it.
+    read.ok().or((!answer.is_empty()).then_some(0))?;
     let answer = String::from_utf8_lossy(&answer).to_ascii_lowercase();
     match () {
         () if !answer.starts_with("http/1.") || answer.contains(OF_GRPC) => None,

@@ -18,6 +18,15 @@ pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
         .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
 }
 
+/// Rejects files for TLS with an address that is not encrypted: the call would go in plain text.
+pub(crate) fn reject_plain(endpoint: &str, has_tls: bool) -> Result<(), CliError> {
+    if !has_tls || is_encrypted(endpoint)? {
+        return Ok(());
+    }
+    let rule = "must begin with https:// where files for TLS or --server-name are given";
+    Err(CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
+}
+
 /// An address with its scheme: HOST:PORT is one without TLS, unless files for TLS are given.
 pub(crate) fn complete(endpoint: &str, has_tls: bool) -> String {
     // A path or a text that is not an address is rejected as it was written.

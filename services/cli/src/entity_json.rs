@@ -15,13 +15,14 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
 
 use crate::{
     datetime,
     edm::{self, EdmType},
     field_error::FieldError,
+    json_error::json_problem,
 };
 
 const ANNOTATION: &str = "@odata.type";
@@ -169,7 +170,13 @@ fn missing(key: &str) -> FieldError {
 }
 
 fn malformed(text: &[u8], error: &serde_json::Error) -> FieldError {
-    FieldError::new("", String::from_utf8_lossy(text), format!("must be one JSON object: {error}"))
+    let text = String::from_utf8_lossy(text);
+    let rule = match error.classify() {
+        // It is JSON of another type.
+        Category::Data => "must be one JSON object".to_owned(),
+        _ => format!("must be one JSON object: {}", json_problem(&text, error)),
+    };
+    FieldError::new("", text, rule)
 }
 
 fn annotation(name: &str, raw: &RawValue) -> Result<EdmType, FieldError> {

@@ -11,6 +11,8 @@ use tonic::{Code, Status};
 use tonic_types::{Status as RpcStatus, StatusExt as _};
 use trestle_service::fault::code_name;
 
+use crate::output::with_fields;
+
 mod advice;
 
 use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused};
@@ -78,6 +80,8 @@ pub fn with_help(command: Command, text: &str) -> Command {
 
 /// The beginning of an error for a person.
 const PREFIX: &str = "error: ";
+/// How the library of TLS names an answer that is none of TLS.
+const NOT_TLS: &str = "received corrupt message";
 /// The exit code of a temporary error.
 const UNAVAILABLE: u8 = 5;
 
@@ -261,6 +265,16 @@ impl CliError {
         }
     }
 
+    /// Whether a server answered an encrypted connection without TLS.
+    pub(crate) fn is_of_plain_server(&self) -> bool {
+        match self {
+            Self::Connect { cause, .. } => cause.starts_with(NOT_TLS),
+            Self::Call(status) => message(status).contains(NOT_TLS),
+            Self::Halted { cause, .. } => cause.is_of_plain_server(),
+            _ => false,
+        }
+    }
+
     /// The same error, explained by the result of a probe.
     pub(crate) fn misdirected(self, endpoint: &str, problem: String) -> Self {
         match self {
@@ -310,7 +324,9 @@ impl CliError {
 
     fn object(&self, at: Option<&Halt>, advice: Option<&str>) -> Value {
         let mut error = match self {
-            Self::Call(status) => call_json(status),
+            Self::Call(status) => {
+                with_fields(call_json(status), json!({ "exit_code": self.code() }))
+            }
             other => json!({ "message": other.to_string(), "exit_code": other.code() }),
         };
         if let Some(fields) = error.as_object_mut() {

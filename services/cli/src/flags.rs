@@ -14,6 +14,8 @@ use crate::{
     trust::TlsArgs,
 };
 
+/// The variable with the address of the server.
+const ENDPOINT_VARIABLE: &str = "TRESTLE_ENDPOINT";
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:50051";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -22,7 +24,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 #[command(next_help_heading = "Server and output")]
 pub struct ClientFlags {
     /// Address of gRPC: HOST:PORT, http://HOST:PORT or https://HOST:PORT [default: of the context, or 127.0.0.1:50051]
-    #[arg(long, global = true, env = "TRESTLE_ENDPOINT", value_name = "ADDRESS")]
+    #[arg(long, global = true, env = ENDPOINT_VARIABLE, value_name = "ADDRESS")]
     pub(crate) endpoint: Option<String>,
     /// A context that `trestle context set` stored [default: of `trestle context use`, unless an endpoint is given]
     #[arg(long, global = true, env = "TRESTLE_CONTEXT", value_name = "NAME")]
@@ -45,6 +47,9 @@ pub struct ClientFlags {
     /// Longest wait for a single call, such as 500ms, 10s or 2m; streams have no limit [default: 30s]
     #[arg(long, global = true, value_parser = duration, value_name = "TIME")]
     pub(crate) timeout: Option<Duration>,
+    /// Whether the address is that of the variable.
+    #[arg(skip)]
+    pub(crate) has_variable_endpoint: bool,
     /// The width of tables
     #[arg(id = "terminal_columns", long, global = true, env = "COLUMNS", hide = true)]
     pub(crate) terminal_columns: Option<String>,
@@ -81,6 +86,13 @@ impl ClientFlags {
         self.quiet
     }
 
+    /// The same with the knowledge that the address is that of the variable `TRESTLE_ENDPOINT`.
+    #[must_use]
+    pub fn with_variable_endpoint(mut self) -> Self {
+        self.has_variable_endpoint = true;
+        self
+    }
+
     /// The form of output.
     pub(crate) fn output(&self) -> OutputArgs {
         let columns = self.terminal_columns.as_ref().and_then(|text| text.parse().ok());
@@ -109,6 +121,7 @@ impl ClientFlags {
         };
         let from = match (&self.endpoint, &name) {
             (None, Some(name)) => format!("context {name}"),
+            (Some(_), _) if self.has_variable_endpoint => ENDPOINT_VARIABLE.to_owned(),
             (Some(_), _) => "--endpoint".to_owned(),
             (None, None) => "the default".to_owned(),
         };
@@ -120,10 +133,8 @@ impl ClientFlags {
         let endpoint = endpoint.map(|text| endpoint::complete(&text, tls.is_given()));
         let endpoint = endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
         if output.verbose {
-            let account = credentials.account_name();
-            let account = account.map(|name| format!(", account=`{name}`")).unwrap_or_default();
-            let shown = endpoint::shown(&endpoint);
-            output::report_line(&format!("server: endpoint=`{shown}`, from {from}{account}"));
+            let (shown, identity) = (endpoint::shown(&endpoint), credentials.identity());
+            output::report_line(&format!("server: endpoint=`{shown}`, from {from}, {identity}"));
         }
         let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
         Ok(ClientArgs { endpoint, tls, timeout, credentials, output })

@@ -22,6 +22,7 @@ mod field_error;
 pub mod files;
 mod flags;
 pub mod interrupt;
+mod json_error;
 mod lines;
 mod log;
 pub mod output;
@@ -34,6 +35,7 @@ mod service;
 mod status;
 mod table;
 mod trust;
+mod type_names;
 pub mod upload;
 
 use std::process::ExitCode;
@@ -44,7 +46,7 @@ use trestle_service::edm::{self, datetime};
 pub use args::{
     DeleteEntityArgs, EntityArgs, EntityCommand, EntityKeyArgs, ExplainQueryArgs, ExportArgs,
     GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
-    WriteEntityArgs,
+    WriteEntityArgs, whole_number,
 };
 pub use bench::{
     BenchCommand, BenchLoadArgs, BenchOp, QueueBenchArgs, QueueBenchOp, TableBenchArgs,
@@ -53,6 +55,7 @@ pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySid
 pub use context::ContextCommand;
 pub use credentials::{CredentialArgs, SecretText};
 pub use flags::{ClientArgs, ClientFlags};
+pub use json_error::json_problem;
 #[cfg(feature = "testing")]
 pub use log::records_of_line;
 pub use log::{
@@ -143,7 +146,13 @@ pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliErr
     if !error.is_unexplained() {
         return error;
     }
-    match diagnosis::look(endpoint, tls, error.is_foreign()).await {
+    let found = diagnosis::look(endpoint, tls, error.is_foreign()).await;
+    // A probe that ends too late does not decide what the error itself shows.
+    let plain = || {
+        let (_, authority) = endpoint.split_once("://")?;
+        error.is_of_plain_server().then(|| diagnosis::plain_problem(authority))
+    };
+    match found.or_else(plain) {
         Some(problem) => error.misdirected(endpoint, problem),
         None => error,
     }
@@ -157,6 +166,11 @@ pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> E
         Ok(()) => Ok(()),
     };
     finish(result, client.output.is_json())
+}
+
+/// Reports an error of the command line on standard error, as a JSON object.
+pub fn report_usage_json(message: String) {
+    output::report_line(&CliError::Usage(message).render(true));
 }
 
 fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {

@@ -22,7 +22,7 @@ mod drawing;
 
 pub use cells::escaped;
 pub(crate) use cells::with_fields;
-use cells::{entity_record, raw, title};
+use cells::{entity_record, flat, flat_fields, raw, title};
 use drawing::{Drawing, TableListing};
 
 /// Most records of a listing that a table holds before it is printed.
@@ -41,7 +41,8 @@ pub enum OutputFormat {
     Jsonl,
     /// CSV with a header
     Csv,
-    /// Values separated by tabs below a header, nothing shortened
+    /// Values separated by tabs, nothing shortened: a list below a header, one result as a line `name<TAB>value` for
+    /// each of its fields
     Plain,
 }
 
@@ -108,6 +109,11 @@ impl Output {
         self.args.is_json()
     }
 
+    /// The form of results.
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.args.format
+    }
+
     /// Whether a person reads a table.
     pub(crate) fn is_table(&self) -> bool {
         self.args.format == OutputFormat::Table
@@ -122,9 +128,13 @@ impl Output {
         writeln!(self.out, "{text}").map_err(broken)
     }
 
-    /// Prints `human`, or for programs that read JSON the object `json`.
+    /// Prints `human`, or for programs that read JSON or CSV the object `json`.
     pub(crate) fn either(&mut self, human: &str, json: &Value) -> Result<(), CliError> {
-        if self.is_json() { self.line(&json.to_string()) } else { self.line(human) }
+        match self.args.format {
+            OutputFormat::Json | OutputFormat::Jsonl => self.line(&json.to_string()),
+            OutputFormat::Csv => self.columns(std::slice::from_ref(json), &[], title),
+            OutputFormat::Table | OutputFormat::Plain => self.line(human),
+        }
     }
 
     /// Prints records, which are JSON objects: as an element or a line of JSON, else these `columns`, all where none is
@@ -175,7 +185,7 @@ impl Output {
             let is_full = listing.records.len() >= TABLE_ROWS_MAX;
             return if is_full { self.print_listing() } else { Ok(()) };
         }
-        if records.is_empty() {
+        if records.is_empty() && columns.is_empty() {
             return Ok(());
         }
         let mut names: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
@@ -195,8 +205,9 @@ impl Output {
             self.header.clone_from(&names);
             self.row(&names)?;
         }
+        let text = if self.args.format == OutputFormat::Plain { flat } else { raw };
         records.iter().try_for_each(|record| {
-            let cells = names.iter().map(|name| raw(record.get(name).unwrap_or(&Value::Null)));
+            let cells = names.iter().map(|name| text(record.get(name).unwrap_or(&Value::Null)));
             self.row(&cells.collect::<Vec<_>>())
         })
     }
@@ -226,9 +237,8 @@ impl Output {
             OutputFormat::Jsonl => self.line(&record.to_string()),
             OutputFormat::Csv => self.columns(std::slice::from_ref(record), &[], title),
             OutputFormat::Plain => {
-                let fields = record.as_object().into_iter().flatten();
-                let mut fields = fields.filter(|(_, value)| !value.is_null());
-                fields.try_for_each(|(name, value)| self.row(&[name.clone(), raw(value)]))
+                let mut fields = flat_fields(record).into_iter();
+                fields.try_for_each(|(name, value)| self.row(&[name, value]))
             }
             OutputFormat::Table => {
                 let drawn = Drawing { width: self.args.width }.record(heading, record, title);
@@ -261,6 +271,20 @@ impl Output {
         }
         let records: Result<Vec<_>, _> = entities.iter().map(entity_record).collect();
         self.columns(&records.map_err(CliError::Protocol)?, &[], escaped)
+    }
+
+    /// Ends a listing without any entity: an empty array of JSON, or a header with the keys and these properties.
+    pub(crate) fn no_entities(&mut self, select: &[String]) -> Result<(), CliError> {
+        if self.is_json() {
+            return self.entities(&[]);
+        }
+        let mut names = vec!["PartitionKey", "RowKey"];
+        for name in select {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        self.columns(&[], &names, escaped)
     }
 
     /// Prints one entity.

@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Subcommand};
 use serde_json::json;
 use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
     sas::{AddressRange, Malformed, Protocol, Scope, Terms, Time, Version, mint},
+    spec::{BLOB, QUEUE, ServiceSpec, TABLE},
 };
 use trestle_service::{
     clock::{Clock as _, SystemClock, Ticks},
@@ -55,6 +56,7 @@ pub enum SasCommand {
         grant: GrantArgs,
     },
     /// Sign for entities of one table
+    #[command(mut_args = |arg| with_letters(arg, &TABLE))]
     Table {
         /// The table
         name: String,
@@ -68,7 +70,8 @@ pub enum SasCommand {
     /// Sign for the messages of one queue
     ///
     /// Permissions: r peek and read queue statistics, a send, u update, p receive and delete. Over gRPC a call that
-    /// carries the signature names the queue in the header trestle-queue; `trestle queue` does.
+    /// carries the signature names the queue in the header trestle-queue; `trestle queue` and `trestle message` do.
+    #[command(mut_args = |arg| with_letters(arg, &QUEUE))]
     Queue {
         /// The queue
         name: String,
@@ -77,6 +80,7 @@ pub enum SasCommand {
         grant: ServiceGrantArgs,
     },
     /// Sign for a container with all its blobs
+    #[command(mut_args = |arg| with_letters(arg, &BLOB))]
     Container {
         /// The container
         name: String,
@@ -88,6 +92,16 @@ pub enum SasCommand {
     ///
     /// Exit code 1: it is rejected.
     Explain(ExplainArgs),
+}
+
+/// The argument with the letters of a service in its help.
+fn with_letters(arg: Arg, service: &ServiceSpec) -> Arg {
+    if arg.get_id() != "permissions" {
+        return arg;
+    }
+    let letters = service.permissions.iter().map(|(letter, meaning)| format!("{letter} {meaning}"));
+    let order = if service.orders_permissions { "; in this order" } else { "" };
+    arg.help(format!("Letters: {}{order}", letters.collect::<Vec<_>>().join(", ")))
 }
 
 const HELP: &str = "\
@@ -251,7 +265,10 @@ pub(crate) fn moment(field: &'static str, text: String, now: Ticks) -> Result<Ti
     };
     match duration(&text).ok().and_then(later) {
         Some(time) => Ok(time),
-        None => Time::parse(field, text),
+        None => Time::parse(field, text).map_err(|error| Malformed {
+            rule: error.rule.replacen("must be", "must be 30m, 8h or 7d from now on, or", 1),
+            ..error
+        }),
     }
 }
 

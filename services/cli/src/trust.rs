@@ -9,10 +9,10 @@ use std::{
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tokio_rustls::rustls::{
-    ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier,
+    ClientConfig, ConfigBuilder, Error as TlsError, RootCertStore, WantsVerifier,
     client::WantsClientCert,
     crypto,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
@@ -96,11 +96,15 @@ impl TlsArgs {
             None => config.with_native_roots(),
         };
         if let Some(name) = &self.server_name {
+            let rule = "--server-name: must be a name such as store.example, or an IP address";
+            ServerName::try_from(name.as_str())
+                .map_err(|_| CliError::Usage(format!("{rule}: value=`{name}`")))?;
             config = config.domain_name(name);
         }
         match (&self.cert_file, &self.key_file) {
             (None, None) => Ok(config),
             (Some(certificate), Some(key)) => {
+                check_identity(certificate, key)?;
                 Ok(config.identity(Identity::from_pem(read(certificate)?, read(key)?)))
             }
             _ => Err(CliError::Usage("--cert-file and --key-file need each other".into())),
@@ -136,6 +140,23 @@ fn builder(roots: RootCertStore) -> Option<ConfigBuilder<ClientConfig, WantsClie
     let config: ConfigBuilder<_, WantsVerifier> =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
     Some(config.with_root_certificates(roots))
+}
+
+/// Rejects a client certificate with the key of another one, before any connection.
+fn check_identity(certificate: &Path, key: &Path) -> Result<(), CliError> {
+    let usage = |rule: &str| Err(CliError::Usage(format!("{rule}: `{}`", key.display())));
+    let chain = certificates(certificate)?;
+    let Ok(found) = PrivateKeyDer::from_pem_slice(&read(key)?) else {
+        return usage("--key-file: the file has no private key in PEM");
+    };
+    let Some(builder) = builder(RootCertStore::empty()) else { return Ok(()) };
+    match builder.with_client_auth_cert(chain, found) {
+        Ok(_) => Ok(()),
+        Err(TlsError::InconsistentKeys(_)) => {
+            usage("--key-file: is not the key of the certificate in --cert-file")
+        }
+        Err(_) => usage("--key-file: must be a key of RSA, ECDSA or Ed25519, with its certificate"),
+    }
 }
 
 /// The certificates of a file, at least one.

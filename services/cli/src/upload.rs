@@ -27,9 +27,11 @@ use crate::{client::Session, errors::CliError, retry::Retries};
 
 mod batch;
 mod entity_hash;
+mod row_error;
 
 pub use batch::{AHEAD_MAX, ChunkBuilder, UploadChunk};
 pub use entity_hash::entity_hash;
+use row_error::describe_row;
 
 /// Most chunks in flight: bounds memory to as many MiB, and is enough for full commits on the
 /// server.
@@ -219,19 +221,23 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
             return Err(status_of(error));
         }
         let compare = self.verify.is_some_and(|resumed| resumed || chunk.replayed);
-        let mut entities = if compare { chunk.entities() } else { Vec::new() }.into_iter();
+        let has_errors = results.iter().any(|result| result.error.is_some());
+        let mut entities = if has_errors { chunk.entities() } else { Vec::new() }.into_iter();
         let judged = results.into_iter().map(|result| {
             let sent = entities.next();
             async move {
                 match (result.error, sent) {
                     (None, _) => Ok(EntityOutcome::Written),
                     (Some(error), Some(sent))
-                        if Code::from(error.code) == Code::AlreadyExists
+                        if compare
+                            && Code::from(error.code) == Code::AlreadyExists
                             && self.is_stored(&sent).await? =>
                     {
                         Ok(EntityOutcome::Present)
                     }
-                    (Some(error), _) => Ok(EntityOutcome::Failed(describe(&error))),
+                    (Some(error), sent) => {
+                        Ok(EntityOutcome::Failed(describe_row(&error, sent.as_ref())))
+                    }
                 }
             }
         });

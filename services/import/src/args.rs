@@ -1,11 +1,12 @@
 //! The command line of `trestle import`.
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use trestle_cli::{
     SecretText,
     errors::{import_exit_codes, with_help},
+    whole_number,
 };
 
 /// Where tables and queues are copied from.
@@ -83,8 +84,8 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Most tables, or key ranges of large ones, that are copied at the same time
-    #[arg(long, default_value = "8", value_name = "N")]
-    pub(crate) parallel: NonZeroUsize,
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = whole_number::<u16>(1..=1024))]
+    pub(crate) parallel: u16,
 }
 
 const AZURITE_HELP: &str = "\

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum as _;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use trestle_cli::{errors::CliError, files};
@@ -63,7 +64,7 @@ impl Azure {
 impl Source for Azure {
     fn identity(&self) -> Result<Value, CliError> {
         let AzureConnection { account, tables, queues, .. } = &*self.http.connection;
-        let messages = format!("{:?}", self.messages);
+        let messages = self.messages.to_possible_value().map(|mode| mode.get_name().to_owned());
         Ok(json!({ "account": account, "tables": tables, "queues": queues, "--queues": messages }))
     }
 

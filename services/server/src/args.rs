@@ -1,6 +1,7 @@
 //! The command line. Stable: scripts rely on it.
 
 use std::{
+    env,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -21,6 +22,8 @@ use crate::{
     roles::{AzureEdge, ROLES, Roles},
     settings::{Listen, RoleKey as _, parse_address},
 };
+
+mod usage;
 
 /// A self-hosted table, queue, blob and log store over gRPC, with the semantics of Azure Storage
 #[derive(Debug, Parser)]
@@ -182,16 +185,46 @@ impl Cli {
     /// The command line of this process; ends it where that is wrong.
     #[must_use]
     pub fn of_process() -> Self {
-        let mut command = Self::complete();
-        let matches = command.get_matches_mut();
-        if let Some(error) = foreign_argument(&matches, &mut command) {
-            error.exit();
-        }
-        if let Some(error) = foreign_form(&matches, &mut command) {
-            error.exit();
-        }
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let mut command = accepts_negative_numbers(Self::complete());
+        let words: Vec<_> = env::args_os().collect();
+        let parsed = command.try_get_matches_from_mut(&words).and_then(|matches| {
+            let mut inner = usage::innermost(&command, &words);
+            let foreign = foreign_argument(&matches, &mut inner);
+            match foreign.or_else(|| foreign_form(&matches, &mut inner)) {
+                Some(error) => Err(error),
+                None => Self::of_matches(&matches),
+            }
+        });
+        parsed.unwrap_or_else(|error| usage::exit(error, &command, &words))
     }
+
+    /// A configuration file of `healthcheck` names the server to check, also where the variable has an address.
+    fn of_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        let mut inner = matches;
+        while let Some((_, found)) = inner.subcommand() {
+            inner = found;
+        }
+        let is_known = inner.ids().any(|id| id == ENDPOINT);
+        if is_known && inner.value_source(ENDPOINT) == Some(ValueSource::EnvVariable) {
+            cli.client = cli.client.with_variable_endpoint();
+            if let Command::Healthcheck(args) = &mut cli.command
+                && args.config.config.is_some()
+            {
+                args.endpoint = None;
+            }
+        }
+        Ok(cli)
+    }
+}
+
+/// The command where a value may be a negative number: it is rejected with the rule of its argument.
+fn accepts_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let takes_values = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_values)
+    });
+    command.mut_subcommands(accepts_negative_numbers)
 }
 
 /// The command without the help of those arguments for clients that `is_foreign` selects.
@@ -231,7 +264,7 @@ fn foreign_form(matches: &ArgMatches, command: &mut clap::Command) -> Option<cla
     let (_, kept) = SERVER_COMMANDS.iter().find(|(known, _)| *known == name)?;
     let has_form = kept.contains(&"output");
     let form = has_form.then(|| inner.get_one::<OutputFormat>("output").copied()).flatten()?;
-    let text = format!("`trestle {name}` has no form csv");
+    let text = format!("`trestle {name}` has no form csv: use json, jsonl or plain");
     (form == OutputFormat::Csv).then(|| command.error(ErrorKind::InvalidValue, text))
 }
 
@@ -359,7 +392,7 @@ pub struct HealthcheckArgs {
     /// Configuration file of the server
     #[command(flatten)]
     pub config: ConfigFileArgs,
-    /// Address of the server [default: that of its configuration]
+    /// Address of the server [default: that of --config, else TRESTLE_ENDPOINT, else that of its configuration]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
     /// TLS

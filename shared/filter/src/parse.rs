@@ -167,9 +167,9 @@ impl<'a, D: Dialect> Parser<'a, D> {
             (Operand::Literal(literal), Operand::Property(property)) => {
                 D::compare(property, operator.mirrored(), literal)
             }
-            (Operand::Property(_), Operand::Property(_)) => {
-                Err("Expected a literal: two properties cannot be compared".to_owned())
-            }
+            (Operand::Property(_), Operand::Property(right)) => Err(format!(
+                "Expected a literal: two properties cannot be compared; a text is in quotes: '{right}'"
+            )),
             (Operand::Literal(_), Operand::Literal(_)) => {
                 Err("Expected a property: two literals cannot be compared".to_owned())
             }

@@ -42,10 +42,13 @@ fn local_commands_have_the_forms_and_the_quiet_of_clients_where_those_apply() {
     assert_eq!(Ended::of(bare(quiet)).output, Ended::of(bare(print)).output);
     assert!(Ended::of(bare(&["completions", "bash", "-q"])).output.contains("trestle"));
     for (args, text) in [
-        (&["man", man, "-o", "json"][..], "`trestle man` takes no --output\n"),
+        (&["man", man, "-o", "json"][..], "`trestle man` takes no --output\""),
         (&["config", "print", "-v"], "`trestle config` takes no --verbose\n"),
         (&["serve", "-q"], "`trestle serve` takes no --quiet\n"),
-        (&["version", "-o", "csv"], "`trestle version` has no form csv\n"),
+        (
+            &["version", "-o", "csv"],
+            "`trestle version` has no form csv: use json, jsonl or plain\n",
+        ),
         (
             &["man", man, "--endpoint", "h:1"],
             "`trestle man` takes no --endpoint: it calls no server",

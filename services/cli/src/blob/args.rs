@@ -57,6 +57,7 @@ pub enum BlobCommand {
         blob: BlobAddress,
         /// The first byte, from 0 on
         #[arg(long, value_name = "BYTES", default_value_t = 0)]
+        #[arg(value_parser = whole_number::<u64>(0..=u64::MAX))]
         offset: u64,
         /// At most this many bytes
         #[arg(long, value_name = "BYTES", value_parser = whole_number::<u64>(1..=u64::MAX))]
@@ -178,10 +179,13 @@ pub struct ListedStatesArgs {
     pub(super) deleted: bool,
 }
 
+/// Most days that deleted data is kept.
+const DAYS_MAX: u64 = 365;
+
 /// Days, and none for `off`, as 0.
 fn days_or_off(text: &str) -> Result<u16, String> {
-    let days = if text == "off" { Some(0) } else { text.parse().ok().filter(|days| *days > 0) };
-    days.ok_or_else(|| "must be a number of days or `off`".to_owned())
+    let days = whole_number(1..=DAYS_MAX);
+    if text == "off" { Ok(0) } else { days(text).map_err(|rule| format!("{rule}, or `off`")) }
 }
 
 fn on_or_off(text: &str) -> Result<bool, String> {
@@ -328,7 +332,7 @@ pub enum LeaseCommand {
         /// CONTAINER/NAME, or CONTAINER
         address: BlobAddress,
         /// How long the lease remains active, up to 60 [default: to its end; a lease without expiry ends at once]
-        #[arg(long, value_name = "SECONDS")]
+        #[arg(long, value_name = "SECONDS", value_parser = whole_number::<u32>(0..=60))]
         period: Option<u32>,
     },
 }

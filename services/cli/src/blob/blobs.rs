@@ -32,14 +32,21 @@ pub(super) async fn list(
     (blobs, delimiter): (BlobAddress, String),
     states: ListedStatesArgs,
 ) -> Result<(), CliError> {
+    let has_prefixes = !delimiter.is_empty();
     let listing = BlobListing::new(&context.session, blobs, delimiter);
     let mut listing = listing.with_states(states);
-    let mut columns = vec!["prefix", "blob"];
+    let mut columns = vec!["blob"];
+    if has_prefixes {
+        columns.insert(0, "prefix");
+    }
     columns.extend(states.snapshots.then_some("snapshot"));
     columns
         .extend(states.versions.then_some(["version_id", "is_current_version"]).iter().flatten());
     columns.extend(states.deleted.then_some("delete_time"));
     columns.extend(["size_bytes", "last_modified", "content_type"]);
+    if !context.output.is_table() {
+        columns.extend(["etag", "create_time", "lease", "metadata"]);
+    }
     let mut printed = false;
     while let Some(items) = listing.next().await? {
         let record = |item: &Item| match item {

@@ -8,7 +8,12 @@ use trestle_proto::blob::v1::{
 };
 
 use super::{ContainerCommand, args::PublicAccessArg, lease};
-use crate::{confirm::confirm, datetime, errors::CliError, output::Context};
+use crate::{
+    confirm::{confirm, require_found},
+    datetime,
+    errors::CliError,
+    output::Context,
+};
 
 /// Runs a command.
 pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Result<(), CliError> {
@@ -22,6 +27,11 @@ pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Res
         }
         ContainerCommand::Stat { container } => stat(context, container).await,
         ContainerCommand::Delete { container, yes, lease_id } => {
+            if !yes {
+                let request =
+                    GetContainerRequest { container: container.clone(), ..Default::default() };
+                require_found(context.session.blobs().get_container(request).await)?;
+            }
             confirm(yes, "deleting a container", "container", &container)?;
             delete(context, container, lease_id).await
         }
@@ -56,6 +66,9 @@ async fn create(
 async fn list(context: &mut Context, prefix: String, deleted: bool) -> Result<(), CliError> {
     let mut columns = vec!["container", "last_modified", "lease"];
     columns.extend(deleted.then_some(["version", "delete_time"]).into_iter().flatten());
+    if !context.output.is_table() {
+        columns.extend(["etag", "create_time", "public_access", "metadata"]);
+    }
     let (mut page_token, mut printed) = (String::new(), false);
     loop {
         let request = ListContainersRequest {

@@ -94,7 +94,7 @@ impl BlobTransfer {
                 let files = upload::find(from, &to, args.recursive).await?;
                 let options = upload::UploadOptions {
                     content_type: args.content_type,
-                    tags: args.tags.into_iter().collect(),
+                    tags: super::tags::each_once(args.tags)?,
                     lease_id: args.lease_id,
                 };
                 self.upload_all(files, &options).await

@@ -1,5 +1,7 @@
 //! `tags` and `find`.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 use trestle_proto::blob::v1::{
     BlobConditions, FindBlobsRequest, FoundBlob, GetBlobTagsRequest, SetBlobTagsRequest,
@@ -42,10 +44,23 @@ async fn set(
     let BlobAddress { container, name } = blob;
     let object = json!({ "container": container, "blob": name, "tags": tags.len() });
     let conditions = Some(BlobConditions { lease_id, ..Default::default() });
-    let tags = tags.into_iter().collect();
+    let tags = each_once(tags)?;
     let request = SetBlobTagsRequest { container, blob: name, tags, conditions };
     context.session.blobs().set_blob_tags(request).await?;
     context.output.either(&text, &object)
+}
+
+/// Tags by their keys. A map of the call has each key once, so the server cannot reject a repetition.
+pub(super) fn each_once(tags: Vec<(String, String)>) -> Result<HashMap<String, String>, CliError> {
+    let mut found = HashMap::new();
+    for (key, value) in tags {
+        if found.contains_key(&key) {
+            let rule = "tags: must have each key once";
+            return Err(CliError::Usage(format!("{rule}: `{key}={value}`")));
+        }
+        found.insert(key, value);
+    }
+    Ok(found)
 }
 
 /// Prints the blobs that a filter finds.
@@ -73,4 +88,20 @@ pub(super) async fn find(
 fn record(found: &FoundBlob) -> Value {
     let FoundBlob { container, blob, tags } = found;
     json!({ "container": container, "blob": blob, "tags": tags })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_a_key_that_occurs_twice() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+
+        let all = each_once(vec![pair("a", "1"), pair("b", "1")]).unwrap();
+        let twice = each_once(vec![pair("a", "1"), pair("a", "2")]).unwrap_err().to_string();
+
+        assert_eq!((all.len(), all["b"].as_str()), (2, "1"));
+        assert_eq!(twice, "tags: must have each key once: `a=2`");
+    }
 }

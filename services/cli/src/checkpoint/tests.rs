@@ -112,13 +112,18 @@ fn an_existing_checkpoint_is_rejected_without_resume() {
 #[test]
 fn a_checkpoint_of_another_job_is_rejected_with_each_difference() {
     let folder = SourceFolder::interrupted_at(4);
-    let job = json!({ "server": "http://b", "table_name": "t", "mode": 7 });
+    let source = json!({ "account": "a", "--queues": "skip" });
+    let job = json!({ "server": "http://b", "table_name": "t", "mode": 7, "source": source });
+    let file = fs::read_to_string(folder.path()).unwrap();
+    let of_source = r#""job":{"source":{"account":"a","--queues":"peek"},"#;
+    fs::write(folder.path(), file.replacen(r#""job":{"#, of_source, 1)).unwrap();
 
     let error = rejection(&mut folder.of_job(job, 0), true);
 
     assert!(error.contains("server changed: was=`http://a`, is=`http://b`"), "{error}");
     assert!(error.contains("mode changed: was=`none`, is=`7`"), "{error}");
-    assert!(!error.contains("table name changed"), "{error}");
+    assert!(error.contains("--queues changed: was=`peek`, is=`skip`"), "{error}");
+    assert!(!error.contains("table name changed") && !error.contains('{'), "{error}");
 }
 
 #[test]

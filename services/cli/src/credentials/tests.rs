@@ -173,3 +173,38 @@ fn secrets_are_redacted_in_debug_texts_of_calls_too() {
 
     assert!(!format!("{credentials:?}").contains("SECRET"), "{credentials:?}");
 }
+
+#[test]
+fn an_identity_is_named_without_its_secret() {
+    let development = CredentialArgs {
+        connection_string: secret("UseDevelopmentStorage=true"),
+        ..CredentialArgs::default()
+    };
+    let signed = CredentialArgs { sas: secret("sv=1&sig=SECRET"), ..CredentialArgs::default() };
+    for (given, expected) in [
+        (CredentialArgs::default(), "without credentials"),
+        (acme(), "account=`acme`"),
+        (development, "account=`devstoreaccount1`"),
+        (
+            CredentialArgs { sas: secret("sig=SECRET"), ..acme() },
+            "account=`acme`, with a signature",
+        ),
+        (signed, "with a signature"),
+    ] {
+        assert_eq!(given.identity(), expected);
+    }
+}
+
+#[test]
+fn credentials_that_no_call_could_carry_are_not_stored() {
+    let given = |sas: &str| CredentialArgs { sas: secret(sas), ..CredentialArgs::default() };
+    for sas in ["sv=1", "sv=1&sig=", "text"] {
+        let error = given(sas).check_texts().unwrap_err().to_string();
+        assert!(error.contains("--sas: must be a signature"), "{error}");
+    }
+    let key = |key: &str| CredentialArgs { account_key: secret(key), ..acme() };
+    assert!(key("short").check_texts().is_err());
+    for valid in [given("sv=1&sig=a"), given("?sig=a"), key(&STANDARD.encode([7; 64])), acme()] {
+        assert!(valid.check_texts().is_ok(), "{valid:?}");
+    }
+}

@@ -116,3 +116,11 @@ proptest! {
         prop_assert!(!shown(&endpoint).contains("SECRET"), "{endpoint}");
     }
 }
+
+#[test]
+fn files_for_tls_need_an_encrypted_address() {
+    let rejected = reject_plain("http://h:1", true).unwrap_err().to_string();
+
+    assert!(rejected.contains("must begin with https://"), "{rejected}");
+    assert!(reject_plain("http://h:1", false).is_ok() && reject_plain("https://h:1", true).is_ok());
+}

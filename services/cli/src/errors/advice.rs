@@ -9,6 +9,9 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 const H2_ERROR: &str = "h2 protocol error";
 /// The store rejects writes until the process is restarted.
 const STOPPED: &str = "STORAGE_STOPPED";
+/// The store rejects writes until disk space is free.
+const FULL: &str = "INSUFFICIENT_STORAGE";
+
 /// Whether the status was made on this side, because the connection failed under the call.
 ///
 /// Statuses that a server sent have no source; a deadline of our own has one, and its own code.
@@ -22,6 +25,11 @@ pub(crate) fn is_transport(status: &Status) -> bool {
 /// Whether repetitions fail until the server is restarted.
 pub(crate) fn needs_restart(status: &Status) -> bool {
     status.get_details_error_info().is_some_and(|info| info.reason == STOPPED)
+}
+
+/// Whether the disk of the server is full: repetitions fail until space is free.
+fn is_full(status: &Status) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.reason == FULL)
 }
 
 /// The wait before a retry that the server requests.
@@ -75,6 +83,11 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String>
         _ if delay.is_some() => "repeat as it is",
         _ => return None,
     };
+    if is_full(status) {
+        return Some(
+            "a retry fails until space is free on the server; nothing was written".to_owned(),
+        );
+    }
     Some(match delay {
         Some(delay) => format!("wait {} ms, then {text}", delay.as_millis()),
         None => text.to_owned(),

@@ -43,7 +43,7 @@ fn an_invalid_request_is_one_object_for_programs() {
          \"metadata\":{\"azureCode\":\"PropertyNameInvalid\"},\"violations\":[\
          {\"field\":\"entity.properties[0].name\",\"rule\":\"name=`a-b`: rule one\"},\
          {\"field\":\"entity.properties[1].name\",\"rule\":\"name=`1`: rule two\"}],\
-         \"hint\":null,\"retry_after_ms\":null}}"
+         \"hint\":null,\"retry_after_ms\":null,\"exit_code\":2}}"
     );
 }
 
@@ -373,4 +373,28 @@ fn help_is_appended_to_the_help_of_a_command() {
     let longer = with_help(longer, "codes");
     assert_eq!(longer.get_after_help().unwrap().to_string(), "short\n\ncodes");
     assert_eq!(longer.get_after_long_help().unwrap().to_string(), "long\n\ncodes");
+}
+
+#[test]
+fn a_full_disk_is_not_to_be_retried_in_a_second() {
+    let mut details = ErrorDetails::with_retry_info(Some(Duration::from_secs(1)));
+    details.set_error_info("INSUFFICIENT_STORAGE", "trestle.table.v1.TableService", []);
+    let code = Code::ResourceExhausted;
+    let full = CliError::from(Status::with_error_details(code, "disk space is short", details));
+
+    let text = full.render(false);
+
+    assert!(text.contains("hint: a retry fails until space is free on the server"), "{text}");
+    assert!(!text.contains("wait 1000 ms"), "{text}");
+}
+
+#[test]
+fn an_answer_without_tls_is_found_in_the_error_itself() {
+    let connect = |cause: &str| CliError::Connect { endpoint: String::new(), cause: cause.into() };
+    let corrupt = "received corrupt message of type InvalidContentType";
+
+    assert!(connect(corrupt).is_of_plain_server());
+    let halt = Halt { endpoint: String::new(), progress: String::new(), next: String::new() };
+    assert!(connect(corrupt).halted(true, || halt).is_of_plain_server());
+    assert!(!connect("Connection refused").is_of_plain_server());
 }

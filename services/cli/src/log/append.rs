@@ -69,7 +69,7 @@ pub(super) async fn run(
     let reader = tokio::task::spawn_blocking(move || ahead.read(opened, start, &sender));
 
     let limits = BatchLimits {
-        records: args.batch.get().min(BATCH_RECORDS_MAX),
+        records: usize::try_from(args.batch).unwrap_or(BATCH_RECORDS_MAX).min(BATCH_RECORDS_MAX),
         bytes: BATCH_BYTES_MAX,
         // Batches of a file must end at the same lines in every run.
         linger: input.bytes.is_none().then_some(LINGER),

@@ -1,6 +1,6 @@
 //! The command line of `trestle log`.
 
-use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use chrono::FixedOffset;
 use clap::{Args, Subcommand};
@@ -11,7 +11,10 @@ use super::{
     settings::{bytes, key_value, promoted},
     when::{TimeBound, bound},
 };
-use crate::{args::duration, errors::with_help};
+use crate::{
+    args::{duration, whole_number},
+    errors::with_help,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -96,7 +99,7 @@ pub(super) struct StreamSettingsArgs {
     /// Seal records into a segment at this size, 64KiB to 256MiB [server default: 64MiB]
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
     pub(super) roll_bytes: Option<u64>,
-    /// An attribute with a typed column in segments; TYPE is string, int64, double or bool; `indexed` adds a bloom
+    /// An attribute with a typed column in segments; TYPE is string, int64, double or boolean; `indexed` adds a bloom
     /// filter
     #[arg(long, value_parser = promoted, value_name = "KEY:TYPE[:indexed]")]
     pub(super) promote: Vec<PromotedAttribute>,
@@ -135,6 +138,10 @@ pub struct UpdateStreamArgs {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RetentionArg(pub(super) Option<Duration>);
 
+fn utc_offset(text: &str) -> Result<FixedOffset, String> {
+    text.parse().map_err(|_| "must be -23:59 to +23:59, such as +02:00".to_owned())
+}
+
 fn retention(text: &str) -> Result<RetentionArg, String> {
     match text {
         "off" => Ok(RetentionArg(None)),
@@ -158,10 +165,12 @@ pub struct AppendLogArgs {
     pub(super) timestamp_pattern: Option<TimestampPattern>,
     /// The zone of times without one, such as +02:00
     #[arg(long, value_name = "OFFSET", default_value = "+00:00", allow_hyphen_values = true)]
+    #[arg(value_parser = utc_offset)]
     pub(super) utc_offset: FixedOffset,
     /// Most records of a batch
-    #[arg(long, value_name = "N", default_value = "1000")]
-    pub(super) batch: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = whole_number::<u32>(1..=u32::MAX.into()))]
+    pub(super) batch: u32,
     /// An attribute of what emitted the records, such as service.name=orders
     #[arg(long, value_parser = key_value, value_name = "KEY=VALUE")]
     pub(super) resource: Vec<(String, String)>,
@@ -216,7 +225,7 @@ pub struct ReadLogArgs {
     #[command(flatten)]
     pub(super) records: RecordFilterArgs,
     /// At most this many records
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=u64::MAX))]
     pub(super) limit: Option<u64>,
     /// Newest first
     #[arg(long)]
@@ -236,7 +245,7 @@ pub struct TailLogArgs {
     pub(super) follow: bool,
     /// Begin with this many of the last records
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000))]
+    #[arg(value_parser = whole_number::<u32>(0..=10_000))]
     pub(super) lines: u32,
     /// Which records
     #[command(flatten)]

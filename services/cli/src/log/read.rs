@@ -11,7 +11,7 @@ use super::{ReadLogArgs, args::RecordFilterArgs, print, when};
 use crate::{
     client::Session,
     errors::CliError,
-    output::{self, Context, Output, counted, report_line, thousands},
+    output::{self, Context, Output, OutputFormat, counted, report_line, thousands},
     retry::Retries,
 };
 
@@ -20,6 +20,25 @@ const FIELDS: [(&str, &str); 3] = [
     ("time", "time_unix_nano"),
     ("observed_time", "observed_time_unix_nano"),
     ("severity", "severity_number"),
+];
+
+/// The columns of CSV.
+const COLUMNS: [&str; 15] = [
+    "time",
+    "observed_time",
+    "severity_number",
+    "severity_text",
+    "event_name",
+    "value",
+    "body",
+    "attributes",
+    "resource",
+    "trace_id",
+    "span_id",
+    "scope",
+    "scope_version",
+    "scope_attributes",
+    "sequence",
 ];
 
 /// Prints the records of a range.
@@ -44,6 +63,10 @@ pub(super) async fn run(context: &mut Context, args: ReadLogArgs) -> Result<(), 
         records.iter().try_for_each(|record| print(&mut context.output, record))?;
         context.output.flush()?;
     }
+    if context.output.format() == OutputFormat::Csv {
+        // The header, where there was no record.
+        context.output.records(&[], &COLUMNS)?;
+    }
     let cost = read.cost();
     if args.cost {
         report_cost(&cost, context.output.is_json());
@@ -55,9 +78,10 @@ pub(super) async fn run(context: &mut Context, args: ReadLogArgs) -> Result<(), 
 
 /// Prints a record.
 pub(super) fn print(output: &mut Output, record: &Record) -> Result<(), CliError> {
-    match output.is_json() {
-        true => output.line(&print::object(record).to_string()),
-        false => output.line(&print::line(record)),
+    match output.format() {
+        OutputFormat::Json | OutputFormat::Jsonl => output.line(&print::object(record).to_string()),
+        OutputFormat::Csv => output.records(&[print::object(record)], &COLUMNS),
+        OutputFormat::Table | OutputFormat::Plain => output.line(&print::line(record)),
     }
 }
 

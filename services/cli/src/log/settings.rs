@@ -2,9 +2,11 @@
 
 use trestle_proto::log::v1::{AttributeType, PromotedAttribute};
 
+use crate::{edm::EdmType, type_names};
+
 const BYTES_RULE: &str = "must be a number above 0 and B, KiB, MiB or GiB";
 const PROMOTED_RULE: &str =
-    "must be KEY:TYPE or KEY:TYPE:indexed, with the types string, int64, double and bool";
+    "must be KEY:TYPE or KEY:TYPE:indexed, with the types string, int64, double and boolean";
 
 /// Reads a size such as `64MiB`; a bare number is in bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
@@ -34,7 +36,9 @@ pub(super) fn promoted(text: &str) -> Result<PromotedAttribute, String> {
         None => (text, false),
     };
     let (key, name) = rest.rsplit_once(':').ok_or(PROMOTED_RULE)?;
-    let found = TYPES.iter().find(|(known, _)| *known == name);
+    let edm = type_names::parse(name, |edm| TYPES.iter().any(|(known, _)| *known == edm));
+    let edm = edm.map_err(|_| PROMOTED_RULE)?;
+    let found = TYPES.iter().find(|(known, _)| *known == edm);
     let (_, kind) = found.filter(|_| !key.is_empty()).ok_or(PROMOTED_RULE)?;
     Ok(PromotedAttribute { key: key.to_owned(), r#type: (*kind).into(), is_indexed })
 }
@@ -42,16 +46,19 @@ pub(super) fn promoted(text: &str) -> Result<PromotedAttribute, String> {
 /// As [`promoted`] reads it.
 pub(super) fn promoted_text(attribute: &PromotedAttribute) -> String {
     let kind = attribute.r#type();
-    let name = TYPES.iter().find(|(_, known)| *known == kind).map_or("unknown", |(name, _)| name);
+    let name = TYPES
+        .iter()
+        .find(|(_, known)| *known == kind)
+        .map_or("unknown", |(edm, _)| type_names::name_of(*edm));
     let indexed = if attribute.is_indexed { ":indexed" } else { "" };
     format!("{}:{name}{indexed}", attribute.key)
 }
 
-const TYPES: [(&str, AttributeType); 4] = [
-    ("string", AttributeType::String),
-    ("int64", AttributeType::Int64),
-    ("double", AttributeType::Double),
-    ("bool", AttributeType::Bool),
+const TYPES: [(EdmType, AttributeType); 4] = [
+    (EdmType::String, AttributeType::String),
+    (EdmType::Int64, AttributeType::Int64),
+    (EdmType::Double, AttributeType::Double),
+    (EdmType::Boolean, AttributeType::Bool),
 ];
 
 #[cfg(test)]
@@ -70,10 +77,11 @@ mod tests {
 
     #[test]
     fn promoted_attributes_have_a_key_and_a_type() {
-        for text in ["http.route:string", "a:b:int64:indexed", "x:double", "y:bool:indexed"] {
+        for text in ["http.route:string", "a:b:int64:indexed", "x:double", "y:boolean:indexed"] {
             assert_eq!(promoted_text(&promoted(text).unwrap()), text);
         }
-        for text in ["", "a", "a:text", ":string", "a:indexed", "a:string:index"] {
+        assert_eq!(promoted("y:bool"), promoted("y:Boolean"));
+        for text in ["", "a", "a:text", "a:guid", ":string", "a:indexed", "a:string:index"] {
             assert_eq!(promoted(text), Err(PROMOTED_RULE.to_owned()), "{text}");
         }
         assert_eq!(key_value("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));

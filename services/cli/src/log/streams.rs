@@ -14,7 +14,7 @@ use super::{
     settings::promoted_text,
 };
 use crate::{
-    confirm::confirm,
+    confirm::{confirm, require_found},
     datetime,
     errors::CliError,
     output::{Context, counted, with_fields},
@@ -61,6 +61,17 @@ pub(super) async fn create(context: &mut Context, args: CreateStreamArgs) -> Res
     context.output.either(&text, &json!({ "stream": name, "created": created }))
 }
 
+/// The fields of a listing; a table has the first four.
+const COLUMNS: [&str; 7] = [
+    "stream",
+    "create_time",
+    "retention_seconds",
+    "labels",
+    "roll_age_seconds",
+    "roll_bytes",
+    "promoted",
+];
+
 /// Prints the streams whose names have the prefix.
 pub(super) async fn list(context: &mut Context, prefix: String) -> Result<(), CliError> {
     let (mut page_token, mut printed) = (String::new(), false);
@@ -68,8 +79,9 @@ pub(super) async fn list(context: &mut Context, prefix: String) -> Result<(), Cl
         let request = ListStreamsRequest { prefix: prefix.clone(), page_size: None, page_token };
         let page = context.session.logs().list_streams(request).await?.into_inner();
         let records: Vec<_> = page.streams.iter().map(record).collect();
-        let columns = ["stream", "create_time", "retention_seconds", "labels"];
-        context.output.records(&records, &columns)?;
+        // A table has the width of a terminal.
+        let shown = if context.output.is_table() { 4 } else { COLUMNS.len() };
+        context.output.records(&records, COLUMNS.get(..shown).unwrap_or(&COLUMNS))?;
         printed |= !records.is_empty();
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -117,6 +129,10 @@ pub(super) async fn delete(
     stream: String,
     yes: bool,
 ) -> Result<(), CliError> {
+    if !yes {
+        let request = GetStreamRequest { stream: stream.clone() };
+        require_found(context.session.logs().get_stream(request).await)?;
+    }
     confirm(yes, "deleting a stream", "stream", &stream)?;
     let request = DeleteStreamRequest { stream: stream.clone() };
     context.session.logs().delete_stream(request).await?;

@@ -65,9 +65,9 @@ mod tests {
         assert_eq!(seconds("1970-01-01T02:00:00+01:00"), 3600);
         let at = bound("1970-01-01T00:00:00.000000007Z").unwrap().timestamp(now);
         assert_eq!(at, Timestamp { seconds: 0, nanos: 7 });
-        // Before the first time that there is.
-        assert_eq!(seconds("100000000d"), 0);
-        for text in ["", "yesterday", "1970-13-01", "-1h"] {
+        // Before 1970.
+        assert_eq!(seconds("36500d"), 1_000_000 - 36_500 * 86_400);
+        for text in ["", "yesterday", "36501d", "1970-13-01", "-1h"] {
             assert_eq!(bound(text), Err(RULE.to_owned()), "{text}");
         }
     }

@@ -15,8 +15,14 @@ pub(crate) fn with_fields(record: Value, more: Value) -> Value {
     fields.flatten().collect()
 }
 
-/// The name of a field as the title of its column.
+/// The name of a field as the title of its column, without the unit that its values have.
 pub(super) fn title(name: &str) -> String {
+    let name = match name {
+        "bytes" => "size".to_owned(),
+        // The value has its unit.
+        "storage_bytes" | "free_bytes" | "size_bytes" => name.replace("_bytes", ""),
+        other => other.strip_suffix("_bytes").map_or(other.to_owned(), |it| format!("{it}_size")),
+    };
     let mut rest = name.chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(rest.map(|c| if c == '_' { ' ' } else { c })).collect()
@@ -91,6 +97,44 @@ pub(super) fn raw(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
+}
+
+/// The same in plain columns: members of lists and objects of scalars are separated by commas.
+pub(super) fn flat(value: &Value) -> String {
+    let is_scalar = |value: &Value| !value.is_array() && !value.is_object();
+    match value {
+        Value::Array(values) if values.iter().all(is_scalar) => {
+            values.iter().map(raw).collect::<Vec<_>>().join(",")
+        }
+        Value::Object(fields) if fields.values().all(is_scalar) => {
+            let fields = fields.iter().map(|(name, value)| format!("{name}={}", raw(value)));
+            fields.collect::<Vec<_>>().join(",")
+        }
+        other => raw(other),
+    }
+}
+
+/// The fields of a record, those within others under names such as `terms.se` and `checks[0].outcome`; none for null.
+pub(super) fn flat_fields(record: &Value) -> Vec<(String, String)> {
+    fn collect(name: String, value: &Value, fields: &mut Vec<(String, String)>) {
+        match value {
+            Value::Null => {}
+            Value::Object(inner) => {
+                let dot = if name.is_empty() { "" } else { "." };
+                let named =
+                    inner.iter().map(|(inner, value)| (format!("{name}{dot}{inner}"), value));
+                named.for_each(|(name, value)| collect(name, value, fields));
+            }
+            Value::Array(values) if values.iter().any(|it| it.is_array() || it.is_object()) => {
+                let named = values.iter().enumerate();
+                named.for_each(|(at, value)| collect(format!("{name}[{at}]"), value, fields));
+            }
+            scalar => fields.push((name, flat(scalar))),
+        }
+    }
+    let mut fields = Vec::new();
+    collect(String::new(), record, &mut fields);
+    fields
 }
 
 pub(super) fn shortened(text: &str, chars_max: usize) -> String {

@@ -98,7 +98,7 @@ proptest! {
             .map(|row| row.map(|(key, text)| json!({ "key": key, "text": text })).unwrap())
             .collect();
         prop_assert_eq!(rows, records.clone());
-        prop_assert_eq!(text.starts_with("key,text\n"), !records.is_empty());
+        prop_assert_eq!(text.starts_with("key,text\n"), !given.is_empty());
     }
 
     #[test]
@@ -106,8 +106,7 @@ proptest! {
         let text = pages(OutputFormat::Plain, &given, &["key", "text"]);
 
         let lines: Vec<_> = text.lines().collect();
-        let count = given.concat().len();
-        prop_assert_eq!(lines.len(), if count == 0 { 0 } else { count + 1 });
+        prop_assert_eq!(lines.len(), given.concat().len() + usize::from(!given.is_empty()));
         for line in lines {
             prop_assert_eq!(line.matches('\t').count(), 1, "{}", line);
             prop_assert!(!line.replace('\t', "").contains(char::is_control), "{line:?}");
@@ -116,12 +115,38 @@ proptest! {
 }
 
 #[test]
-fn an_empty_listing_is_an_empty_array() {
+fn an_empty_listing_is_an_empty_array_or_a_header() {
     let none = [Vec::new()];
 
     assert_eq!(pages(OutputFormat::Json, &none, &[]), "[]\n");
-    for format in [OutputFormat::Jsonl, OutputFormat::Csv, OutputFormat::Plain] {
-        assert_eq!(pages(format, &none, &["key"]), "", "{format:?}");
+    assert_eq!(pages(OutputFormat::Jsonl, &none, &["key"]), "");
+    assert_eq!(pages(OutputFormat::Csv, &none, &["key", "b"]), "key,b\n");
+    assert_eq!(pages(OutputFormat::Plain, &none, &["key", "b"]), "key\tb\n");
+    for (format, expected) in [
+        (OutputFormat::Json, "[]\n"),
+        (OutputFormat::Jsonl, ""),
+        (OutputFormat::Csv, "PartitionKey,RowKey,a\n"),
+        (OutputFormat::Table, ""),
+    ] {
+        let select = ["RowKey".to_owned(), "a".to_owned()];
+        let (text, result) = printed(format, |output| output.no_entities(&select));
+        result.unwrap();
+        assert_eq!(text, expected, "{format:?}");
+    }
+}
+
+#[test]
+fn a_sentence_is_a_record_for_programs() {
+    let object = json!({ "table": "a", "created": true });
+
+    for (format, expected) in [
+        (OutputFormat::Plain, "created table a\n"),
+        (OutputFormat::Csv, "table,created\na,true\n"),
+        (OutputFormat::Jsonl, "{\"table\":\"a\",\"created\":true}\n"),
+    ] {
+        let (text, result) = printed(format, |output| output.either("created table a", &object));
+        result.unwrap();
+        assert_eq!(text, expected);
     }
 }
 

@@ -208,8 +208,9 @@ pub struct QueueSettingsArgs {
     /// Queue for messages that were received too often
     #[arg(long, value_name = "QUEUE", requires = "max_dequeue_count")]
     pub(crate) dead_letter: Option<String>,
-    /// How often a message is delivered before it is dead-lettered
+    /// How often a message is delivered before it is dead-lettered, 1 to 1000
     #[arg(long, value_name = "N", requires = "dead_letter")]
+    #[arg(value_parser = whole_number::<u32>(1..=1000))]
     pub(crate) max_dequeue_count: Option<u32>,
     /// How long deduplication ids are remembered, such as 5m
     #[arg(long = "deduplication-window", value_parser = duration, value_name = "TIME")]

@@ -282,6 +282,8 @@ fn print(context: &mut Context, records: &[Value]) -> Result<(), CliError> {
             "text",
             "data_base64",
             "pop_receipt",
+            "expiration_time",
+            "next_visible_time",
         ],
     )?;
     context.output.unless_empty(!records.is_empty(), "no messages")

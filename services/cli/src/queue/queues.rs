@@ -11,7 +11,11 @@ use trestle_proto::queue::v1::{
 
 use super::{Context, QueueSettingsArgs, proto_duration};
 use crate::{
-    client::Session, confirm::confirm, datetime, errors::CliError, output::with_fields,
+    client::Session,
+    confirm::{confirm, require_found},
+    datetime,
+    errors::CliError,
+    output::with_fields,
     service::durability_name,
 };
 
@@ -112,6 +116,10 @@ pub(super) async fn delete(
     queue: String,
     yes: bool,
 ) -> Result<(), CliError> {
+    if !yes {
+        let request = GetQueueRequest { queue: queue.clone() };
+        require_found(context.session.queues().get_queue(request).await)?;
+    }
     confirm(yes, "deleting a queue", "queue", &queue)?;
     let request = DeleteQueueRequest { queue: queue.clone() };
     context.session.queues().delete_queue(request).await?;
@@ -121,6 +129,10 @@ pub(super) async fn delete(
 
 /// Deletes the messages of a queue.
 pub(super) async fn clear(context: &mut Context, queue: String, yes: bool) -> Result<(), CliError> {
+    if !yes {
+        let request = GetQueueRequest { queue: queue.clone() };
+        require_found(context.session.queues().get_queue(request).await)?;
+    }
     confirm(yes, "clearing a queue", "queue", &queue)?;
     let request = ClearMessagesRequest { queue: queue.clone() };
     context.session.queues().clear_messages(request).await?;

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use trestle_identity::{
     account::Account,
+    caller::{BLOB_HEADER, QUEUE_HEADER},
     sas::{Explanation, NamedResource, Outcome, Time, explain},
     spec::{BLOB, QUEUE},
 };
@@ -33,7 +34,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "NAME")]
     container: Option<String>,
     /// As if used from this address
-    #[arg(long, value_name = "ADDRESS", requires = "over")]
+    #[arg(long, value_name = "ADDRESS", requires = "over", value_parser = address)]
     from: Option<IpAddr>,
     /// As if used over this protocol
     #[arg(long, value_enum, requires = "from")]
@@ -50,6 +51,10 @@ pub(crate) enum Over {
     Https,
     /// Plain
     Http,
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "must be an IP address, such as 198.51.100.7".to_owned())
 }
 
 /// Explains.
@@ -88,6 +93,12 @@ pub(super) fn run(
     }
 }
 
+/// A text with the arguments of this command in place of the headers of a call.
+fn with_flags(text: &str) -> String {
+    let flags = [(QUEUE_HEADER, "--queue"), (BLOB_HEADER, "--container")];
+    flags.iter().fold(text.to_owned(), |text, (header, flag)| text.replace(header, flag))
+}
+
 fn record(explanation: &Explanation) -> Value {
     let checks = explanation.findings.iter().map(|finding| {
         let (outcome, reason) = match finding.outcome {
@@ -96,7 +107,7 @@ fn record(explanation: &Explanation) -> Value {
             Outcome::Open => ("open", None),
         };
         let check = finding.check.as_str();
-        json!({ "check": check, "outcome": outcome, "reason": reason, "text": finding.text })
+        json!({ "check": check, "outcome": outcome, "reason": reason, "text": with_flags(&finding.text) })
     });
     let terms: Map<_, _> =
         explanation.terms.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
@@ -106,4 +117,18 @@ fn record(explanation: &Explanation) -> Value {
         "checks": checks.collect::<Vec<_>>(),
         "rejected_by": explanation.first_failed().map(|finding| finding.check.as_str()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_names_the_arguments_of_this_command() {
+        let text = "one of a queue needs its name in `trestle-queue`; of a blob in `trestle-blob`";
+
+        let expected = "one of a queue needs its name in `--queue`; of a blob in `--container`";
+        assert_eq!(with_flags(text), expected);
+        assert_eq!(address("banana"), Err("must be an IP address, such as 198.51.100.7".into()));
+    }
 }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use prost_types::Duration;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
 
 use super::DataService;
-use crate::{errors::CliError, files, output::Context};
+use crate::{errors::CliError, files, json_error::json_problem, output::Context};
 
 const PROPERTIES_HELP: &str = "\
 Such as {\"logging\":{\"read\":true,\"write\":true,\"delete\":true,\"retention_days\":7},
@@ -125,10 +125,19 @@ pub(crate) async fn run(
 
 /// Reads a file; `-` is standard input.
 fn read(file: &Path) -> Result<Properties, CliError> {
-    serde_json::from_str(&files::read_small(file, FILE_BYTES_MAX)?).map_err(|error| {
+    let text = files::read_small(file, FILE_BYTES_MAX)?;
+    let parsed: Result<Value, _> = serde_json::from_str(&text);
+    let is_other = parsed.as_ref().is_ok_and(|value| !value.is_object());
+    let rejected = |problem: String| {
         let rule = "properties must be an object as `get` prints it";
-        CliError::Usage(format!("{rule}: `{}`: {error}", file.display()))
-    })
+        CliError::Usage(format!("{rule}: `{}`{problem}", file.display()))
+    };
+    // The library reads a list as an object without names.
+    if is_other {
+        return Err(rejected(String::new()));
+    }
+    serde_json::from_str(&text)
+        .map_err(|error| rejected(format!(": {}", json_problem(&text, &error))))
 }
 
 fn days(retention: Option<Duration>) -> Option<i64> {

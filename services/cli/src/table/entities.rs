@@ -20,7 +20,7 @@ use crate::{
     edm::{self, EdmType},
     entity_json,
     errors::CliError,
-    files,
+    files, type_names,
 };
 
 /// Largest entity that is read from standard input, in bytes of JSON.
@@ -148,28 +148,12 @@ fn property(text: &str) -> Result<Property, CliError> {
     let fail = |rule: &str| CliError::Usage(format!("--set is malformed: `{text}`: {rule}"));
     let (left, value) = text.split_once('=').ok_or_else(|| fail("must be NAME[:TYPE]=VALUE"))?;
     let (name, edm) = match left.rsplit_once(':') {
-        Some((name, edm)) => (name, type_of(edm).map_err(|rule| fail(&rule))?),
+        Some((name, edm)) => (name, type_names::parse(edm, |_| true).map_err(|rule| fail(&rule))?),
         None => (left, EdmType::String),
     };
     let kind = edm::parse_value(edm, value).map_err(|rule| fail(&rule))?;
     Ok(Property { name: name.to_owned(), value: Some(Value { kind: Some(kind) }) })
 }
-
-/// Reads a type in any case, with or without `Edm.`.
-fn type_of(name: &str) -> Result<EdmType, String> {
-    let short = name.get(..4).filter(|edm| edm.eq_ignore_ascii_case("Edm."));
-    let short = short.and_then(|_| name.get(4..)).unwrap_or(name);
-    let known = TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(short));
-    let unknown = || {
-        let names = TYPES.map(str::to_ascii_lowercase).join(", ");
-        format!("unknown type `{name}`: must be one of {names}")
-    };
-    edm::parse_type(known.ok_or_else(unknown)?)
-}
-
-/// The types of properties on the command line.
-const TYPES: [&str; 8] =
-    ["String", "Int32", "Int64", "Double", "Boolean", "DateTime", "Guid", "Binary"];
 
 #[cfg(test)]
 mod tests;

@@ -48,7 +48,7 @@ pub(super) async fn run(
         checkpoint.keep(files::with_suffix(file, ".trestle-import"), Some(file))?;
     }
     checkpoint.load(args.resume)?;
-    let start = checkpoint.state.done;
+    let (start, written_before) = (checkpoint.state.done, checkpoint.state.written);
     let reader = RowReader::open(&input, format, &args.types, start);
     let reader = reader.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => CliError::Usage(format!("{}: {error}", input.name())),
@@ -63,6 +63,7 @@ pub(super) async fn run(
         table: args.table.to_ascii_lowercase(),
         failures: Vec::new(),
         failed_now: 0,
+        written_before,
         last: start,
     };
     let (sender, chunks) = mpsc::channel(upload::AHEAD_MAX);
@@ -142,6 +143,7 @@ fn report(
         let object = json!({
             "rows": rows.done.row.max(recorder.last.row),
             "imported": rows.written,
+            "imported_before": recorder.written_before,
             "already_present": rows.present,
             "failed": failed,
             "resumed_at_row": start.row,
@@ -149,10 +151,15 @@ fn report(
         });
         return context.output.line(&object.to_string());
     }
-    let mut text = match (rows.written, failed) {
+    // Rows of an earlier run took time of their own.
+    let earlier = recorder.written_before;
+    let mut text = match (rows.written.saturating_sub(earlier), failed) {
         (0, 1..) => "nothing was written".to_owned(),
         (written, _) => format!("imported {} in {seconds:.1} s", counted(written, "entity")),
     };
+    if earlier > 0 {
+        text.push_str(&format!(" and {} before", thousands(earlier)));
+    }
     if rows.present > 0 {
         text.push_str(&format!(", {} already present", thousands(rows.present)));
     }

@@ -12,6 +12,7 @@ use crate::{
 
 /// Prints the matching entities.
 pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {
+    let select = args.select.clone();
     let request = StreamEntitiesRequest {
         table: args.table,
         filter: args.filter,
@@ -29,6 +30,9 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
             total.scanned += cost.scanned;
             total.bytes += cost.bytes;
         }
+    }
+    if total.returned == 0 {
+        context.output.no_entities(&select)?;
     }
     context.output.finish()?;
     if !context.output.is_json() {

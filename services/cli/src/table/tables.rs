@@ -7,7 +7,11 @@ use trestle_proto::table::v1::{
 };
 
 use super::Context;
-use crate::{confirm::confirm, datetime, errors::CliError};
+use crate::{
+    confirm::{confirm, require_found},
+    datetime,
+    errors::CliError,
+};
 
 /// Creates a table.
 pub(super) async fn create(
@@ -39,7 +43,8 @@ pub(super) async fn list(context: &mut Context, prefix: Option<&str>) -> Result<
     loop {
         let request = ListTablesRequest { filter: filter.clone(), page_size: None, page_token };
         let page = context.session.table().list_tables(request).await?.into_inner();
-        context.output.records(&page.tables.iter().map(record).collect::<Vec<_>>(), &[])?;
+        let records: Vec<_> = page.tables.iter().map(record).collect();
+        context.output.records(&records, &["table", "create_time"])?;
         printed |= !page.tables.is_empty();
         page_token = page.next_page_token;
         if page_token.is_empty() {
@@ -81,6 +86,10 @@ pub(super) async fn delete(
     table: String,
     yes: bool,
 ) -> Result<(), CliError> {
+    if !yes {
+        let request = GetTableRequest { table: table.clone() };
+        require_found(context.session.table().get_table(request).await)?;
+    }
     confirm(yes, "deleting a table", "table", &table)?;
     let request = DeleteTableRequest { table: table.clone() };
     context.session.table().delete_table(request).await?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use trestle_cli::{errors::CliError, files};
+use trestle_cli::{errors::CliError, files, json_problem};
 
 /// Largest database that is read: 2^29 characters take up to three bytes each.
 const DATABASE_BYTES_MAX: u64 = 3 << 29;
@@ -49,8 +49,11 @@ pub(super) async fn read(path: &Path) -> Result<Vec<u8>, CliError> {
 /// Parses the text of a database; `name` is for the error.
 pub(super) fn parse<'a>(text: &'a [u8], name: &Path) -> Result<Database<'a>, CliError> {
     serde_json::from_slice(text).map_err(|error| {
-        let name = name.display();
-        CliError::Usage(format!("is not a complete database of Azurite: file=`{name}`, {error}"))
+        let (name, problem) =
+            (name.display(), json_problem(&String::from_utf8_lossy(text), &error));
+        CliError::Usage(format!(
+            "the file is not a complete database of Azurite: file=`{name}`: {problem}"
+        ))
     })
 }
 
@@ -76,15 +79,15 @@ mod tests {
     #[test]
     fn rejects_invalid_databases_with_the_position() {
         for (text, rule) in [
-            ("", "EOF"),
-            ("{}", "missing field `collections`"),
-            (r#"{"collections":{}}"#, "expected a sequence"),
-            (r#"{"collections":[{"data":[]}]}"#, "missing field `name`"),
-            (r#"{"collections":[{"name":1}]}"#, "expected a string"),
-            (r#"{"collections":[{"name":"a","data":{}}]}"#, "expected a sequence"),
-            (r#"{"collections":[]} x"#, "trailing characters"),
-            (&DATABASE[..DATABASE.len() / 2], "line 2"),
-            (&DATABASE[..DATABASE.len() - 1], "EOF"),
+            ("", "it ends before it is complete"),
+            ("{}", "collections: required"),
+            (r#"{"collections":{}}"#, "collections: must be a list"),
+            (r#"{"collections":[{"data":[]}]}"#, "name: required"),
+            (r#"{"collections":[{"name":1}]}"#, "name: must be a string: value=`1`"),
+            (r#"{"collections":[{"name":"a","data":{}}]}"#, "data: must be a list"),
+            (r#"{"collections":[]} x"#, "syntax error at column 20"),
+            (&DATABASE[..DATABASE.len() / 2], "it ends"),
+            (&DATABASE[..DATABASE.len() - 1], "it ends"),
         ] {
             let error = parse(text.as_bytes(), Path::new("db")).map(drop).unwrap_err().to_string();
             assert!(error.contains("file=`db`") && error.contains(rule), "{text}: {error}");

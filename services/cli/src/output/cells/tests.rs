@@ -64,7 +64,17 @@ fn a_value_is_shown_with_separators_units_and_words() {
 
 #[test]
 fn a_column_has_the_name_of_its_field_as_its_title() {
-    assert_eq!(title("storage_bytes"), "Storage bytes");
+    // Their values have the unit.
+    for (name, expected) in [
+        ("storage_bytes", "Storage"),
+        ("free_bytes", "Free"),
+        ("size_bytes", "Size"),
+        ("bytes", "Size"),
+        ("segment_bytes", "Segment size"),
+        ("segments", "Segments"),
+    ] {
+        assert_eq!(title(name), expected);
+    }
     assert_eq!(title("x"), "X");
     assert_eq!(title(""), "");
     assert_eq!(title("état_now"), "état now", "no name is lost");
@@ -100,6 +110,36 @@ fn a_program_reads_values_unchanged() {
         (json!({ "a": [1] }), "{\"a\":[1]}"),
     ] {
         assert_eq!(raw(&value), expected);
+    }
+}
+
+#[test]
+fn plain_columns_have_flat_values() {
+    let record = json!({
+        "terms": { "se": "x", "none": null, "inner": { "a": 1 } },
+        "checks": [{ "outcome": "passed" }, { "outcome": "open" }],
+        "names": ["a", "b"],
+        "empty": {},
+        "size": 5,
+    });
+
+    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let expected = [
+        ("terms.se", "x"),
+        ("terms.inner.a", "1"),
+        ("checks[0].outcome", "passed"),
+        ("checks[1].outcome", "open"),
+        ("names", "a,b"),
+        ("size", "5"),
+    ];
+    assert_eq!(flat_fields(&record), expected.map(pair));
+    for (value, expected) in [
+        (json!({ "queue": "q", "dequeue_count": 2 }), "queue=q,dequeue_count=2"),
+        (json!(["a", 1]), "a,1"),
+        (json!({}), ""),
+        (json!({ "a": [1] }), "{\"a\":[1]}"),
+    ] {
+        assert_eq!(flat(&value), expected);
     }
 }
 

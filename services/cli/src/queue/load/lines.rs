@@ -6,10 +6,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use trestle_proto::queue::v1::outgoing_message::Body;
 
-use crate::{errors::CliError, lines::Lines};
+use crate::{errors::CliError, json_error::json_problem, lines::Lines};
 
 /// Longest line, in bytes: a message of 64 KiB, every byte of it escaped.
 pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The rule for a line that is not a text.
+const FORMAT: &str = "must be a JSON object with text or data_base64, as `drain` writes it";
 
 /// A line in the format of `drain`. Its other fields describe the message in its old queue.
 #[derive(Debug, Deserialize)]
@@ -45,14 +48,16 @@ impl MessageLines {
 fn body_of(line: &[u8], is_text: bool) -> Result<(Body, usize), String> {
     let text = |text: String| (text.len(), Body::Text(text));
     let (bytes, body) = if is_text {
-        text(str::from_utf8(line).map_err(|error| error.to_string())?.to_owned())
+        text(str::from_utf8(line).map_err(|_| "must be UTF-8")?.to_owned())
     } else {
-        let parsed: MessageLine =
-            serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let parsed: MessageLine = serde_json::from_slice(line).map_err(|error| {
+            let problem = json_problem(&String::from_utf8_lossy(line), &error);
+            format!("{FORMAT}: {problem}; with --text every line is the text of a message")
+        })?;
         match (parsed.text, parsed.data_base64) {
             (Some(body), None) => text(body),
             (None, Some(data)) => {
-                let data = STANDARD.decode(data).map_err(|error| error.to_string())?;
+                let data = STANDARD.decode(data).map_err(|_| "data_base64: must be base64")?;
                 (data.len(), Body::Data(data.into()))
             }
             _ => return Err("must have either text or data_base64".to_owned()),

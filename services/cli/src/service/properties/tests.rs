@@ -88,6 +88,24 @@ fn rejects_unknown_and_incomplete_settings() {
 }
 
 #[test]
+fn a_rejected_file_names_the_field_and_the_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("properties.json");
+    for (text, problem) in [
+        ("[]", ""),
+        ("5", ""),
+        (r#"{"logging":{"read":"yes"}}"#, ": read: must be true or false: value=`yes`"),
+        (r#"{"cors":[{"allowed_methods":[]}]}"#, ": allowed_origins: required"),
+        (r#"{"logging":"#, ": it ends before it is complete"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = read(&file).unwrap_err().to_string();
+        let rule = "properties must be an object as `get` prints it";
+        assert_eq!(error, format!("{rule}: `{}`{problem}", file.display()));
+    }
+}
+
+#[test]
 fn days_are_whole_and_never_overflow() {
     assert_eq!(retention(Some(7)).map(|it| it.seconds), Some(604_800));
     assert_eq!(retention(Some(i64::MAX)).map(|it| it.seconds), Some(i64::MAX));

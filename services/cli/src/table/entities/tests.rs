@@ -10,6 +10,7 @@ fn properties_on_the_command_line_are_text_unless_a_type_is_given() {
     assert_eq!(kind("a:Edm.Int64=5"), Kind::Int64Value(5));
     assert_eq!(kind("a:Int32=5"), Kind::Int32Value(5));
     assert_eq!(kind("a:int64=5"), Kind::Int64Value(5));
+    assert_eq!(kind("a:bool=true"), Kind::BooleanValue(true));
     assert_eq!(kind("a=x:y=z"), Kind::StringValue("x:y=z".to_owned()));
     assert_eq!(kind("a="), Kind::StringValue(String::new()));
 }
@@ -20,10 +21,11 @@ fn malformed_properties_name_the_rule() {
         ("a", "must be NAME[:TYPE]=VALUE"),
         ("a:Int16=1", "unknown type `Int16`"),
         (
-            "a:bool=true",
-            "unknown type `bool`: must be one of string, int32, int64, double, boolean",
+            "a:text=true",
+            "unknown type `text`: must be one of string, int32, int64, double, boolean",
         ),
-        ("a:Edm.Bool=true", "unknown type `Edm.Bool`: must be one of string"),
+        ("a:Edm.Text=true", "unknown type `Edm.Text`: must be one of string"),
+        ("a:bool=2", "Edm.Boolean: must be"),
         ("a:é=true", "unknown type `é`: must be one of string"),
         ("a:Int32=x", "Edm.Int32: must be a whole number"),
     ] {

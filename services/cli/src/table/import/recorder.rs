@@ -46,6 +46,8 @@ pub(super) struct ImportRecorder {
     pub(super) failures: Vec<(u64, String)>,
     /// Rows that failed in this run.
     pub(super) failed_now: u64,
+    /// Rows that were written by the runs before this one.
+    pub(super) written_before: u64,
     /// The last row that was answered.
     pub(super) last: FilePosition,
 }
@@ -121,8 +123,10 @@ impl ImportRecorder {
                 false => "skip such rows with --keep-going",
             };
             let written = counted(self.checkpoint.state.written, "row");
+            let failed = counted(self.failed_now, "row");
             return Err(CliError::Rows(format!(
-                "import stopped at the first failed row, {written} written: table=`{table}`; {next}"
+                "import stopped after the chunk of the first failed row: {failed} failed, {written} written: \
+                 table=`{table}`; {next}"
             )));
         }
         self.checkpoint.remove()?;

@@ -12,4 +12,9 @@ fn a_line_is_text_or_an_object_with_one_body() {
     for line in ["{", "{}", r#"{"text":"a","data_base64":""}"#, r#"{"data_base64":"?"}"#] {
         assert!(body_of(line.as_bytes(), false).is_err(), "{line}");
     }
+    let rule = body_of(b"a job", false).unwrap_err();
+    let expected = "must be a JSON object with text or data_base64, as `drain` writes it: syntax error at \
+                    column 1; with --text every line is the text of a message";
+    assert_eq!(rule, expected);
+    assert_eq!(body_of(b"\xff", true), Err("must be UTF-8".to_owned()));
 }

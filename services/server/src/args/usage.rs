@@ -1,0 +1,95 @@
+//! Errors of the command line: with the usage of their command, and as JSON where that is the form of the output.
+
+use std::ffi::OsString;
+
+use clap::{
+    Command, Error,
+    error::{ContextKind, ContextValue},
+};
+
+/// The beginning of an error in the text of the parser.
+const PREFIX: &str = "error: ";
+
+/// Reports an error and ends the process with its exit code; help and the version are no errors.
+pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
+    let error = with_usage(error, command, words);
+    if error.use_stderr() && is_json_requested(words) {
+        trestle_cli::report_usage_json(message(&error.to_string()));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// The error with the usage of its command: the parser shows arguments that come from variables as required ones.
+fn with_usage(mut error: Error, command: &Command, words: &[OsString]) -> Error {
+    let has_usage = error.get(ContextKind::Usage).is_some();
+    if has_usage {
+        let usage = innermost(command, words).render_usage();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
+    error
+}
+
+/// The command that these words name.
+pub(super) fn innermost(command: &Command, words: &[OsString]) -> Command {
+    let names = words.iter().filter_map(|word| word.to_str());
+    names.fold(command, |command, name| command.find_subcommand(name).unwrap_or(command)).clone()
+}
+
+/// Whether errors are to be JSON. The arguments are not parsed, so their words are searched.
+fn is_json_requested(words: &[OsString]) -> bool {
+    let words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
+    let is_json = |form: &str| matches!(form, "json" | "jsonl");
+    let is_flag = |word: &str| {
+        let form = word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o"));
+        word == "--json" || form.is_some_and(|form| is_json(form.trim_start_matches('=')))
+    };
+    let is_pair = |pair: &[&str]| matches!(pair, ["-o" | "--output", form] if is_json(form));
+    words.iter().any(|word| is_flag(word)) || words.windows(2).any(is_pair)
+}
+
+/// The first paragraph of an error, on one line.
+fn message(text: &str) -> String {
+    let text = text.strip_prefix(PREFIX).unwrap_or(text);
+    let paragraph = text.split("\n\n").next().unwrap_or(text);
+    paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn json_is_found_in_each_form_of_its_argument() {
+        for line in ["t --json", "t -o json", "t -ojsonl", "t --output jsonl", "t --output=json x"]
+        {
+            assert!(is_json_requested(&words(line)), "{line}");
+        }
+        for line in ["t", "t -o csv", "t json", "t -o table json", "t --output=plain"] {
+            assert!(!is_json_requested(&words(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_message_of_an_error_is_its_first_paragraph_on_one_line() {
+        let text = "error: these are required:\n  <TABLE>\n  <FILE>\n\nUsage: t <TABLE>\n";
+
+        assert_eq!(message(text), "these are required: <TABLE> <FILE>");
+    }
+
+    #[test]
+    fn the_command_of_an_error_is_the_innermost_one() {
+        let get = Command::new("get").subcommand(Command::new("more"));
+        let mut root = Command::new("t").subcommand(Command::new("table").subcommand(get));
+        root.build();
+
+        let found = |line: &str| innermost(&root, &words(line)).get_name().to_owned();
+
+        assert_eq!(found("t --flag table get orders"), "get");
+        assert_eq!(found("t orders"), "t");
+    }
+}
