@@ -68,7 +68,7 @@ pub enum SasCommand {
     /// Sign for the messages of one queue
     ///
     /// Permissions: r peek and read queue statistics, a send, u update, p receive and delete. Over gRPC a call that
-    /// carries the signature names the queue in the header trestle-queue; `trestle queue` does.
+    /// carries the signature names the queue in the header trestle-queue; `trestle message` does.
     Queue {
         /// The queue
         name: String,

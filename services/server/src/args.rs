@@ -1,5 +1,7 @@
 //! The command line. Stable: scripts rely on it.
 
+mod help;
+
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -17,6 +19,10 @@ use trestle_cli::{
 };
 use trestle_import::ImportCommand;
 
+use self::help::{
+    COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP, LOCAL_HELP,
+    REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes,
+};
 use crate::{
     roles::{AzureEdge, ROLES, Roles},
     settings::{Listen, RoleKey as _, parse_address},
@@ -67,7 +73,7 @@ pub enum Command {
     /// Generate and explain shared access signatures; needs no server
     Sas(SasArgs),
     /// Load-test a server
-    #[command(subcommand)]
+    #[command(subcommand, after_help = EXIT_CODES)]
     Bench(BenchCommand),
     /// Store names for servers with their credentials
     #[command(subcommand)]
@@ -76,7 +82,7 @@ pub enum Command {
     #[command(after_help = HEALTHCHECK_HELP)]
     Healthcheck(HealthcheckArgs),
     /// Show or check the configuration
-    #[command(subcommand)]
+    #[command(subcommand, after_help = CONFIG_HELP)]
     Config(ConfigCommand),
     /// Show what a store that does not open would lose, and repair it; the server must not run
     #[command(after_help = REPAIR_HELP)]
@@ -94,11 +100,13 @@ pub enum Command {
         shell: Shell,
     },
     /// Write a man page for each command
+    #[command(after_help = LOCAL_HELP)]
     Man {
         /// The folder, which is made; such as ~/.local/share/man/man1
         folder: PathBuf,
     },
     /// Print the version
+    #[command(after_help = LOCAL_HELP)]
     Version,
 }
 
@@ -108,8 +116,6 @@ pub enum ConfigCommand {
     /// Print the configuration that `serve` would use with these arguments, as TOML
     Print(ServeArgs),
     /// Report every mistake in the configuration that `serve` would use, each with its file and line
-    ///
-    /// Exit code 2: there are some.
     Check(ServeArgs),
 }
 
@@ -165,15 +171,18 @@ impl Cli {
                 inner.mut_subcommand(name, |inner| unlisted(inner, of_call))
             })
         });
-        SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
+        let command = SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
             command.mut_subcommand(name, |inner| unlisted(inner, |id| !kept.contains(&id)))
-        })
+        });
+        command.mut_subcommands(|inner| with_exit_codes(inner, ""))
     }
 
     /// The command line as man pages show it: without the commands `help`.
     #[must_use]
     pub fn documented() -> clap::Command {
         fn without_help(command: clap::Command) -> clap::Command {
+            // A page shows no text of an argument that a short help leaves out.
+            let command = command.mut_args(|arg| arg.hide_short_help(false));
             command.disable_help_subcommand(true).mut_subcommands(without_help)
         }
         Self::shown(without_help(Self::command()))
@@ -190,7 +199,13 @@ impl Cli {
         if let Some(error) = foreign_form(&matches, &mut command) {
             error.exit();
         }
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        if let (Command::Healthcheck(args), Some((_, given))) =
+            (&mut cli.command, matches.subcommand())
+        {
+            args.prefer_file(given);
+        }
+        cli
     }
 }
 
@@ -220,7 +235,11 @@ fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option
         None => (context_command(name, inner)?, given_flag(inner, &OUTPUT_FLAGS)?),
     };
     let is_of_call = !OUTPUT_FLAGS.contains(&flag.as_str());
-    let reason = if is_of_call { ": it calls no server" } else { "" };
+    let reason = match name.as_str() {
+        "healthcheck" => ": it calls the server of --endpoint or of its configuration",
+        _ if is_of_call => ": it calls no server",
+        _ => "",
+    };
     let text = format!("`trestle {name}` takes no --{flag}{reason}");
     Some(command.error(ErrorKind::UnknownArgument, text))
 }
@@ -232,6 +251,7 @@ fn foreign_form(matches: &ArgMatches, command: &mut clap::Command) -> Option<cla
     let has_form = kept.contains(&"output");
     let form = has_form.then(|| inner.get_one::<OutputFormat>("output").copied()).flatten()?;
     let text = format!("`trestle {name}` has no form csv");
+    let command = command.find_subcommand_mut(name)?;
     (form == OutputFormat::Csv).then(|| command.error(ErrorKind::InvalidValue, text))
 }
 
@@ -325,8 +345,7 @@ impl Args for AzureListenArgs {
         Self::edges().fold(command, |command, (_, edge)| {
             let AzureEdge { flag, serves, port, .. } = edge;
             let help = format!(
-                "Address of {serves} for clients of Azure Storage; port 0 selects a free one, `off` \
-                 none [default: 127.0.0.1:{port}]"
+                "{serves}; port 0 selects a free one, `off` none [default: 127.0.0.1:{port}]"
             );
             let parser = clap::value_parser!(Listen);
             command.arg(
@@ -359,7 +378,8 @@ pub struct HealthcheckArgs {
     /// Configuration file of the server
     #[command(flatten)]
     pub config: ConfigFileArgs,
-    /// Address of the server [default: that of its configuration]
+    /// Address of the server; without it and without --config the variable TRESTLE_ENDPOINT counts [default: that of
+    /// its configuration]
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
     /// TLS
@@ -368,6 +388,17 @@ pub struct HealthcheckArgs {
     /// Check this service only, such as trestle.table.v1.TableService
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub service: String,
+}
+
+impl HealthcheckArgs {
+    /// A file on the command line has priority over the variable for the address, which is for clients.
+    fn prefer_file(&mut self, given: &ArgMatches) {
+        let source = |id| given.value_source(id);
+        let is_of_variable = source(ENDPOINT) == Some(ValueSource::EnvVariable);
+        if is_of_variable && source("config") == Some(ValueSource::CommandLine) {
+            self.endpoint = None;
+        }
+    }
 }
 
 /// Arguments of `repair`.
@@ -411,54 +442,3 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 }
-
-const ROOT_HELP: &str = "\
-Examples:
-  trestle serve --data-dir ./data
-  trestle table create orders
-  trestle entity insert orders -p c42 -r 0001 --set state=open --set total:int64=990
-  trestle entity query orders --filter \"PartitionKey eq 'c42'\" -o jsonl
-  trestle message send jobs 'resize cat.png'
-
-Exit codes of commands that call a server; the other commands have their own in their help:
-    0  done
-    1  failed; imports: some rows were not written
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found
-    4  already exists, or a condition does not hold
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: no gRPC server answers there, or TLS fails
-  130  interrupted by Ctrl-C";
-
-const COMPLETIONS_HELP: &str = "\
-  bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle
-  zsh:  trestle completions zsh > a folder of $fpath, as _trestle
-  fish: trestle completions fish > ~/.config/fish/completions/trestle.fish";
-
-const HEALTHCHECK_HELP: &str = "\
-Exit codes: 0 it serves; 1 it does not, or it cannot be reached within 3 seconds; 2 wrong arguments or configuration.";
-
-const DOCTOR_HELP: &str = "\
-Run it as the user of the server, with the same variables. It may run beside a server.
-
-Exit codes: 0 a server would start and serve, perhaps with warnings; 1 it would not, 2 wrong arguments or
-configuration.";
-
-const COMPACT_HELP: &str = "\
-Exit codes: 0 compacted; 2 wrong arguments or configuration, 3 the data directory is in use, 4 there is no
-store, it cannot be opened as it is, or it cannot be compacted, 1 anything else.";
-
-const REPAIR_HELP: &str = "\
-Without --accept-loss nothing is changed.
-
-Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration, 3 the data directory
-is in use, 4 the store cannot be opened as it is, or cannot be repaired, 1 anything else.";
-
-const SERVE_HELP: &str = "\
-Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables
-TRESTLE__SECTION__KEY, then flags; `trestle config print` shows the result, `trestle config check`
-every mistake. SIGTERM and SIGINT drain calls, a second signal cuts them.
-
-Exit codes: 0 ended by a signal, 2 wrong arguments or configuration, 3 the data directory is in use,
-4 the data cannot be opened, 5 an address cannot be bound, 6 calls were cut off by the shutdown,
-1 anything else.";
