@@ -66,10 +66,11 @@ Exit codes:
     6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
-/// Appends a text, such as the exit codes, to the help of a command.
+/// Appends a text, such as the exit codes, to the help of a command, unless that has it.
 #[must_use]
 pub fn with_help(command: Command, text: &str) -> Command {
     let appended = |help: Option<&StyledStr>| match help {
+        Some(help) if help.to_string().contains(text) => help.to_string(),
         Some(help) => format!("{help}\n\n{text}"),
         None => text.to_owned(),
     };

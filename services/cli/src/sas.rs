@@ -70,7 +70,7 @@ pub enum SasCommand {
     /// Sign for the messages of one queue
     ///
     /// Permissions: r peek and read queue statistics, a send, u update, p receive and delete. Over gRPC a call that
-    /// carries the signature names the queue in the header trestle-queue; `trestle queue` and `trestle message` do.
+    /// carries the signature names the queue in the header trestle-queue; `trestle message` does.
     #[command(mut_args = |arg| with_letters(arg, &QUEUE))]
     Queue {
         /// The queue

@@ -19,6 +19,7 @@ use trestle_service::{
 pub struct Routes {
     // Shared: every call has its own clone, and uses one upstream.
     upstreams: Arc<Vec<(&'static str, Upstream)>>,
+    absent: Arc<Vec<(&'static str, String)>>,
 }
 
 impl Routes {
@@ -26,6 +27,13 @@ impl Routes {
     #[must_use]
     pub fn with(mut self, name: &'static str, upstream: Upstream) -> Self {
         Arc::make_mut(&mut self.upstreams).push((name, upstream));
+        self
+    }
+
+    /// Rejects calls of the service `name` with the reason why it is not served here.
+    #[must_use]
+    pub fn without(mut self, name: &'static str, reason: String) -> Self {
+        Arc::make_mut(&mut self.absent).push((name, reason));
         self
     }
 }
@@ -51,7 +59,13 @@ impl Service<Request> for Routes {
         if let Some((_, upstream)) = self.upstreams.iter().find(matches) {
             return upstream.clone().call(request);
         }
-        let message = format!("unknown service: path=`{}`", quoted(path));
+        let absent = self.absent.iter().find(|(name, _)| Some(*name) == service);
+        let message = match absent {
+            Some((name, reason)) => {
+                format!("service is not served here: {reason}: service=`{name}`")
+            }
+            None => format!("unknown service: path=`{}`", quoted(path)),
+        };
         let fault = Fault::new(Reason::NotImplemented, message);
         Box::pin(async move { Ok(Status::from(fault).into_http()) })
     }
@@ -97,6 +111,18 @@ mod tests {
 
         assert_eq!(headers_of(&routes, "/a.v1.A/Get").await["x-name"], "a");
         assert_eq!(headers_of(&routes, "/a.v1.AB/Get").await["x-name"], "ab");
+    }
+
+    #[tokio::test]
+    async fn rejects_a_service_that_is_not_served_with_the_reason() {
+        let routes = Routes::default().without("b.v1.B", "no endpoint".to_owned());
+
+        let status = Status::from_header_map(&headers_of(&routes, "/b.v1.B/Get").await);
+
+        let status = status.expect("a status");
+        assert_eq!(status.code(), Code::Unimplemented);
+        let text = "service is not served here: no endpoint: service=`b.v1.B`";
+        assert_eq!(status.message(), text);
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! The command line. Stable: scripts rely on it.
 
+mod help;
+
 use std::{
     env,
     net::SocketAddr,
@@ -18,6 +20,10 @@ use trestle_cli::{
 };
 use trestle_import::ImportCommand;
 
+use self::help::{
+    COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP, LOCAL_HELP,
+    REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes,
+};
 use crate::{
     roles::{AzureEdge, ROLES, Roles},
     settings::{Listen, RoleKey as _, parse_address},
@@ -70,7 +76,7 @@ pub enum Command {
     /// Generate and explain shared access signatures; needs no server
     Sas(SasArgs),
     /// Load-test a server
-    #[command(subcommand)]
+    #[command(subcommand, after_help = EXIT_CODES)]
     Bench(BenchCommand),
     /// Store names for servers with their credentials
     #[command(subcommand)]
@@ -79,7 +85,7 @@ pub enum Command {
     #[command(after_help = HEALTHCHECK_HELP)]
     Healthcheck(HealthcheckArgs),
     /// Show or check the configuration
-    #[command(subcommand)]
+    #[command(subcommand, after_help = CONFIG_HELP)]
     Config(ConfigCommand),
     /// Show what a store that does not open would lose, and repair it; the server must not run
     #[command(after_help = REPAIR_HELP)]
@@ -97,11 +103,13 @@ pub enum Command {
         shell: Shell,
     },
     /// Write a man page for each command
+    #[command(after_help = LOCAL_HELP)]
     Man {
         /// The folder, which is made; such as ~/.local/share/man/man1
         folder: PathBuf,
     },
     /// Print the version
+    #[command(after_help = LOCAL_HELP)]
     Version,
 }
 
@@ -111,8 +119,6 @@ pub enum ConfigCommand {
     /// Print the configuration that `serve` would use with these arguments, as TOML
     Print(ServeArgs),
     /// Report every mistake in the configuration that `serve` would use, each with its file and line
-    ///
-    /// Exit code 2: there are some.
     Check(ServeArgs),
 }
 
@@ -168,15 +174,18 @@ impl Cli {
                 inner.mut_subcommand(name, |inner| unlisted(inner, of_call))
             })
         });
-        SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
+        let command = SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
             command.mut_subcommand(name, |inner| unlisted(inner, |id| !kept.contains(&id)))
-        })
+        });
+        command.mut_subcommands(|inner| with_exit_codes(inner, ""))
     }
 
     /// The command line as man pages show it: without the commands `help`.
     #[must_use]
     pub fn documented() -> clap::Command {
         fn without_help(command: clap::Command) -> clap::Command {
+            // A page shows no text of an argument that a short help leaves out.
+            let command = command.mut_args(|arg| arg.hide_short_help(false));
             command.disable_help_subcommand(true).mut_subcommands(without_help)
         }
         Self::shown(without_help(Self::command()))
@@ -253,7 +262,11 @@ fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option
         None => (context_command(name, inner)?, given_flag(inner, &OUTPUT_FLAGS)?),
     };
     let is_of_call = !OUTPUT_FLAGS.contains(&flag.as_str());
-    let reason = if is_of_call { ": it calls no server" } else { "" };
+    let reason = match name.as_str() {
+        "healthcheck" => ": it calls the server of --endpoint or of its configuration",
+        _ if is_of_call => ": it calls no server",
+        _ => "",
+    };
     let text = format!("`trestle {name}` takes no --{flag}{reason}");
     Some(command.error(ErrorKind::UnknownArgument, text))
 }
@@ -358,8 +371,7 @@ impl Args for AzureListenArgs {
         Self::edges().fold(command, |command, (_, edge)| {
             let AzureEdge { flag, serves, port, .. } = edge;
             let help = format!(
-                "Address of {serves} for clients of Azure Storage; port 0 selects a free one, `off` \
-                 none [default: 127.0.0.1:{port}]"
+                "{serves}; port 0 selects a free one, `off` none [default: 127.0.0.1:{port}]"
             );
             let parser = clap::value_parser!(Listen);
             command.arg(
@@ -444,54 +456,3 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 }
-
-const ROOT_HELP: &str = "\
-Examples:
-  trestle serve --data-dir ./data
-  trestle table create orders
-  trestle entity insert orders -p c42 -r 0001 --set state=open --set total:int64=990
-  trestle entity query orders --filter \"PartitionKey eq 'c42'\" -o jsonl
-  trestle message send jobs 'resize cat.png'
-
-Exit codes of commands that call a server; the other commands have their own in their help:
-    0  done
-    1  failed; imports: some rows were not written
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found
-    4  already exists, or a condition does not hold
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: no gRPC server answers there, or TLS fails
-  130  interrupted by Ctrl-C";
-
-const COMPLETIONS_HELP: &str = "\
-  bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle
-  zsh:  trestle completions zsh > a folder of $fpath, as _trestle
-  fish: trestle completions fish > ~/.config/fish/completions/trestle.fish";
-
-const HEALTHCHECK_HELP: &str = "\
-Exit codes: 0 it serves; 1 it does not, or it cannot be reached within 3 seconds; 2 wrong arguments or configuration.";
-
-const DOCTOR_HELP: &str = "\
-Run it as the user of the server, with the same variables. It may run beside a server.
-
-Exit codes: 0 a server would start and serve, perhaps with warnings; 1 it would not, 2 wrong arguments or
-configuration.";
-
-const COMPACT_HELP: &str = "\
-Exit codes: 0 compacted; 2 wrong arguments or configuration, 3 the data directory is in use, 4 there is no
-store, it cannot be opened as it is, or it cannot be compacted, 1 anything else.";
-
-const REPAIR_HELP: &str = "\
-Without --accept-loss nothing is changed.
-
-Exit codes: 0 nothing to repair, or repaired; 2 wrong arguments or configuration, 3 the data directory
-is in use, 4 the store cannot be opened as it is, or cannot be repaired, 1 anything else.";
-
-const SERVE_HELP: &str = "\
-Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables
-TRESTLE__SECTION__KEY, then flags; `trestle config print` shows the result, `trestle config check`
-every mistake. SIGTERM and SIGINT drain calls, a second signal cuts them.
-
-Exit codes: 0 ended by a signal, 2 wrong arguments or configuration, 3 the data directory is in use,
-4 the data cannot be opened, 5 an address cannot be bound, 6 calls were cut off by the shutdown,
-1 anything else.";

@@ -107,7 +107,12 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     settings.limits.connections_max = descriptors.connections_max;
     let threads = settings.server.worker_threads;
     let flags = args.flags();
-    let source = SettingsSource::new(file.clone(), move || load(file.as_deref(), flags.clone()));
+    let source = SettingsSource::new(file.clone(), move || {
+        let mut settings = load(file.as_deref(), flags.clone())?;
+        let connections = &mut settings.limits.connections_max;
+        *connections = descriptors.connections_max.min(*connections);
+        Ok(settings)
+    });
     let served = Box::pin(serve_until_signal(settings, descriptors, source));
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }

@@ -50,7 +50,7 @@ impl Listeners {
         let server = &settings.server;
         let grpc = bind(server, "server.listen", server.listen, ELSEWHERE).await?;
         let mut azure = BTreeMap::new();
-        for (role, address) in server.azure_listeners() {
+        for (role, address) in server.azure_listeners().filter(|(role, _)| settings.serves(role)) {
             let listener = bind(server, &Listen::full_key(role), address, ELSEWHERE_OR_OFF).await?;
             azure.insert(role.to_owned(), listener);
         }

@@ -87,7 +87,7 @@ impl Admin {
             let answer = async move || ([(CONTENT_TYPE, JSON)], json());
             router = router.route(path, get(answer));
         }
-        router.with_state(self)
+        router.fallback(not_found).with_state(self)
     }
 
     /// Serves until `stop`, encrypted with `tls`.
@@ -115,6 +115,12 @@ impl Admin {
 async fn index(State(admin): State<Admin>) -> String {
     let pages = admin.pages.iter().map(|page| (page.path, page.about));
     PAGES.into_iter().chain(pages).map(|(path, about)| format!("{path:<17} {about}\n")).collect()
+}
+
+/// The answer to a path of no page: what there is.
+async fn not_found(State(admin): State<Admin>) -> Response {
+    let text = format!("no such page; the pages are:\n{}", index(State(admin)).await);
+    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {

@@ -89,3 +89,44 @@ fn the_help_has_the_exit_codes_of_its_command_and_the_arguments_that_it_accepts(
     }
     assert!(help(&["man"]).contains("--quiet"));
 }
+
+#[test]
+fn the_exit_codes_of_a_command_of_the_server_have_a_line_each_on_a_narrow_terminal() {
+    for (command, codes) in [
+        (&["queue", "policy", "set"][..], "no such queue or message"),
+        (&["table", "properties", "get"], "no such table or entity"),
+        (&["config", "check"], "    0  done; for check: the configuration is valid\n    1  "),
+        (&["completions"], "    1  the output cannot be written\n"),
+        (&["repair"], "    3  the data directory is in use\n    4  "),
+        (&["compact"], "    3  the data directory is in use\n    4  "),
+        (&["doctor"], "    1  it would not\n    2  "),
+        (&["healthcheck"], "    2  wrong arguments or configuration"),
+        (&["serve"], "    5  an address cannot be bound\n    6  "),
+    ] {
+        let mut help = bare(&[command, &["--help"]].concat());
+        help.env("COLUMNS", "80");
+        let help = Ended::of(help).output;
+        assert_eq!(help.matches("Exit codes").count(), 1, "{command:?}: {help}");
+        assert!(help.contains(codes), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn the_help_names_existing_commands_and_where_a_variable_counts() {
+    let help = |args: &[&str]| {
+        let text = Ended::of(bare(&[args, &["--help"]].concat())).output;
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+
+    let serve = help(&["serve"]);
+    let blobs = "Address for clients of Azure Storage that request blobs: each response is the error that blobs are \
+                 served by gRPC only; port 0 selects a free one, `off` none [default: 127.0.0.1:10000]";
+    assert!(serve.contains(blobs), "{serve}");
+    assert!(serve.contains("Address of queues for clients of Azure Storage; port 0"), "{serve}");
+    assert!(help(&["sas", "queue"]).contains("`trestle message` does"));
+    let check = help(&["healthcheck"]);
+    assert!(
+        check.contains("without it and without --config the variable TRESTLE_ENDPOINT"),
+        "{check}"
+    );
+}

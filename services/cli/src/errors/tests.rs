@@ -366,7 +366,7 @@ fn a_call_that_is_rejected_before_anything_began_has_no_progress() {
 
 #[test]
 fn help_is_appended_to_the_help_of_a_command() {
-    let plain = with_help(Command::new("x"), "codes");
+    let plain = with_help(with_help(Command::new("x"), "codes"), "codes");
     assert_eq!(plain.get_after_help().unwrap().to_string(), "codes");
 
     let longer = Command::new("x").after_help("short").after_long_help("long");

@@ -35,7 +35,8 @@ pub const BLOB: RoleSpec = RoleSpec {
     build: Build::Service(build),
     is_required: false,
     azure: Some(AzureEdge {
-        serves: "the error that blobs are served by gRPC only",
+        serves: "Address for clients of Azure Storage that request blobs: each response is the error that blobs are \
+                 served by gRPC only",
         flag: "azure-blob",
         port: 10000,
         headers_max: None,

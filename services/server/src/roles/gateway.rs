@@ -7,13 +7,13 @@ use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
 use trestle_identity::{account::Accounts, credentials::Identity};
 use trestle_service::cors::Lookup;
 
-use super::{Build, BuildContext, RoleSpec, UpstreamRole};
+use super::{Build, BuildContext, ROLES, RoleSpec, UpstreamRole};
 use crate::{
     identity,
     ingress::{self, AzureIngress, Ingress},
     process_error::ProcessError,
     reload::Reloads,
-    settings::DevelopmentAccount,
+    settings::{DevelopmentAccount, EndpointText, RoleKey as _},
 };
 
 /// See the module.
@@ -36,7 +36,15 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let identity = Identity { accounts: accounts.clone(), clock, is_open };
     let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
-    let calls = gateway(&stack, ingress::routes(roles), identity.clone());
+    let is_served = |role: &&RoleSpec| roles.iter().any(|served| served.spec.name == role.name);
+    let absent = ROLES.iter().filter(|role| !is_served(role));
+    let absent =
+        absent.flat_map(|role| role.services.iter().map(move |service| (service, role.name)));
+    let routes = absent.fold(ingress::routes(roles), |routes, (service, role)| {
+        let key = EndpointText::full_key(role);
+        routes.without(service, format!("{key} is not set"))
+    });
+    let calls = gateway(&stack, routes, identity.clone());
     let calls = ingress::beside_health(health, calls)?;
     let store = |role: &UpstreamRole| {
         let service = role.spec.cors?;

@@ -60,7 +60,7 @@ pub enum Build {
 /// The protocol of Azure Storage in front of a role.
 #[derive(Clone, Copy)]
 pub struct AzureEdge {
-    /// What it serves, for help texts, such as `tables`.
+    /// What its listener is for, as the help of its flag begins.
     pub serves: &'static str,
     /// Flag of the address of its listener, such as `azure-table`.
     pub flag: &'static str,

@@ -20,7 +20,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
     build: Build::Service(build),
     is_required: false,
     azure: Some(AzureEdge {
-        serves: "queues",
+        serves: "Address of queues for clients of Azure Storage",
         flag: "azure-queue",
         port: 10001,
         headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX),

@@ -24,7 +24,7 @@ pub const TABLE: RoleSpec = RoleSpec {
     build: Build::Service(build),
     is_required: true,
     azure: Some(AzureEdge {
-        serves: "tables",
+        serves: "Address of tables for clients of Azure Storage",
         flag: "azure-table",
         port: 10002,
         headers_max: None,

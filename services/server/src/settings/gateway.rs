@@ -7,7 +7,7 @@ use trestle_runtime::config::choice;
 use trestle_service::upstream::Endpoint;
 
 use super::{
-    outside,
+    NumberRule, outside,
     per_role::{PerRole, RoleKey},
     wide,
 };
@@ -23,7 +23,7 @@ const WAITING_CALLS_MAX: u64 = 1_000_000;
 /// The section `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewaySettings {
-    /// `table_endpoint`, `queue_endpoint` …: the endpoint of a role in another process, such as
+    /// `table_endpoint`, `queue_endpoint`, `blob_endpoint`: the endpoint of a role in another process, such as
     /// `http://table:50051`. A name may have several addresses. No default: required for tables;
     /// without the others, the gateway does not serve them.
     #[serde(flatten)]
@@ -61,8 +61,8 @@ pub struct RoleTlsSettings {
     /// The name in the certificates of the roles. Default: the host of the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// `queue_server_name` …: the name in the certificate of a role, if it differs. Default:
-    /// `server_name`, or the host of its endpoint.
+    /// `table_server_name`, `queue_server_name`, `blob_server_name`: the name in the certificate of a role, if it
+    /// differs. Default: `server_name`, or the host of its endpoint.
     #[serde(flatten)]
     pub server_names: PerRole<ServerName>,
 }
@@ -134,14 +134,18 @@ impl Default for GatewaySettings {
 }
 
 impl GatewaySettings {
-    /// The problems of the section for a process with these roles, each with its key.
-    pub(super) fn problems(&self, local: &Roles, roles: &[RoleSpec]) -> Vec<String> {
-        let rules = [
+    /// The numbers of the section.
+    pub(super) fn numbers(&self) -> [NumberRule; 3] {
+        [
             ("connections", wide(self.connections), 1..=CONNECTIONS_MAX),
             ("waiting_calls_max", wide(self.waiting_calls_max), 1..=WAITING_CALLS_MAX),
             ("wait_ms", self.wait_ms, 0..=WAIT_MS_MAX),
-        ];
-        let mut problems = outside("gateway", rules);
+        ]
+    }
+
+    /// The problems of the section for a process with these roles, each with its key.
+    pub(super) fn problems(&self, local: &Roles, roles: &[RoleSpec]) -> Vec<String> {
+        let mut problems = outside("gateway", self.numbers());
         if local.has(GATEWAY.name) {
             let is_missing = |role: &&RoleSpec| {
                 let has_upstream = local.has(role.name) || self.endpoints.get(role.name).is_some();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use trestle_service::limits::MESSAGE_BYTES_MAX;
 
-use super::{outside, wide};
+use super::{NumberRule, outside, wide};
 
 /// Most calls, and most connections, at a time: about as many sockets as Linux allows a process, and
 /// far more than its memory holds.
@@ -80,11 +80,16 @@ impl Default for LimitSettings {
 impl LimitSettings {
     /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
+        outside("limits", self.numbers())
+    }
+
+    /// The numbers of the section.
+    pub(super) fn numbers(&self) -> [NumberRule; 11] {
         let (slots, transfer) = (1..=SLOTS_MAX, 1..=TRANSFER_SECONDS_MAX);
         let per_connection = u64::from(self.calls_per_connection_max);
         let (age, silence) = (CONNECTION_AGE_SECONDS_MAX, 1..=SILENCE_SECONDS_MAX);
         let bytes = wide(2 * MESSAGE_BYTES_MAX)..=BODY_BYTES_MAX;
-        let rules = [
+        [
             ("calls_max", wide(self.calls_max), slots.clone()),
             ("body_bytes_max", wide(self.body_bytes_max), bytes),
             ("connections_max", wide(self.connections_max), slots.clone()),
@@ -96,7 +101,6 @@ impl LimitSettings {
             ("request_within_seconds", self.request_within_seconds, transfer.clone()),
             ("reader_within_seconds", self.reader_within_seconds, transfer),
             ("answer_within_seconds", self.answer_within_seconds, 1..=ANSWER_WITHIN_SECONDS_MAX),
-        ];
-        outside("limits", rules)
+        ]
     }
 }

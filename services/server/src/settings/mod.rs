@@ -10,7 +10,7 @@ mod server;
 mod storage;
 mod tls;
 
-use std::ops::RangeInclusive;
+use std::{collections::HashMap, ops::RangeInclusive, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 use trestle_runtime::{
@@ -89,7 +89,7 @@ impl Settings {
     /// # Errors
     /// Every kind of [`ConfigError`].
     pub fn load(roles: &[RoleSpec], sources: Sources<'_>) -> Result<Self, ConfigError> {
-        let sources = Sources { foreign: FOREIGN, ..sources };
+        let sources = Sources { foreign: FOREIGN, range: Some(range_of), ..sources };
         let settings: Self = config::load(&Self::defaults(roles), sources)?;
         settings.check(roles)?;
         Ok(settings)
@@ -118,7 +118,7 @@ impl Settings {
         sources: Sources<'_>,
         files: impl FnOnce(&Self) -> Vec<String>,
     ) -> Result<Vec<String>, ConfigError> {
-        let sources = Sources { foreign: FOREIGN, ..sources };
+        let sources = Sources { foreign: FOREIGN, range: Some(range_of), ..sources };
         config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
             let unknown = settings.unknown_keys(roles).into_iter();
             unknown
@@ -150,6 +150,12 @@ impl Settings {
         roles.iter().any(|role| role.owns_data() && self.server.roles.has(role.name))
     }
 
+    /// Whether a gateway with these settings serves a role: its own, or one in another process.
+    #[must_use]
+    pub fn serves(&self, role: &str) -> bool {
+        self.server.roles.has(role) || self.gateway.endpoints.get(role).is_some()
+    }
+
     /// Keys in sections with keys for each role that belong to no role.
     fn unknown_keys(&self, roles: &[RoleSpec]) -> Vec<String> {
         let names = |has: fn(&&RoleSpec) -> bool| -> Vec<_> {
@@ -169,10 +175,35 @@ impl Settings {
 /// A number of a section: its key, its value, and its range.
 type NumberRule = (&'static str, u64, RangeInclusive<u64>);
 
+/// The range of the number with a key.
+fn range_of(key: &str) -> Option<RangeInclusive<u64>> {
+    static RANGES: LazyLock<HashMap<String, RangeInclusive<u64>>> = LazyLock::new(|| {
+        let settings = Settings::default();
+        let sections = [
+            ("server", settings.server.numbers().to_vec()),
+            ("storage", settings.storage.numbers().to_vec()),
+            ("gateway", settings.gateway.numbers().to_vec()),
+            ("limits", settings.limits.numbers().to_vec()),
+            ("quotas", QuotaNumbers::ranges().to_vec()),
+            ("telemetry", vec![("metrics_every_seconds", 1, 1..=u64::MAX)]),
+        ];
+        let ranges = sections.into_iter().flat_map(|(section, numbers)| {
+            let key = move |(name, _, range)| (format!("{section}.{name}"), range);
+            numbers.into_iter().map(key)
+        });
+        ranges.collect()
+    });
+    let of_account = || {
+        let (_, name) = key.strip_prefix("quotas.accounts.")?.split_once('.')?;
+        RANGES.get(&format!("quotas.{name}"))
+    };
+    RANGES.get(key).or_else(of_account).cloned()
+}
+
 /// The problems of the numbers of a section that are not in their ranges.
 fn outside(section: &str, rules: impl IntoIterator<Item = NumberRule>) -> Vec<String> {
     let problem = |(key, value, range): NumberRule| {
-        let rule = format!("must be {} to {}", range.start(), range.end());
+        let rule = format!("must be {}", config::bounds(&range));
         (!range.contains(&value)).then(|| format!("{section}.{key}: {rule}: value=`{value}`"))
     };
     rules.into_iter().filter_map(problem).collect()

@@ -108,10 +108,11 @@ where
         let mut read = PerRole::default();
         while let Some((key, ScalarText(text))) = map.next_entry::<String, ScalarText>()? {
             let role = key.strip_prefix(T::PREFIX).and_then(|role| role.strip_suffix(T::SUFFIX));
-            match role.map(|role| (role, text.parse())) {
+            match role.map(|role| (role, text.as_deref().unwrap_or_default().parse())) {
                 Some((role, Ok(value))) => read.set(role, value),
                 Some((role, Err(rule))) => {
-                    read.malformed.push(format!("{}: {rule}: value=`{text}`", T::full_key(role)));
+                    let value = text.map_or_else(String::new, |text| format!(": value=`{text}`"));
+                    read.malformed.push(format!("{}: {rule}{value}", T::full_key(role)));
                 }
                 None => read.foreign.push(key),
             }
@@ -120,8 +121,8 @@ where
     }
 }
 
-/// Any value, as text: numbers as they are written, and a section as nothing that could be parsed.
-struct ScalarText(String);
+/// Any value, as text: numbers as they are written; none for a list or a section.
+struct ScalarText(Option<String>);
 
 impl<'de> Deserialize<'de> for ScalarText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -135,11 +136,11 @@ impl<'de> Deserialize<'de> for ScalarText {
             Other(serde::de::IgnoredAny),
         }
         Ok(Self(match Scalar::deserialize(deserializer)? {
-            Scalar::Text(text) => text,
-            Scalar::Bool(yes) => yes.to_string(),
-            Scalar::Whole(number) => number.to_string(),
-            Scalar::Number(number) => number.to_string(),
-            Scalar::Other(_) => String::new(),
+            Scalar::Text(text) => Some(text),
+            Scalar::Bool(yes) => Some(yes.to_string()),
+            Scalar::Whole(number) => Some(number.to_string()),
+            Scalar::Number(number) => Some(number.to_string()),
+            Scalar::Other(_) => None,
         }))
     }
 }

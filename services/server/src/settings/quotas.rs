@@ -1,12 +1,17 @@
 //! The limits of accounts and partitions.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 use trestle_service::{
     name::AccountName,
     quota::{Quota, Quotas, Rate},
 };
+
+use super::{NumberRule, outside};
+
+/// The range of each number.
+const RANGE: RangeInclusive<u64> = 1..=Rate::MAX;
 
 /// The section `quotas`. Without a number nothing is limited.
 ///
@@ -129,20 +134,24 @@ impl QuotaNumbers {
         }
     }
 
-    fn problems(self, section: &str, default: Self) -> Vec<String> {
-        let numbers = [
+    /// The numbers of a section, each of which may be absent.
+    fn numbers(self) -> [(&'static str, Option<u64>); 4] {
+        [
             ("account_entities_per_second", self.account_entities_per_second),
             ("account_burst_entities", self.account_burst_entities),
             ("partition_entities_per_second", self.partition_entities_per_second),
             ("partition_burst_entities", self.partition_burst_entities),
-        ];
-        let mut problems = Vec::new();
-        for (key, number) in numbers {
-            if let Some(number) = number.filter(|number| !(1..=Rate::MAX).contains(number)) {
-                let rule = format!("must be 1 to {}", Rate::MAX);
-                problems.push(format!("{section}.{key}: {rule}: value=`{number}`"));
-            }
-        }
+        ]
+    }
+
+    /// The same with the range of each, and a value in it.
+    pub(super) fn ranges() -> [NumberRule; 4] {
+        Self::default().numbers().map(|(key, _)| (key, 1, RANGE))
+    }
+
+    fn problems(self, section: &str, default: Self) -> Vec<String> {
+        let set = |(key, number): (_, Option<u64>)| Some((key, number?, RANGE));
+        let mut problems = outside(section, self.numbers().into_iter().filter_map(set));
         let together = self.or(default);
         let bursts = [
             ("account", self.account_burst_entities, together.account_entities_per_second),

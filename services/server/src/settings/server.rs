@@ -2,14 +2,14 @@
 
 use std::{
     fmt,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     str::FromStr,
 };
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use super::{
-    TlsSettings, outside,
+    NumberRule, TlsSettings, outside,
     per_role::{PerRole, RoleKey},
     wide,
 };
@@ -64,6 +64,16 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let rule = "must be an address, as in 127.0.0.1:50051";
     text.parse().map_err(|_| format!("{rule}: value=`{text}`"))
+}
+
+/// Whether two listeners need the same port of the same address. A wildcard has every address; that of IPv6 has
+/// those of IPv4 too.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    let covers =
+        |wide: IpAddr, ip: IpAddr| wide.is_unspecified() && (wide.is_ipv6() || ip.is_ipv4());
+    let (a, b) = (one.ip().to_canonical(), other.ip().to_canonical());
+    let is_same = a == b || covers(a, b) || covers(b, a);
+    is_same && one.port() == other.port() && one.port() != 0
 }
 
 /// The section `server`.
@@ -164,15 +174,36 @@ impl ServerSettings {
         exposed.collect()
     }
 
-    /// The problems of the section, each with its key.
-    pub(super) fn problems(&self, tls: &TlsSettings, roles: &[RoleSpec]) -> Vec<String> {
+    /// The numbers of the section.
+    pub(super) fn numbers(&self) -> [NumberRule; 3] {
         let threads = self.worker_threads.map_or(1, wide);
-        let rules = [
+        [
             ("worker_threads", threads, 1..=WORKER_THREADS_MAX),
             ("drain_notice_ms", self.drain_notice_ms, 0..=DRAIN_NOTICE_MS_MAX),
             ("drain_seconds", self.drain_seconds, 0..=DRAIN_SECONDS_MAX),
-        ];
-        let mut problems = outside("server", rules);
+        ]
+    }
+
+    /// The problems of listeners that cannot both be bound. Port 0 is another one each time.
+    fn collisions(&self) -> Vec<String> {
+        let admin = ("server.admin".to_owned(), self.admin);
+        let listeners: Vec<_> = self.calls().into_iter().chain([admin]).collect();
+        let mut problems = Vec::new();
+        for (at, (key, address)) in listeners.iter().enumerate() {
+            let mut before = listeners.iter().take(at);
+            if let Some((other, bound)) = before.find(|(_, bound)| collide(*bound, *address)) {
+                problems.push(format!(
+                    "{key}: must be another address than that of {other}, which is `{bound}`: value=`{address}`"
+                ));
+            }
+        }
+        problems
+    }
+
+    /// The problems of the section, each with its key.
+    pub(super) fn problems(&self, tls: &TlsSettings, roles: &[RoleSpec]) -> Vec<String> {
+        let mut problems = outside("server", self.numbers());
+        problems.extend(self.collisions());
         problems.extend(self.roles.problem(roles).map(|rule| format!("server.roles: {rule}")));
         problems.extend(self.azure.problems());
         let exposed = self.exposed(tls);

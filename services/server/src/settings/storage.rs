@@ -8,7 +8,7 @@ use trestle_kv::MIN_FREE_BYTES_MIN;
 use trestle_objects::ObjectsUrl;
 use trestle_runtime::config::choice;
 
-use super::outside;
+use super::{NumberRule, outside};
 
 /// Longest setting for the time between syncs: an hour.
 const SYNC_EVERY_MS_MAX: u64 = 3_600_000;
@@ -78,20 +78,21 @@ impl Default for StorageSettings {
 }
 
 impl StorageSettings {
+    /// The numbers of the section.
+    pub(super) fn numbers(&self) -> [NumberRule; 3] {
+        [
+            ("sync_every_ms", self.sync_every_ms, 1..=SYNC_EVERY_MS_MAX),
+            ("write_buffer_bytes", self.write_buffer_bytes, WRITE_BUFFER_BYTES),
+            // A flush has to fit.
+            ("min_free_bytes", self.min_free_bytes, MIN_FREE_BYTES_MIN..=u64::MAX),
+        ]
+    }
+
     /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
-        let mut problems = outside(
-            "storage",
-            [
-                ("sync_every_ms", self.sync_every_ms, 1..=SYNC_EVERY_MS_MAX),
-                ("write_buffer_bytes", self.write_buffer_bytes, WRITE_BUFFER_BYTES),
-            ],
-        );
-        if self.min_free_bytes < MIN_FREE_BYTES_MIN {
-            let found = self.min_free_bytes;
-            problems.push(format!(
-                "storage.min_free_bytes: must be at least {MIN_FREE_BYTES_MIN}, so that a flush fits: value=`{found}`"
-            ));
+        let mut problems = outside("storage", self.numbers());
+        if self.data_dir.as_os_str().is_empty() && !self.ephemeral {
+            problems.push("storage.data_dir: must be a path, such as ./data: value=``".to_owned());
         }
         if let Err(rule) = self.blob_hosts.parse::<HostList>() {
             problems.push(format!("storage.blob_hosts: {rule}"));
@@ -100,13 +101,20 @@ impl StorageSettings {
             problems.push(format!("storage.copy_source_hosts: {rule}"));
         }
         match self.blob_url() {
-            Some(Err(rule)) => problems.push(format!("storage.blob_url: {rule}")),
+            Some(Err(rule)) => problems.push(format!("storage.blob_url: {rule}{}", self.scheme())),
             Some(Ok(_)) if self.ephemeral => {
                 problems.push("storage.blob_url: cannot be used with storage.ephemeral".to_owned());
             }
             _ => {}
         }
         problems
+    }
+
+    /// The scheme of the URL of blobs, as part of an error: the rest may be a secret.
+    fn scheme(&self) -> String {
+        let scheme = self.blob_url.as_deref().and_then(|url| Some(url.split_once("://")?.0));
+        let scheme = scheme.filter(|text| text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        scheme.map_or_else(String::new, |scheme| format!(": scheme=`{scheme}`"))
     }
 
     /// The hosts that copies of blobs may read from by URL, as far as they are valid.

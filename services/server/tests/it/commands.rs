@@ -198,3 +198,33 @@ fn the_exit_code_of_healthcheck_reports_whether_a_server_serves() {
     assert_eq!([code(&unknown_service), code(&stopped)], [Some(1); 2]);
     assert!(errors(&stopped).contains(&endpoint), "{}", errors(&stopped));
 }
+
+#[test]
+fn healthcheck_prefers_a_file_of_the_command_line_to_the_variable_for_clients() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let (live, dead) = (folder.path().join("live.toml"), folder.path().join("dead.toml"));
+    std::fs::write(&live, format!("[server]\nlisten = \"{}\"\n", server.grpc)).unwrap();
+    std::fs::write(&dead, "[server]\nlisten = \"127.0.0.1:1\"\n").unwrap();
+    let (live, dead) = (live.to_str().unwrap(), dead.to_str().unwrap());
+    let (endpoint, nowhere) = (server.endpoint(), "http://127.0.0.1:1");
+    let check = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = trestle(&[&["healthcheck"], arguments].concat());
+        code(&output(command.envs(variables.iter().copied())))
+    };
+
+    for (arguments, variables, expected) in [
+        (&["--config", live][..], &[("TRESTLE_ENDPOINT", nowhere)][..], 0),
+        (&["--config", dead], &[("TRESTLE_ENDPOINT", &endpoint)], 1),
+        (&["--config", dead, "--endpoint", &endpoint], &[], 0),
+        (&[], &[("TRESTLE_ENDPOINT", &endpoint), ("TRESTLE_CONFIG", dead)], 0),
+        (&[], &[("TRESTLE_CONFIG", live)], 0),
+    ] {
+        assert_eq!(check(arguments, variables), Some(expected), "{arguments:?} {variables:?}");
+    }
+    let context = output(&mut trestle(&["healthcheck", "--context", "x"]));
+    let text = "`trestle healthcheck` takes no --context: it calls the server of --endpoint";
+    assert!(errors(&context).contains(text), "{}", errors(&context));
+    let form = output(&mut trestle(&["version", "-o", "csv"]));
+    assert!(errors(&form).contains("Usage: trestle version"), "{}", errors(&form));
+}

@@ -91,6 +91,8 @@ async fn the_store_flushes_while_connections_use_up_their_descriptors() {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("few file descriptors")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("limit=600") && lines[0].contains("recommended=5444"), "{lines:?}");
+    // Nothing in the settings changed.
+    assert!(!log.contains("next start"), "{log}");
 }
 
 #[test]

@@ -10,16 +10,21 @@ use tokio::{
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
+use trestle::{roles::ROLES, running::Listeners, settings::Settings};
 use trestle_cli::TlsArgs;
 use trestle_proto::table::v1::{
     CreateTableRequest, GetTableRequest, ListTablesRequest, Table,
     table_service_client::TableServiceClient,
 };
+use trestle_runtime::config::Sources;
 use trestle_service::layer::Request;
 use trestle_service::peer::Peer;
 use trestle_service::upstream::{Endpoint, Remote, RemoteOptions, Upstream};
 
-use crate::{process::Serving, serving::node};
+use crate::{
+    process::{Serving, output, trestle},
+    serving::node,
+};
 
 type Client = TableServiceClient<Upstream>;
 
@@ -177,4 +182,36 @@ async fn a_role_without_a_gateway_rejects_unauthenticated_peers_unless_it_trusts
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_gateway_listens_for_the_roles_alone_that_it_serves() {
+    let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);
+    let variables = [
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", table.endpoint()),
+        ("TRESTLE__SERVER__ROLES", "gateway".to_owned()),
+        ("TRESTLE__SERVER__LISTEN", "127.0.0.1:0".to_owned()),
+        ("TRESTLE__SERVER__AZURE_TABLE", "127.0.0.1:0".to_owned()),
+        ("TRESTLE__SERVER__AZURE_QUEUE", "127.0.0.1:0".to_owned()),
+        ("TRESTLE__SERVER__AZURE_BLOB", "127.0.0.1:0".to_owned()),
+        ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0".to_owned()),
+    ];
+    let environment = variables.map(|(name, value)| (name.to_owned(), value)).into();
+    let sources = Sources { environment, ..Sources::default() };
+    let settings = Settings::load(ROLES, sources).unwrap();
+
+    let listeners = Listeners::bind(&settings).await.unwrap();
+
+    assert!(listeners.azure("table").is_some());
+    assert_eq!((listeners.azure("queue"), listeners.azure("blob")), (None, None));
+    assert!(!listeners.ready().unwrap().contains("azure_queue"));
+    let variables = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", table.endpoint())];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let gateway = Serving::start(&["--roles", "gateway"], &variables);
+    let rejected = output(&mut trestle(&["queue", "list", "--endpoint", &gateway.endpoint()]));
+    let errors = String::from_utf8(rejected.stderr).unwrap();
+    assert!(
+        errors.contains("gateway.queue_endpoint is not set: service=`trestle.queue"),
+        "{errors}"
+    );
 }

@@ -3,7 +3,7 @@
 //! Decoding stops at the first malformed value, so each setting is decoded by itself on top of the defaults. Rules over
 //! several settings are checked on what is well-formed.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use config::{Config, File, FileFormat, Map, Value, ValueKind};
 use serde::{Serialize, de::DeserializeOwned};
@@ -11,8 +11,8 @@ use toml::de::DeTable;
 
 use super::{
     ConfigError, PREFIX, SEPARATOR, Sources, decode, defaults_of, flags_of,
-    large_numbers::quote_large_numbers,
-    places::{Places, key_of, line_of, located, within},
+    places::{Places, flag_of, key_of, line_of, located, within},
+    quoted_numbers::quote_numbers,
     variables_of,
 };
 
@@ -35,37 +35,55 @@ pub fn mistakes<T>(
 where
     T: Serialize + DeserializeOwned,
 {
-    let (defaults, file) = (defaults_of(defaults)?, sources.file);
+    let (defaults, file, range) = (defaults_of(defaults)?, sources.file, sources.range);
     let (layers, mut mistakes) = layers(sources)?;
     let mut valid = Config::builder().add_source(defaults.clone());
+    let mut malformed = Vec::new();
     for layer in &layers {
-        for (key, value) in units("", &defaults.cache, &layer.values) {
-            let one = nested(&key, value);
-            match decode::<T>(
-                &defaults,
-                Config::builder().add_source(defaults.clone()).add_source(one.clone()),
-            ) {
-                Ok(_) => valid = valid.add_source(one),
+        for (path, value) in units(&[], &defaults.cache, &layer.values) {
+            let (one, key) = (nested(&path, value), path.join("."));
+            let alone = Config::builder().add_source(defaults.clone()).add_source(one.clone());
+            let found = match decode::<T>(&defaults, range, alone) {
+                Ok(_) => {
+                    valid = valid.add_source(one);
+                    continue;
+                }
                 Err(ConfigError::UnknownKeys { keys }) => {
                     let unknown =
                         |key: &String| format!("{}: {key}: unknown key", layer.places.of(key));
-                    mistakes.extend(keys.iter().map(unknown));
+                    keys.iter().map(unknown).collect()
                 }
                 Err(ConfigError::Malformed(text)) => {
                     let named = key_of(&text);
                     let known = if within(named, &key) { named } else { &key };
-                    mistakes.push(format!("{}: {text}", layer.places.of(known)));
+                    malformed.push(known.to_owned());
+                    vec![format!("{}: {text}", layer.places.of(known))]
                 }
-                Err(other) => mistakes.push(format!("{}: {other}", layer.places.of(&key))),
+                Err(other) => vec![format!("{}: {other}", layer.places.of(&key))],
+            };
+            mistakes.extend(found);
+            let section = path.get(..path.len().saturating_sub(1)).unwrap_or_default();
+            let named = nested(section, Value::new(None, ValueKind::Table(Map::new())));
+            let alone = Config::builder().add_source(defaults.clone()).add_source(named.clone());
+            // The rules for the name of a section apply whatever is in it.
+            if !section.is_empty() && decode::<T>(&defaults, range, alone).is_ok() {
+                valid = valid.add_source(named);
             }
         }
     }
-    let settings = decode::<T>(&defaults, valid)?;
+    let settings = decode::<T>(&defaults, range, valid)?;
     let places: Vec<_> = layers.iter().map(|layer| &layer.places).collect();
-    mistakes.extend(rules(&settings).into_iter().map(|problem| located(&problem, &places)));
+    // A malformed value is missing in the settings, which is no mistake of its own.
+    let others = rules(&settings).into_iter().filter(|problem| {
+        let key = key_of(problem);
+        !malformed.iter().any(|malformed| malformed == key)
+    });
+    mistakes.extend(others.map(|problem| located(&problem, &places)));
     if let Some(file) = file {
         mistakes.sort_by_key(|mistake| line_in(file, mistake));
     }
+    let mut known = HashSet::new();
+    mistakes.retain(|mistake| known.insert(mistake.clone()));
     Ok(mistakes)
 }
 
@@ -81,7 +99,8 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
     let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
     for (variable, key) in sources.foreign {
         if let Some(value) = sources.environment.get(*variable) {
-            let values = nested(key, Value::from(value.clone())).cache;
+            let path: Vec<_> = key.split('.').map(str::to_owned).collect();
+            let values = nested(&path, Value::from(value.clone())).cache;
             let place = |_: &str| (*variable).to_owned();
             layers.push(Layer { values, places: Places::of_keys(vec![(*key).to_owned()], place) });
         }
@@ -95,7 +114,7 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         }
         // What follows a mistake in the syntax may be read wrongly.
         if errors.is_empty() {
-            let values = File::from_str(&quote_large_numbers(&text), FileFormat::Toml);
+            let values = File::from_str(&quote_numbers(&text), FileFormat::Toml);
             let values = Config::builder().add_source(values).build();
             let places = Places::of_file(path, &text, table.get_ref());
             layers.push(Layer { values: cache(values)?, places });
@@ -108,7 +127,7 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
     });
     layers.push(Layer { values, places });
     let values = cache(flags_of(Config::builder(), sources.flags)?.build())?;
-    let places = Places::of_keys(keys("", &values), |_| "flag".to_owned());
+    let places = Places::of_keys(keys("", &values), flag_of);
     layers.push(Layer { values, places });
     Ok((layers, mistakes))
 }
@@ -129,23 +148,25 @@ fn keys(prefix: &str, values: &Value) -> Vec<String> {
     found
 }
 
-/// The settings of a layer by key: what the defaults have no table for is one setting.
-fn units(prefix: &str, defaults: &Value, values: &Value) -> Vec<(String, Value)> {
+/// The settings of a layer, each with the names of its key. A section is split into its settings, also where its name
+/// is not in the defaults.
+fn units(path: &[String], defaults: &Value, values: &Value) -> Vec<(Vec<String>, Value)> {
     let ValueKind::Table(values) = &values.kind else { return Vec::new() };
     let mut found = Vec::new();
     let mut names: Vec<_> = values.iter().collect();
     names.sort_by_key(|(name, _)| *name);
+    let unnamed = Value::new(None, ValueKind::Table(Map::new()));
     for (name, value) in names {
-        let key = joined(prefix, name);
+        let path = [path, &[name.clone()]].concat();
         let default = match &defaults.kind {
-            ValueKind::Table(defaults) => defaults.get(name),
-            _ => None,
+            ValueKind::Table(defaults) => defaults.get(name).unwrap_or(&unnamed),
+            _ => &unnamed,
         };
-        match default {
-            Some(default) if is_table(default) && is_table(value) => {
-                found.extend(units(&key, default, value));
-            }
-            _ => found.push((key, value.clone())),
+        let is_empty = matches!(&value.kind, ValueKind::Table(values) if values.is_empty());
+        if is_table(default) && is_table(value) && !is_empty {
+            found.extend(units(&path, default, value));
+        } else {
+            found.push((path, value.clone()));
         }
     }
     found
@@ -160,9 +181,9 @@ pub(super) fn joined(prefix: &str, name: &str) -> String {
 }
 
 /// A configuration with one setting.
-fn nested(key: &str, value: Value) -> Config {
-    let tables = key.rsplit('.').fold(value, |value, name| {
-        let table = Map::from_iter([(name.to_owned(), value)]);
+fn nested(path: &[String], value: Value) -> Config {
+    let tables = path.iter().rev().fold(value, |value, name| {
+        let table = Map::from_iter([(name.clone(), value)]);
         Value::new(None, ValueKind::Table(table))
     });
     let mut config = Config::default();

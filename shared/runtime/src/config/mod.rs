@@ -4,8 +4,8 @@
 //! one module that reads the environment.
 
 mod check;
-mod large_numbers;
 mod places;
+mod quoted_numbers;
 mod redacted;
 mod sizes;
 mod whole_numbers;
@@ -13,6 +13,7 @@ mod whole_numbers;
 use std::{
     collections::HashMap,
     env,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
@@ -22,10 +23,10 @@ use serde::{
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
 
-pub use self::check::mistakes;
+pub use self::{check::mistakes, whole_numbers::bounds};
 use self::{
-    large_numbers::quote_large_numbers, redacted::redacted, sizes::read_sizes,
-    whole_numbers::reject_fractions,
+    quoted_numbers::quote_numbers, redacted::redacted, sizes::read_sizes,
+    whole_numbers::WholeNumbers,
 };
 
 type Builder = ConfigBuilder<DefaultState>;
@@ -63,6 +64,9 @@ pub enum ConfigError {
     },
 }
 
+/// The range of the number with a key; none for any other key.
+pub type RangeOf = fn(&str) -> Option<RangeInclusive<u64>>;
+
 /// The layers above the defaults.
 #[derive(Debug, Default)]
 pub struct Sources<'a> {
@@ -72,8 +76,10 @@ pub struct Sources<'a> {
     pub environment: HashMap<String, String>,
     /// Standard variables that set a key of Trestle, with a lower priority than the file: name and key.
     pub foreign: &'a [(&'a str, &'a str)],
-    /// Keys and values of the set flags.
+    /// Keys and values of the set flags. The flag of a key is its last name: `--data-dir` of `storage.data_dir`.
     pub flags: Vec<(String, String)>,
+    /// The ranges of numbers, as errors about their types name them.
+    pub range: Option<RangeOf>,
 }
 
 /// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted.
@@ -94,9 +100,9 @@ pub fn load<T>(defaults: &T, sources: Sources<'_>) -> Result<T, ConfigError>
 where
     T: Serialize + DeserializeOwned,
 {
-    let defaults = defaults_of(defaults)?;
+    let (defaults, range) = (defaults_of(defaults)?, sources.range);
     let builder = Config::builder().add_source(defaults.clone());
-    decode(&defaults, layers_of(builder, sources)?)
+    decode(&defaults, range, layers_of(builder, sources)?)
 }
 
 /// Single settings as texts, without their defaults. Nothing else is decoded or checked: for a process other than the
@@ -158,19 +164,23 @@ fn flags_of(mut builder: Builder, flags: Vec<(String, String)>) -> Result<Builde
 }
 
 /// Settings from their layers.
-fn decode<T: DeserializeOwned>(defaults: &Config, layers: Builder) -> Result<T, ConfigError> {
+fn decode<T: DeserializeOwned>(
+    defaults: &Config,
+    range: Option<RangeOf>,
+    layers: Builder,
+) -> Result<T, ConfigError> {
     let mut layered = layers.build().map_err(malformed)?;
     read_sizes("", Some(&defaults.cache), &mut layered.cache);
-    let mut problems = Vec::new();
-    reject_fractions("", Some(&defaults.cache), &layered.cache, &mut problems);
+    let mut numbers = WholeNumbers::new(range);
+    numbers.check("", Some(&defaults.cache), &layered.cache);
     let mut keys = Vec::new();
     let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
     // The number of an unknown key is not checked.
     if settings.is_ok() && !keys.is_empty() {
         return Err(ConfigError::UnknownKeys { keys });
     }
-    if !problems.is_empty() {
-        return Err(ConfigError::Malformed(problems.join("; ")));
+    if !numbers.problems.is_empty() {
+        return Err(ConfigError::Malformed(numbers.problems.join("; ")));
     }
     settings.map_err(malformed)
 }
@@ -194,7 +204,7 @@ where
 
 /// The file, read separately so that a missing file differs from a malformed one.
 fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, ConfigError> {
-    let text = quote_large_numbers(&read(path)?);
+    let text = quote_numbers(&read(path)?);
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
         // Not the whole error: it repeats the line, which may contain a key.
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -206,8 +216,14 @@ fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, Confi
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::File { path: path.to_owned(), source: source.into() })
+    let error = |source| ConfigError::File { path: path.to_owned(), source };
+    let bytes = std::fs::read(path).map_err(|source| error(source.into()))?;
+    String::from_utf8(bytes).map_err(|malformed| {
+        let valid = malformed.utf8_error().valid_up_to();
+        let line =
+            malformed.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count() + 1;
+        error(format!("must be text in UTF-8: line=`{line}`, byte=`{valid}`").into())
+    })
 }
 
 /// Settings as TOML that [`load`] reads back. Keys without a value are omitted.

@@ -63,6 +63,12 @@ fn place_of<'a>(problem: &str, layers: &[&'a Places]) -> Option<&'a String> {
     set(key).or_else(named).or_else(section)
 }
 
+/// The flag of a key, as [`super::Sources`] has it.
+pub(super) fn flag_of(key: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    format!("--{}", name.replace('_', "-"))
+}
+
 /// The key that a problem begins with.
 pub(super) fn key_of(problem: &str) -> &str {
     problem.split(": ").next().unwrap_or_default()

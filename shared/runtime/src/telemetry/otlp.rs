@@ -48,7 +48,7 @@ impl Exporters {
                 .with_endpoint(endpoint)
                 .with_timeout(EXPORT_WITHIN)
                 .build()?,
-            metrics: MetricExporter { client, exemplars },
+            metrics: MetricExporter { client, exemplars, endpoint: endpoint.to_owned() },
             logs: LogExporter::builder()
                 .with_tonic()
                 .with_endpoint(endpoint)
@@ -63,6 +63,7 @@ impl Exporters {
 pub(super) struct MetricExporter {
     /// None after the shutdown.
     client: Mutex<Option<MetricsServiceClient<Channel>>>,
+    endpoint: String,
     exemplars: Exemplars,
 }
 
@@ -73,7 +74,8 @@ impl PushMetricExporter for MetricExporter {
         let mut request = ExportMetricsServiceRequest::from(metrics);
         join(&mut request, &self.exemplars);
         let sent = client.export(request).await;
-        sent.map(drop).map_err(|status| OTelSdkError::InternalFailure(failure(&status)))
+        sent.map(drop)
+            .map_err(|status| OTelSdkError::InternalFailure(failure(&self.endpoint, &status)))
     }
 
     fn force_flush(&self) -> OTelSdkResult {
@@ -90,17 +92,22 @@ impl PushMetricExporter for MetricExporter {
     }
 }
 
-/// A failed export and its causes, for people: the text of a status has those as `Debug`.
-fn failure(status: &Status) -> String {
-    let mut text = format!("export of metrics failed: {}", status.code());
+/// A failed export and its causes, for people: the text of a status has those as `Debug`, and those of the system have
+/// numbers.
+fn failure(endpoint: &str, status: &Status) -> String {
+    let mut text = format!(
+        "telemetry.otlp_endpoint: export of metrics failed: value=`{endpoint}`: {}",
+        status.code()
+    );
     let mut cause = status.source();
     if cause.is_none() && !status.message().is_empty() {
         text = format!("{text}: {}", status.message());
     }
     while let Some(error) = cause {
         let shown = error.to_string();
+        let shown = shown.split(" (os error ").next().unwrap_or_default();
         // Some errors show their cause themselves.
-        if !text.ends_with(&shown) {
+        if !text.ends_with(shown) {
             text = format!("{text}: {shown}");
         }
         cause = error.source();
@@ -161,16 +168,16 @@ mod tests {
         let mut status = Status::unavailable("the service is unavailable");
         status.set_source(std::sync::Arc::new(refused));
 
-        let text = failure(&status);
+        let text = failure("http://c:1", &status);
 
-        let expected = "export of metrics failed: The service is currently unavailable: \
-                        Connection refused (os error 111)";
+        let expected = "telemetry.otlp_endpoint: export of metrics failed: value=`http://c:1`: The service is \
+                        currently unavailable: Connection refused";
         assert_eq!(text, expected);
     }
 
     #[test]
     fn a_failure_without_a_cause_has_the_message_of_the_collector() {
-        let text = failure(&Status::unauthenticated("no token"));
+        let text = failure("http://c:1", &Status::unauthenticated("no token"));
 
         assert!(text.ends_with(": no token"), "{text}");
     }

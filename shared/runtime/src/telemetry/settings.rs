@@ -16,8 +16,8 @@ pub struct TelemetrySettings {
     /// Form of the log on standard error, and of the access log: `text` or `json`. Default: `text`.
     #[serde(deserialize_with = "choice")]
     pub log_format: LogFormat,
-    /// Output of a line about each call: `off`, `stderr`, or the path of a file that is appended
-    /// to. A gateway writes it. Default: `off`, since a line costs a fifth of the cached
+    /// Output of a line about each call: `off`, `stderr`, or a path with a `/` of a file that is
+    /// appended to. A gateway writes it. Default: `off`, since a line costs a fifth of the cached
     /// reads that a server can do.
     pub access_log: AccessOutput,
     /// How the access log shows keys of entities: `hashed` or `clear`. Default: `hashed`.
@@ -29,8 +29,8 @@ pub struct TelemetrySettings {
     pub access_log_salt_file: Option<PathBuf>,
     /// Whether metrics are recorded. Default: yes.
     pub metrics: bool,
-    /// Whether the histograms of calls have buckets for each method, and not only for each service: ten times the
-    /// series. Default: no.
+    /// Whether the histograms of calls have buckets for each method, and not only for each service: about eight times
+    /// the series. Default: no.
     #[serde(default)]
     pub metrics_by_method: bool,
     /// Where traces, metrics and logs are sent by OTLP over gRPC, such as `http://collector:4317`.
@@ -155,7 +155,8 @@ impl TelemetrySettings {
             problems.push(format!("telemetry.trace_sample_ratio: must be 0 to 1: value=`{ratio}`"));
         }
         if self.metrics_every_seconds == 0 {
-            problems.push("telemetry.metrics_every_seconds: must be at least 1".to_owned());
+            problems
+                .push("telemetry.metrics_every_seconds: must be at least 1: value=`0`".to_owned());
         }
         if let Some(endpoint) = &self.otlp_endpoint
             && !endpoint.starts_with("http://")

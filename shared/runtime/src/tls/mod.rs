@@ -54,6 +54,29 @@ fn cause(error: &io::Error) -> &'static str {
     }
 }
 
+/// The same in words, without those of the library where a case is known.
+fn in_words(error: &io::Error) -> String {
+    use rustls::{AlertDescription as Alert, Error as E};
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<E>()) {
+        Some(E::NoCertificatesPresented) => "the client has no certificate".to_owned(),
+        Some(E::InvalidCertificate(_)) => "the certificate of the client is not valid".to_owned(),
+        Some(E::InvalidMessage(_)) => "the client does not use TLS".to_owned(),
+        Some(E::AlertReceived(Alert::UnknownCA)) => {
+            "the client does not trust the CA of this server's certificate".to_owned()
+        }
+        Some(E::AlertReceived(Alert::BadCertificate | Alert::CertificateUnknown)) => {
+            "the client does not accept this server's certificate".to_owned()
+        }
+        Some(E::AlertReceived(Alert::CertificateExpired)) => {
+            "the client reports that this server's certificate has expired".to_owned()
+        }
+        Some(E::PeerIncompatible(_)) => {
+            "the client has no protocol version or cipher of this server".to_owned()
+        }
+        Some(_) | None => error.to_string(),
+    }
+}
+
 impl Tls {
     /// Uses these certificates until they are replaced.
     #[must_use]
@@ -83,7 +106,7 @@ impl Tls {
 
     /// Records a handshake that failed.
     pub(crate) fn failed(&self, peer: SocketAddr, error: &io::Error) {
-        let cause = cause(error);
+        let (cause, error) = (cause(error), in_words(error));
         if let Some(counter) = self.failures.counter.get() {
             counter.add(1, &[KeyValue::new(semconv::ERROR_TYPE, cause)]);
         }
@@ -111,6 +134,28 @@ impl Tls {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_handshake_is_named_in_words() {
+        let of =
+            |error: rustls::Error| in_words(&io::Error::new(io::ErrorKind::InvalidData, error));
+        let invalid = rustls::InvalidMessage::InvalidContentType;
+        for (error, expected) in [
+            (rustls::Error::InvalidMessage(invalid), "the client does not use TLS"),
+            (rustls::Error::NoCertificatesPresented, "the client has no certificate"),
+            (
+                rustls::CertificateError::UnknownIssuer.into(),
+                "the certificate of the client is not valid",
+            ),
+            (
+                rustls::Error::AlertReceived(rustls::AlertDescription::UnknownCA),
+                "the client does not trust the CA of this server's certificate",
+            ),
+        ] {
+            assert_eq!(of(error), expected);
+        }
+        assert_eq!(in_words(&io::ErrorKind::TimedOut.into()), "timed out");
+    }
 
     #[test]
     fn labels_a_failed_handshake_with_one_of_four_causes() {

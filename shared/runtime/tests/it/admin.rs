@@ -56,6 +56,7 @@ async fn serves_probes_and_metrics() {
     let numbers = get(address, "/numbers").await;
     let index = get(address, "/").await;
     let version = get(address, "/version").await;
+    let nowhere = get(address, "/nope").await;
     let health = get(address, "/healthz").await;
     stop.cancel();
     serving.await.unwrap();
@@ -66,6 +67,8 @@ async fn serves_probes_and_metrics() {
     assert!(index.1.contains("/numbers          a list\n"), "{index:?}");
     let build = format!("{{\"version\":\"{}\",\"profile\":\"", env!("CARGO_PKG_VERSION"));
     assert!(version.1.starts_with(&build), "{version:?}");
+    let pages = format!("no such page; the pages are:\n{}", index.1);
+    assert_eq!(nowhere, ("HTTP/1.1 404 Not Found".to_owned(), pages));
     assert_eq!(health, live);
     assert_eq!(ready, ("HTTP/1.1 200 OK".to_owned(), "ok\n".to_owned()));
     assert_eq!(limited, ("HTTP/1.1 200 OK".to_owned(), "read-only: disk\n".to_owned()));

@@ -53,6 +53,7 @@ fn from(
         environment: environment(variables),
         foreign: &[("STANDARD_LISTEN", "server.listen")],
         flags: flags.collect(),
+        range: None,
     };
     load(&defaults(), sources)
 }

@@ -1,0 +1,153 @@
+//! Texts below the help of commands: examples, and the exit codes of each command.
+
+use trestle_cli::errors::with_help;
+
+/// The command with exit codes in its help and in that of its commands: its own, else `inherited`.
+pub(super) fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let own = help.find("Exit codes").and_then(|at| help.get(at..)).map(str::to_owned);
+    let command = match &own {
+        None if !inherited.is_empty() => with_help(command, inherited),
+        _ => command,
+    };
+    let codes = own.unwrap_or_else(|| inherited.to_owned());
+    command.mut_subcommands(|inner| match inner.get_name() {
+        "help" => inner,
+        _ => with_exit_codes(inner, &codes),
+    })
+}
+
+/// Below the help of `trestle`.
+pub(super) const ROOT_HELP: &str = "\
+Examples:
+  trestle serve --data-dir ./data
+  trestle table create orders
+  trestle entity insert orders -p c42 -r 0001 --set state=open --set total:int64=990
+  trestle entity query orders --filter \"PartitionKey eq 'c42'\" -o jsonl
+  trestle message send jobs 'resize cat.png'
+
+Exit codes of commands that call a server; the other commands have their own in their help:
+    0  done
+    1  failed; imports: some rows were not written
+    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
+    3  not found
+    4  already exists, or a condition does not hold
+    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
+    6  wrong address or certificate: no gRPC server answers there, or TLS fails
+  130  interrupted by Ctrl-C";
+
+/// Of `completions`.
+pub(super) const COMPLETIONS_HELP: &str = "\
+  bash: trestle completions bash > ~/.local/share/bash-completion/completions/trestle
+  zsh:  trestle completions zsh > a folder of $fpath, as _trestle
+  fish: trestle completions fish > ~/.config/fish/completions/trestle.fish
+
+Exit codes:
+    0  done
+    1  the output cannot be written
+    2  wrong arguments";
+
+/// Of commands that print, or write files, alone.
+pub(super) const LOCAL_HELP: &str = "\
+Exit codes:
+    0  done
+    1  the output cannot be written
+    2  wrong arguments";
+
+/// Of `config` and its commands.
+pub(super) const CONFIG_HELP: &str = "\
+Exit codes:
+    0  done; for check: the configuration is valid
+    1  the output cannot be written
+    2  wrong arguments, or mistakes in the configuration, each of which is reported";
+
+/// Of `healthcheck`.
+pub(super) const HEALTHCHECK_HELP: &str = "\
+Exit codes:
+    0  it serves; `read-only: disk` is printed where it accepts no writes
+    1  it does not serve, or it cannot be reached within 3 seconds
+    2  wrong arguments or configuration";
+
+/// Of `doctor`.
+pub(super) const DOCTOR_HELP: &str = "\
+Run it as the user of the server, with the same variables. It may run beside a server.
+
+Exit codes:
+    0  a server would start and serve, perhaps with warnings
+    1  it would not
+    2  wrong arguments or configuration";
+
+/// Of `compact`.
+pub(super) const COMPACT_HELP: &str = "\
+Exit codes:
+    0  compacted
+    1  anything else
+    2  wrong arguments or configuration
+    3  the data directory is in use
+    4  there is no store, or it cannot be opened as it is, or be compacted";
+
+/// Of `repair`.
+pub(super) const REPAIR_HELP: &str = "\
+Without --accept-loss nothing is changed.
+
+Exit codes:
+    0  nothing to repair, or repaired
+    1  anything else
+    2  wrong arguments or configuration
+    3  the data directory is in use
+    4  the store cannot be opened as it is, or cannot be repaired";
+
+/// Of `serve`.
+pub(super) const SERVE_HELP: &str = "\
+Configuration: defaults, then the file (--config, TRESTLE_CONFIG or ./trestle.toml), then variables \
+TRESTLE__SECTION__KEY, then flags; `trestle config print` shows the result, `trestle config check` \
+every mistake.
+
+SIGTERM and SIGINT drain calls, a second signal cuts them.
+
+Exit codes:
+    0  ended by a signal
+    1  anything else
+    2  wrong arguments or configuration
+    3  the data directory is in use
+    4  the data cannot be opened
+    5  an address cannot be bound
+    6  calls were cut off by the shutdown";
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cli;
+
+    /// The help of every command, from the root.
+    fn every_help(mut command: clap::Command, found: &mut Vec<String>) {
+        found.push(command.render_long_help().to_string());
+        let inner = command.get_subcommands().filter(|inner| inner.get_name() != "help");
+        inner.for_each(|inner| every_help(inner.clone(), found));
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_its_exit_codes_once() {
+        for whole in [Cli::complete(), Cli::documented()] {
+            let mut found = Vec::new();
+
+            every_help(whole, &mut found);
+
+            assert!(found.len() > 80, "{}", found.len());
+            for help in found {
+                assert_eq!(help.matches("Exit codes").count(), 1, "{help}");
+                assert!(help.contains("\n    0  ") && help.contains("\n    2  "), "{help}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_argument_of_the_man_pages_has_a_text_and_none_is_left_out() {
+        for command in Cli::documented().get_subcommands() {
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            for arg in shown {
+                assert!(arg.get_help().is_some(), "{}: {arg}", command.get_name());
+                assert!(!arg.is_hide_short_help_set(), "{}: {arg}", command.get_name());
+            }
+        }
+    }
+}
