@@ -157,7 +157,7 @@ fn units(path: &[String], defaults: &Value, values: &Value) -> Vec<(Vec<String>,
     names.sort_by_key(|(name, _)| *name);
     let unnamed = Value::new(None, ValueKind::Table(Map::new()));
     for (name, value) in names {
-        let path = [path, &[name.clone()]].concat();
+        let path = [path, std::slice::from_ref(name)].concat();
         let default = match &defaults.kind {
             ValueKind::Table(defaults) => defaults.get(name).unwrap_or(&unnamed),
             _ => &unnamed,

@@ -87,7 +87,7 @@ mod tests {
     fn problems(key: &str, default: Option<i64>, kind: ValueKind) -> Vec<String> {
         let range = |key: &str| (key == "a.seconds").then_some(1..=3600);
         let mut numbers = WholeNumbers::new(Some(range));
-        let default = default.map(|number| Value::from(number));
+        let default = default.map(Value::from);
         numbers.check(key, default.as_ref(), &Value::new(None, kind));
         numbers.problems
     }
