@@ -8,7 +8,7 @@ mod tests;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, BodyStream, LengthLimitError, Limited, StreamBody};
 use prost::Message as _;
@@ -30,6 +30,8 @@ const PATHS: [(&str, &str); 3] = [
     ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
     ("/v1/traces", "/opentelemetry.proto.collector.trace.v1.TraceService/Export"),
 ];
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// The type of a body in Protocol Buffers.
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 /// Bytes before a message of gRPC: whether it is compressed, and its length.
@@ -106,9 +108,12 @@ async fn into_call(method: &'static str, request: Request) -> Result<Request, Fa
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from_static(method);
     let is_compressed = is_compressed(&parts.headers) == Some(true);
-    parts.headers.remove(header::CONTENT_ENCODING);
+    // Headers of gRPC have no meaning in a request of HTTP.
+    for name in [header::CONTENT_ENCODING, GRPC_ENCODING, GRPC_TIMEOUT] {
+        parts.headers.remove(name);
+    }
     if is_compressed {
-        parts.headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
+        parts.headers.insert(GRPC_ENCODING, HeaderValue::from_static("gzip"));
     }
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

@@ -25,6 +25,8 @@ use crate::{
 
 /// Most bytes of batches that one seal reads, unless one batch is larger: it holds them and the segments in memory.
 const SEAL_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most records of these batches, unless one batch has more: of small ones the rows take more memory than their bytes.
+const SEAL_RECORDS_MAX: u64 = 1_000_000;
 /// Rows that one scan of batches reads.
 const BATCHES_STEP: ScanLimit = ScanLimit { rows: 4096, bytes: 16 * 1024 * 1024 };
 /// How long the sealer waits where nothing is due.
@@ -39,6 +41,11 @@ pub(crate) struct SealOutcome {
     pub(crate) segments: u32,
     /// The number of the snapshot of the manifest afterwards.
     pub(crate) snapshot: u64,
+}
+
+/// Whether batches of so many bytes and records are enough for one seal.
+fn is_whole(bytes: usize, records: u64) -> bool {
+    bytes >= SEAL_BYTES_MAX || records >= SEAL_RECORDS_MAX
 }
 
 /// The batches of one seal.
@@ -152,7 +159,7 @@ impl Logs {
             for entry in scan.entries {
                 span.start = after_key(&entry.key).into();
                 let first = keys::number_of(&entry.key)?;
-                if first >= end || bytes >= SEAL_BYTES_MAX {
+                if first >= end || is_whole(bytes, first.saturating_sub(head.sealed_before)) {
                     end = end.min(first);
                     more = false;
                     break;

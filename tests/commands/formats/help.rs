@@ -126,7 +126,7 @@ fn the_help_names_existing_commands_and_where_a_variable_counts() {
     assert!(help(&["sas", "queue"]).contains("`trestle message` does"));
     let check = help(&["healthcheck"]);
     assert!(
-        check.contains("without it and without --config the variable TRESTLE_ENDPOINT"),
+        check.contains("that of --config, else TRESTLE_ENDPOINT, else that of its configuration"),
         "{check}"
     );
 }

@@ -157,6 +157,19 @@ async fn a_compressed_body_stays_compressed() {
 }
 
 #[tokio::test]
+async fn headers_of_grpc_have_no_effect() {
+    let mut request = post(b"plain");
+    for name in ["grpc-encoding", "grpc-timeout"] {
+        request.headers_mut().insert(name, HeaderValue::from_static("1n"));
+    }
+
+    let call = into_call(METHOD, request).await.unwrap();
+
+    assert!(!call.headers().contains_key("grpc-encoding"));
+    assert!(!call.headers().contains_key("grpc-timeout"));
+}
+
+#[tokio::test]
 async fn a_body_of_unknown_length_has_one_in_the_call() {
     let frames =
         stream::iter([Ok::<_, Status>(http_body::Frame::data(Bytes::from_static(b"abc")))]);

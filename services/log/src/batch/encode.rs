@@ -29,6 +29,9 @@ pub(crate) struct EncodedBatch {
 pub(crate) const BATCH_BYTES_MAX: usize = VALUE_BYTES_MAX - 64 * 1024;
 /// Most bytes of the records of a batch, each with its resource and its scope: reads and merges need as much memory.
 pub(crate) const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Most records of a batch: of a few bytes each they take more memory than their bytes, in reads and in seals. As many
+/// as a message has parts.
+pub(super) const BATCH_RECORDS_MAX: usize = 300_000;
 /// Bytes of a record in a batch, and of a group, beside its content, at most.
 pub(super) const FRAME_BYTES_MAX: usize = 16;
 
@@ -101,6 +104,15 @@ impl BatchEncoder {
                 rule: format!(
                     "is one too many: with their resources the records have over {} bytes",
                     self.bytes_max
+                ),
+            });
+        }
+        if self.records as usize + times.len() > BATCH_RECORDS_MAX {
+            return Err(RecordError {
+                reason: Reason::RecordTooLarge,
+                field: String::new(),
+                rule: format!(
+                    "is one too many: a stream takes {BATCH_RECORDS_MAX} records of a request"
                 ),
             });
         }

@@ -17,6 +17,15 @@ fn rolling(max_age: u64, max_bytes: u64) -> StreamSettings {
     StreamSettings { roll, ..StreamSettings::default() }
 }
 
+#[test]
+fn one_seal_takes_as_much_as_fits_into_memory_by_bytes_or_by_records() {
+    const MIB: usize = 1024 * 1024;
+
+    assert!(!is_whole(64 * MIB - 1, 999_999));
+    assert!(is_whole(64 * MIB, 0));
+    assert!(is_whole(0, 1_000_000));
+}
+
 #[tokio::test]
 async fn sealed_records_are_read_as_before_and_once() {
     let fixture = LogFixture::new();

@@ -217,7 +217,7 @@ fn healthcheck_prefers_a_file_of_the_command_line_to_the_variable_for_clients() 
         (&["--config", live][..], &[("TRESTLE_ENDPOINT", nowhere)][..], 0),
         (&["--config", dead], &[("TRESTLE_ENDPOINT", &endpoint)], 1),
         (&["--config", dead, "--endpoint", &endpoint], &[], 0),
-        (&[], &[("TRESTLE_ENDPOINT", &endpoint), ("TRESTLE_CONFIG", dead)], 0),
+        (&[], &[("TRESTLE_ENDPOINT", nowhere), ("TRESTLE_CONFIG", live)], 0),
         (&[], &[("TRESTLE_CONFIG", live)], 0),
     ] {
         assert_eq!(check(arguments, variables), Some(expected), "{arguments:?} {variables:?}");

@@ -7,6 +7,7 @@ use trestle_proto::opentelemetry::proto::{
 };
 
 use super::*;
+use crate::batch::encode::BATCH_RECORDS_MAX;
 
 fn pair(key: &str, value: AnyValue) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(value) }
@@ -286,4 +287,17 @@ fn the_records_of_a_batch_are_bounded_with_the_resource_that_each_is_read_with()
     let (batch, rejected) = batch_of_logs(&[logs(resource(65_536), many())], TIMES);
     assert_eq!((batch, rejected.count), (None, 10_000));
     assert!(rejected.message.contains("more than 65536"), "{}", rejected.message);
+}
+
+#[test]
+fn a_stream_takes_so_many_records_of_a_request_however_small() {
+    let empty = |count| exported(vec![LogRecord::default(); count]);
+
+    let (batch, rejected) = empty(BATCH_RECORDS_MAX);
+    assert_eq!((batch.unwrap().records as usize, rejected.count), (BATCH_RECORDS_MAX, 0));
+
+    let (batch, rejected) = empty(BATCH_RECORDS_MAX + 2);
+    assert_eq!((batch.unwrap().records as usize, rejected.count), (BATCH_RECORDS_MAX, 2));
+    let text = "log_records[300000]: is one too many: a stream takes 300000 records of a request";
+    assert!(rejected.message.starts_with(text), "{}", rejected.message);
 }

@@ -61,7 +61,7 @@ impl DecompressedRequest {
             Err(DecompressError::OverBudget) => Err(self.held.fault()),
             Err(DecompressError::Malformed(error)) => {
                 let encoding = self.encoding.name();
-                let rule = format!("must be {encoding}, as grpc-encoding declares: {error}");
+                let rule = format!("must be {encoding}, as its encoding declares: {error}");
                 Err(Fault::violation(Reason::InvalidInput, "message", rule))
             }
         })
