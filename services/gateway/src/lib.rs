@@ -24,7 +24,7 @@ use trestle_service::layer::{
     trace::TraceLayer,
 };
 
-use crate::cors::PageAccountLayer;
+use crate::{cors::PageAccountLayer, otlp_http::MessageFramingLayer};
 
 pub use cors::{AccountNames, CorsStore, cors};
 pub use route::Routes;
@@ -108,6 +108,8 @@ pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> Call
         .layer(credentials::layer(identity))
         // Right after credentials: the rules of this account decide what a page may read.
         .layer(PageAccountLayer::default())
+        // Behind what bounds and authenticates: it reads bodies.
+        .layer(MessageFramingLayer::default())
         // Last: the call goes to the upstream.
         .service(routes);
     stack.before(service)

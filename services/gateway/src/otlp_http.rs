@@ -5,12 +5,13 @@
 mod rejection;
 #[cfg(test)]
 mod tests;
+mod unframed;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, BodyStream, LengthLimitError, Limited, StreamBody};
+use http_body_util::{BodyExt as _, BodyStream, Limited, StreamBody};
 use prost::Message as _;
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
@@ -22,7 +23,7 @@ use trestle_service::{
 };
 
 use self::rejection::BodyType;
-pub(crate) use self::rejection::Rejection;
+pub(crate) use self::{rejection::Rejection, unframed::MessageFramingLayer};
 
 /// The paths, and the methods that they call.
 const PATHS: [(&str, &str); 3] = [
@@ -84,7 +85,7 @@ pub(crate) async fn export(
     method: &'static str,
     request: Request,
 ) -> Response {
-    let call = match into_call(method, request).await {
+    let call = match into_call(method, request) {
         Ok(call) => call,
         Err(fault) => return failed(&Status::from(fault)),
     };
@@ -104,7 +105,10 @@ pub(crate) async fn export(
 }
 
 /// A call of gRPC with the body as its one message.
-async fn into_call(method: &'static str, request: Request) -> Result<Request, Fault> {
+///
+/// # Errors
+/// A body that is too large.
+fn into_call(method: &'static str, request: Request) -> Result<Request, Fault> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from_static(method);
     let is_compressed = is_compressed(&parts.headers) == Some(true);
@@ -118,27 +122,25 @@ async fn into_call(method: &'static str, request: Request) -> Result<Request, Fa
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     parts.headers.insert(header::TE, HeaderValue::from_static("trailers"));
-    let too_large = || message_too_large(MESSAGE_BYTES_MAX);
-    // The length precedes a message: without one the body is read first.
-    let (length, body) = match body.size_hint().exact() {
-        Some(length) => (length, body),
-        None => {
-            let body = Limited::new(body, MESSAGE_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-                true => too_large(),
-                false => incomplete(&*error),
-            })?;
-            let body = body.to_bytes();
-            (body.len() as u64, Body::new(http_body_util::Full::from(body)))
-        }
+    // The length precedes a message: without one the body is framed when it has ended.
+    let Some(length) = body.size_hint().exact() else {
+        unframed::mark(&mut parts.extensions, is_compressed);
+        return Ok(Request::from_parts(parts, body));
     };
-    let length = u32::try_from(length).ok().filter(|it| *it as usize <= MESSAGE_BYTES_MAX);
-    let mut prefix = BytesMut::with_capacity(PREFIX_BYTES);
-    prefix.put_u8(is_compressed.into());
-    prefix.put_u32(length.ok_or_else(too_large)?);
-    let prefix = stream::iter([Ok::<_, Status>(http_body::Frame::data(prefix.freeze()))]);
+    let prefix = prefix(is_compressed, length)?;
+    let prefix = stream::iter([Ok::<_, Status>(http_body::Frame::data(prefix))]);
     let body = StreamBody::new(prefix.chain(BodyStream::new(body)));
     Ok(Request::from_parts(parts, Body::new(body)))
+}
+
+/// What precedes a message of so many bytes.
+fn prefix(is_compressed: bool, length: u64) -> Result<Bytes, Fault> {
+    let fits = |length: &u32| *length as usize <= MESSAGE_BYTES_MAX;
+    let length = u32::try_from(length).ok().filter(fits);
+    let mut prefix = BytesMut::with_capacity(PREFIX_BYTES);
+    prefix.put_u8(is_compressed.into());
+    prefix.put_u32(length.ok_or_else(|| message_too_large(MESSAGE_BYTES_MAX))?);
+    Ok(prefix.freeze())
 }
 
 /// A body that ended early, or whose chunks are malformed.

@@ -6,10 +6,14 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::{Method, Request, Response, StatusCode, Version, header};
 use prost::Message as _;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use trestle_proto::opentelemetry::proto::collector::{
     logs::v1::ExportLogsServiceResponse, trace::v1::ExportTraceServiceResponse,
 };
-use trestle_tests::{World, blob_scenario, log_texts};
+use trestle_tests::{Server, World, blob_scenario, log_texts};
 
 use super::export::{one_log, one_span};
 
@@ -94,4 +98,34 @@ async fn a_request_of_http_stores_spans(world: &World) {
     assert_eq!(message.partial_success, None);
     let records = world.existing_log_stream("web.traces").read().await.unwrap().records;
     assert_eq!(log_texts(&records), ["GET /pay"]);
+}
+
+/// Begins an export in chunks, of which one of 6 MiB is sent and none is the last. Returns how the response begins.
+async fn unfinished_export(server: &Server) -> String {
+    let address = server.address("grpc");
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let chunk = vec![0; 6 * 1024 * 1024];
+    let head = format!(
+        "POST /v1/traces HTTP/1.1\r\nhost: {address}\r\ncontent-type: {PROTOBUF}\r\n\
+         transfer-encoding: chunked\r\n\r\n{:x}\r\n",
+        chunk.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server may respond and close before it has read all.
+    let _ = stream.write_all(&chunk).await;
+    let mut answer = [0; 32];
+    let read = stream.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(answer.get(..read).unwrap()).into_owned()
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_is_bounded_before_it_ends_and_read_for_known_callers_only() {
+    let bounded =
+        Server::start(&["--ephemeral"], &[("TRESTLE__LIMITS__BODY_BYTES_MAX", "4194304")]);
+    let answer = unfinished_export(&bounded).await;
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+
+    let unknown = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
+    let answer = unfinished_export(&Server::start(&["--ephemeral"], &unknown)).await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
 }

@@ -5,7 +5,8 @@ use std::{
 
 use http_body_util::Full;
 use tonic_types::ErrorDetails;
-use tower::service_fn;
+use tower::{Layer as _, service_fn};
+use trestle_service::layer::body_bytes::Unframed;
 
 use super::*;
 
@@ -20,7 +21,7 @@ fn post(body: &'static [u8]) -> Request {
     Request::from_parts(parts, body)
 }
 
-fn with_header(mut request: Request, name: header::HeaderName, value: &'static str) -> Request {
+fn with_header(mut request: Request, name: HeaderName, value: &'static str) -> Request {
     request.headers_mut().insert(name, HeaderValue::from_static(value));
     request
 }
@@ -36,13 +37,20 @@ fn answering(answer: fn() -> Response) -> (CallService, SeenCalls) {
         let kept = Arc::clone(&kept);
         let path = request.uri().path().to_owned();
         let answered: trestle_service::layer::ResponseFuture = Box::pin(async move {
-            let body = request.into_body().collect().await.unwrap().to_bytes();
-            kept.lock().unwrap().push((path, body));
+            let Ok(body) = request.into_body().collect().await else {
+                return Ok(Status::unknown("broken stream").into_http());
+            };
+            kept.lock().unwrap().push((path, body.to_bytes()));
             Ok(answer())
         });
         answered
     });
     (CallService::new(service), seen)
+}
+
+/// A service behind the layer that frames bodies of unknown length.
+fn framing(calls: CallService) -> CallService {
+    CallService::new(MessageFramingLayer::default().layer(calls))
 }
 
 async fn body_of(response: Response) -> Bytes {
@@ -148,7 +156,7 @@ async fn a_compressed_body_stays_compressed() {
     let mut request = post(b"gz");
     request.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
 
-    let call = into_call(METHOD, request).await.unwrap();
+    let call = into_call(METHOD, request).unwrap();
 
     assert_eq!(call.headers()["grpc-encoding"], "gzip");
     assert!(!call.headers().contains_key(header::CONTENT_ENCODING));
@@ -163,7 +171,7 @@ async fn headers_of_grpc_have_no_effect() {
         request.headers_mut().insert(name, HeaderValue::from_static("1n"));
     }
 
-    let call = into_call(METHOD, request).await.unwrap();
+    let call = into_call(METHOD, request).unwrap();
 
     assert!(!call.headers().contains_key("grpc-encoding"));
     assert!(!call.headers().contains_key("grpc-timeout"));
@@ -175,22 +183,46 @@ async fn a_body_of_unknown_length_has_one_in_the_call() {
         stream::iter([Ok::<_, Status>(http_body::Frame::data(Bytes::from_static(b"abc")))]);
     let request = post(b"").map(|_| Body::new(StreamBody::new(frames)));
 
-    let call = into_call(METHOD, request).await.unwrap();
+    let (calls, seen) = answering(|| Response::new(Body::empty()));
 
-    let body = call.into_body().collect().await.unwrap().to_bytes();
-    assert_eq!(body, &b"\0\0\0\0\x03abc"[..]);
+    export(framing(calls), METHOD, request).await;
+
+    let seen = seen.lock().unwrap();
+    assert_eq!(*seen, [(METHOD.to_owned(), Bytes::from_static(b"\0\0\0\0\x03abc"))]);
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_is_not_read_before_its_caller_is_known() {
+    let unread = stream::pending::<Result<http_body::Frame<Bytes>, Status>>();
+    let request = post(b"").map(|_| Body::new(StreamBody::new(unread)));
+    let denied = service_fn(|request: Request| {
+        let is_unframed = request.extensions().get::<Unframed>().is_some();
+        std::future::ready(Ok::<_, std::convert::Infallible>(match is_unframed {
+            true => Status::unauthenticated("who").into_http(),
+            false => Response::new(Body::empty()),
+        }))
+    });
+    let denied = service_fn(move |request| -> trestle_service::layer::ResponseFuture {
+        Box::pin(tower::ServiceExt::oneshot(denied, request))
+    });
+
+    let answer = export(CallService::new(denied), METHOD, request).await;
+
+    assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_rejected() {
     static LARGE: [u8; MESSAGE_BYTES_MAX + 1] = [0; MESSAGE_BYTES_MAX + 1];
-    let fault = into_call(METHOD, post(&LARGE)).await.unwrap_err();
+    let fault = into_call(METHOD, post(&LARGE)).unwrap_err();
     assert_eq!(fault.reason, Reason::RpcMessageTooLarge);
     let frames =
         stream::iter([Ok::<_, Status>(http_body::Frame::data(Bytes::from_static(&LARGE)))]);
     let chunked = post(b"").map(|_| Body::new(StreamBody::new(frames)));
-    let fault = into_call(METHOD, chunked).await.unwrap_err();
-    assert_eq!(fault.reason, Reason::RpcMessageTooLarge);
+    let (calls, seen) = answering(|| Response::new(Body::empty()));
+    let answer = export(framing(calls), METHOD, chunked).await;
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -202,7 +234,7 @@ async fn a_body_that_breaks_is_an_error_of_the_client() {
     let broken = post(b"").map(|_| Body::new(StreamBody::new(stream::iter(frames))));
     let (calls, seen) = answering(|| Response::new(Body::empty()));
 
-    let answer = export(calls, METHOD, broken).await;
+    let answer = export(framing(calls), METHOD, broken).await;
 
     assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
     let message = tonic_types::Status::decode(body_of(answer).await).unwrap();

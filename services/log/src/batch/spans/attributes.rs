@@ -25,7 +25,7 @@ pub(super) fn attributes_of_span(span: &Span) -> Result<Vec<(&'static str, Value
     let text = |text: &str| (!text.is_empty()).then(|| Value::StringValue(text.to_owned()));
     let count = |count: u32| (count > 0).then(|| Value::IntValue(count.into()));
     // Some exporters write zeros for the parent of a root.
-    let is_root = span.parent_span_id.is_empty() || span.parent_span_id == [0; SPAN_ID_BYTES];
+    let is_root = span.parent_span_id.is_empty() || *span.parent_span_id == [0; SPAN_ID_BYTES];
     let parent = match is_root {
         true => None,
         false => Some(hex("parent_span_id", &span.parent_span_id, SPAN_ID_BYTES)?),

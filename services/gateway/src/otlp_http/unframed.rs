@@ -1,0 +1,88 @@
+//! Bodies of OTLP by HTTP whose length is not known before they end. A message of gRPC begins with its length, so such
+//! a body is read as a whole first: behind the layers that authenticate its caller and bound its bytes and its time.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited, StreamBody};
+use tonic::{Status, body::Body};
+use tower::Service;
+use trestle_service::{
+    fault::{Fault, message_too_large},
+    layer::{
+        Request, Response, ResponseFuture,
+        body_bytes::Unframed,
+        error_response,
+        middleware::{Middleware, MiddlewareLayer},
+    },
+    limits::MESSAGE_BYTES_MAX,
+};
+
+use super::{incomplete, prefix};
+
+/// Marks, in its extensions, a request with such a body.
+#[derive(Debug, Clone, Copy)]
+struct UnknownLength {
+    is_compressed: bool,
+}
+
+/// Marks a request whose body has no length and no framing yet.
+pub(super) fn mark(extensions: &mut http::Extensions, is_compressed: bool) {
+    extensions.insert(UnknownLength { is_compressed });
+    extensions.insert(Unframed { is_compressed, is_stream: false });
+}
+
+/// Frames the bodies of marked requests.
+pub(crate) type MessageFramingLayer = MiddlewareLayer<MessageFraming>;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MessageFraming;
+
+impl Middleware for MessageFraming {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
+    {
+        let Some(UnknownLength { is_compressed }) = request.extensions_mut().remove() else {
+            return inner.call(request);
+        };
+        let failed = Arc::new(OnceLock::new());
+        let answer =
+            inner.call(request.map(|body| framed(body, is_compressed, Arc::clone(&failed))));
+        Box::pin(async move {
+            let answer = answer.await?;
+            // The service saw a broken stream only.
+            Ok(failed.get().map_or(answer, |fault: &Fault| error_response(fault.clone())))
+        })
+    }
+}
+
+/// The message of a body, once that has ended. Keeps why it could not be read.
+fn framed(body: Body, is_compressed: bool, failed: Arc<OnceLock<Fault>>) -> Body {
+    let read = async move {
+        let message = whole(body).await.and_then(|message| {
+            let prefix = prefix(is_compressed, message.len() as u64)?;
+            Ok([prefix, message])
+        });
+        match message {
+            Ok(parts) => Ok(stream::iter(parts.map(|part| Ok::<_, Status>(Frame::data(part))))),
+            Err(fault) => Err(Status::from(failed.get_or_init(|| fault).clone())),
+        }
+    };
+    Body::new(StreamBody::new(stream::once(read).try_flatten().boxed()))
+}
+
+async fn whole(body: Body) -> Result<Bytes, Fault> {
+    let read = Limited::new(body, MESSAGE_BYTES_MAX).collect().await;
+    let read = read.map_err(|error| match error.is::<LengthLimitError>() {
+        true => message_too_large(MESSAGE_BYTES_MAX),
+        false => incomplete(&*error),
+    });
+    read.map(|read| read.to_bytes())
+}
