@@ -120,7 +120,13 @@ impl AccountsSettings {
             }
             problems.extend(account.problems(name));
         }
-        if self.0.is_empty() && !has_development(server, development) {
+        if self.0.is_empty() && development == DevelopmentAccount::Off {
+            problems.push(
+                "accounts: none, so no client could call, since the development account is off; add \
+                 accounts.NAME with key1_file"
+                    .to_owned(),
+            );
+        } else if self.0.is_empty() && !has_development(server, development) {
             problems.push(format!(
                 "accounts: none, so no client could call, since the development account, whose key is \
                  public, exists only where every listener for calls is on loopback; add accounts.NAME with \
