@@ -178,6 +178,11 @@ fn completions_and_man_pages_are_of_the_whole_command_line() {
         assert_eq!(completions.code, Some(0), "{completions:?}");
         assert!(completions.output.contains("visibility-timeout"), "{shell}");
     }
+    // Earlier spellings work, and are not offered.
+    let bash = Ended::of(bare(&["completions", "bash"])).output;
+    assert!(bash.contains("trestle__subcmd__message__subcmd__peek"), "{bash}");
+    assert!(!bash.contains("trestle__subcmd__queue__subcmd__peek"), "{bash}");
+    assert!(bash.contains("--endpoint") && !bash.contains("terminal"), "{bash}");
     let written = Ended::of(bare(&["man", folder.to_str().unwrap()]));
     assert_eq!(written.code, Some(0), "{written:?}");
     let page = std::fs::read_to_string(folder.join("trestle-entity-query.1")).unwrap();

@@ -1,6 +1,7 @@
 //! The command line. Stable: scripts rely on it.
 
 mod help;
+mod offered;
 
 use std::{
     env,
@@ -178,6 +179,12 @@ impl Cli {
             command.mut_subcommand(name, |inner| unlisted(inner, |id| !kept.contains(&id)))
         });
         command.mut_subcommands(|inner| with_exit_codes(inner, ""))
+    }
+
+    /// The command line as completions offer it: without earlier spellings of commands.
+    #[must_use]
+    pub fn offered() -> clap::Command {
+        offered::listed_only(&Self::complete())
     }
 
     /// The command line as man pages show it: without the commands `help`.

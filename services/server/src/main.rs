@@ -345,7 +345,7 @@ fn file_name(file: Option<&Path>) -> String {
 
 fn print_completions(shell: Shell) -> Result<ExitCode, ProcessError> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::complete(), "trestle", &mut text);
+    clap_complete::generate(shell, &mut Cli::offered(), "trestle", &mut text);
     print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }
