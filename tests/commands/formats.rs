@@ -112,6 +112,7 @@ fn status_shows_the_state_of_a_server_and_fails_without_one() {
     assert_eq!(status["services"], services, "{status}");
     assert_eq!(status["endpoint"], server.endpoint().as_str());
     assert!(status["server_version"].is_string(), "{status}");
+    assert_eq!(status["writes"], "accepted");
     assert_eq!(stopped.code, Some(5), "{stopped:?}");
 }
 

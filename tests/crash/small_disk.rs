@@ -9,7 +9,7 @@ use futures::future::join_all;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tonic::Code;
 use trestle_proto::table::v1::{DeleteTableRequest, Entity, value::Kind};
-use trestle_tests::{Server, Table, entity, prop};
+use trestle_tests::{Ended, Server, Table, command, entity, prop};
 
 use crate::writer::create;
 
@@ -92,6 +92,8 @@ async fn filling_a_disk_warns_once_and_a_deleted_table_makes_room_for_writes() {
     assert_eq!(messages(log.path()), (1, 0), "{}", fs::read_to_string(log.path()).unwrap());
     assert!(disk.free_bytes() >= 48 * MIB, "{} bytes are free", disk.free_bytes());
     assert!(ready_page(&server).await.contains("read-only: disk"));
+    let status = Ended::of(command(&server, &["status", "-o", "plain"])).output;
+    assert!(status.contains("writes\tread-only: disk\n"), "{status}");
     kept.get("p0", "000000").await.unwrap();
 
     let deleted = DeleteTableRequest { table: "Big".to_owned() };

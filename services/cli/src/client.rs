@@ -7,6 +7,7 @@ use tonic::{
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
+use tonic_health::pb::health_client::HealthClient;
 use trestle_proto::{
     blob::v1::blob_service_client::BlobServiceClient,
     log::v1::log_service_client::LogServiceClient,
@@ -98,6 +99,11 @@ impl Session {
     /// A client of the log service.
     pub(crate) fn logs(&self) -> LogServiceClient<AuthorizedChannel> {
         LogServiceClient::new(self.link.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+    }
+
+    /// A client of gRPC health.
+    pub(crate) fn health(&self) -> HealthClient<AuthorizedChannel> {
+        HealthClient::new(self.link.clone())
     }
 
     /// The connection itself, for calls on encoded messages.

@@ -32,7 +32,7 @@ mod rows;
 mod sas;
 pub mod scan;
 mod service;
-mod status;
+pub mod status;
 mod table;
 mod trust;
 mod type_names;

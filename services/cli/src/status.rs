@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tonic::Code;
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
 
 use crate::{
@@ -17,6 +18,11 @@ use crate::{
     service::durability_name,
     table,
 };
+
+/// The name by which gRPC health reports whether the store accepts writes.
+pub const WRITES: &str = "trestle.storage.writes";
+/// The state of a process that accepts only reads and deletes, because disk space is short.
+pub const READ_ONLY_DISK: &str = "read-only: disk";
 
 /// Prints the state of a server; the exit code reports whether it answers.
 pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
@@ -45,10 +51,22 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         "endpoint": client.endpoint,
         "connected_in_ms": millis(connected),
         "services": found,
+        "writes": writes(&session).await,
     });
     let mut output = Output::standard(&client.output);
     output.record(["Server", ""], &with_fields(head, state))?;
     output.finish()
+}
+
+/// Whether writes are accepted; none where the process has no store, such as a gateway.
+async fn writes(session: &Session) -> Option<&'static str> {
+    let request = HealthCheckRequest { service: WRITES.to_owned() };
+    let checked = session.health().check(request).await.ok()?;
+    match checked.get_ref().status() {
+        ServingStatus::Serving => Some("accepted"),
+        ServingStatus::NotServing => Some(READ_ONLY_DISK),
+        _ => None,
+    }
 }
 
 /// The log service has no statistics; that it answers the smallest listing shows that it is served, also where the

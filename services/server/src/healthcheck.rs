@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
+pub use trestle_cli::status::{READ_ONLY_DISK, WRITES};
 use trestle_cli::{TlsArgs, errors::CliError};
 use trestle_runtime::config::{self, ConfigError, Sources};
 
@@ -12,11 +13,6 @@ use crate::{
     roles::ROLES,
     settings::{Settings, parse_address},
 };
-
-/// The name by which gRPC health reports whether the store accepts writes.
-pub const WRITES: &str = "trestle.storage.writes";
-/// The status of a process that accepts only reads and deletes, because disk space is short.
-pub const READ_ONLY_DISK: &str = "read-only: disk";
 
 /// How long the check may take.
 const CHECK_WITHIN: Duration = Duration::from_secs(3);
