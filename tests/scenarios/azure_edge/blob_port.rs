@@ -46,3 +46,18 @@ async fn every_request_to_the_blob_port_is_answered_that_blobs_are_served_by_grp
         }
     }
 }
+
+#[tokio::test]
+async fn the_blob_port_of_a_gateway_without_blobs_is_answered_too() {
+    let gateway = Server::start(&["--ephemeral", "--roles", "table,queue,gateway"], &[]);
+    let mut stream = TcpStream::connect(gateway.address("azure_blob")).await.unwrap();
+    let request =
+        b"GET /devstoreaccount1?comp=list HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 501 ") && answer.contains("served by gRPC only"),
+        "{answer}"
+    );
+}

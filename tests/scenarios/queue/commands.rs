@@ -91,9 +91,9 @@ async fn properties_are_printed_as_set_and_unset_parts_are_kept() {
     assert_eq!(get(), all, "what is printed can be set");
 
     for (text, expected) in [
-        ("", "EOF"),
+        ("", "it ends before it is complete"),
         (r#"{"cors":{}}"#, "as `get` prints it"),
-        (r#"{"loging":{}}"#, "`loging`"),
+        (r#"{"loging":{}}"#, "loging: unknown field"),
         (r#"{"logging":{"retention_days":366}}"#, "properties.logging.retention"),
         (&" ".repeat(300_000), "at most 262144 bytes"),
     ] {

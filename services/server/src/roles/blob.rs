@@ -41,6 +41,7 @@ pub const BLOB: RoleSpec = RoleSpec {
         port: 10000,
         headers_max: None,
         keeps_header_case: false,
+        calls_service: false,
         build: |deps, stack| trestle_azure::blobs(deps, |calls| stack.before(calls)),
     }),
 };

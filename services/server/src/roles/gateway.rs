@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
 use trestle_identity::{account::Accounts, credentials::Identity};
-use trestle_service::cors::Lookup;
+use trestle_service::{cors::Lookup, upstream::Upstream};
 
 use super::{Build, BuildContext, ROLES, RoleSpec, UpstreamRole};
 use crate::{
@@ -54,15 +54,19 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let calls = cors(&stack, calls, stores, &names(&accounts));
 
     let compresses = settings.server.azure_gzip;
-    let edge = |role: &UpstreamRole| {
-        let edge = role.spec.azure?;
-        let (identity, upstream) = (identity.clone(), role.upstream.clone());
+    let edge_of = |spec: &RoleSpec, upstream: Upstream| {
+        let edge = spec.azure?;
+        let identity = identity.clone();
         let calls =
             (edge.build)(trestle_azure::EdgeDeps { upstream, identity, compresses }, &stack);
         let (headers_max, keeps_header_case) = (edge.headers_max, edge.keeps_header_case);
-        Some(AzureIngress { role: role.spec.name, headers_max, keeps_header_case, calls })
+        Some(AzureIngress { role: spec.name, headers_max, keeps_header_case, calls })
     };
-    let azure = roles.iter().filter_map(edge).collect();
+    let served = roles.iter().filter_map(|role| edge_of(&role.spec, role.upstream.clone()));
+    let responds = |spec: &&RoleSpec| spec.azure.is_some_and(|edge| !edge.calls_service);
+    let others = ROLES.iter().filter(|spec| !is_served(spec)).filter(responds);
+    let others = others.filter_map(|spec| edge_of(spec, Upstream::local(calls.clone())));
+    let azure = served.chain(others).collect();
     let watch = deps
         .source
         .clone()

@@ -70,6 +70,9 @@ pub struct AzureEdge {
     pub headers_max: Option<usize>,
     /// Whether the names of headers keep their case, which metadata has over HTTP/1.
     pub keeps_header_case: bool,
+    /// Whether it calls its service. One that does not, since each of its responses is an error, is also in front of a
+    /// gateway without that service.
+    pub calls_service: bool,
     /// Builds the edge in front of the service, with the layers of the gateway between.
     pub build: fn(trestle_azure::EdgeDeps, &IngressStack) -> CallService,
 }

@@ -25,6 +25,7 @@ pub const QUEUE: RoleSpec = RoleSpec {
         port: 10001,
         headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX),
         keeps_header_case: true,
+        calls_service: true,
         build: |deps, stack| trestle_azure::queues(deps, |calls| stack.before(calls)),
     }),
 };
