@@ -7,7 +7,7 @@ start_server() {
   local word="" rest=""
   coproc server {
     exec "$TRESTLE_BIN" serve --ephemeral --listen 127.0.0.1:0 --admin 127.0.0.1:0 \
-      --azure-table 127.0.0.1:0 --azure-queue 127.0.0.1:0 2>/dev/null
+      --azure-table 127.0.0.1:0 --azure-queue 127.0.0.1:0 --azure-blob 127.0.0.1:0 2>/dev/null
   }
   # shellcheck disable=SC2154  # set by coproc
   trap 'kill "$server_PID" 2>/dev/null || true' EXIT

@@ -78,10 +78,10 @@ impl Engine for Stoppable {
 }
 
 fn settings(variables: &[(&str, &str)]) -> Settings {
-    let free =
-        [("TRESTLE__SERVER__LISTEN", "127.0.0.1:0"), ("TRESTLE__SERVER__ADMIN", "127.0.0.1:0")];
+    let free = ["LISTEN", "ADMIN", "AZURE_TABLE", "AZURE_QUEUE", "AZURE_BLOB"];
+    let free = free.map(|key| (format!("TRESTLE__SERVER__{key}"), "127.0.0.1:0".to_owned()));
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let environment = free.iter().chain(variables).map(owned).collect();
+    let environment = free.into_iter().chain(variables.iter().map(owned)).collect();
     Settings::load(ROLES, Sources { environment, ..Sources::default() }).unwrap()
 }
 
