@@ -179,15 +179,14 @@ impl<S: CheckpointState> Checkpoint<S> {
 
 /// The parts of a job that differ.
 fn differences(found: &Value, job: &Value) -> Vec<String> {
-    let nested = |(name, value): (&String, &Value)| {
-        let found = found.get(name).filter(|found| found.is_object())?;
-        value.is_object().then(|| differences(found, value))
-    };
+    let found_object = |name: &str| found.get(name).filter(|found| found.is_object());
+    let is_nested = |it: &(&String, &Value)| it.1.is_object() && found_object(it.0).is_some();
     let (objects, parts): (Vec<_>, Vec<_>) =
-        job.as_object().into_iter().flatten().partition(|it| nested(*it).is_some());
-    let inner = objects.into_iter().filter_map(nested).flatten();
-    let parts = parts.into_iter();
-    let changed = parts.filter(|(name, value)| found.get(name) != Some(value));
+        job.as_object().into_iter().flatten().partition(is_nested);
+    let inner = objects.into_iter().flat_map(|(name, job)| {
+        found_object(name).map(|found| differences(found, job)).unwrap_or_default()
+    });
+    let changed = parts.into_iter().filter(|(name, value)| found.get(name) != Some(value));
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -157,7 +157,7 @@ impl CredentialArgs {
         }
     }
 
-    /// Rejects texts that no call could carry: a key that is none, a signature without its `sig`.
+    /// Rejects malformed texts, with which every call would fail: a key that is not base64, a signature without `sig`.
     pub(crate) fn check_texts(&self) -> Result<(), CliError> {
         let texts = Self { account_key_file: None, sas_file: None, ..self.clone() };
         let sas = texts.given()?.sas;

@@ -81,7 +81,7 @@ pub fn with_help(command: Command, text: &str) -> Command {
 
 /// The beginning of an error for a person.
 const PREFIX: &str = "error: ";
-/// How the library of TLS names an answer that is none of TLS.
+/// How the TLS library names a response that is not TLS.
 const NOT_TLS: &str = "received corrupt message";
 /// The exit code of a temporary error.
 const UNAVAILABLE: u8 = 5;

@@ -80,11 +80,12 @@ async fn message(context: &mut Context, command: MessageCommand) -> Result<(), C
     match command {
         MessageCommand::Send(args) => messages::send(context, args).await,
         MessageCommand::Receive(args) => {
-            let ReceiveArgs { queue, limit, visibility_timeout, wait, delete } = args;
+            let ReceiveArgs { queue, count, visibility_timeout, wait, delete } = args;
+            let limit = count.limit;
             let options = messages::ReceiveOptions { queue, limit, visibility_timeout, wait };
             messages::receive(context, options, delete).await
         }
-        MessageCommand::Peek(args) => messages::peek(context, args.queue, args.limit).await,
+        MessageCommand::Peek(args) => messages::peek(context, args.queue, args.count.limit).await,
         MessageCommand::Delete(args) => messages::delete(context, args).await,
         MessageCommand::Extend { receipt, visibility_timeout, text } => {
             messages::extend(context, receipt, visibility_timeout, text).await

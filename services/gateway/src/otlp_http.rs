@@ -18,7 +18,7 @@ use tonic_types::StatusExt as _;
 use tower::Service as _;
 use trestle_service::{
     fault::{Fault, Reason, message_too_large, quoted},
-    layer::{CallService, Request, Response, short_circuit::with_outcome},
+    layer::{CallService, Request, Response, body_bytes::Unframed, short_circuit::with_outcome},
     limits::MESSAGE_BYTES_MAX,
 };
 
@@ -124,7 +124,7 @@ fn into_call(method: &'static str, request: Request) -> Result<Request, Fault> {
     parts.headers.insert(header::TE, HeaderValue::from_static("trailers"));
     // The length precedes a message: without one the body is framed when it has ended.
     let Some(length) = body.size_hint().exact() else {
-        unframed::mark(&mut parts.extensions, is_compressed);
+        parts.extensions.insert(Unframed { is_compressed, is_stream: false });
         return Ok(Request::from_parts(parts, body));
     };
     let prefix = prefix(is_compressed, length)?;

@@ -39,12 +39,6 @@ pub struct Listeners {
     admin_encryption: Option<Encryption>,
 }
 
-/// Whether the edge of a role responds also where the role is not served.
-fn responds_by_itself(role: &str) -> bool {
-    let edge = ROLES.iter().find(|spec| spec.name == role).and_then(|spec| spec.azure);
-    edge.is_some_and(|edge| !edge.calls_service)
-}
-
 impl Listeners {
     /// Binds the addresses in the settings, and reads the certificates.
     ///
@@ -56,7 +50,9 @@ impl Listeners {
         let server = &settings.server;
         let grpc = bind(server, "server.listen", server.listen, ELSEWHERE).await?;
         let mut azure = BTreeMap::new();
-        let has_edge = |role: &str| settings.serves(role) || responds_by_itself(role);
+        let responds =
+            |role: &str| ROLES.iter().any(|it| it.name == role && it.responds_unserved());
+        let has_edge = |role: &str| settings.serves(role) || responds(role);
         for (role, address) in server.azure_listeners().filter(|(role, _)| has_edge(role)) {
             let listener = bind(server, &Listen::full_key(role), address, ELSEWHERE_OR_OFF).await?;
             azure.insert(role.to_owned(), listener);

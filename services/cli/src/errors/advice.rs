@@ -24,12 +24,11 @@ pub(crate) fn is_transport(status: &Status) -> bool {
 
 /// Whether repetitions fail until the server is restarted.
 pub(crate) fn needs_restart(status: &Status) -> bool {
-    status.get_details_error_info().is_some_and(|info| info.reason == STOPPED)
+    has_reason(status, STOPPED)
 }
 
-/// Whether the disk of the server is full: repetitions fail until space is free.
-fn is_full(status: &Status) -> bool {
-    status.get_details_error_info().is_some_and(|info| info.reason == FULL)
+fn has_reason(status: &Status, reason: &str) -> bool {
+    status.get_details_error_info().is_some_and(|info| info.reason == reason)
 }
 
 /// The wait before a retry that the server requests.
@@ -83,7 +82,7 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String>
         _ if delay.is_some() => "repeat as it is",
         _ => return None,
     };
-    if is_full(status) {
+    if has_reason(status, FULL) {
         return Some(
             "a retry fails until space is free on the server; nothing was written".to_owned(),
         );

@@ -143,11 +143,9 @@ pub enum MessageCommand {
     Release(ReceiptArgs),
 }
 
-/// Arguments of `receive`.
+/// How many messages a call returns at most.
 #[derive(Debug, Args)]
-pub struct ReceiveArgs {
-    /// Name of the queue
-    pub(crate) queue: String,
+pub(crate) struct MessageCountArgs {
     /// At most this many
     #[arg(
         long,
@@ -158,6 +156,16 @@ pub struct ReceiveArgs {
         value_parser = whole_number::<u32>(1..=32)
     )]
     pub(crate) limit: u32,
+}
+
+/// Arguments of `receive`.
+#[derive(Debug, Args)]
+pub struct ReceiveArgs {
+    /// Name of the queue
+    pub(crate) queue: String,
+    /// How many
+    #[command(flatten)]
+    pub(crate) count: MessageCountArgs,
     /// How long the messages are invisible to others, 1s to 7 days
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
     pub(crate) visibility_timeout: Duration,
@@ -174,16 +182,9 @@ pub struct ReceiveArgs {
 pub struct PeekArgs {
     /// Name of the queue
     pub(crate) queue: String,
-    /// At most this many
-    #[arg(
-        long,
-        short = 'n',
-        visible_alias = "max",
-        default_value_t = 1,
-        value_name = "N",
-        value_parser = whole_number::<u32>(1..=32)
-    )]
-    pub(crate) limit: u32,
+    /// How many
+    #[command(flatten)]
+    pub(crate) count: MessageCountArgs,
 }
 
 /// A received message.

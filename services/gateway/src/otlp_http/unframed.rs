@@ -25,19 +25,7 @@ use trestle_service::{
 
 use super::{incomplete, prefix};
 
-/// Marks, in its extensions, a request with such a body.
-#[derive(Debug, Clone, Copy)]
-struct UnknownLength {
-    is_compressed: bool,
-}
-
-/// Marks a request whose body has no length and no framing yet.
-pub(super) fn mark(extensions: &mut http::Extensions, is_compressed: bool) {
-    extensions.insert(UnknownLength { is_compressed });
-    extensions.insert(Unframed { is_compressed, is_stream: false });
-}
-
-/// Frames the bodies of marked requests.
+/// Frames the bodies of requests that are marked as [`Unframed`].
 pub(crate) type MessageFramingLayer = MiddlewareLayer<MessageFraming>;
 
 /// See the module.
@@ -49,7 +37,7 @@ impl Middleware for MessageFraming {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let Some(UnknownLength { is_compressed }) = request.extensions_mut().remove() else {
+        let Some(Unframed { is_compressed, .. }) = request.extensions_mut().remove() else {
             return inner.call(request);
         };
         let failed = Arc::new(OnceLock::new());

@@ -35,6 +35,12 @@ pub(super) const BATCH_RECORDS_MAX: usize = 300_000;
 /// Bytes of a record in a batch, and of a group, beside its content, at most.
 pub(super) const FRAME_BYTES_MAX: usize = 16;
 
+/// The error of a record that a batch has no room for.
+fn one_too_many(rule: &str) -> RecordError {
+    let rule = format!("is one too many: {rule}");
+    RecordError { reason: Reason::RecordTooLarge, field: String::new(), rule }
+}
+
 /// Collects the records of a batch. They are copied: decoded bytes would keep the buffers of the connection.
 pub(super) struct BatchEncoder {
     bytes: Vec<u8>,
@@ -98,34 +104,22 @@ impl BatchEncoder {
             _ => 0,
         };
         if self.bytes.len() + self.group.len() + origin + bytes > self.bytes_max {
-            return Err(RecordError {
-                reason: Reason::RecordTooLarge,
-                field: String::new(),
-                rule: format!(
-                    "is one too many: with their resources the records have over {} bytes",
-                    self.bytes_max
-                ),
-            });
+            return Err(one_too_many(&format!(
+                "with their resources the records have over {} bytes",
+                self.bytes_max
+            )));
         }
         if self.records as usize + times.len() > BATCH_RECORDS_MAX {
-            return Err(RecordError {
-                reason: Reason::RecordTooLarge,
-                field: String::new(),
-                rule: format!(
-                    "is one too many: a stream takes {BATCH_RECORDS_MAX} records of a request"
-                ),
-            });
+            return Err(one_too_many(&format!(
+                "a stream takes {BATCH_RECORDS_MAX} records of a request"
+            )));
         }
         let origins = times.len() * (self.resource.len() + self.scope.len());
         let read_bytes = self.read_bytes + origins + bytes;
         if read_bytes > READ_BYTES_MAX {
-            return Err(RecordError {
-                reason: Reason::RecordTooLarge,
-                field: String::new(),
-                rule: format!(
-                    "is one too many: with resource and scope, the records have over {READ_BYTES_MAX} bytes"
-                ),
-            });
+            return Err(one_too_many(&format!(
+                "with resource and scope, the records have over {READ_BYTES_MAX} bytes"
+            )));
         }
         let is_of_last_day = |time: &u64| self.last_day == Some(time / DAY_NANOS);
         if !times.iter().all(is_of_last_day) {

@@ -63,8 +63,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         Some(AzureIngress { role: spec.name, headers_max, keeps_header_case, calls })
     };
     let served = roles.iter().filter_map(|role| edge_of(&role.spec, role.upstream.clone()));
-    let responds = |spec: &&RoleSpec| spec.azure.is_some_and(|edge| !edge.calls_service);
-    let others = ROLES.iter().filter(|spec| !is_served(spec)).filter(responds);
+    let others = ROLES.iter().filter(|spec| spec.responds_unserved() && !is_served(spec));
     let others = others.filter_map(|spec| edge_of(spec, Upstream::local(calls.clone())));
     let azure = served.chain(others).collect();
     let watch = deps

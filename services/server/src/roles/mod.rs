@@ -84,6 +84,12 @@ impl RoleSpec {
         matches!(self.build, Build::Ingress(_))
     }
 
+    /// Whether its edge for clients of Azure Storage responds also where it is not served.
+    #[must_use]
+    pub fn responds_unserved(&self) -> bool {
+        self.azure.is_some_and(|edge| !edge.calls_service)
+    }
+
     /// Whether it needs a store.
     #[must_use]
     pub fn owns_data(&self) -> bool {

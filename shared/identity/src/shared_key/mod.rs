@@ -6,7 +6,10 @@ mod header_text;
 mod query;
 pub(crate) mod table;
 
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use http::{HeaderMap, header};
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc2822};
@@ -131,9 +134,8 @@ const OF_SERVICE: (&str, &str) = ("restype", "service");
 
 /// A time in the form of the header.
 fn http_date(at: Ticks) -> String {
-    let (seconds, _) = at.to_unix();
-    let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    at.format(&Rfc2822).unwrap_or_default().replace("+0000", "GMT")
+    let since_epoch = Duration::from_secs(u64::try_from(at.to_unix().0).unwrap_or_default());
+    httpdate::fmt_http_date(UNIX_EPOCH + since_epoch)
 }
 
 /// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is within the allowed difference of

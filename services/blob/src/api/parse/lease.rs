@@ -101,8 +101,8 @@ impl RequestParser {
         field: &str,
     ) -> Option<Duration> {
         let given = duration?;
-        let seconds = u64::try_from(given.seconds).ok().filter(|_| given.nanos == 0);
-        let parsed = seconds.map(Duration::from_secs).filter(|it| range.contains(it));
+        let parsed = duration::not_negative(given);
+        let parsed = parsed.filter(|it| it.subsec_nanos() == 0 && range.contains(it));
         if parsed.is_none() {
             let (min, max) = (range.start().as_secs(), range.end().as_secs());
             let value = duration::exact(given);
