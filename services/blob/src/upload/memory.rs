@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{hash::BuildHasher as _, hash::RandomState, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use trestle_service::peer::PeerKey;
@@ -14,8 +18,8 @@ use crate::error::BlobError;
 const MEMORY_KIB: usize = 128 * 1024;
 /// Most memory of the uploads of one peer, in KiB: those that it begins and never ends leave the rest to others.
 const PEER_KIB: usize = MEMORY_KIB / 4 * 3;
-/// Shares of peers. Peers with the same one share it, which the hash makes rare and unpredictable.
-const SHARES: usize = 256;
+/// Peers above which the shares of those without uploads are removed.
+const PEERS_MIN: usize = 64;
 /// Most uploads of a peer that wait for memory: each holds a message.
 const WAITING_MAX: usize = 64;
 /// Longest wait for memory, before the call is rejected with a retry delay.
@@ -25,10 +29,17 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct UploadMemory {
     all: Arc<Semaphore>,
-    shares: Arc<[Arc<PeerShare>]>,
-    hasher: RandomState,
+    shares: Arc<Mutex<PeerShares>>,
     /// That of the peer; none for what the server uploads itself.
     share: Option<Arc<PeerShare>>,
+}
+
+/// A share for each peer that has uploads. One that several peers had in common, by a hash of theirs, would let one of
+/// them take all memory of another.
+struct PeerShares {
+    by_peer: HashMap<PeerKey, Arc<PeerShare>>,
+    /// How many peers there are when shares are removed next.
+    peers_max: usize,
 }
 
 /// What the uploads of a peer may have.
@@ -46,22 +57,17 @@ pub(super) struct HeldMemory {
 
 impl Default for UploadMemory {
     fn default() -> Self {
-        let share = || PeerShare {
-            memory: Arc::new(Semaphore::new(PEER_KIB)),
-            waiting: Semaphore::new(WAITING_MAX),
-        };
-        let shares = (0..SHARES).map(|_| Arc::new(share())).collect();
+        let shares = PeerShares { by_peer: HashMap::new(), peers_max: PEERS_MIN };
         let all = Arc::new(Semaphore::new(MEMORY_KIB));
-        Self { all, shares, hasher: RandomState::new(), share: None }
+        Self { all, shares: Arc::new(Mutex::new(shares)), share: None }
     }
 }
 
 impl UploadMemory {
     /// The same memory for the uploads of a peer.
     pub(crate) fn of_peer(&self, peer: PeerKey) -> Self {
-        let shares = self.shares.len() as u64;
-        let index = usize::try_from(self.hasher.hash_one(peer) % shares).unwrap_or(0);
-        Self { share: self.shares.get(index).cloned(), ..self.clone() }
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { share: Some(shares.of_peer(peer)), ..self.clone() }
     }
 
     /// What no upload holds, in KiB.
@@ -94,6 +100,26 @@ impl UploadMemory {
             Some(held) => held.with(more),
             None => more,
         })
+    }
+}
+
+impl PeerShares {
+    fn of_peer(&mut self, peer: PeerKey) -> Arc<PeerShare> {
+        if self.by_peer.len() >= self.peers_max {
+            self.by_peer.retain(|_, share| {
+                Arc::strong_count(share) > 1 || share.memory.available_permits() < PEER_KIB
+            });
+            // So the cost of a removal is constant for each new peer.
+            self.peers_max = PEERS_MIN.max(2 * self.by_peer.len());
+        }
+        Arc::clone(self.by_peer.entry(peer).or_default())
+    }
+}
+
+impl Default for PeerShare {
+    fn default() -> Self {
+        let memory = Arc::new(Semaphore::new(PEER_KIB));
+        Self { memory, waiting: Semaphore::new(WAITING_MAX) }
     }
 }
 
