@@ -143,6 +143,7 @@ fn of_access(code: &str) -> Option<&'static str> {
 pub(super) fn is_one(text: &str) -> bool {
     let starts = [
         "Syntax error at position ",
+        "A required CORS header is not present.",
         "The number of keys specified in the URI ",
         "The batch request operation exceeds the maximum ",
     ];
