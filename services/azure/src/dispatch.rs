@@ -128,7 +128,7 @@ fn check_replica<P: RestProtocol>(
 
 /// The error of a write to the secondary.
 pub(crate) fn read_only() -> Fault {
-    let message = "the secondary name of an account is read-only";
+    let message = "Write operations are not allowed. The secondary name of an account is read-only";
     Fault::new(Reason::InsufficientAccountPermissions, message)
 }
 

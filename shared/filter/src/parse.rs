@@ -167,9 +167,12 @@ impl<'a, D: Dialect> Parser<'a, D> {
             (Operand::Literal(literal), Operand::Property(property)) => {
                 D::compare(property, operator.mirrored(), literal)
             }
-            (Operand::Property(_), Operand::Property(right)) => Err(format!(
-                "Expected a literal: two properties cannot be compared; a text is in quotes: '{right}'"
-            )),
+            (Operand::Property(property), Operand::Property(right)) => match truth(&right) {
+                Some(truth) => D::compare(property, operator, Literal::Boolean(truth)),
+                None => Err(format!(
+                    "Expected a literal: two properties cannot be compared; a text is in quotes: '{right}'"
+                )),
+            },
             (Operand::Literal(_), Operand::Literal(_)) => {
                 Err("Expected a property: two literals cannot be compared".to_owned())
             }
@@ -308,4 +311,11 @@ impl<'a, D: Dialect> Parser<'a, D> {
         self.token = self.lexer.next()?;
         Ok(())
     }
+}
+
+/// The boolean that a name is in another case. Programs write `True`, as their language does, where
+/// a property is no operand.
+fn truth(path: &FilterPath) -> Option<bool> {
+    let is = |word: &str| path.key.is_none() && path.name.eq_ignore_ascii_case(word);
+    (is("true") || is("false")).then(|| is("true"))
 }

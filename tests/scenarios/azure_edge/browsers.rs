@@ -92,6 +92,9 @@ async fn rejects_a_preflight_without_a_requested_method() {
         for requested in [&[][..], &[(ORIGIN, "http://a")], &[(METHOD, "PUT")]] {
             let response = preflight(&endpoint, "devstoreaccount1", requested).await;
             assert_eq!(response.failure(), (400, "InvalidHeaderValue"), "{requested:?}");
+            let sentence = "A required CORS header is not present.";
+            assert!(response.text().contains(sentence), "{}", response.text());
+            assert!(!response.text().contains("not in the correct format"), "{}", response.text());
         }
     }
 }

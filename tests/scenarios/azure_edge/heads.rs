@@ -310,6 +310,7 @@ async fn account_in_the_host_is_served_and_its_secondary_is_read_only() {
 
         let response = endpoint.connect().await.call(put(&secondary).as_bytes()).await;
         assert_eq!(response.failure(), (403, "InsufficientAccountPermissions"));
+        assert!(response.text().contains("Write operations are not allowed."), "{response:?}");
         let response = endpoint.connect().await.call(read(&secondary).as_bytes()).await;
         assert_eq!((response.status, response.text()), (200, edge.empty));
         let response = endpoint.connect().await.call(put(&primary).as_bytes()).await;

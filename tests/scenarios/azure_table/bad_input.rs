@@ -12,7 +12,7 @@ async fn rejects_path_traversal() {
         ("/%00", (400, "InvalidResourceName")),
         ("/tab%00", (400, "InvalidResourceName")),
         ("/..%2f..%2fetc%2fpasswd", (404, "ResourceNotFound")),
-        ("/tab//", (404, "ResourceNotFound")),
+        ("/tab//", (400, "InvalidResourceName")),
         ("//Tables", (404, "ResourceNotFound")),
         ("/%ff", (400, "InvalidInput")),
         ("/%zz", (400, "InvalidInput")),

@@ -101,6 +101,7 @@ fn of_request(code: &str) -> Option<&'static str> {
         "XMethodIncorrectValue" => "The specified X-HTTP-Method is invalid.",
         "XMethodIncorrectCount" => "More than one X-HTTP-Method is specified.",
         "AtomFormatNotSupported" => "Atom format is not supported.",
+        "MediaTypeNotSupported" => "None of the provided media types are supported.",
         "NotImplemented" => "The requested operation is not implemented on the specified resource.",
         _ => return None,
     })
@@ -143,6 +144,8 @@ fn of_access(code: &str) -> Option<&'static str> {
 pub(super) fn is_one(text: &str) -> bool {
     let starts = [
         "Syntax error at position ",
+        "A required CORS header is not present.",
+        "Write operations are not allowed.",
         "The number of keys specified in the URI ",
         "The batch request operation exceeds the maximum ",
     ];

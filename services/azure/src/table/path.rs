@@ -26,11 +26,15 @@ pub enum PathResource {
     Entities(String),
     /// One entity: `/t1(PartitionKey='p',RowKey='r')`.
     Entity(String, Key),
-    /// The target of batches: `/$batch`, and `/t1/$batch` of clients whose base address has a table.
+    /// The target of batches: `/$batch`.
     Batch,
+    /// `/t1/$batch`, of clients whose base address has a table.
+    BatchIn,
     /// The list of tables, requested in a table: `/t1/Tables`. Clients whose base address has an
     /// extra path segment request it.
     TablesIn(String),
+    /// One table, requested in a table: `/t1/Tables('t1')`.
+    TableIn(String),
 }
 
 /// Parses the path after the account, as it was sent.
@@ -50,6 +54,14 @@ pub fn parse(path: &str) -> Result<PathResource, Fault> {
     }
     // The first segment has no children.
     let (second, _) = Segment::take(rest.strip_prefix('/').unwrap_or(rest))?;
+    // A slash behind the one that separates segments is part of the name.
+    if second.name.is_empty() {
+        let rule = "a table name has letters and digits only";
+        return Err(Fault::violation(Reason::InvalidResourceName, "table", rule));
+    }
+    if second.is_tables() && second.keys.len() == 1 {
+        return Ok(PathResource::TableIn(first.name.to_owned()));
+    }
     if !second.keys.is_empty() {
         return Err(keys_do_not_match());
     }
@@ -57,7 +69,7 @@ pub fn parse(path: &str) -> Result<PathResource, Fault> {
         return Ok(PathResource::TablesIn(first.name.to_owned()));
     }
     if second.name == BATCH && !second.has_parentheses {
-        return Ok(PathResource::Batch);
+        return Ok(PathResource::BatchIn);
     }
     Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
 }
@@ -190,7 +202,8 @@ fn malformed() -> Fault {
     Fault::violation(Reason::InvalidInput, "path", rule)
 }
 
-fn keys_do_not_match() -> Fault {
+/// The error of keys that are not those of the resource.
+pub(super) fn keys_do_not_match() -> Fault {
     let rule = "The number of keys specified in the URI does not match number of key properties \
                 for the resource";
     Fault::violation(Reason::InvalidInput, "path", rule)

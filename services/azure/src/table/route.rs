@@ -64,6 +64,10 @@ pub(crate) enum OnTables {
     CreateIn {
         table: String,
     },
+    /// Delete, sent to a table. It fails too, and a table that does not exist is reported first.
+    DeleteIn {
+        table: String,
+    },
 }
 
 /// A query of entities.
@@ -127,7 +131,9 @@ impl TableOperation {
         let (path, reads) = match self {
             Self::Tables(OnTables::List { .. }) => (method!("ListTables"), true),
             Self::Tables(OnTables::Get { .. }) => (method!("GetTable"), true),
-            Self::Tables(OnTables::CreateIn { .. }) => (method!("GetTable"), false),
+            Self::Tables(OnTables::CreateIn { .. } | OnTables::DeleteIn { .. }) => {
+                (method!("GetTable"), false)
+            }
             Self::Tables(OnTables::Create { .. }) => (method!("CreateTable"), false),
             Self::Tables(OnTables::Delete { .. }) => (method!("DeleteTable"), false),
             Self::Query(_) => (method!("QueryEntities"), true),
@@ -171,9 +177,16 @@ pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault>
     options::check(request.params)?;
     match (resource, method) {
         (PathResource::Service, _) => request.on_service(method),
-        // Clients whose base address has a further segment request it there.
+        // The secondary of a client whose base address has the account requests them there.
+        (PathResource::Entities(_), _) if request.is_of_stats() => request.on_service(method),
+        // Clients whose base address has a table expect this error.
         (PathResource::Entities(_), _) if request.params.is("restype", "service") => {
-            request.on_service(method)
+            let rule = "must be at the address of the account, not of a table: value=`service`";
+            Err(Fault::violation(Reason::InvalidQueryParameterValue, "restype", rule))
+        }
+        (PathResource::BatchIn, "POST") => {
+            let rule = "a table accepts no transaction: its address is `/$batch` of the account";
+            Err(Fault::violation(Reason::MediaTypeNotSupported, "path", rule))
         }
         (PathResource::Batch, "POST") => Ok(TableOperation::Batch),
         (PathResource::Tables, "GET") => request.list_tables(),
@@ -191,6 +204,10 @@ pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault>
         (PathResource::TablesIn(table), "POST") => {
             Ok(TableOperation::Tables(OnTables::CreateIn { table }))
         }
+        (PathResource::TableIn(table), "DELETE") => {
+            Ok(TableOperation::Tables(OnTables::DeleteIn { table }))
+        }
+        (PathResource::TableIn(_), _) => Err(path::keys_do_not_match()),
         (PathResource::TablesIn(_), "GET" | "DELETE") => {
             Err(Fault::violation(Reason::ResourceNotFound, "path", "nothing is below a table"))
         }
@@ -279,6 +296,10 @@ impl<'a> RouteRequest<'a> {
         }
         let rule = format!("must be application/json: value=`{}`", quoted(value));
         Err(Fault::violation(Reason::AtomFormatNotSupported, "Content-Type", rule))
+    }
+
+    fn is_of_stats(&self) -> bool {
+        self.params.is("restype", "service") && self.params.is("comp", "stats")
     }
 
     fn on_service(&self, method: &str) -> Result<TableOperation, Fault> {

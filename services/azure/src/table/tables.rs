@@ -12,6 +12,7 @@ use super::{
     entities::{DATA_SERVICE_ID, applied, insert, origin},
     json::{ResponseOrigin, table_json, table_name_of, tables_json},
     options::continuation_token,
+    path::keys_do_not_match,
     prefer::Prefer,
     route::OnTables,
 };
@@ -67,7 +68,12 @@ pub(super) async fn perform(
         }
         OnTables::CreateIn { table } => {
             let found = call.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
-            Err(misplaced(found.err()))
+            let rule = "required: an entity, since the address is that of a table";
+            Err(misplaced(found.err(), Fault::violation(Reason::PropertiesNeedValue, "body", rule)))
+        }
+        OnTables::DeleteIn { table } => {
+            let found = call.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
+            Err(misplaced(found.err(), keys_do_not_match()))
         }
     }
 }
@@ -89,13 +95,11 @@ fn created(
     answer
 }
 
-/// The result of creating a table by a request to a table.
-fn misplaced(absent: Option<tonic::Status>) -> RestError {
+/// The result of creating or deleting a table by a request to a table: the error if that one exists,
+/// unless it is absent.
+fn misplaced(absent: Option<tonic::Status>, rejected: Fault) -> RestError {
     match absent {
-        None => {
-            let rule = "required: an entity, since the address is that of a table";
-            Fault::violation(Reason::PropertiesNeedValue, "body", rule).into()
-        }
+        None => rejected.into(),
         Some(status) if status.code() == Code::NotFound => {
             Fault::new(Reason::TableNotFound, "the address names a table that does not exist")
                 .into()

@@ -79,6 +79,19 @@ fn words_of_the_language_are_lower_case_and_others_are_properties() {
 }
 
 #[test]
+fn a_property_is_compared_with_a_boolean_in_any_case() {
+    for (text, truth) in [("True", true), ("truE", true), ("FALSE", false), ("faLsE", false)] {
+        let expected = Expr::compare("a", Operator::Equal, Literal::Boolean(truth));
+        assert_eq!(plain(&format!("a eq {text}")), expected, "{text}");
+    }
+    assert!(plain_error("a eq Truth").1.contains("two properties cannot be compared"));
+    assert_eq!(
+        plain("TRUE eq FALSE"),
+        Expr::compare("TRUE", Operator::Equal, Literal::Boolean(false))
+    );
+}
+
+#[test]
 fn errors_of_tables_have_their_position_and_expectation() {
     for (text, position, message) in [
         ("a", 1, ""),

@@ -51,7 +51,8 @@ impl<'a> Preflight<'a> {
         let origin = headers.get(header::ORIGIN);
         let method = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD);
         let (Some(origin), Some(method)) = (origin, method) else {
-            let rule = "a preflight needs the headers Origin and Access-Control-Request-Method";
+            let rule = "A required CORS header is not present. A preflight needs the headers Origin \
+                        and Access-Control-Request-Method";
             return Err(Fault::new(Reason::InvalidHeaderValue, rule));
         };
         Ok(Self { origin, method, headers })

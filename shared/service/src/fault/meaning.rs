@@ -69,6 +69,7 @@ pub fn meaning(reason: Reason) -> Meaning {
             (Code::PermissionDenied, "InsufficientAccountPermissions", 403)
         }
         R::AtomFormatNotSupported => (Code::InvalidArgument, "AtomFormatNotSupported", 415),
+        R::MediaTypeNotSupported => (Code::InvalidArgument, "MediaTypeNotSupported", 415),
         R::ConditionHeadersNotSupported => invalid("ConditionHeadersNotSupported"),
         R::InvalidMarker => invalid("InvalidMarker"),
         R::ServerBusy => (Code::ResourceExhausted, "ServerBusy", 503),

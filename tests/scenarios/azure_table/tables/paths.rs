@@ -25,29 +25,32 @@ async fn a_slash_at_the_end_of_a_path_is_ignored() {
 }
 
 #[tokio::test]
-async fn batches_and_service_operations_work_under_a_table_path() {
+async fn batches_and_service_operations_are_rejected_below_a_table() {
     let rest = Rest::start();
     rest.table("tab").await;
     let body = "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\
         Content-Type: application/http\r\n\r\nPOST /tab HTTP/1.1\r\n\
         Content-Type: application/json\r\nPrefer: return-no-content\r\n\r\n\
         {\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\r\n--c--\r\n--b--\r\n";
-    for path in ["/tab/$batch", "/$batch/"] {
+    for (path, expected) in [("/tab/$batch", 415), ("/$batch/", 202)] {
         let request = RestRequest::table("POST", path)
             .with("content-type", "multipart/mixed; boundary=b")
             .body(body);
         let response = rest.send(request).await;
-        assert_eq!(response.status, 202, "{path}: {response:?}");
+        assert_eq!(response.status, expected, "{path}: {response:?}");
+        let sentence = "None of the provided media types are supported.";
+        assert_eq!(response.text().contains(sentence), expected == 415, "{response:?}");
     }
     let entity = RestRequest::table("GET", "/tab(PartitionKey='p',RowKey='r')");
     assert_eq!(rest.send(entity).await.status, 200);
-    for path in ["/tab", "/tab/", "/"] {
+    for path in ["/tab", "/tab/"] {
         let target = format!("{path}?restype=service&comp=properties");
         let get = RestRequest::table("GET", &target).with("accept", "application/xml");
         let response = rest.send(get).await;
-        assert_eq!(response.status, 200, "{path}: {response:?}");
-        assert!(response.text().contains("<StorageServiceProperties>"), "{response:?}");
+        assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "{path}");
     }
+    let insert = RestRequest::json("POST", "/tab//", r#"{"PartitionKey":"p","RowKey":"s"}"#);
+    assert_eq!(rest.send(insert).await.failure(), (400, "InvalidResourceName"));
 }
 
 #[tokio::test]
@@ -105,9 +108,11 @@ async fn table_in_the_service_uri_is_reported() {
     let rest = Rest::start();
     let create = || RestRequest::json("POST", "/tab/Tables", r#"{"TableName":"other"}"#);
     assert_eq!(rest.send(create()).await.failure(), (404, "TableNotFound"));
+    let delete = || RestRequest::table("DELETE", "/tab/Tables('x')");
+    assert_eq!(rest.send(delete()).await.failure(), (404, "TableNotFound"));
     rest.table("tab").await;
     assert_eq!(rest.send(create()).await.failure(), (400, "PropertiesNeedValue"));
-    let response = rest.send(RestRequest::table("DELETE", "/tab/Tables('x')")).await;
+    let response = rest.send(delete()).await;
     assert_eq!(response.failure(), (400, "InvalidInput"));
     assert!(response.text().contains(
         "The number of keys specified in the URI does not match number of key properties for the \

@@ -53,6 +53,7 @@ fn a_code_without_a_sentence_has_none() {
 #[test]
 fn only_whole_sentences_of_azure_replace_that_of_the_code() {
     assert!(is_one("Syntax error at position 7 in 'aaa bbb ccc'."));
+    assert!(is_one("A required CORS header is not present. A preflight needs the header Origin"));
     assert!(is_one("The batch request operation exceeds the maximum 100 changes per change set."));
     for text in ["syntax error at position 7", "filter: Syntax error at position 7", ""] {
         assert!(!is_one(text), "{text:?}");

@@ -40,7 +40,7 @@ const TABLE_NAME: &str = "TableName";
 /// a missing key.
 pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
     let members = members_of(body)?;
-    members.check_system()?;
+    members.check_repeated()?;
     let mut entity = Entity::default();
     match key {
         Some(Key { partition_key, row_key }) => {
@@ -48,6 +48,7 @@ pub fn entity_of(body: &[u8], key: Option<Key>) -> Result<Entity, Fault> {
             entity.row_key = row_key;
         }
         None => {
+            members.check_key_types()?;
             entity.partition_key = members.key("PartitionKey")?;
             entity.row_key = members.key("RowKey")?;
         }
@@ -182,14 +183,19 @@ impl<'a> Members<'a> {
         text_of(name, value)
     }
 
-    /// Rejects a repeated key or timestamp; the service does so for properties. Rejects also a key
-    /// with another type than that of every key.
-    fn check_system(&self) -> Result<(), Fault> {
+    /// Rejects a repeated key or timestamp; the service does so for properties.
+    fn check_repeated(&self) -> Result<(), Fault> {
         for (at, (name, _)) in self.system.iter().enumerate() {
             if self.system.iter().skip(at + 1).any(|(other, _)| other == name) {
                 return Err(twice(name));
             }
         }
+        Ok(())
+    }
+
+    /// Rejects a key with another type than that of every key. Where the address has the keys, those
+    /// of the body are ignored, and so are their types: clients send those of their own values.
+    fn check_key_types(&self) -> Result<(), Fault> {
         let of_keys = |(name, _): &&(Cow<'_, str>, _)| matches!(&**name, "PartitionKey" | "RowKey");
         for (name, annotation) in self.types.iter().filter(of_keys) {
             if !value::declared_type(annotation.get()).is_ok_and(|edm| edm == EdmType::String) {

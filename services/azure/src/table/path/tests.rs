@@ -26,7 +26,7 @@ fn every_resource_is_parsed_from_each_of_its_spellings() {
         ("/t1()", entities.clone()),
         ("/$batch", PathResource::Batch),
         ("/$batch/", PathResource::Batch),
-        ("/t1/$batch", PathResource::Batch),
+        ("/t1/$batch", PathResource::BatchIn),
         ("/t1/", entities.clone()),
         ("/t1()/", entities),
         ("/Tables('t1')/", PathResource::Table("t1".to_owned())),
@@ -39,6 +39,7 @@ fn every_resource_is_parsed_from_each_of_its_spellings() {
         ("/t1(PartitionKey=%27p%27,RowKey=%27r%27)", entity("t1", "p", "r")),
         ("/t1(PartitionKey='',RowKey='')", entity("t1", "", "")),
         ("/t1/Tables", PathResource::TablesIn("t1".to_owned())),
+        ("/t1/Tables('t2')", PathResource::TableIn("t1".to_owned())),
     ] {
         assert_eq!(parse(path), Ok(resource), "{path}");
     }
@@ -75,7 +76,8 @@ fn rejects_addresses_without_a_resource() {
         "/t1('p','r')",
         "/Tables('a','b')",
         "/Tables(Name='a')",
-        "/t1/Tables('x')",
+        "/t1/Tables('x','y')",
+        "/t1/t2('x')",
         "/t1%",
         "/t1%4",
         "/t1%zz",
@@ -84,9 +86,13 @@ fn rejects_addresses_without_a_resource() {
         let fault = parse(path).expect_err(path);
         assert_eq!(fault.reason, Reason::InvalidInput, "{path}");
     }
-    let fault = parse("/t1/Tables('x')").expect_err("keys of the wrong resource");
+    let fault = parse("/t1/t2('x')").expect_err("keys of the wrong resource");
     assert!(fault.message.contains("The number of keys specified in the URI does not match"));
-    for path in ["/t1/other", "/t1//", "//t1"] {
+    for path in ["/t1//", "/t1//(PartitionKey='p',RowKey='r')", "/t1//$batch"] {
+        let fault = parse(path).expect_err("not a name");
+        assert_eq!(fault.reason, Reason::InvalidResourceName, "{path}");
+    }
+    for path in ["/t1/other", "//t1"] {
         let fault = parse(path).expect_err("not a resource");
         assert_eq!(fault.reason, Reason::ResourceNotFound, "{path}");
     }
@@ -97,7 +103,7 @@ fn a_path_traversal_names_a_table_that_cannot_exist() {
     for (path, table) in [("/..", ".."), ("/%2e%2e", ".."), ("/%252e", "%2e"), ("/%00", "\0")] {
         assert_eq!(parse(path), Ok(PathResource::Entities(table.to_owned())), "{path}");
     }
-    assert!(parse("/../Tables('x')").is_err());
+    assert_eq!(parse("/../Tables('x')"), Ok(PathResource::TableIn("..".to_owned())));
     assert!(parse("/..%2f..%2fetc").is_err());
 }
 
@@ -131,9 +137,11 @@ proptest! {
     }
 
     #[test]
-    fn any_path_has_a_resource_or_one_of_two_errors(path in "[/a-t$'(),=%0-9 ]{0,30}|\\PC{0,20}") {
+    fn any_path_has_a_resource_or_a_known_error(path in "[/a-t$'(),=%0-9 ]{0,30}|\\PC{0,20}") {
         if let Err(fault) = parse(&path) {
-            let is_known = matches!(fault.reason, Reason::InvalidInput | Reason::ResourceNotFound);
+            let known =
+                [Reason::InvalidInput, Reason::ResourceNotFound, Reason::InvalidResourceName];
+            let is_known = known.contains(&fault.reason);
             prop_assert!(is_known, "{:?}: {}", fault.reason, path);
         }
     }
