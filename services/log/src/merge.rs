@@ -55,7 +55,7 @@ impl Logs {
         let level = inputs.iter().map(|input| input.level).max().unwrap_or_default() + 1;
         let mut readers = Vec::with_capacity(inputs.len());
         for input in &inputs {
-            readers.push(self.open_segment(input, SegmentRead::whole()).await?.reader);
+            readers.push(self.segment_reader(input, SegmentRead::whole()).await?.0);
         }
         let schema = SegmentSchema::new(stream.record.promoted_columns());
         let merged = merge_segments(readers, &schema).await?;

@@ -18,7 +18,7 @@ use crate::{
     layout,
     logs::Logs,
     manifest::{self, ManifestChange, SealedRange},
-    segment::{SegmentSchema, WrittenSegment, day_of, write_segments},
+    segment::{self, SegmentSchema, WrittenSegment, day_of, write_segments},
     stream::{Head, SegmentId, SegmentRecord},
     streams::OpenStream,
 };
@@ -181,7 +181,7 @@ impl Logs {
         claims: &mut Vec<Option<SpaceClaim>>,
     ) -> Result<Option<(SealedRange, Vec<SegmentRecord>)>, LogError> {
         let schema = SegmentSchema::new(stream.record.promoted_columns());
-        let (range, written) = blocking(move || encode(&schema, &input)).await??;
+        let (range, written) = encoded(schema, input).await?;
         let mut segments = Vec::with_capacity(written.len());
         for segment in written {
             let stored = self.store_segment(stream, segment, 0, claims).await?;
@@ -221,6 +221,15 @@ impl Logs {
     }
 }
 
+/// Encodes beside the threads of calls.
+async fn encoded(
+    schema: SegmentSchema,
+    input: SealInput,
+) -> Result<(SealedRange, Vec<WrittenSegment>), LogError> {
+    let done = segment::encode(move || encode(&schema, &input)).await;
+    done.map_err(|error| LogError::corrupt(format!("a task failed: {error}")))?
+}
+
 /// The segments of the first batches, of not too many days, and which batches these are.
 fn encode(
     schema: &SegmentSchema,
@@ -253,12 +262,4 @@ fn first_rows(
         bytes += batch.len() as u64;
     }
     Ok((input.range, rows))
-}
-
-/// Runs work of the processor beside the threads of calls.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, LogError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| LogError::corrupt(format!("a task failed: {error}")))
 }

@@ -167,6 +167,9 @@ impl MergedRows {
     /// Reads rows of each source that has none, and closes those that are at their end.
     async fn fill(&mut self) -> Result<TailProgress, LogError> {
         let rows_max = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        // Of many segments, each has a chunk in memory already.
+        let is_one = self.open.iter().filter(|source| source.is_segment()).count() == 1;
+        let ahead_below = if is_one { self.remaining } else { 0 };
         for source in &mut self.open {
             match source {
                 RowSource::Tail(tail) => {
@@ -175,7 +178,9 @@ impl MergedRows {
                         return Ok(progress);
                     }
                 }
-                RowSource::Segment(segment) => segment.fill(&self.plan, &mut self.cost).await?,
+                RowSource::Segment(segment) => {
+                    segment.fill(&self.plan, ahead_below, &mut self.cost).await?;
+                }
             }
         }
         let cost = &mut self.cost;
@@ -200,11 +205,16 @@ impl MergedRows {
 
 impl SegmentRows {
     /// Reads rows where there are none, and closes a segment that is at its end.
-    async fn fill(&mut self, plan: &ReadPlan, cost: &mut LogReadCost) -> Result<(), LogError> {
+    async fn fill(
+        &mut self,
+        plan: &ReadPlan,
+        ahead_below: u64,
+        cost: &mut LogReadCost,
+    ) -> Result<(), LogError> {
         while self.rows.is_empty()
             && let Some(segment) = &mut self.segment
         {
-            match segment.next_rows().await? {
+            match segment.next_rows(ahead_below).await? {
                 Some(rows) => {
                     let rows = rows.into_iter();
                     self.rows = rows.filter(|row| plan.has((row.time, row.sequence))).collect();
@@ -220,6 +230,10 @@ impl SegmentRows {
 }
 
 impl RowSource {
+    fn is_segment(&self) -> bool {
+        matches!(self, Self::Segment(_))
+    }
+
     fn head(&self) -> Option<RowPosition> {
         match self {
             Self::Tail(tail) => tail.head(),

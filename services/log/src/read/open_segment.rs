@@ -1,37 +1,78 @@
 //! A segment that is read.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
+use tokio_util::task::AbortOnDropHandle;
 use trestle_proto::log::v1::LogReadCost;
+use trestle_service::propagation;
 
 use crate::{
     error::LogError,
     logs::Logs,
-    segment::{ObjectSource, SealedRow, SegmentRead, SegmentReader, load_metadata},
+    segment::{
+        ObjectSource, ReadSegmentError, SealedRow, SegmentRead, SegmentReader, load_metadata,
+    },
     stream::SegmentRecord,
 };
 
 /// See the module.
 pub(crate) struct OpenSegment {
-    /// Its rows.
-    pub(crate) reader: SegmentReader,
+    state: ReadState,
     source: Arc<ObjectSource>,
+    rows_scanned: u64,
 }
 
+/// Where the next rows come from.
+enum ReadState {
+    Waits(Box<SegmentReader>),
+    /// They are read while those before them are sent.
+    ReadsAhead(AbortOnDropHandle<(Box<SegmentReader>, ReadRows)>),
+    Ended,
+}
+
+/// Rows of a chunk; none at the end.
+type ReadRows = Result<Option<Vec<SealedRow>>, ReadSegmentError>;
+
 impl OpenSegment {
-    /// The next rows, in the order of the read; none at the end.
+    /// The next rows, in the order of the read; none at the end. If there are fewer than `ahead_below`, those behind
+    /// them are read at once.
     ///
     /// # Errors
     /// [`LogError::Corrupt`], [`LogError::Objects`].
-    pub(super) async fn next_rows(&mut self) -> Result<Option<Vec<SealedRow>>, LogError> {
-        Ok(self.reader.next_rows().await?)
+    pub(super) async fn next_rows(
+        &mut self,
+        ahead_below: u64,
+    ) -> Result<Option<Vec<SealedRow>>, LogError> {
+        let (reader, rows) = match mem::replace(&mut self.state, ReadState::Ended) {
+            ReadState::Waits(reader) => read_next(reader).await,
+            ReadState::ReadsAhead(task) => {
+                task.await.map_err(|error| LogError::corrupt(format!("a task failed: {error}")))?
+            }
+            ReadState::Ended => return Ok(None),
+        };
+        self.rows_scanned = reader.rows_scanned();
+        let rows = rows?;
+        self.state = match &rows {
+            None => ReadState::Ended,
+            Some(rows) if (rows.len() as u64) < ahead_below => {
+                let task = tokio::spawn(propagation::carry(read_next(reader)));
+                ReadState::ReadsAhead(AbortOnDropHandle::new(task))
+            }
+            Some(_) => ReadState::Waits(reader),
+        };
+        Ok(rows)
     }
 
     /// Adds what was read of it.
     pub(super) fn add_cost(&self, cost: &mut LogReadCost) {
         cost.bytes += self.source.bytes_read();
-        cost.records_scanned += self.reader.rows_scanned();
+        cost.records_scanned += self.rows_scanned;
     }
+}
+
+async fn read_next(mut reader: Box<SegmentReader>) -> (Box<SegmentReader>, ReadRows) {
+    let rows = reader.next_rows().await;
+    (reader, rows)
 }
 
 impl Logs {
@@ -39,11 +80,24 @@ impl Logs {
     ///
     /// # Errors
     /// [`LogError::Corrupt`], [`LogError::Objects`].
-    pub(crate) async fn open_segment(
+    pub(super) async fn open_segment(
         &self,
         segment: &SegmentRecord,
         read: SegmentRead,
     ) -> Result<OpenSegment, LogError> {
+        let (reader, source) = self.segment_reader(segment, read).await?;
+        Ok(OpenSegment { state: ReadState::Waits(Box::new(reader)), source, rows_scanned: 0 })
+    }
+
+    /// The rows of a segment, and where they come from.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`], [`LogError::Objects`].
+    pub(crate) async fn segment_reader(
+        &self,
+        segment: &SegmentRecord,
+        read: SegmentRead,
+    ) -> Result<(SegmentReader, Arc<ObjectSource>), LogError> {
         let SegmentRecord { id, path, bytes, checksums, .. } = segment.clone();
         let source = Arc::new(ObjectSource::new(self.area.clone(), path, bytes, checksums));
         let metadata = match self.metadata.get(id.0) {
@@ -54,7 +108,6 @@ impl Logs {
                 metadata
             }
         };
-        let reader = SegmentReader::new(Arc::clone(&source) as _, metadata, read);
-        Ok(OpenSegment { reader, source })
+        Ok((SegmentReader::new(Arc::clone(&source) as _, metadata, read), source))
     }
 }

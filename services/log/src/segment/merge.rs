@@ -5,6 +5,7 @@ use super::{
     schema::SegmentSchema,
     sealed::SealedRow,
     source::ReadSegmentError,
+    threads,
     write::{RowOrder, SegmentWriter, WriteSegmentError, WrittenSegment},
 };
 use crate::batch::BatchRow;
@@ -57,9 +58,9 @@ pub(crate) async fn merge_segments(
             chunk.push(row);
         }
         if chunk.is_empty() {
-            return Ok(tokio::task::spawn_blocking(move || writer.finish()).await??);
+            return Ok(threads::encode(move || writer.finish()).await??);
         }
-        writer = tokio::task::spawn_blocking(move || push_chunk(writer, &chunk)).await??;
+        writer = threads::encode(move || push_chunk(writer, &chunk)).await??;
     }
 }
 

@@ -88,7 +88,7 @@ fn rows_within(
 }
 
 /// The bytes of a decoded row of a group, the mean: of dictionaries and compression little is left.
-fn row_bytes(metadata: &CachedMetadata, group: usize, columns: &ColumnSet) -> u64 {
+pub(super) fn row_bytes(metadata: &CachedMetadata, group: usize, columns: &ColumnSet) -> u64 {
     let row_group = metadata.parquet().row_group(group);
     let pages = metadata.parquet().page_index_for_row_group(group);
     let rows = u64::try_from(row_group.num_rows()).unwrap_or(1).max(1);

@@ -18,6 +18,7 @@ use super::{
     plan::{ColumnSet, GroupRows, groups_within, next_chunk},
     sealed::SealedRow,
     source::{CorruptSegment, ReadSegmentError, SegmentSource},
+    threads,
     write::RowOrder,
 };
 use crate::{record::RecordFields, row::RowPredicate};
@@ -238,7 +239,7 @@ impl SegmentReader {
     ) -> Result<T, ReadSegmentError> {
         let (metadata, read) = (self.metadata.clone(), Arc::clone(&self.read));
         let request = ChunkRequest { metadata, read, rows, columns, ranges };
-        let decoded = tokio::task::spawn_blocking(move || decode(&request)).await;
+        let decoded = threads::decode(move || decode(&request)).await;
         let panicked = |error: tokio::task::JoinError| CorruptSegment::Content(error.to_string());
         decoded.map_err(panicked).flatten().map_err(|error| error.of(self.source.name()))
     }

@@ -117,7 +117,7 @@ pub(super) struct SegmentSizes {
 
 impl SegmentSizes {
     /// Those of every segment that is stored.
-    const STORED: Self = Self { group_rows: 128 * 1024, page_rows: 8 * 1024, first_rows: 1_024 };
+    const STORED: Self = Self { group_rows: 128 * 1024, page_rows: 4 * 1024, first_rows: 1_024 };
 }
 
 impl SegmentSchema {

@@ -13,8 +13,8 @@ use crate::{
     wire::{put_bytes, put_fixed32, put_fixed64, put_message, put_varint},
 };
 
-/// Bytes of a record that are reserved before its size is known.
-const RECORD_BYTES_GUESS: usize = 512;
+/// Most bytes that are reserved before the size of records is known.
+const RESERVED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A record of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,9 @@ pub(super) struct RowEncoder<'c> {
 }
 
 impl<'c> RowEncoder<'c> {
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        let out = Vec::with_capacity(rows.saturating_mul(RECORD_BYTES_GUESS).min(1 << 22));
+    /// For so many rows, which have about so many bytes each.
+    pub(super) fn with_capacity(rows: usize, row_bytes: usize) -> Self {
+        let out = Vec::with_capacity(rows.saturating_mul(row_bytes).min(RESERVED_BYTES_MAX));
         Self { out, rows: Vec::with_capacity(rows), ..Self::default() }
     }
 
@@ -89,7 +90,7 @@ impl<'c> RowEncoder<'c> {
 
     /// The rows, which share one buffer.
     pub(super) fn finish(self) -> Vec<SealedRow> {
-        let out = Bytes::from(self.out.into_boxed_slice());
+        let out = Bytes::from(self.out);
         let rows = self.rows.into_iter();
         rows.map(|(time, sequence, range)| SealedRow { time, sequence, record: out.slice(range) })
             .collect()

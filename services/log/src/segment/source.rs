@@ -109,12 +109,23 @@ impl SegmentSource for ObjectSource {
         }
         let frames = frames_around(&range, self.size);
         let path = Path::from(self.path.as_str());
-        let bytes = match self.area.store.get_range(&path, frames.clone()).await {
+        // Several ranges: of a file, they are read in one step, one range in two.
+        let read = self.area.store.get_ranges(&path, std::slice::from_ref(&frames)).await;
+        let bytes = match read.map(|mut parts| parts.pop().unwrap_or_default()) {
+            Ok(bytes) => bytes,
             Err(object_store::Error::NotFound { .. }) => {
                 self.area.check_present().await?;
                 return Err(self.lost("it does not exist"));
             }
-            bytes => bytes?,
+            Err(error) => {
+                // A shortened object has no such range.
+                return match self.area.store.head(&path).await {
+                    Ok(found) if found.size < self.size => {
+                        Err(self.lost("it is shorter than it was"))
+                    }
+                    _ => Err(error.into()),
+                };
+            }
         };
         self.bytes_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         if bytes.len() as u64 != frames.end - frames.start {

@@ -13,7 +13,7 @@ use crate::{
     segment::{
         fetch::HeldRanges,
         metadata::CachedMetadata,
-        plan::{ColumnSet, GroupRows, batch_rows},
+        plan::{ColumnSet, GroupRows, batch_rows, row_bytes},
         row::ColumnArrays,
         sealed::{RowEncoder, SealedRow},
         source::CorruptSegment,
@@ -118,10 +118,12 @@ pub(super) fn decode_matching(
         MatchedRows::Some(matched) => batches(request, matched.0.iter().cloned())?,
     };
     let read = &request.read;
+    let row_bytes = row_bytes(&request.metadata, request.rows.group, &request.columns);
+    let row_bytes = usize::try_from(row_bytes).unwrap_or_default();
     let mut rows = Vec::new();
     for batch in decoded {
         let columns = ColumnArrays::of(&batch?, &request.columns, &request.metadata.schema)?;
-        let mut encoder = RowEncoder::with_capacity(columns.rows);
+        let mut encoder = RowEncoder::with_capacity(columns.rows, row_bytes);
         for row in (0..columns.rows).map(|index| columns.row(index)) {
             if read.window.contains(&row.time()) {
                 encoder.push(row, read.fields)?;
