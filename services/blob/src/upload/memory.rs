@@ -29,14 +29,14 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct UploadMemory {
     all: Arc<Semaphore>,
-    shares: Arc<Mutex<PeerShares>>,
+    shares: Arc<Mutex<UploadShares>>,
     /// That of the peer; none for what the server uploads itself.
     share: Option<Arc<PeerShare>>,
 }
 
 /// A share for each peer that has uploads. One that several peers had in common, by a hash of theirs, would let one of
 /// them take all memory of another.
-struct PeerShares {
+struct UploadShares {
     by_peer: HashMap<PeerKey, Arc<PeerShare>>,
     /// How many peers there are when shares are removed next.
     peers_max: usize,
@@ -57,7 +57,7 @@ pub(super) struct HeldMemory {
 
 impl Default for UploadMemory {
     fn default() -> Self {
-        let shares = PeerShares { by_peer: HashMap::new(), peers_max: PEERS_MIN };
+        let shares = UploadShares { by_peer: HashMap::new(), peers_max: PEERS_MIN };
         let all = Arc::new(Semaphore::new(MEMORY_KIB));
         Self { all, shares: Arc::new(Mutex::new(shares)), share: None }
     }
@@ -103,7 +103,7 @@ impl UploadMemory {
     }
 }
 
-impl PeerShares {
+impl UploadShares {
     fn of_peer(&mut self, peer: PeerKey) -> Arc<PeerShare> {
         if self.by_peer.len() >= self.peers_max {
             self.by_peer.retain(|_, share| {
