@@ -20,7 +20,7 @@ use crate::{
     errors::CliError,
     flags::ClientArgs,
     output::{Context, Output},
-    service::{DataService, run_policy, run_properties},
+    service::{DataService, PolicyOwner, run_policy, run_properties},
 };
 
 /// Runs a command on queues.
@@ -69,7 +69,7 @@ async fn dispatch(
             None => queues::delete(context, queue, yes).await,
         },
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,
-        QueueCommand::Policy(command) => run_policy(context, DataService::Queue, command).await,
+        QueueCommand::Policy(command) => run_policy(context, PolicyOwner::Queue, command).await,
         QueueCommand::Properties(command) => {
             run_properties(context, DataService::Queue, command).await
         }
