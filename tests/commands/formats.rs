@@ -117,6 +117,29 @@ fn status_shows_the_state_of_a_server_and_fails_without_one() {
 }
 
 #[test]
+fn the_form_of_output_csv_exports_csv_or_is_rejected() {
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
+    succeeds(&server, &["table", "create", "rows"]);
+    succeeds(&server, &["entity", "insert", "rows", "p", "r"]);
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let export = |file: &str, more: &[&str]| {
+        run(&server, &[&["table", "export", "rows", file, "-o", "csv"], more].concat())
+    };
+
+    let standard = export("-", &[]);
+    assert_eq!(standard.output, "PartitionKey,RowKey\np,r\n", "{standard:?}");
+    for name in ["rows", "rows.csv"] {
+        assert_eq!(export(&path(name), &[]).code, Some(0));
+        assert_eq!(std::fs::read_to_string(path(name)).unwrap(), standard.output);
+    }
+    for (file, more) in [("rows.jsonl", &[][..]), ("rows.csv", &["--format", "jsonl"])] {
+        let rejected = export(&path(file), more);
+        assert_eq!(rejected.code, Some(2), "{rejected:?}");
+        assert!(rejected.errors.contains("give --format csv"), "{rejected:?}");
+    }
+}
+
+#[test]
 fn an_error_shows_no_escapes_of_rust() {
     let server = server();
 

@@ -103,6 +103,26 @@ fn the_settings_of_a_queue_are_changed_one_by_one() {
 }
 
 #[test]
+fn deduplication_of_a_queue_is_stopped() {
+    let server = server();
+    let window = ["--deduplication-window", "5m"];
+    succeeds(&server, &[&["queue", "create", "jobs", "--metadata", "a=b"][..], &window].concat());
+    let update = ["queue", "update", "jobs", "--no-deduplication-window"];
+    let send = ["message", "send", "jobs", "a job", "--id", "1"];
+    succeeds(&server, &send);
+
+    let changed = succeeds(&server, &update).output;
+
+    assert_eq!(changed, "changed deduplication_window of queue jobs\n");
+    let found = object(&server, &["queue", "get", "jobs"]);
+    assert_eq!(found["deduplication_window_seconds"], Value::Null, "{found}");
+    assert_eq!(found["metadata"]["a"], "b", "{found}");
+    assert_eq!(run(&server, &send).code, Some(2), "a message with an id is rejected");
+    let both = run(&server, &[&update[..], &window].concat());
+    assert_eq!(both.code, Some(2), "{both:?}");
+}
+
+#[test]
 fn tables_and_queues_have_access_policies_and_properties() {
     let server = server();
     succeeds(&server, &["table", "create", "orders"]);

@@ -66,6 +66,51 @@ fn an_error_of_the_command_line_is_json_where_that_is_the_form_of_the_output() {
     assert!(usage(&["entity", "query", "-o", "csv"]).starts_with("error: the following"));
 }
 
+/// A text that clears a terminal, and looks like a line of its own.
+const HOSTILE: &str = "a\u{1b}[2J\u{9b}2J\r\nerror: b";
+
+#[test]
+fn control_characters_of_names_filters_and_paths_are_escaped_in_errors() {
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
+    let file = folder.path().join(format!("{HOSTILE}.jsonl"));
+    std::fs::write(&file, "oops\n").unwrap();
+    succeeds(&server, &["table", "create", "rows"]);
+    let (file, filter) = (file.to_str().unwrap(), format!("{HOSTILE} eq 1"));
+
+    for args in [
+        &["table", "create", HOSTILE][..],
+        &["entity", "query", "rows", "--filter", &filter],
+        &["table", "import", "rows", HOSTILE, "--format", "csv"],
+        &["table", "import", "rows", file, "--keep-going"],
+        &["blob", "cp", HOSTILE, "blob://photos/cat.png"],
+        &["queue", "get", HOSTILE],
+        &["entity", "query", "rows", "--limit", HOSTILE],
+        &["entity", HOSTILE],
+        &["entity", "query", "rows", &format!("--{HOSTILE}")],
+        &["table", "list", "--context", HOSTILE],
+    ] {
+        let failed = run(&server, args);
+        assert!(!matches!(failed.code, None | Some(0)), "{args:?}: {failed:?}");
+        one_line_each(&failed.errors);
+    }
+    for args in [
+        &["serve", "--config", HOSTILE][..],
+        &["compact", "--data-dir", HOSTILE],
+        &["healthcheck", "--endpoint", HOSTILE],
+        &["doctor", HOSTILE],
+    ] {
+        let failed = Ended::of(bare(args));
+        assert!(!matches!(failed.code, None | Some(0)), "{args:?}: {failed:?}");
+        one_line_each(&failed.errors);
+    }
+}
+
+fn one_line_each(errors: &str) {
+    assert!(errors.contains(r"a\u001b[2J\u009b2J\r\nerror: b"), "{errors}");
+    assert!(!errors.replace('\n', "").contains(char::is_control), "{errors:?}");
+    assert_eq!(errors.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{errors}");
+}
+
 #[test]
 fn every_error_as_json_has_its_exit_code() {
     let server = server();

@@ -1,6 +1,85 @@
 //! Generated SAS tokens.
 
-use crate::client::{Ended, bare};
+use std::fs;
+
+use trestle_tests::Server;
+
+use crate::client::{Ended, bare, run, server, succeeds};
+
+/// A server with the blobs `a b` and `b` in the container `photos`.
+fn with_blobs() -> Server {
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("file");
+    fs::write(&file, "content").unwrap();
+    succeeds(&server, &["blob", "container", "create", "photos"]);
+    for to in ["blob://photos/2026/a b", "blob://photos/b"] {
+        succeeds(&server, &["blob", "cp", file.to_str().unwrap(), to]);
+    }
+    server
+}
+
+/// A signature by the development account.
+fn signature(args: &[&str]) -> String {
+    let account = ["--account", "devstoreaccount1"];
+    let signed = Ended::of(bare(&[&["sas"][..], args, &account].concat()));
+    assert_eq!(signed.code, Some(0), "{signed:?}");
+    signed.output.trim().to_owned()
+}
+
+#[test]
+fn a_signature_for_a_blob_is_for_no_other_blob_and_one_for_a_container_for_each() {
+    let server = with_blobs();
+    let terms = ["--permissions", "r", "--expiry", "1h"];
+    let blob = signature(&[&["blob", "photos/2026/a b"][..], &terms].concat());
+    let container = signature(&[&["container", "photos"][..], &terms].concat());
+    let cat = |sas: &str, blob: &str| run(&server, &["blob", "cat", blob, "--sas", sas]);
+
+    for (sas, path, is_granted) in [
+        (&blob, "photos/2026/a b", true),
+        (&blob, "photos/b", false),
+        (&container, "photos/2026/a b", true),
+        (&container, "photos/b", true),
+    ] {
+        let read = cat(sas, path);
+        assert_eq!(read.code == Some(0), is_granted, "{path}: {read:?}");
+        assert_eq!(read.output, if is_granted { "content" } else { "" });
+    }
+    let deleted = run(&server, &["blob", "rm", "photos/2026/a b", "--sas", &blob]);
+    assert_eq!(deleted.code, Some(1), "{deleted:?}");
+    let explain = ["sas", "explain", &blob, "--account", "devstoreaccount1", "--container"];
+    let explained = Ended::of(bare(&[&explain[..], &["photos/2026/a b"]].concat()));
+    assert_eq!(explained.code, Some(0), "{explained:?}");
+    let unnamed = Ended::of(bare(&[&["sas", "blob", "photos"][..], &terms].concat()));
+    assert_eq!(unnamed.code, Some(2), "{unnamed:?}");
+    assert!(unnamed.errors.contains("must be a blob, not a container"), "{unnamed:?}");
+}
+
+#[test]
+fn a_policy_of_a_container_grants_until_it_is_deleted_and_keeps_public_access() {
+    let server = with_blobs();
+    let create = ["blob", "container", "create", "open", "--public-access", "blob"];
+    succeeds(&server, &create);
+    let policy = |args: &[&str]| run(&server, &[&["blob", "container", "policy"], args].concat());
+    let set = ["set", "photos", "readers", "--permissions", "r", "--expiry", "1h"];
+    let sas = signature(&["container", "photos", "--policy", "readers"]);
+    let cat = || run(&server, &["blob", "cat", "photos/b", "--sas", &sas]).code;
+
+    let before = cat();
+    let set = policy(&set);
+    let granted = cat();
+    let listed = policy(&["list", "photos", "-o", "jsonl"]);
+    let deleted = policy(&["delete", "photos", "readers"]);
+
+    assert_eq!(set.output, "set policy readers of photos\n", "{set:?}");
+    assert!(listed.output.contains(r#""id":"readers","permissions":"r""#), "{listed:?}");
+    assert_eq!(deleted.output, "deleted policy readers of photos\n", "{deleted:?}");
+    assert_eq!((before == Some(0), granted, cat() == Some(0)), (false, Some(0), false));
+    assert_eq!(policy(&["delete", "photos", "readers"]).code, Some(3));
+    assert_eq!(policy(&["list", "nosuch"]).code, Some(3));
+    assert_eq!(policy(&["set", "open", "readers", "--permissions", "r"]).code, Some(0));
+    let stat = succeeds(&server, &["blob", "container", "stat", "open", "--json"]).output;
+    assert!(stat.contains(r#""public_access":"blob""#), "{stat}");
+}
 
 #[test]
 fn an_expiry_may_be_a_duration_and_one_in_the_past_gets_a_warning() {

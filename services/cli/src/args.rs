@@ -303,7 +303,7 @@ pub struct ExportArgs {
     pub(crate) table: String,
     /// The file; `-` writes to standard output
     pub(crate) file: PathBuf,
-    /// Format of the file; by default from its extension, JSONL for standard output
+    /// Format of the file; by default from its extension, else CSV with `-o csv`, JSONL for standard output
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Only entities that match

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use tonic::{Code, Status};
 
-use crate::errors::CliError;
+use crate::{errors::CliError, output::escaped};
 
 /// Fails where what is to be deleted does not exist: there is nothing to confirm. Any other error is left to the
 /// deletion: its caller may be permitted to delete and not to read.
@@ -29,7 +29,8 @@ pub(crate) fn confirm(yes: bool, doing: &str, kind: &str, name: &str) -> Result<
     let (mut errors, mut answer) = (io::stderr(), String::new());
     write!(
         errors,
-        "{doing} {name} deletes everything in it. Type the name of the {kind} to continue: "
+        "{doing} {} deletes everything in it. Type the name of the {kind} to continue: ",
+        escaped(name)
     )
     .and_then(|()| errors.flush())
     .and_then(|()| io::stdin().read_line(&mut answer))

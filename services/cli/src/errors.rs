@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use tonic_types::{Status as RpcStatus, StatusExt as _};
 use trestle_service::fault::code_name;
 
-use crate::output::with_fields;
+use crate::output::{escaped, with_fields};
 
 mod advice;
 
@@ -367,24 +367,24 @@ impl CliError {
     }
 }
 
-/// The error of [`CliError::object`] for a person.
+/// The error of [`CliError::object`] for a person. Each field is one line, whatever names and values are in it.
 fn text(error: &Value) -> String {
-    let field = |name: &str| error.get(name).and_then(Value::as_str);
+    let field = |name: &str| error.get(name).and_then(Value::as_str).map(escaped);
     let mut text = format!("{PREFIX}{}", field("message").unwrap_or_default());
     let _ = match (field("reason"), field("code")) {
         (Some(reason), Some(code)) => write!(text, "\n  reason: {reason} ({code})"),
         (None, Some(code)) => write!(text, "\n  code: {code}"),
         _ => Ok(()),
     };
-    if let Some(index) = error.pointer("/metadata/index").and_then(Value::as_str) {
+    if let Some(index) = error.pointer("/metadata/index").and_then(Value::as_str).map(escaped) {
         let _ = write!(text, "\n  operation: index {index} of the batch");
     }
     let violations = error.get("violations").and_then(Value::as_array);
     for violation in violations.into_iter().flatten() {
         let part = |name: &str| violation.get(name).and_then(Value::as_str).unwrap_or_default();
-        let rule = format!("{}: {}", part("field"), part("rule"));
+        let rule = escaped(&format!("{}: {}", part("field"), part("rule")));
         // A single violation is often the whole message.
-        if Some(rule.as_str()) != field("message") {
+        if Some(&rule) != field("message").as_ref() {
             let _ = write!(text, "\n  violation: {rule}");
         }
     }

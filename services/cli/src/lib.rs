@@ -180,7 +180,7 @@ fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
         // Already reported, on standard output.
         Err(CliError::Rejected) => ExitCode::FAILURE,
         Err(error) => {
-            output::report_line(&error.render(json));
+            output::report_lines(&error.render(json));
             error.exit_code()
         }
     }

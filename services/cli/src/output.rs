@@ -390,12 +390,17 @@ fn names_of(records: &[Value]) -> Vec<String> {
     all.filter(|name| seen.insert(name.as_str())).cloned().collect()
 }
 
-/// Prints a line on standard error.
+/// Prints a line on standard error, with control characters escaped: names and paths must not control the terminal.
 ///
 /// A failed write is ignored: a closed or full standard error must not end a command in progress.
 /// The macros of the standard library panic there.
-pub(crate) fn report_line(text: &str) {
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+pub fn report_line(text: &str) {
+    let _ = io::stderr().write_all(format!("{}\n", escaped(text)).as_bytes());
+}
+
+/// Prints the lines of a text in the same way.
+pub fn report_lines(text: &str) {
+    text.lines().for_each(report_line);
 }
 
 fn broken(error: io::Error) -> CliError {

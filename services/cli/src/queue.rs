@@ -20,7 +20,7 @@ use crate::{
     errors::CliError,
     flags::ClientArgs,
     output::{Context, Output},
-    service::{DataService, run_policy, run_properties},
+    service::{DataService, PolicyOwner, run_policy, run_properties},
 };
 
 /// Runs a command on queues.
@@ -49,8 +49,13 @@ async fn dispatch(
 ) -> Result<(), CliError> {
     match command {
         QueueCommand::Create(args) => queues::create(context, args).await,
-        QueueCommand::Update { settings, no_metadata, no_dead_letter } => {
-            queues::update(context, settings, no_metadata, no_dead_letter).await
+        QueueCommand::Update { settings, no_metadata, no_dead_letter, no_deduplication_window } => {
+            let removed = [
+                ("metadata", no_metadata),
+                ("dead_letter", no_dead_letter),
+                ("deduplication_window", no_deduplication_window),
+            ];
+            queues::update(context, settings, removed).await
         }
         QueueCommand::List { prefix } => queues::list(context, prefix).await,
         QueueCommand::Get { queue } => queues::stats(context, Some(queue)).await,
@@ -64,7 +69,7 @@ async fn dispatch(
             None => queues::delete(context, queue, yes).await,
         },
         QueueCommand::Redrive { queue, to } => messages::redrive(context, queue, to).await,
-        QueueCommand::Policy(command) => run_policy(context, DataService::Queue, command).await,
+        QueueCommand::Policy(command) => run_policy(context, PolicyOwner::Queue, command).await,
         QueueCommand::Properties(command) => {
             run_properties(context, DataService::Queue, command).await
         }

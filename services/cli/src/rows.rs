@@ -39,16 +39,20 @@ pub enum Format {
 impl Format {
     /// The explicit format, or that of the extension; JSONL for `-`.
     pub(crate) fn of(path: &Path, given: Option<Self>) -> Result<Self, CliError> {
-        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-        let known = match extension.to_str() {
-            Some("jsonl" | "ndjson" | "json") => Some(Self::Jsonl),
-            Some("csv") => Some(Self::Csv),
-            _ => (path == Path::new("-")).then_some(Self::Jsonl),
-        };
-        given.or(known).ok_or_else(|| {
+        let standard = || (path == Path::new("-")).then_some(Self::Jsonl);
+        given.or_else(|| Self::named_by(path)).or_else(standard).ok_or_else(|| {
             let rule = "unknown extension: give --format jsonl or csv";
             CliError::Usage(format!("{rule}: `{}`", path.display()))
         })
+    }
+
+    /// The format of the extension.
+    pub(crate) fn named_by(path: &Path) -> Option<Self> {
+        match path.extension()?.to_ascii_lowercase().to_str()? {
+            "jsonl" | "ndjson" | "json" => Some(Self::Jsonl),
+            "csv" => Some(Self::Csv),
+            _ => None,
+        }
     }
 }
 

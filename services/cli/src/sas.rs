@@ -20,6 +20,7 @@ use trestle_service::{
 
 use crate::{
     args::duration,
+    blob::BlobAddress,
     credentials::CredentialArgs,
     errors::{CliError, with_help},
     files,
@@ -84,6 +85,15 @@ pub enum SasCommand {
     Container {
         /// The container
         name: String,
+        /// The rest
+        #[command(flatten)]
+        grant: ServiceGrantArgs,
+    },
+    /// Sign for one blob, with its snapshots and versions
+    #[command(mut_args = |arg| with_letters(arg, &BLOB))]
+    Blob {
+        /// CONTAINER/NAME
+        blob: BlobAddress,
         /// The rest
         #[command(flatten)]
         grant: ServiceGrantArgs,
@@ -190,6 +200,9 @@ pub(crate) fn run(args: SasArgs, client: &ClientArgs) -> Result<(), CliError> {
         SasCommand::Queue { name, grant } => (Scope::of_queue(name), grant.policy, grant.grant),
         SasCommand::Container { name, grant } => {
             (Scope::of_container(name), grant.policy, grant.grant)
+        }
+        SasCommand::Blob { blob, grant } => {
+            (Scope::of_blob(blob.of_blob()?.to_string()), grant.policy, grant.grant)
         }
     };
     let now = SystemClock.now();

@@ -1,4 +1,4 @@
-//! What tables and queues have in common: the properties of their services, and stored access policies.
+//! What services have in common: their properties, and the stored access policies of tables, queues and containers.
 
 use trestle_proto::service::v1::Durability;
 
@@ -6,11 +6,11 @@ mod policies;
 mod properties;
 
 pub use policies::PolicyCommand;
-pub(crate) use policies::run as run_policy;
+pub(crate) use policies::{PolicyOwner, run as run_policy};
 pub use properties::PropertiesCommand;
 pub(crate) use properties::run as run_properties;
 
-/// A service with properties and access policies.
+/// A service with properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataService {
     /// Tables.

@@ -6,7 +6,7 @@ use crate::{
     errors::CliError,
     flags::ClientArgs,
     output::{Context, Output},
-    service::{DataService, run_policy, run_properties},
+    service::{DataService, PolicyOwner, run_policy, run_properties},
 };
 
 mod entities;
@@ -58,7 +58,7 @@ async fn dispatch(
         TableCommand::Delete { yes, entity } => tables::delete(context, entity.table, yes).await,
         TableCommand::Stats { table: Some(table) } => stats::table(context, table).await,
         TableCommand::Stats { table: None } => stats::service(context).await,
-        TableCommand::Policy(command) => run_policy(context, DataService::Table, command).await,
+        TableCommand::Policy(command) => run_policy(context, PolicyOwner::Table, command).await,
         TableCommand::Properties(command) => {
             run_properties(context, DataService::Table, command).await
         }

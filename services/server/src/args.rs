@@ -5,6 +5,7 @@ mod offered;
 
 use std::{
     env,
+    ffi::OsString,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -203,15 +204,22 @@ impl Cli {
     pub fn of_process() -> Self {
         let mut command = accepts_negative_numbers(Self::complete());
         let words: Vec<_> = env::args_os().collect();
-        let parsed = command.try_get_matches_from_mut(&words).and_then(|matches| {
-            let mut inner = usage::innermost(&command, &words);
-            let foreign = foreign_argument(&matches, &mut inner);
-            match foreign.or_else(|| foreign_form(&matches, &mut inner)) {
-                Some(error) => Err(error),
-                None => Self::of_matches(&matches),
-            }
-        });
-        parsed.unwrap_or_else(|error| usage::exit(error, &command, &words))
+        Self::parse_words(&mut command, &words).unwrap_or_else(|error| {
+            // The parser shows words as they are, in several parts of an error.
+            let shown = usage::escaped_words(&words);
+            let error = Self::parse_words(&mut command, &shown).err().unwrap_or(error);
+            usage::exit(error, &command, &shown)
+        })
+    }
+
+    fn parse_words(command: &mut clap::Command, words: &[OsString]) -> Result<Self, clap::Error> {
+        let matches = command.try_get_matches_from_mut(words)?;
+        let mut inner = usage::innermost(command, words);
+        let foreign = foreign_argument(&matches, &mut inner);
+        match foreign.or_else(|| foreign_form(&matches, &mut inner)) {
+            Some(error) => Err(error),
+            None => Self::of_matches(&matches),
+        }
     }
 
     /// A configuration file of `healthcheck` names the server to check, also where the variable has an address.

@@ -1,20 +1,21 @@
 //! The first lines of the log of a server: what runs, with which settings.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use tracing::info;
 use trestle_runtime::build;
 
 use crate::{
     roles::ROLES,
-    settings::{DurabilitySetting, Settings, has_development},
+    settings::{DurabilitySetting, Settings, StorageSettings, has_development},
+    storage,
 };
 
 /// Logs what a start did. `ready` is the line with the listeners, `recovery` how long opening the store took.
 pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready: &str) {
     let storage = &settings.storage;
     let owns_data = settings.owns_data(ROLES);
-    let data_dir = owns_data.then(|| place(storage.ephemeral, &storage.data_dir));
+    let data_dir = owns_data.then(|| place(storage));
     let durability = (owns_data && !storage.ephemeral).then(|| durability(storage.durability));
     let recovery_ms = owns_data.then(|| u64::try_from(recovery.as_millis()).unwrap_or(u64::MAX));
     info!(
@@ -41,11 +42,11 @@ fn is_open(settings: &Settings) -> &'static str {
     }
 }
 
-fn place(is_ephemeral: bool, data_dir: &PathBuf) -> String {
-    if is_ephemeral {
-        return "none: in memory only".to_owned();
+fn place(storage: &StorageSettings) -> String {
+    match storage.ephemeral {
+        true => "none: in memory only".to_owned(),
+        false => storage::data_dir(storage),
     }
-    std::path::absolute(data_dir).as_ref().unwrap_or(data_dir).display().to_string()
 }
 
 fn durability(setting: DurabilitySetting) -> &'static str {

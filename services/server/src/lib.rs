@@ -28,6 +28,7 @@ pub mod repair;
 pub mod roles;
 pub mod running;
 pub mod settings;
+mod slow;
 pub mod storage;
 mod streams;
 mod upstreams;

@@ -30,7 +30,9 @@ use trestle::{
     storage,
 };
 use trestle_cli::{
-    ClientArgs, ClientCommand, ClientFlags, errors::without_number, output::OutputFormat,
+    ClientArgs, ClientCommand, ClientFlags,
+    errors::without_number,
+    output::{OutputFormat, report_line, report_lines},
 };
 use trestle_runtime::{
     config::{self, Sources},
@@ -219,7 +221,7 @@ fn healthcheck(args: HealthcheckArgs) -> Result<ExitCode, ProcessError> {
             ExitCode::SUCCESS
         }
         Err(reason) => {
-            report(&reason);
+            report_lines(&format!("error: {reason}"));
             ExitCode::FAILURE
         }
     })
@@ -411,7 +413,7 @@ fn print(text: &str) -> Result<(), ProcessError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(ProcessError::Output)
 }
 
-/// Reports a failure on standard error, unless that is closed.
+/// Reports a failure in one line on standard error, unless that is closed.
 fn report(text: &str) {
-    let _ = writeln!(io::stderr(), "error: {text}");
+    report_line(&format!("error: {text}"));
 }

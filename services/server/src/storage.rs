@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use opentelemetry::{KeyValue, metrics::Meter};
+use tracing::info;
 use trestle_kv::{
     DiskSpace, Engine, EngineStats, FjallEngine, FjallOptions, GroupWrite, Keyspace, MemoryEngine,
     OpenError, SyncPolicy,
@@ -17,8 +18,11 @@ use trestle_service::{
 use crate::{
     roles::{self, ROLES},
     settings::{DurabilitySetting, StorageSettings},
+    slow,
 };
 
+/// How long a store may take to open before that is logged.
+const SLOW_RECOVERY: Duration = Duration::from_secs(2);
 /// Directory of the engine within the data directory.
 const ENGINE_DIR: &str = "kv";
 
@@ -43,13 +47,29 @@ pub fn open(
     let (engine, disk): (Arc<dyn Engine>, _) = if settings.ephemeral {
         (Arc::new(MemoryEngine::new(keyspaces())), None)
     } else {
-        let engine = Arc::new(FjallEngine::open(options(settings, cached_files, meter))?);
+        let options = options(settings, cached_files, meter);
+        let recover = || FjallEngine::open(options);
+        let engine = slow::watch(SLOW_RECOVERY, || log_recovery(settings), recover);
+        let engine = Arc::new(engine?);
         observe_engine(meter, &engine);
         let disk = engine.disk_space();
         (engine, Some(disk))
     };
     observe_space(meter, &engine);
     Ok(OpenedStore { engine: Arc::new(TracedEngine::new(engine, meter, exemplars)), disk })
+}
+
+/// Logs that the store is not open yet: the banner, which names what the server uses, comes after that.
+fn log_recovery(settings: &StorageSettings) {
+    let data_dir = data_dir(settings);
+    let journal_bytes = trestle_kv::journal_bytes(&engine_dir(settings)).ok();
+    info!(data_dir, journal_bytes, "recovering the store");
+}
+
+/// The data directory for people.
+pub(crate) fn data_dir(settings: &StorageSettings) -> String {
+    let directory = &settings.data_dir;
+    std::path::absolute(directory).as_ref().unwrap_or(directory).display().to_string()
 }
 
 fn options(settings: &StorageSettings, cached_files: usize, meter: &Meter) -> FjallOptions {

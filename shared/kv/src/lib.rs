@@ -141,7 +141,7 @@ pub use crate::error::{CommitError, EngineError};
 pub use crate::fjall::{
     CommitPoint, CompactedKeyspace, DiskSpace, EngineStats, FjallEngine, FjallOptions,
     GroupObserver, GroupWrite, JournalLoss, MIN_FREE_BYTES_MIN, OpenError, PointHook, RepairDone,
-    RepairPlan, SpaceClaim, SpaceProbe, SyncObserver, SyncPolicy, compact,
+    RepairPlan, SpaceClaim, SpaceProbe, SyncObserver, SyncPolicy, compact, journal_bytes,
 };
 pub use crate::keyspace::{Keyspace, Keyspaces, key_domain};
 pub use crate::limits::Limits;

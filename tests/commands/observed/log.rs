@@ -1,6 +1,9 @@
 //! The log of a server: banner, escapes, reload.
 
+use std::io::Write as _;
+
 use super::*;
+use crate::client::pipe;
 
 #[test]
 fn the_log_begins_with_a_banner_and_ends_with_how_long_the_stop_took() {
@@ -31,6 +34,39 @@ fn the_log_begins_with_a_banner_and_ends_with_how_long_the_stop_took() {
     let last = text.lines().last().unwrap();
     let took = last.split("stopped cleanly in ").nth(1).and_then(|rest| rest.strip_suffix(" ms"));
     assert!(took.is_some_and(|ms| ms.parse::<u64>().is_ok()), "{text}");
+}
+
+#[test]
+fn a_recovery_of_more_than_two_seconds_is_logged_before_the_banner() {
+    let directory = tempdir().unwrap();
+    let (log, data) = (directory.path().join("log"), directory.path().join("data"));
+    let args = ["--data-dir", data.to_str().unwrap()];
+    let server = Server::start(&args, &[]);
+    succeeds(&server, &["table", "create", "orders"]);
+    assert_eq!(server.terminate(), Some(0));
+    fs::write(&log, "").unwrap();
+    // A start reads the marker of the clean shutdown first: from a pipe, it waits for its content.
+    let (marker, kept) = (data.join("kv/CLOSED"), directory.path().join("CLOSED"));
+    fs::rename(&marker, &kept).unwrap();
+    pipe(&marker);
+
+    let (server, line) = std::thread::scope(|scope| {
+        let mut held = fs::File::options().read(true).write(true).open(&marker).unwrap();
+        let started = scope.spawn(|| Server::start_logging(&log, &args, &[]));
+        let line = logged(&log, &["recovering the store"]);
+        held.write_all(&fs::read(&kept).unwrap()).unwrap();
+        fs::rename(&kept, &marker).unwrap();
+        drop(held);
+        (started.join().unwrap(), line)
+    });
+
+    logged(&log, &["serving"]);
+    assert_eq!(server.terminate(), Some(0));
+    assert!(line.contains(&format!("data_dir=\"{}\"", data.display())), "{line}");
+    let bytes = line.split("journal_bytes=").nth(1).and_then(|rest| rest.parse::<u64>().ok());
+    assert!(bytes.is_some_and(|bytes| (1..1024 * 1024).contains(&bytes)), "{line}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.find("recovering the store") < text.find("serving"), "{text}");
 }
 
 #[test]

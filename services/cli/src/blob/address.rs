@@ -72,7 +72,7 @@ impl BlobAddress {
     }
 
     /// Itself, if it has a name.
-    pub(super) fn of_blob(self) -> Result<Self, CliError> {
+    pub(crate) fn of_blob(self) -> Result<Self, CliError> {
         match self.name.is_empty() {
             false => Ok(self),
             true => {

@@ -8,6 +8,7 @@ use super::{BlobAddress, CopySide};
 use crate::{
     args::{duration, whole_number},
     errors::{BLOB_EXIT_CODES as EXIT_CODES, with_help},
+    service::PolicyCommand,
 };
 
 const COPY_HELP: &str = "\
@@ -265,6 +266,9 @@ pub enum ContainerCommand {
         #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
         lease_id: String,
     },
+    /// Show or change the stored access policies of a container
+    #[command(subcommand)]
+    Policy(PolicyCommand),
 }
 
 /// Commands on the tags of a blob.
@@ -371,6 +375,7 @@ impl BlobCommand {
         match self {
             Self::Container(command) => match command {
                 ContainerCommand::List { .. } => None,
+                ContainerCommand::Policy(command) => Some(command.name().to_owned()),
                 ContainerCommand::Create { container, .. }
                 | ContainerCommand::Stat { container }
                 | ContainerCommand::Undelete { container, .. }

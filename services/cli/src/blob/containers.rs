@@ -13,6 +13,7 @@ use crate::{
     datetime,
     errors::CliError,
     output::Context,
+    service::{PolicyOwner, run_policy},
 };
 
 /// Runs a command.
@@ -24,6 +25,9 @@ pub(super) async fn run(context: &mut Context, command: ContainerCommand) -> Res
         ContainerCommand::List { prefix, deleted } => list(context, prefix, deleted).await,
         ContainerCommand::Undelete { container, deleted_version } => {
             undelete(context, container, deleted_version).await
+        }
+        ContainerCommand::Policy(command) => {
+            run_policy(context, PolicyOwner::Container, command).await
         }
         ContainerCommand::Stat { container } => stat(context, container).await,
         ContainerCommand::Delete { container, yes, lease_id } => {

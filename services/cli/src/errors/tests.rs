@@ -48,6 +48,28 @@ fn an_invalid_request_is_one_object_for_programs() {
 }
 
 #[test]
+fn each_field_of_an_error_is_one_line_without_control_characters() {
+    let name = "a\u{1b}[2J\nb";
+    let index = [("index".to_owned(), name.to_owned())];
+    let mut details = ErrorDetails::with_error_info(name, "trestle", index);
+    details.add_bad_request_violation(name, name);
+    let status = Status::with_error_details(Code::NotFound, format!("table=`{name}`"), details);
+    let at = Halt { endpoint: name.to_owned(), progress: name.to_owned(), next: name.to_owned() };
+
+    let text = CliError::from(status).halted(true, || at).render(false);
+
+    let shown = "a\\u001b[2J\\nb";
+    assert_eq!(
+        text,
+        format!(
+            "error: table=`{shown}`\n  reason: {shown} (NOT_FOUND)\n  \
+             operation: index {shown} of the batch\n  violation: {shown}: {shown}\n  \
+             hint: {shown}\n  endpoint: {shown}\n  progress: {shown}"
+        )
+    );
+}
+
+#[test]
 fn a_violation_that_is_the_message_is_not_repeated() {
     let details = ErrorDetails::with_bad_request_violation("table", "too short");
     let code = Code::InvalidArgument;

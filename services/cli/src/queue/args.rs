@@ -38,6 +38,9 @@ pub enum QueueCommand {
         /// Stop dead-lettering
         #[arg(long, conflicts_with = "dead_letter")]
         no_dead_letter: bool,
+        /// Stop deduplication: messages with a deduplication id are rejected from then on
+        #[arg(long, conflicts_with = "window")]
+        no_deduplication_window: bool,
     },
     /// Delete a queue with its messages
     ///

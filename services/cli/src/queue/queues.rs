@@ -52,21 +52,20 @@ pub(super) async fn create(context: &mut Context, args: QueueSettingsArgs) -> Re
     context.output.either(&text, &json!({ "queue": name, "created": created }))
 }
 
-/// Changes the given settings of a queue.
+/// Changes the given settings of a queue, and removes those whose paths are `removed`.
 pub(super) async fn update(
     context: &mut Context,
     args: QueueSettingsArgs,
-    no_metadata: bool,
-    no_dead_letter: bool,
+    removed: [(&str, bool); 3],
 ) -> Result<(), CliError> {
     let queue = settings(args)?;
     let name = queue.name.clone();
-    let changed = [
-        ("metadata", no_metadata || !queue.metadata.is_empty()),
-        ("dead_letter", no_dead_letter || queue.dead_letter.is_some()),
-        ("deduplication_window", queue.deduplication_window.is_some()),
-    ];
-    let changed = changed.into_iter().filter(|(_, is_changed)| *is_changed);
+    let is_given = |path: &str| match path {
+        "metadata" => !queue.metadata.is_empty(),
+        "dead_letter" => queue.dead_letter.is_some(),
+        _ => queue.deduplication_window.is_some(),
+    };
+    let changed = removed.into_iter().filter(|(path, is_removed)| *is_removed || is_given(path));
     let paths: Vec<_> = changed.map(|(path, _)| path.to_owned()).collect();
     if paths.is_empty() {
         return Err(CliError::Usage("nothing to change: give a setting, see --help".to_owned()));

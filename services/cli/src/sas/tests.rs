@@ -189,13 +189,15 @@ fn the_help_of_permissions_has_the_letters_of_the_service() {
     for (name, expected) in [
         ("table", "Letters: r read, a add, u update, d delete; in this order"),
         ("queue", "Letters: r read, a add, u update, p process"),
+        ("blob", "Letters: r read, a add, c create, w write"),
         ("account", "Letters: r read, a add, u update, d delete, l list"),
     ] {
         let inner = command.find_subcommand(name).unwrap();
         let argument = inner.get_arguments().find(|arg| arg.get_id() == "permissions").unwrap();
         let help = argument.get_help().unwrap().to_string();
         assert!(help.starts_with(expected), "{help}");
-        assert_eq!(help.contains("list"), name == "account", "{help}");
+        let lists = matches!(name, "account" | "blob");
+        assert_eq!(help.contains("list"), lists, "{help}");
     }
 }
 

@@ -1,16 +1,18 @@
-//! `policy`: the stored access policies of a table or a queue.
+//! `policy`: the stored access policies of a table, a queue or a container.
 
 use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 use serde_json::json;
 use trestle_proto::{
+    blob::v1::{
+        GetContainerAccessPoliciesRequest, PublicAccess, SetContainerAccessPoliciesRequest,
+    },
     queue::v1::{GetQueueAccessPoliciesRequest, SetQueueAccessPoliciesRequest},
     service::v1::AccessPolicy,
     table::v1::{GetTableAccessPoliciesRequest, SetTableAccessPoliciesRequest},
 };
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use super::DataService;
 use crate::{datetime, errors::CliError, output::Context, sas};
 
 /// Commands on stored access policies.
@@ -18,28 +20,53 @@ use crate::{datetime, errors::CliError, output::Context, sas};
 pub enum PolicyCommand {
     /// List the policies
     List {
-        /// Name of the table or queue
+        /// Name of the table, queue or container
         name: String,
     },
     /// Set a policy; it replaces one of that id
     Set(PolicyArgs),
     /// Delete a policy: signatures that name it grant nothing from the next call on
     Delete {
-        /// Name of the table or queue
+        /// Name of the table, queue or container
         name: String,
         /// Id of the policy
         id: String,
     },
 }
 
+/// What has access policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PolicyOwner {
+    /// A table.
+    Table,
+    /// A queue.
+    Queue,
+    /// A container.
+    Container,
+}
+
+/// The stored access policies of one resource.
+struct FetchedPolicies {
+    policies: Vec<AccessPolicy>,
+    /// What callers without credentials may read of a container: the call that replaces policies replaces this too.
+    public_access: PublicAccess,
+}
+
+impl From<Vec<AccessPolicy>> for FetchedPolicies {
+    fn from(policies: Vec<AccessPolicy>) -> Self {
+        Self { policies, public_access: PublicAccess::Unspecified }
+    }
+}
+
 /// Arguments of `policy set`.
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// Name of the table or queue
+    /// Name of the table, queue or container
     name: String,
     /// Id of the policy, which signatures name
     id: String,
-    /// Letters: of a table r read, a add, u update, d delete; of a queue r, a, u, p process
+    /// Letters: of a table r read, a add, u update, d delete; of a queue r, a, u, p process; of a container those in
+    /// `trestle sas container --help`
     #[arg(long, value_name = "LETTERS")]
     permissions: Option<String>,
     /// When it ends to grant: a time such as 2026-01-31T08:00Z, or from now on 30m, 8h, 7d
@@ -51,7 +78,7 @@ pub struct PolicyArgs {
 }
 
 impl PolicyCommand {
-    /// The table or queue.
+    /// The table, queue or container.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::List { name } | Self::Delete { name, .. } => name,
@@ -60,16 +87,17 @@ impl PolicyCommand {
     }
 }
 
-/// Shows or changes the policies of a table or a queue.
+/// Shows or changes the policies of a table, a queue or a container.
 ///
 /// The service replaces all policies at once, so two changes at the same time may lose one.
 pub(crate) async fn run(
     context: &mut Context,
-    of: DataService,
+    of: PolicyOwner,
     command: PolicyCommand,
 ) -> Result<(), CliError> {
     let name = command.name().to_owned();
-    let mut policies = get(context, of, name.clone()).await?;
+    let mut stored = get(context, of, name.clone()).await?;
+    let policies = &mut stored.policies;
     let (id, verb) = match command {
         PolicyCommand::List { .. } => {
             let records: Vec<_> = policies.iter().map(record).collect();
@@ -101,42 +129,60 @@ pub(crate) async fn run(
             (id, "deleted")
         }
     };
-    set(context, of, name.clone(), policies).await?;
+    set(context, of, name.clone(), stored).await?;
     let text = format!("{verb} policy {id} of {name}");
     context.output.either(&text, &json!({ "name": name, "id": id, verb: true }))
 }
 
 async fn get(
     context: &Context,
-    of: DataService,
+    of: PolicyOwner,
     name: String,
-) -> Result<Vec<AccessPolicy>, CliError> {
+) -> Result<FetchedPolicies, CliError> {
+    let session = &context.session;
     Ok(match of {
-        DataService::Table => {
+        PolicyOwner::Table => {
             let request = GetTableAccessPoliciesRequest { table: name };
-            context.session.table().get_table_access_policies(request).await?.into_inner().policies
+            let found = session.table().get_table_access_policies(request).await?;
+            found.into_inner().policies.into()
         }
-        DataService::Queue => {
+        PolicyOwner::Queue => {
             let request = GetQueueAccessPoliciesRequest { queue: name };
-            context.session.queues().get_queue_access_policies(request).await?.into_inner().policies
+            let found = session.queues().get_queue_access_policies(request).await?;
+            found.into_inner().policies.into()
+        }
+        PolicyOwner::Container => {
+            let request = GetContainerAccessPoliciesRequest { container: name };
+            let found = session.blobs().get_container_access_policies(request).await?.into_inner();
+            let public_access = found.container.unwrap_or_default().public_access();
+            FetchedPolicies { policies: found.policies, public_access }
         }
     })
 }
 
 async fn set(
     context: &Context,
-    of: DataService,
+    of: PolicyOwner,
     name: String,
-    policies: Vec<AccessPolicy>,
+    FetchedPolicies { policies, public_access }: FetchedPolicies,
 ) -> Result<(), CliError> {
     match of {
-        DataService::Table => {
+        PolicyOwner::Table => {
             let request = SetTableAccessPoliciesRequest { table: name, policies };
             context.session.table().set_table_access_policies(request).await?;
         }
-        DataService::Queue => {
+        PolicyOwner::Queue => {
             let request = SetQueueAccessPoliciesRequest { queue: name, policies };
             context.session.queues().set_queue_access_policies(request).await?;
+        }
+        PolicyOwner::Container => {
+            let request = SetContainerAccessPoliciesRequest {
+                container: name,
+                policies,
+                public_access: public_access.into(),
+                ..Default::default()
+            };
+            context.session.blobs().set_container_access_policies(request).await?;
         }
     }
     Ok(())

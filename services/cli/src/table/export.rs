@@ -24,7 +24,7 @@ use crate::{
     files::{self, OutputTarget},
     flags::ClientArgs,
     interrupt::Interrupts,
-    output::{counted, thousands},
+    output::{OutputFormat, counted, thousands},
     rows::{Format, RowWriter},
     scan::{TableScan, decoded},
 };
@@ -56,7 +56,7 @@ pub(super) async fn run(
     client: &ClientArgs,
 ) -> Result<(), CliError> {
     let target = files::target(&args.file)?;
-    let format = Format::of(&args.file, args.format)?;
+    let format = format(&args, client.output.format)?;
     if args.resume && !matches!(target, OutputTarget::File(_)) {
         return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
     }
@@ -92,6 +92,21 @@ pub(super) async fn run(
     } else {
         context.output.note(&format!("exported {}", counted(entities, "entity")));
         Ok(())
+    }
+}
+
+/// The format of the file. `-o csv`, which is no default, selects it where nothing else does, such as for `-`.
+fn format(args: &ExportArgs, output: OutputFormat) -> Result<Format, CliError> {
+    if output != OutputFormat::Csv {
+        return Format::of(&args.file, args.format);
+    }
+    let named = args.format.or_else(|| Format::named_by(&args.file));
+    match named.unwrap_or(Format::Csv) {
+        Format::Csv => Ok(Format::Csv),
+        Format::Jsonl => Err(CliError::Usage(format!(
+            "-o csv is not the format of the file, which is JSONL: give --format csv: file=`{}`",
+            args.file.display()
+        ))),
     }
 }
 

@@ -6,6 +6,7 @@ use clap::{
     Command, Error,
     error::{ContextKind, ContextValue},
 };
+use trestle_cli::output::escaped;
 
 /// The beginning of an error in the text of the parser.
 const PREFIX: &str = "error: ";
@@ -18,6 +19,11 @@ pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
         std::process::exit(error.exit_code());
     }
     error.exit()
+}
+
+/// The words with their control characters escaped: an error that shows them must not control the terminal.
+pub(super) fn escaped_words(words: &[OsString]) -> Vec<OsString> {
+    words.iter().map(|word| escaped(&word.to_string_lossy()).into()).collect()
 }
 
 /// The error with the usage of its command: the parser shows arguments that come from variables as required ones.
@@ -72,6 +78,13 @@ mod tests {
         for line in ["t", "t -o csv", "t json", "t -o table json", "t --output=plain"] {
             assert!(!is_json_requested(&words(line)), "{line}");
         }
+    }
+
+    #[test]
+    fn words_of_an_error_have_no_control_characters() {
+        let shown = escaped_words(&words("t \u{1b}[31ma\nb é"));
+
+        assert_eq!(shown, words("t \\u001b[31ma\\nb é"));
     }
 
     #[test]

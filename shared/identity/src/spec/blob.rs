@@ -98,6 +98,12 @@ impl Scope {
     pub fn of_container(name: impl Into<String>) -> Self {
         Self::of_resource(&BLOB, name, [("sr", "c")].into_iter().collect())
     }
+
+    /// One blob, as `container/blob`, with its snapshots and versions.
+    #[must_use]
+    pub fn of_blob(path: impl Into<String>) -> Self {
+        Self::of_resource(&BLOB, path, [("sr", "b")].into_iter().collect())
+    }
 }
 
 /// A token of a container is signed for the container, whichever of its blobs a call uses.

@@ -3,7 +3,7 @@
 //! The database itself makes anew what it does not find: without its first keyspace, which names the
 //! others, it even deletes those. So this is looked at before it is opened.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -19,6 +19,17 @@ pub(super) const KEYSPACES: &str = "keyspaces";
 const NAMES: u64 = 0;
 /// Is in the folder of every keyspace that was finished.
 const CURRENT: &str = "current";
+
+/// Bytes that the journals of a store in this directory hold, which its next start reads.
+///
+/// # Errors
+/// The journals cannot be read.
+pub fn journal_bytes(directory: &Path) -> io::Result<u64> {
+    let database = directory.join(DATABASE);
+    let written =
+        |number| journal::written(&File::open(database.join(journal::file_name(number)))?);
+    journal::list(&database)?.into_iter().map(written).sum()
+}
 
 /// What is missing of a database with so many keyspaces; nothing, if it has all parts.
 pub(super) fn missing(database: &Path, keyspaces: usize) -> io::Result<Option<String>> {

@@ -52,6 +52,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use self::compact::{CompactedKeyspace, compact};
 pub use self::disk_space::{DiskSpace, SpaceClaim};
+pub use self::inventory::journal_bytes;
 #[cfg(feature = "testing")]
 pub use self::journal::{encode_group, read_journal};
 pub use self::options::{
