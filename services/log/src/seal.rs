@@ -55,16 +55,19 @@ struct SealInput {
 }
 
 impl Logs {
-    /// Seals the streams that are due, the oldest records first. Waits a moment where none is. Returns true when
-    /// another step should follow at once.
+    /// Seals the streams that are due, the oldest records first. Waits a moment where none is, unless the server stops.
+    /// Returns true when another step should follow at once.
     ///
     /// # Errors
     /// The first error; the other streams were sealed too.
     pub(crate) async fn seal_due(&self) -> Result<bool, LogError> {
         let due = self.unsealed.due(self.engine.now());
         if due.is_empty() {
-            self.unsealed.wait(IDLE_WAIT).await;
-            return Ok(true);
+            tokio::select! {
+                () = self.unsealed.wait(IDLE_WAIT) => {}
+                () = self.shutdown.cancelled() => {}
+            }
+            return Ok(!self.shutdown.is_cancelled());
         }
         let mut outcome = Ok(());
         for stream in due {

@@ -26,6 +26,19 @@ fn one_seal_takes_as_much_as_fits_into_memory_by_bytes_or_by_records() {
     assert!(is_whole(0, 1_000_000));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_sealer_with_nothing_to_do_waits_and_ends_at_once_when_the_server_stops() {
+    let fixture = LogFixture::new();
+    let began = tokio::time::Instant::now();
+
+    assert!(fixture.logs.seal_due().await.unwrap());
+    assert_eq!(began.elapsed(), IDLE_WAIT);
+
+    fixture.logs.shutdown.cancel();
+    assert!(!fixture.logs.seal_due().await.unwrap());
+    assert_eq!(began.elapsed(), IDLE_WAIT);
+}
+
 #[tokio::test]
 async fn sealed_records_are_read_as_before_and_once() {
     let fixture = LogFixture::new();

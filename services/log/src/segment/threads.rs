@@ -1,6 +1,6 @@
 //! The threads that encode and decode segments: few, and the same ones for all of this work, since an allocator keeps
-//! freed memory for the thread that had it. Work that moves between the many threads for blocking calls gets memory that
-//! the kernel clears each time.
+//! freed memory for the thread that had it. Work that moves between the many threads for blocking calls gets memory
+//! that the kernel clears each time.
 
 use std::{sync::LazyLock, thread::available_parallelism};
 
@@ -9,8 +9,8 @@ use tokio::{
     task::JoinError,
 };
 
-/// How much lower the priority of encoding is than that of calls, as a nice value: acknowledgements wait for a processor
-/// otherwise. Encoding keeps a third of the weight of a call, so it goes on beside any load.
+/// How much lower the priority of encoding is than that of calls, as a nice value: acknowledgements wait for a
+/// processor otherwise. Encoding keeps a third of the weight of a call, so it goes on beside any load.
 const ENCODE_NICE: i32 = 5;
 
 /// One segment is written at a time.
@@ -26,8 +26,8 @@ static ENCODER: LazyLock<Option<Runtime>> = LazyLock::new(|| {
 static DECODERS: LazyLock<Option<Runtime>> =
     LazyLock::new(|| threads("log-decode", available_parallelism().map_or(2, Into::into), || {}));
 
-/// So many threads for blocking work; they end where there is none for ten seconds. None in unit tests: a paused clock
-/// stands still only during the blocking work of its own runtime.
+/// So many threads for blocking work; they end where there is none for ten seconds. None in unit tests: a clock that is
+/// paused waits only for the blocking work of its own runtime.
 fn threads(name: &str, count: usize, start: fn()) -> Option<Runtime> {
     if cfg!(test) {
         return None;
