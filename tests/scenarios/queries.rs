@@ -350,7 +350,7 @@ async fn rejects_unsupported_filter_syntax(world: &World) {
         "a in (1, 2)",
         "a EQ 1",
         "a eq 1 AND b eq 2",
-        "a eq True",
+        "a eq Truth",
         "a eq \"x\"",
         "not",
         "()",
