@@ -19,7 +19,8 @@ source deploy/static.sh
 export RUSTFLAGS="$static_flags --remap-path-prefix=$PWD=/trestle --remap-path-prefix=$home=/cargo"
 # C sources, of the allocator and the cryptography, name their files too.
 export CFLAGS="-ffile-prefix-map=$PWD=/trestle -ffile-prefix-map=$home=/cargo"
-cargo build --profile dist --locked --package trestle --target "$target"
+# The allocator contains the time of its compilation: a constant, which compiles nothing again for each commit.
+SOURCE_DATE_EPOCH=0 cargo build --profile dist --locked --package trestle --target "$target"
 built=${CARGO_TARGET_DIR:-target}/$target/dist/trestle
 
 if readelf --program-headers "$built" | grep -q INTERP; then
