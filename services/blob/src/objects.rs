@@ -95,12 +95,10 @@ impl Objects {
             Ok(parts) => parts,
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => {
-                // A shortened object has no such range.
-                let size = self.0.store.head(&path(extent.id)).await.map(|meta| meta.size);
-                let frames = extent.frames(&(0..extent.size));
-                return match size {
-                    Ok(size) if size < frames.checksums.end => Err(corrupt("it is too short")),
-                    _ => Err(BlobError::objects(&error)),
+                let size = extent.frames(&(0..extent.size)).checksums.end;
+                return match self.0.is_shortened(&path(extent.id), size).await {
+                    true => Err(corrupt("it is too short")),
+                    false => Err(BlobError::objects(&error)),
                 };
             }
         };

@@ -49,12 +49,7 @@ async fn dispatch(
 ) -> Result<(), CliError> {
     match command {
         QueueCommand::Create(args) => queues::create(context, args).await,
-        QueueCommand::Update { settings, no_metadata, no_dead_letter, no_deduplication_window } => {
-            let removed = [
-                ("metadata", no_metadata),
-                ("dead_letter", no_dead_letter),
-                ("deduplication_window", no_deduplication_window),
-            ];
+        QueueCommand::Update { settings, removed } => {
             queues::update(context, settings, removed).await
         }
         QueueCommand::List { prefix } => queues::list(context, prefix).await,

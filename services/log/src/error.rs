@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinError;
 use trestle_kv::{CommitError, EngineError};
 use trestle_objects::WriteObjectError;
 use trestle_service::{
@@ -73,6 +74,13 @@ pub(crate) enum LogError {
     /// A commit failed.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+/// A panic of work on stored data: what it read is not as it was written.
+impl From<JoinError> for LogError {
+    fn from(error: JoinError) -> Self {
+        Self::corrupt(format!("a task failed: {error}"))
+    }
 }
 
 impl LogError {

@@ -184,7 +184,7 @@ impl Logs {
         claims: &mut Vec<Option<SpaceClaim>>,
     ) -> Result<Option<(SealedRange, Vec<SegmentRecord>)>, LogError> {
         let schema = SegmentSchema::new(stream.record.promoted_columns());
-        let (range, written) = encoded(schema, input).await?;
+        let (range, written) = segment::encode(move || encode(&schema, &input)).await??;
         let mut segments = Vec::with_capacity(written.len());
         for segment in written {
             let stored = self.store_segment(stream, segment, 0, claims).await?;
@@ -222,15 +222,6 @@ impl Logs {
             checksums: written.checksums,
         }))
     }
-}
-
-/// Encodes beside the threads of calls.
-async fn encoded(
-    schema: SegmentSchema,
-    input: SealInput,
-) -> Result<(SealedRange, Vec<WrittenSegment>), LogError> {
-    let done = segment::encode(move || encode(&schema, &input)).await;
-    done.map_err(|error| LogError::corrupt(format!("a task failed: {error}")))?
 }
 
 /// The segments of the first batches, of not too many days, and which batches these are.

@@ -110,6 +110,11 @@ impl ObjectArea {
         first.map_err(|error| Error::Generic { store: self.name, source: error.into() })
     }
 
+    /// Whether an object is shorter than it was written, once a range of it cannot be read.
+    pub async fn is_shortened(&self, path: &Path, size: u64) -> bool {
+        self.store.head(path).await.is_ok_and(|found| found.size < size)
+    }
+
     /// Deletes an object, and what a crash left of a write of it, durably. An absent one is not an error, unless the
     /// store is absent too.
     ///

@@ -60,13 +60,11 @@ pub(crate) enum OnTables {
     Delete {
         table: String,
     },
-    /// Create, sent to a table. It fails with the error that clients expect.
-    CreateIn {
+    /// Create or delete, sent to a table. It fails with the error that clients expect; a table that does not exist is
+    /// reported first.
+    Misplaced {
         table: String,
-    },
-    /// Delete, sent to a table. It fails too, and a table that does not exist is reported first.
-    DeleteIn {
-        table: String,
+        rejected: Fault,
     },
 }
 
@@ -131,9 +129,7 @@ impl TableOperation {
         let (path, reads) = match self {
             Self::Tables(OnTables::List { .. }) => (method!("ListTables"), true),
             Self::Tables(OnTables::Get { .. }) => (method!("GetTable"), true),
-            Self::Tables(OnTables::CreateIn { .. } | OnTables::DeleteIn { .. }) => {
-                (method!("GetTable"), false)
-            }
+            Self::Tables(OnTables::Misplaced { .. }) => (method!("GetTable"), false),
             Self::Tables(OnTables::Create { .. }) => (method!("CreateTable"), false),
             Self::Tables(OnTables::Delete { .. }) => (method!("DeleteTable"), false),
             Self::Query(_) => (method!("QueryEntities"), true),
@@ -202,10 +198,13 @@ pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault>
             Ok(TableOperation::Tables(OnTables::Delete { table }))
         }
         (PathResource::TablesIn(table), "POST") => {
-            Ok(TableOperation::Tables(OnTables::CreateIn { table }))
+            let rule = "required: an entity, since the address is that of a table";
+            let rejected = Fault::violation(Reason::PropertiesNeedValue, "body", rule);
+            Ok(TableOperation::Tables(OnTables::Misplaced { table, rejected }))
         }
         (PathResource::TableIn(table), "DELETE") => {
-            Ok(TableOperation::Tables(OnTables::DeleteIn { table }))
+            let rejected = path::keys_do_not_match();
+            Ok(TableOperation::Tables(OnTables::Misplaced { table, rejected }))
         }
         (PathResource::TableIn(_), _) => Err(path::keys_do_not_match()),
         (PathResource::TablesIn(_), "GET" | "DELETE") => {

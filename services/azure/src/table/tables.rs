@@ -12,7 +12,6 @@ use super::{
     entities::{DATA_SERVICE_ID, applied, insert, origin},
     json::{ResponseOrigin, table_json, table_name_of, tables_json},
     options::continuation_token,
-    path::keys_do_not_match,
     prefer::Prefer,
     route::OnTables,
 };
@@ -66,14 +65,9 @@ pub(super) async fn perform(
             call.unary::<_, DeleteTableResponse>(path, &DeleteTableRequest { table }).await?;
             Ok(reply::empty(StatusCode::NO_CONTENT))
         }
-        OnTables::CreateIn { table } => {
+        OnTables::Misplaced { table, rejected } => {
             let found = call.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
-            let rule = "required: an entity, since the address is that of a table";
-            Err(misplaced(found.err(), Fault::violation(Reason::PropertiesNeedValue, "body", rule)))
-        }
-        OnTables::DeleteIn { table } => {
-            let found = call.unary::<_, GetTableResponse>(path, &GetTableRequest { table }).await;
-            Err(misplaced(found.err(), keys_do_not_match()))
+            Err(misplaced(found.err(), rejected))
         }
     }
 }

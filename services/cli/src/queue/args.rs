@@ -32,15 +32,9 @@ pub enum QueueCommand {
         /// The new settings
         #[command(flatten)]
         settings: QueueSettingsArgs,
-        /// Remove all metadata
-        #[arg(long, conflicts_with = "metadata")]
-        no_metadata: bool,
-        /// Stop dead-lettering
-        #[arg(long, conflicts_with = "dead_letter")]
-        no_dead_letter: bool,
-        /// Stop deduplication: messages with a deduplication id are rejected from then on
-        #[arg(long, conflicts_with = "window")]
-        no_deduplication_window: bool,
+        /// The settings to remove
+        #[command(flatten)]
+        removed: RemovedSettingsArgs,
     },
     /// Delete a queue with its messages
     ///
@@ -199,6 +193,20 @@ pub struct ReceiptArgs {
     pub(crate) message_id: String,
     /// Its last receipt
     pub(crate) receipt: String,
+}
+
+/// The settings that `update` removes.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct RemovedSettingsArgs {
+    /// Remove all metadata
+    #[arg(long, conflicts_with = "metadata")]
+    pub(crate) no_metadata: bool,
+    /// Stop dead-lettering
+    #[arg(long, conflicts_with = "dead_letter")]
+    pub(crate) no_dead_letter: bool,
+    /// Stop deduplication: messages with a deduplication id are rejected from then on
+    #[arg(long, conflicts_with = "window")]
+    pub(crate) no_deduplication_window: bool,
 }
 
 /// The settings of a queue.

@@ -9,7 +9,7 @@ use trestle_proto::queue::v1::{
     GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue, UpdateQueueRequest,
 };
 
-use super::{Context, QueueSettingsArgs, proto_duration};
+use super::{Context, QueueSettingsArgs, args::RemovedSettingsArgs, proto_duration};
 use crate::{
     client::Session,
     confirm::{confirm, require_found},
@@ -52,20 +52,21 @@ pub(super) async fn create(context: &mut Context, args: QueueSettingsArgs) -> Re
     context.output.either(&text, &json!({ "queue": name, "created": created }))
 }
 
-/// Changes the given settings of a queue, and removes those whose paths are `removed`.
+/// Changes the given settings of a queue, and removes those of `removed`.
 pub(super) async fn update(
     context: &mut Context,
     args: QueueSettingsArgs,
-    removed: [(&str, bool); 3],
+    removed: RemovedSettingsArgs,
 ) -> Result<(), CliError> {
     let queue = settings(args)?;
     let name = queue.name.clone();
-    let is_given = |path: &str| match path {
-        "metadata" => !queue.metadata.is_empty(),
-        "dead_letter" => queue.dead_letter.is_some(),
-        _ => queue.deduplication_window.is_some(),
-    };
-    let changed = removed.into_iter().filter(|(path, is_removed)| *is_removed || is_given(path));
+    let has_window = queue.deduplication_window.is_some();
+    let changed = [
+        ("metadata", removed.no_metadata || !queue.metadata.is_empty()),
+        ("dead_letter", removed.no_dead_letter || queue.dead_letter.is_some()),
+        ("deduplication_window", removed.no_deduplication_window || has_window),
+    ];
+    let changed = changed.into_iter().filter(|(_, is_changed)| *is_changed);
     let paths: Vec<_> = changed.map(|(path, _)| path.to_owned()).collect();
     if paths.is_empty() {
         return Err(CliError::Usage("nothing to change: give a setting, see --help".to_owned()));

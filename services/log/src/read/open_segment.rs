@@ -45,9 +45,7 @@ impl OpenSegment {
     ) -> Result<Option<Vec<SealedRow>>, LogError> {
         let (reader, rows) = match mem::replace(&mut self.state, ReadState::Ended) {
             ReadState::Waits(reader) => read_next(reader).await,
-            ReadState::ReadsAhead(task) => {
-                task.await.map_err(|error| LogError::corrupt(format!("a task failed: {error}")))?
-            }
+            ReadState::ReadsAhead(task) => task.await?,
             ReadState::Ended => return Ok(None),
         };
         self.rows_scanned = reader.rows_scanned();

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use object_store::{ObjectStoreExt as _, path::Path};
+use object_store::path::Path;
 use parquet::errors::ParquetError;
 use trestle_objects::ObjectArea;
 
@@ -117,15 +117,10 @@ impl SegmentSource for ObjectSource {
                 self.area.check_present().await?;
                 return Err(self.lost("it does not exist"));
             }
-            Err(error) => {
-                // A shortened object has no such range.
-                return match self.area.store.head(&path).await {
-                    Ok(found) if found.size < self.size => {
-                        Err(self.lost("it is shorter than it was"))
-                    }
-                    _ => Err(error.into()),
-                };
+            Err(_) if self.area.is_shortened(&path, self.size).await => {
+                return Err(self.lost("it is shorter than it was"));
             }
+            Err(error) => return Err(error.into()),
         };
         self.bytes_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         if bytes.len() as u64 != frames.end - frames.start {
