@@ -351,11 +351,25 @@ concurrent writes may or may not be in it.";
 
 const DURATION_RULE: &str =
     "must be 1ms to 36500d: a whole number and ms, s, m, h or d; a number alone is in seconds";
+/// The same where zero has a meaning.
+const DELAY_RULE: &str =
+    "must be 0s to 36500d: a whole number and ms, s, m, h or d; a number alone is in seconds";
 /// Longest time: 36,500 days. Deadlines of calls have to fit 99,999,999 hours.
 const DURATION_MILLIS_MAX: u64 = 36_500 * 86_400_000;
 
 /// Reads a time such as `500ms`, `10s`, `2m`, `1h`, `7d`, up to 36,500 days; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let found = millis(text).filter(|millis| *millis > 0);
+    found.map(Duration::from_millis).ok_or_else(|| DURATION_RULE.to_owned())
+}
+
+/// The same, or zero.
+pub(crate) fn delay(text: &str) -> Result<Duration, String> {
+    millis(text).map(Duration::from_millis).ok_or_else(|| DELAY_RULE.to_owned())
+}
+
+/// A time in milliseconds, at most the longest one.
+fn millis(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let millis: u64 = match unit {
@@ -364,15 +378,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err(DURATION_RULE.to_owned()),
+        _ => return None,
     };
-    digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(millis))
-        .filter(|millis| (1..=DURATION_MILLIS_MAX).contains(millis))
-        .map(Duration::from_millis)
-        .ok_or_else(|| DURATION_RULE.to_owned())
+    let total = digits.parse::<u64>().ok()?.checked_mul(millis)?;
+    (total <= DURATION_MILLIS_MAX).then_some(total)
 }
 
 /// Reads a whole number in a range; else the rule with the range.

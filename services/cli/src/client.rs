@@ -18,12 +18,13 @@ use trestle_proto::{
 use crate::{
     credentials::CallCredentials,
     endpoint,
-    errors::{CliError, innermost},
+    errors::{CliError, NO_ANSWER, innermost, of_other_server},
     flags::ClientArgs,
     trust::TlsArgs,
 };
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for a connection with its TLS handshake.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
@@ -75,7 +76,7 @@ impl Session {
 
     async fn open(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
         let metadata = CallMetadata { credentials, timeout: args.timeout };
-        let channel = connect(&args.endpoint, &args.tls).await?;
+        let channel = connect(&args.endpoint, &args.tls, args.timeout).await?;
         Ok(Self { link: InterceptedService::new(channel, metadata) })
     }
 
@@ -130,8 +131,13 @@ impl Interceptor for CallMetadata {
     }
 }
 
-/// Opens one connection, encrypted where the endpoint begins with `https`.
-pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
+/// Opens one connection, encrypted where the endpoint begins with `https`, in [`CONNECT_TIMEOUT`] or in `timeout`, the
+/// shorter one.
+pub(crate) async fn connect(
+    endpoint: &str,
+    tls: &TlsArgs,
+    timeout: Duration,
+) -> Result<Channel, CliError> {
     let endpoint = &endpoint::complete(endpoint, tls.is_given());
     let is_encrypted = endpoint::is_encrypted(endpoint)?;
     endpoint::reject_plain(endpoint, tls.is_given())?;
@@ -144,16 +150,17 @@ pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, Cl
         };
         target = target.tls_config(tls.config()?).map_err(rejected)?;
     }
-    target
-        .connect_timeout(CONNECT_TIMEOUT)
+    let within = timeout.min(CONNECT_TIMEOUT);
+    let target = target
+        .connect_timeout(within)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .connect()
-        .await
-        .map_err(|error| CliError::Connect {
-            endpoint: endpoint.to_owned(),
-            cause: innermost(&error),
-        })
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+    let failed = |cause| CliError::Connect { endpoint: endpoint.to_owned(), cause };
+    // The library does not limit the TLS handshake.
+    match tokio::time::timeout(within, target.connect()).await {
+        Ok(connected) => connected.map_err(|error| failed(of_other_server(innermost(&error)))),
+        Err(_) => Err(failed(NO_ANSWER.to_owned())),
+    }
 }

@@ -143,15 +143,12 @@ impl CredentialArgs {
     /// Rejects a connection string that names a server: its endpoints are of REST, and calls would go to another one.
     pub(crate) fn reject_endpoints(&self) -> Result<(), CliError> {
         let Some(text) = &self.connection_string else { return Ok(()) };
-        let is_server = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            name.ends_with("endpoint") || name == "endpointsuffix"
-        };
-        let mut names = text.0.split(';').filter_map(|field| Some(field.split_once('=')?.0.trim()));
-        match names.find(|name| is_server(name)) {
-            Some(name) => Err(usage(&format!(
-                "--connection-string: {name} is for the protocol of Azure Storage, commands call gRPC: \
-                 give the address of gRPC with --endpoint"
+        let mut fields = text.0.split(';').filter_map(|field| field.split_once('='));
+        match fields.find(|(name, value)| names_server(name.trim(), value.trim())) {
+            Some((name, _)) => Err(usage(&format!(
+                "--connection-string: {} is for the protocol of Azure Storage, commands call gRPC: \
+                 give the address of gRPC with --endpoint",
+                name.trim()
             ))),
             None => Ok(()),
         }
@@ -180,8 +177,7 @@ impl CredentialArgs {
                 None => Ok(None),
             };
         };
-        let key = given.key.map(|key| AccountKey::decode(&key.0)).transpose();
-        let key = key.map_err(|error| usage(&format!("key of the account: {error}")))?;
+        let key = given.key.as_ref().map(decoded).transpose()?;
         Ok(Some((name, key)))
     }
 
@@ -192,9 +188,7 @@ impl CredentialArgs {
         let value = match (&account, &given.key, &given.sas) {
             (_, Some(_), Some(_)) => return Err(usage("give a key or a signature, not both")),
             (Some(account), Some(key), None) => {
-                if AccountKey::decode(&key.0).is_err() {
-                    return Err(usage("key of the account: must be base64 of 32 bytes or more"));
-                }
+                decoded(key)?;
                 Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.0))))
             }
             (None, Some(_), None) => return Err(usage("--account: required with a key")),
@@ -256,9 +250,23 @@ impl Given {
     }
 }
 
+fn decoded(key: &SecretText) -> Result<AccountKey, CliError> {
+    AccountKey::decode(&key.0).map_err(|error| usage(&format!("key of the account: {error}")))
+}
+
 /// Whether a field of a signature is the signature itself.
 fn is_sig(field: &str) -> bool {
     field.strip_prefix("sig=").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether a field of a connection string names a server, or requires one with TLS.
+fn names_server(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "endpointsuffix" | "developmentstorageproxyuri" => true,
+        "defaultendpointsprotocol" => value.eq_ignore_ascii_case("https"),
+        _ => name.ends_with("endpoint"),
+    }
 }
 
 /// Whether a connection string is that of the development account.

@@ -20,8 +20,14 @@ use crate::{endpoint, trust::TlsArgs};
 
 /// The timeout of the probe.
 const WITHIN: Duration = Duration::from_secs(5);
+/// The timeout of a page in it: a server of another protocol may wait for more.
+const PAGE_WITHIN: Duration = Duration::from_secs(2);
 /// The start of HTTP/2: its preface, and an empty settings frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// Bytes of the header of an HTTP/2 frame.
+const FRAME_HEADER_BYTES: usize = 9;
+/// Its type: settings, with which each side of HTTP/2 begins.
+const SETTINGS: u8 = 4;
 /// The first byte of an alert of TLS.
 const ALERT: u8 = 0x15;
 /// A request that the admin listener and the listeners of REST answer differently.
@@ -33,14 +39,31 @@ const OF_GRPC: &str = "this address serves grpc";
 /// Most bytes of its answer that are read.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
+/// The header by which the admin listener is distinguished from other HTTP servers, in lower case.
+const OF_ADMIN: &str = "server: trestle";
+
 /// What answers the start of HTTP/2.
+#[derive(Debug, PartialEq, Eq)]
 enum PlainAnswer {
     /// A server that uses TLS.
     Tls,
-    /// A server of HTTP/1.
-    Http1,
-    /// Anything else, or nothing.
+    /// A server of HTTP/2.
+    Http2,
+    /// Another protocol.
     Other,
+    /// Nothing: the connection ended.
+    Closed,
+}
+
+impl PlainAnswer {
+    fn of(answer: &[u8]) -> Self {
+        match answer {
+            [] => Self::Closed,
+            [ALERT, ..] => Self::Tls,
+            [_, _, _, SETTINGS, _, 0, 0, 0, 0] => Self::Http2,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// The problem of the address with its remedy, if the probe detects it.
@@ -63,10 +86,8 @@ async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option
             PlainAnswer::Tls => {
                 Some(format!("the server at {authority} uses TLS: use https://{authority}"))
             }
-            PlainAnswer::Other if !is_foreign => None,
-            PlainAnswer::Http1 | PlainAnswer::Other => {
-                not_grpc(endpoint, TcpStream::connect(address).await.ok()?).await
-            }
+            PlainAnswer::Http2 if !is_foreign => None,
+            answer => another_listener(endpoint, address, &answer).await,
         };
     }
     let name = tls.server_name.clone().unwrap_or_else(|| host.clone());
@@ -79,7 +100,7 @@ async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option
     let stream = TcpStream::connect(address).await.ok()?;
     // A server that checks certificates after the handshake sends next; nothing is sent, so the alert arrives.
     let failed = match connector.connect(ServerName::try_from(name.clone()).ok()?, stream).await {
-        Ok(stream) if is_foreign => return not_grpc(endpoint, stream).await,
+        Ok(stream) if is_foreign => return Some(not_grpc(endpoint, page(stream).await?)),
         Ok(mut stream) => stream.read_u8().await.err()?,
         Err(failed) => failed,
     };
@@ -87,9 +108,23 @@ async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option
         return tls_problem(endpoint, &name, &failed);
     }
     // The listener may be another one than that of gRPC too.
-    let stream = TcpStream::connect(address).await.ok()?;
-    let other = not_grpc(endpoint, stream).await;
+    let answer = plain_answer(address).await?;
+    let other = another_listener(endpoint, address, &answer).await;
     Some(other.unwrap_or_else(|| plain_problem(authority)))
+}
+
+/// The problem of an address that answers plain text, unless that is HTTP/2 only.
+async fn another_listener(
+    endpoint: &str,
+    address: (&str, u16),
+    answer: &PlainAnswer,
+) -> Option<String> {
+    let stream = TcpStream::connect(address).await.ok()?;
+    let found = match tokio::time::timeout(PAGE_WITHIN, page(stream)).await.ok().flatten() {
+        None if *answer == PlainAnswer::Other => "a server of another protocol answers there",
+        found => found?,
+    };
+    Some(not_grpc(endpoint, found))
 }
 
 /// The problem of an encrypted connection to a server without TLS.
@@ -101,20 +136,17 @@ pub(crate) fn plain_problem(authority: &str) -> String {
 async fn plain_answer(address: (&str, u16)) -> Option<PlainAnswer> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     stream.write_all(PREFACE).await.ok()?;
-    Some(match stream.read_u8().await.ok() {
-        Some(ALERT) => PlainAnswer::Tls,
-        // The answer of HTTP/1.
-        Some(b'H') => PlainAnswer::Http1,
-        _ => PlainAnswer::Other,
-    })
+    let mut answer = Vec::new();
+    // A connection that breaks has sent what it has sent.
+    let _ = stream.take(FRAME_HEADER_BYTES as u64).read_to_end(&mut answer).await;
+    Some(PlainAnswer::of(&answer))
 }
 
-/// The problem of an address where another listener answers HTTP/1.
-async fn not_grpc(endpoint: &str, stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<String> {
-    let found = page(stream).await?;
-    Some(format!(
+/// The problem of an address where another listener answers.
+fn not_grpc(endpoint: &str, found: &str) -> String {
+    format!(
         "{endpoint} is not the address of gRPC: {found}; give the address of gRPC with --endpoint"
-    ))
+    )
 }
 
 /// Whether what answered a TLS handshake does not use TLS.
@@ -178,7 +210,7 @@ async fn page(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<&'stati
     match () {
         () if !answer.starts_with("http/1.") || answer.contains(OF_GRPC) => None,
         () if answer.contains("x-ms-") => Some("clients of Azure Storage are served there"),
-        () if answer.starts_with("http/1.1 200") => Some("metrics and probes are served there"),
+        () if answer.contains(OF_ADMIN) => Some("metrics and probes are served there"),
         () => Some("another HTTP server answers there"),
     }
 }

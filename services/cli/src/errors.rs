@@ -15,9 +15,9 @@ use crate::output::{escaped, with_fields};
 
 mod advice;
 
-use advice::{advice, hint, is_foreign, message, unreachable_hint, was_refused};
+pub(crate) use advice::{NO_ANSWER, is_transport, needs_restart, of_other_server, retry_after};
+use advice::{advice, code, hint, is_foreign, message, unreachable_hint, was_refused};
 pub use advice::{innermost, without_number};
-pub(crate) use advice::{is_transport, needs_restart, retry_after};
 
 /// Text for `--help`.
 pub const EXIT_CODES: &str = "\
@@ -218,12 +218,11 @@ impl CliError {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Call(status) => match status.code() {
+            Self::Call(status) => match code(status) {
                 Code::InvalidArgument | Code::OutOfRange => 2,
                 Code::NotFound => 3,
                 Code::AlreadyExists | Code::Aborted | Code::FailedPrecondition => 4,
                 Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded => UNAVAILABLE,
-                _ if is_transport(status) => UNAVAILABLE,
                 _ => 1,
             },
             Self::Connect { .. } | Self::Source { busy: true, .. } => UNAVAILABLE,
@@ -251,7 +250,7 @@ impl CliError {
             Self::Call(status) => {
                 is_foreign(status) || (is_transport(status) && !was_refused(status))
             }
-            Self::Connect { .. } => true,
+            Self::Connect { cause, .. } => cause != NO_ANSWER,
             Self::Halted { cause, .. } => cause.is_unexplained(),
             _ => false,
         }
@@ -408,7 +407,7 @@ fn call_json(status: &Status) -> Value {
     let metadata = info.map(|info| info.metadata.iter().collect::<BTreeMap<_, _>>());
     json!({
         "message": message(status),
-        "code": code_name(status.code()),
+        "code": code_name(code(status)),
         "reason": info.map(|info| &info.reason),
         "metadata": metadata,
         "violations": violations,

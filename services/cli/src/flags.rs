@@ -50,6 +50,9 @@ pub struct ClientFlags {
     /// Whether the address is that of the variable.
     #[arg(skip)]
     pub(crate) has_variable_endpoint: bool,
+    /// Whether the connection string is that of the variable.
+    #[arg(skip)]
+    pub(crate) has_variable_connection_string: bool,
     /// The width of tables
     #[arg(id = "terminal_columns", long, global = true, env = "COLUMNS", hide = true)]
     pub(crate) terminal_columns: Option<String>,
@@ -93,6 +96,20 @@ impl ClientFlags {
         self
     }
 
+    /// The same with the knowledge that the connection string is that of the variable `TRESTLE_CONNECTION_STRING`.
+    #[must_use]
+    pub fn with_variable_connection_string(mut self) -> Self {
+        self.has_variable_connection_string = true;
+        self
+    }
+
+    /// Whether the address and the connection string were given in one place, or the address in a stronger one: calls go
+    /// to the address, so one that is given elsewhere must not replace a server that the string names.
+    fn has_endpoint_of_string(&self) -> bool {
+        let is_on_command_line = !self.has_variable_endpoint;
+        self.endpoint.is_some() && (is_on_command_line || self.has_variable_connection_string)
+    }
+
     /// The form of output.
     pub(crate) fn output(&self) -> OutputArgs {
         let columns = self.terminal_columns.as_ref().and_then(|text| text.parse().ok());
@@ -115,6 +132,9 @@ impl ClientFlags {
             (None, true) => (None, ClientContext::default()),
             (name, _) => context::selected(name.as_deref())?,
         };
+        if !self.has_endpoint_of_string() {
+            self.credentials.reject_endpoints()?;
+        }
         let credentials = match self.credentials.is_given() {
             true => self.credentials,
             false => context.credentials,
@@ -140,3 +160,6 @@ impl ClientFlags {
         Ok(ClientArgs { endpoint, tls, timeout, credentials, output })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,7 +138,7 @@ pub fn resolve(flags: ClientFlags) -> Result<ClientArgs, ExitCode> {
 /// # Errors
 /// The error of the connection.
 pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
-    client::connect(endpoint, tls).await
+    client::connect(endpoint, tls, client::CONNECT_TIMEOUT).await
 }
 
 /// An error of a connection or a call; where it has no error of the server, explained by a probe of the address.

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use indicatif::{
     BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
 };
+use rustix::termios::tcgetwinsize;
 use serde_json::{Map, Value, json};
 use trestle_proto::table::v1::{Entity, QueryCost, QueryScope};
 
@@ -69,12 +70,13 @@ impl OutputArgs {
 
 /// The width and the default form of standard output; `columns` replaces the width.
 pub(crate) fn terminal(columns: Option<u16>) -> (Option<u16>, OutputFormat) {
-    let found = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
+    let found = tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col);
     let format = match io::stdout().is_terminal() {
         true => OutputFormat::Table,
         false => OutputFormat::Plain,
     };
-    (found.or(columns).filter(|width| *width > 0), format)
+    let is_known = |width: &u16| *width > 0;
+    (found.filter(is_known).or(columns).filter(is_known), format)
 }
 
 /// The context of a command.

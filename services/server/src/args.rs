@@ -229,8 +229,10 @@ impl Cli {
         while let Some((_, found)) = inner.subcommand() {
             inner = found;
         }
-        let is_known = inner.ids().any(|id| id == ENDPOINT);
-        if is_known && inner.value_source(ENDPOINT) == Some(ValueSource::EnvVariable) {
+        if source(inner, CONNECTION_STRING) == Some(ValueSource::EnvVariable) {
+            cli.client = cli.client.with_variable_connection_string();
+        }
+        if source(inner, ENDPOINT) == Some(ValueSource::EnvVariable) {
             cli.client = cli.client.with_variable_endpoint();
             if let Command::Healthcheck(args) = &mut cli.command
                 && args.config.config.is_some()
@@ -313,11 +315,18 @@ fn context_command(name: &str, inner: &ArgMatches) -> Option<String> {
 
 /// The argument for the address of a server.
 const ENDPOINT: &str = "endpoint";
+/// The argument for an account in the format of Azure, which may name other addresses.
+const CONNECTION_STRING: &str = "connection_string";
+
+/// Where the value of an argument is from; none where the command has no such argument.
+fn source(inner: &ArgMatches, argument: &str) -> Option<ValueSource> {
+    let is_known = inner.ids().any(|id| id == argument);
+    is_known.then(|| inner.value_source(argument)).flatten()
+}
 
 /// The address, where it is on the command line.
 fn endpoint_flag(inner: &ArgMatches) -> Option<String> {
-    let is_known = inner.ids().any(|id| id == ENDPOINT);
-    let is_given = is_known && inner.value_source(ENDPOINT) == Some(ValueSource::CommandLine);
+    let is_given = source(inner, ENDPOINT) == Some(ValueSource::CommandLine);
     is_given.then(|| ENDPOINT.to_owned())
 }
 

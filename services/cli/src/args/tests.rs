@@ -64,3 +64,13 @@ fn durations_have_a_unit_and_are_positive() {
     }
     assert!(duration("36500d").is_ok());
 }
+
+#[test]
+fn a_delay_may_be_zero() {
+    assert_eq!(delay("0s"), Ok(Duration::ZERO));
+    assert_eq!(delay("0"), Ok(Duration::ZERO));
+    assert_eq!(delay("2m"), duration("2m"));
+    for text in ["", "-1s", "36501d", "0w"] {
+        assert!(delay(text).is_err_and(|rule| rule.contains("0s to 36500d")), "{text}");
+    }
+}

@@ -123,13 +123,21 @@ fn rejects_a_malformed_connection_string() {
 
 #[test]
 fn endpoints_of_rest_are_rejected_by_their_name_only() {
-    for name in ["BlobEndpoint", "queueendpoint", " TableSecondaryEndpoint ", "EndpointSuffix"] {
+    for name in [
+        "BlobEndpoint",
+        "queueendpoint",
+        " TableSecondaryEndpoint ",
+        "EndpointSuffix",
+        "DevelopmentStorageProxyUri",
+    ] {
         let args = connection(&format!("AccountName=acme;{name}=https://SECRET"));
         let error = args.reject_endpoints().unwrap_err().to_string();
         assert!(error.contains(name.trim()) && error.contains("--endpoint"), "{error}");
         assert!(!error.contains("SECRET"), "{error}");
     }
-    for text in ["DefaultEndpointsProtocol=https;AccountName=acme", "AccountName=endpoint", ""] {
+    let encrypted = connection("DefaultEndpointsProtocol=https;AccountName=acme");
+    assert!(encrypted.reject_endpoints().is_err(), "calls would go in plain text");
+    for text in ["DefaultEndpointsProtocol=http;AccountName=acme", "AccountName=endpoint", ""] {
         assert!(connection(text).reject_endpoints().is_ok(), "{text}");
     }
     assert!(CredentialArgs::default().reject_endpoints().is_ok());

@@ -80,7 +80,8 @@ async fn other_http_servers_are_distinguished_by_their_answer() {
     for (answer, expected) in [
         (&b"HTTP/1.1 400 Bad Request\r\nX-Ms-Request-Id: 1\r\n\r\n"[..], "Azure Storage"),
         (b"HTTP/1.1 200 OK\r\nx-ms-version: 1\r\n\r\n", "Azure Storage"),
-        (b"HTTP/1.1 200 OK\r\n\r\nok", "metrics and probes"),
+        (b"HTTP/1.1 200 OK\r\nServer: trestle\r\n\r\nok", "metrics and probes"),
+        (b"HTTP/1.1 200 OK\r\nServer: nginx\r\n\r\nok", "another HTTP server"),
         (b"HTTP/1.1 404 Not Found\r\n\r\n", "another HTTP server"),
         (b"HTTP/1.0 200 OK\r\n\r\n", "another HTTP server"),
     ] {
@@ -94,8 +95,21 @@ async fn other_http_servers_are_distinguished_by_their_answer() {
 }
 
 #[tokio::test]
-async fn a_server_of_http_2_and_an_unknown_protocol_are_no_problem_of_the_address() {
-    for answer in [&b"\0\0\0\x04\0\0\0\0\0"[..], b"", b"SSH-2.0-x\r\n"] {
+async fn a_server_of_another_protocol_is_a_problem_of_the_address() {
+    for answer in [&b"SSH-2.0-x\r\n"[..], b"-ERR unknown command\r\n"] {
+        let server = FixedAnswer::new(answer).await;
+
+        for scheme in ["http", "https"] {
+            let problem = server.problem(scheme, false).await.unwrap();
+
+            assert!(problem.contains("another protocol"), "{scheme}, {answer:?}: {problem}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_http_2_and_a_closed_connection_are_no_problem_of_the_address() {
+    for answer in [&b"\0\0\0\x04\0\0\0\0\0"[..], b""] {
         let server = FixedAnswer::new(answer).await;
 
         assert_eq!(server.problem("http", false).await, None, "{answer:?}");

@@ -7,6 +7,21 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 /// The beginning of an error of HTTP/2 that has no source.
 const H2_ERROR: &str = "h2 protocol error";
+/// How the library names a call that took longer than its own limit.
+const TIMEOUT_EXPIRED: &str = "Timeout expired";
+/// The same, of a connection.
+pub(crate) const NO_ANSWER: &str = "no answer in time";
+/// How the libraries name what another server does, in their words and in those of the commands.
+const OTHER_SERVERS: [(&str, &str); 7] = [
+    ("connection closed", CLOSED),
+    ("deadline has elapsed", NO_ANSWER),
+    ("tls handshake eof", "the server closed the connection in the TLS handshake"),
+    ("frame with invalid size", "the answer is not HTTP/2"),
+    ("broken pipe", CLOSED),
+    ("Broken pipe", CLOSED),
+    ("onnection reset", CLOSED),
+];
+const CLOSED: &str = "the server closed the connection";
 /// The store rejects writes until the process is restarted.
 const STOPPED: &str = "STORAGE_STOPPED";
 /// The store rejects writes until disk space is free.
@@ -16,10 +31,23 @@ const FULL: &str = "INSUFFICIENT_STORAGE";
 ///
 /// Statuses that a server sent have no source; a deadline of our own has one, and its own code.
 pub(crate) fn is_transport(status: &Status) -> bool {
-    let own_deadline = matches!(status.code(), Code::DeadlineExceeded)
-        || (status.code() == Code::Cancelled && status.message().contains("Timeout expired"));
+    let own_deadline = matches!(status.code(), Code::DeadlineExceeded) || is_own_deadline(status);
     let cut = status.code() == Code::Internal && status.message().starts_with(H2_ERROR);
     (status.source().is_some() || cut) && !own_deadline
+}
+
+/// Whether a call ended because it took longer than `--timeout`.
+pub(super) fn is_own_deadline(status: &Status) -> bool {
+    status.code() == Code::Cancelled && status.message().contains(TIMEOUT_EXPIRED)
+}
+
+/// The code of a status as gRPC defines it, also where the library has another one for an error of this side.
+pub(super) fn code(status: &Status) -> Code {
+    match status.code() {
+        _ if is_own_deadline(status) => Code::DeadlineExceeded,
+        _ if is_transport(status) => Code::Unavailable,
+        code => code,
+    }
 }
 
 /// Whether repetitions fail until the server is restarted.
@@ -39,6 +67,9 @@ pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
 /// The message of a status; where the connection failed, the cause, without the words of the libraries in between.
 pub(super) fn message(status: &Status) -> String {
     let message = status.message();
+    if is_own_deadline(status) {
+        return format!("{NO_ANSWER}: --timeout limits the wait for a call");
+    }
     if !is_transport(status) {
         return message.to_owned();
     }
@@ -46,7 +77,13 @@ pub(super) fn message(status: &Status) -> String {
         Some(cause) => innermost(cause),
         None => message.trim_start_matches(H2_ERROR).trim_start_matches(": ").to_owned(),
     };
-    format!("the connection failed: {cause}")
+    format!("the connection failed: {}", of_other_server(cause))
+}
+
+/// The cause of a broken connection, in words for what other servers do.
+pub(crate) fn of_other_server(cause: String) -> String {
+    let found = OTHER_SERVERS.iter().find(|(library, _)| cause.contains(library));
+    found.map_or(cause, |(_, words)| (*words).to_owned())
 }
 
 /// The hint where no connection exists.
@@ -54,7 +91,9 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     let has = |words: &str| cause.contains(words);
     if has("lookup address") {
         "the name of the server does not resolve, check --endpoint; nothing was sent"
-    } else if has("timed out") || has("elapsed") {
+    } else if has(NO_ANSWER) {
+        "does another server listen there, or a firewall drop the connection? nothing was sent"
+    } else if has("timed out") {
         "does a firewall drop the connection? nothing was sent"
     } else {
         "is the server running there? nothing was sent"

@@ -98,7 +98,8 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
     for (cause, hint) in [
         ("Connection refused", "is the server running there?"),
         ("failed to lookup address information", "the name of the server does not resolve"),
-        ("deadline has elapsed", "does a firewall drop the connection?"),
+        ("Connection timed out", "does a firewall drop the connection?"),
+        (NO_ANSWER, "does another server listen there, or a firewall drop the connection?"),
     ] {
         let text = connect(cause).render(false);
         let start = format!("error: cannot connect to http://here\n  hint: {hint}");
@@ -110,7 +111,10 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
     }
     let broken = Status::from_error(Box::new(io::Error::from_raw_os_error(104)));
     let text = CliError::from(broken).render(false);
-    assert!(text.starts_with("error: the connection failed: Connection reset"), "{text}");
+    assert!(
+        text.starts_with("error: the connection failed: the server closed the connection"),
+        "{text}"
+    );
     assert!(!text.contains("os error") && !text.contains("transport"), "{text}");
     let reset = CliError::from(Status::internal("h2 protocol error: stream reset"));
     assert!(reset.render(false).starts_with("error: the connection failed: stream reset"));
@@ -120,6 +124,36 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
     {
         assert_eq!(error.to_string(), "cannot read: No such file or directory");
     }
+}
+
+#[test]
+fn what_other_servers_do_is_in_words() {
+    for (library, words) in [
+        ("tls handshake eof", "the server closed the connection in the TLS handshake"),
+        ("connection error detected: frame with invalid size", "the answer is not HTTP/2"),
+        ("stream closed because of a broken pipe", "the server closed the connection"),
+        ("Connection reset by peer", "the server closed the connection"),
+        ("deadline has elapsed", "no answer in time"),
+        ("anything else", "anything else"),
+    ] {
+        assert_eq!(of_other_server(library.to_owned()), words);
+    }
+}
+
+#[test]
+fn errors_of_this_side_have_the_code_that_grpc_defines_for_them() {
+    let expired = CliError::from(Status::cancelled("Timeout expired"));
+    let broken = CliError::from(Status::from_error(Box::new(io::Error::other("broken"))));
+
+    for (error, code) in [(expired, "DEADLINE_EXCEEDED"), (broken, "UNAVAILABLE")] {
+        let object: Value = serde_json::from_str(&error.render(true)).unwrap();
+        assert_eq!(object["error"]["code"], code, "{object}");
+        assert_eq!(object["error"]["exit_code"], 5, "{object}");
+    }
+    let cancelled = CliError::from(Status::cancelled("by the server"));
+    assert_eq!(cancelled.code(), 1);
+    let expired = CliError::from(Status::cancelled("Timeout expired")).render(false);
+    assert!(expired.starts_with("error: no answer in time: --timeout"), "{expired}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Arg, Args, Subcommand};
 
 use crate::{
-    args::{duration, whole_number},
+    args::{delay, duration, whole_number},
     errors::{QUEUE_EXIT_CODES as EXIT_CODES, with_help},
     service::{PolicyCommand, PropertiesCommand},
 };
@@ -130,7 +130,7 @@ pub enum MessageCommand {
         #[command(flatten)]
         receipt: ReceiptArgs,
         /// How long it is invisible to others from now on, up to 7 days
-        #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
+        #[arg(long, value_parser = delay, default_value = "30s", value_name = "TIME")]
         visibility_timeout: Duration,
         /// The new text
         #[arg(long)]
@@ -277,7 +277,7 @@ pub struct MessageArgs {
     #[arg(
         long = "visibility-timeout",
         alias = "delay",
-        value_parser = duration,
+        value_parser = delay,
         value_name = "TIME"
     )]
     pub(crate) delay: Option<Duration>,
