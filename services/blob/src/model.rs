@@ -179,6 +179,10 @@ impl ModelBlob {
 
     fn undelete(&mut self) {
         if let Some((etag, content)) = self.deleted.take() {
+            if let ModelContent::Appended(..) = content {
+                // Only a block blob has staged blocks.
+                self.staged.clear();
+            }
             (self.etag, self.content) = (Some(etag), Some(content));
         }
         self.snapshots.append(&mut self.deleted_past);
