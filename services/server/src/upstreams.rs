@@ -96,13 +96,16 @@ pub(crate) fn file_problems(settings: &Settings) -> Vec<String> {
     let (gateway, local) = (&settings.gateway, &settings.server.roles);
     let files = &gateway.tls;
     let remote = gateway.endpoints.iter().filter(|(role, _)| !local.has(role));
+    let remote: Vec<_> = remote.collect();
+    // Whether they are used does not matter: it is another mistake where they are not.
+    if remote.is_empty() || !local.has(GATEWAY.name) {
+        return Vec::new();
+    }
     let encrypted: Vec<_> = remote
+        .into_iter()
         .filter_map(|(role, EndpointText(text))| Some((role, Endpoint::parse(text).ok()?)))
         .filter(|(_, endpoint)| endpoint.is_encrypted())
         .collect();
-    if encrypted.is_empty() || !local.has(GATEWAY.name) {
-        return Vec::new();
-    }
     let named = [
         ("gateway.tls.ca_file", &files.ca_file),
         ("gateway.tls.cert_file", &files.cert_file),
