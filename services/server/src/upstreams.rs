@@ -8,6 +8,7 @@ use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 
 use crate::{
+    healthcheck,
     reload::{ReloadedKeys, Reloads},
     roles::{GATEWAY, RoleSpec},
     settings::{
@@ -51,6 +52,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
     let options = RemoteOptions {
         // One process has all of them, so the health of one is that of all.
         service: role.services.first().copied(),
+        limitation: Some(healthcheck::WRITES),
         connections: gateway.connections,
         wait: Duration::from_millis(gateway.wait_ms),
         waiting_max: gateway.waiting_calls_max,

@@ -49,7 +49,7 @@ async fn serves_probes_and_metrics() {
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;
-    health.limit("test.writes", Some("read-only: disk")).await;
+    health.limit("test.writes", "store", Some("read-only: disk")).await;
     let limited = get(address, "/readyz").await;
     health.report(TABLE, Some("storage stopped: disk".to_owned())).await;
     let unready = get(address, "/readyz").await;
