@@ -1,6 +1,7 @@
 //! The configuration: where it is found, sizes with units, and mistakes.
 
 mod rules;
+mod together;
 
 use std::{fs, path::Path, process::Command};
 
@@ -71,7 +72,7 @@ fn a_number_beyond_64_bits_hides_no_other_mistake() {
             (
                 7,
                 format!(
-                    "storage.write_buffer_bytes: {whole}, 33554432 to 4294967296, or a size such as 128MiB"
+                    "storage.write_buffer_bytes: {whole} of bytes, or a size such as 128MiB, 32MiB to 4GiB"
                 ),
             ),
         ] {

@@ -147,3 +147,33 @@ async fn refused_writes_are_counted_by_their_cause() {
     let refused = metric(&page, "trestle_storage_writes_refused_total{error_type=\"full\"");
     assert!(refused.is_some_and(|writes| writes >= 1.0), "{page}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_reports_whether_every_role_behind_it_accepts_writes() {
+    let (of_tables, of_queues) = (tempdir().unwrap(), tempdir().unwrap());
+    let start = |folder: &Path, role: &str, reserve: &str| {
+        let args = ["--data-dir", folder.to_str().unwrap(), "--roles", role];
+        Server::start(&args, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", reserve)])
+    };
+    let table = start(of_tables.path(), "table", "64MiB");
+    let writes = |queue: &Server, shown: &str| {
+        let (table, queue) = (table.endpoint(), queue.endpoint());
+        let settings = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queue),
+        ];
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
+        let mut status = String::new();
+        let is_shown = becomes(|| {
+            status = run(&gateway, &["status", "-o", "plain"]).output;
+            status.contains(&format!("writes\t{shown}\n"))
+        });
+        assert!(is_shown, "{shown}: {status}");
+    };
+
+    let queue = start(of_queues.path(), "queue", "64MiB");
+    writes(&queue, "accepted");
+    drop(queue);
+    let queue = start(of_queues.path(), "queue", "4EiB");
+    writes(&queue, "read-only: disk");
+}

@@ -12,38 +12,133 @@ use trestle_tests::{Ended, Server, bare_command, server_binary};
 
 /// Key of the account `acme` that the pages use.
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
-/// The commands that other suites run: page, beginning of the command, and suite. An empty page is every page.
-/// Recipes of just, which measure for minutes, are not run: they exist.
-const SUITES: [(&str, &str, &str); 29] = [
-    ("", "grpcurl ", "tests/clients/grpcurl/run.sh"),
-    ("", "protoc ", "tests/clients/protoc.txt"),
-    ("", "cargo ", ".ci/run"),
-    ("", "bash .ci/run", ".ci/run"),
-    ("", "just ", "justfile"),
-    ("README.md", "export PATH", "tests/commands/readme.rs"),
-    ("README.md", "trestle table create orders", "tests/commands/readme.rs"),
-    ("README.md", "trestle entity insert orders", "tests/commands/readme.rs"),
-    ("README.md", "trestle entity query orders", "tests/commands/readme.rs"),
-    ("README.md", "trestle queue create", "tests/commands/readme.rs"),
-    ("README.md", "trestle message", "tests/commands/readme.rs"),
-    ("README.md", "trestle blob", "tests/commands/readme.rs"),
-    ("README.md", "pip install grpcio-tools", "tests/clients/python/test_readme.py"),
-    ("README.md", "python -m grpc_tools", "tests/clients/python/test_readme.py"),
-    ("", "docker compose", "tests/staging/stack.py"),
-    ("README.md", "trestle log", "tests/clients/logs/test_pages.py"),
-    ("README.md", "", "tests/walkthrough/check.sh"),
-    ("docs/logs.md", "", "tests/clients/logs/test_pages.py"),
-    ("docs/install.md", "sha256sum ", "tests/staging/test_packages.py"),
-    ("docs/install.md", "tar ", "tests/staging/test_packages.py"),
-    ("docs/install.md", "./trestle-", "tests/staging/test_packages.py"),
-    ("docs/install.md", "apt-get ", "tests/staging/test_packages.py"),
-    ("docs/install.md", "systemctl ", "tests/staging/test_packages.py"),
-    ("docs/install.md", "docker load", "tests/staging/test_packages.py"),
-    ("docs/production.md", "kubectl ", "tests/staging/test_kustomize.py"),
-    ("docs/staging.md", "", "tests/staging/test_documents.py"),
-    ("docs/queue-worker.md", "", "tests/scenarios/queue/worked_example.rs"),
-    ("docs/migrating.md", "trestle import", "tests/migrate/command.rs"),
-    ("docs/migrating.md", "export AZURE", "tests/migrate/azure.rs"),
+/// How a suite runs a command, so that the text of the suite shows it.
+#[derive(Clone, Copy)]
+enum Runs {
+    /// It has the words of the command, without its arguments.
+    Words,
+    /// It has this text: the command in another form, or the page that it reads.
+    By(&'static str),
+    /// It reads the page, and runs the block of commands that has this text.
+    Block(&'static str),
+}
+
+use Runs::{Block, By, Words};
+
+/// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
+/// Recipes of just, which measure for minutes, are not run: they exist. The same is true of benchmarks of cargo.
+const SUITES: [(&str, &str, &str, Runs); 36] = [
+    ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
+    ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
+    ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
+    ("", "cargo bench -p trestle-kv", "shared/kv/Cargo.toml", By("[[bench]]")),
+    ("", "cargo run --release -- serve", "tests/src/process.rs", By("\"serve\", \"--listen\"")),
+    ("", "cargo ", ".ci/run", Words),
+    ("", "bash .ci/run", ".ci/run", By("bash .ci/run")),
+    ("", "just bench  ", "justfile", By("bench *names:")),
+    ("", "just bench ", "tests/bench/paths.rs", Words),
+    ("README.md", "export PATH", "tests/commands/readme.rs", Block("trestle table create")),
+    (
+        "README.md",
+        "trestle table create orders",
+        "tests/commands/readme.rs",
+        Block("trestle table create"),
+    ),
+    (
+        "README.md",
+        "trestle entity insert orders",
+        "tests/commands/readme.rs",
+        Block("trestle table create"),
+    ),
+    (
+        "README.md",
+        "trestle entity query orders",
+        "tests/commands/readme.rs",
+        Block("trestle table create"),
+    ),
+    (
+        "README.md",
+        "trestle queue create",
+        "tests/commands/readme.rs",
+        Block("trestle queue create"),
+    ),
+    ("README.md", "trestle message", "tests/commands/readme.rs", Block("trestle queue create")),
+    (
+        "README.md",
+        "trestle blob",
+        "tests/commands/readme.rs",
+        Block("trestle blob container create"),
+    ),
+    (
+        "README.md",
+        "pip install grpcio-tools ",
+        "tests/clients/python/requirements.txt",
+        By("grpcio-tools=="),
+    ),
+    (
+        "README.md",
+        "python -m grpc_tools",
+        "tests/clients/python/test_readme.py",
+        Block("grpc_tools"),
+    ),
+    (
+        "docs/staging.md",
+        "docker compose -f deploy/compose.staging.yaml exec",
+        "tests/staging/test_documents.py",
+        By("exec gateway "),
+    ),
+    ("", "docker compose", "tests/staging/stack.py", By("self.compose(\"up\"")),
+    ("README.md", "trestle log", "tests/clients/logs/test_pages.py", Block("trestle log create")),
+    ("README.md", "trestle ", "tests/walkthrough/debian_packages.sh", Words),
+    (
+        "README.md",
+        "tests/walkthrough",
+        "tests/walkthrough/debian_packages.sh",
+        By("/package_index.sh\""),
+    ),
+    ("docs/logs.md", "", "tests/clients/logs/test_pages.py", By("blocks(\"docs/logs.md\")")),
+    (
+        "docs/install.md",
+        "sha256sum ",
+        "tests/staging/test_packages.py",
+        By("documented(\"From a release\")"),
+    ),
+    (
+        "docs/install.md",
+        "tar ",
+        "tests/staging/test_packages.py",
+        By("documented(\"From a release\")"),
+    ),
+    (
+        "docs/install.md",
+        "./trestle-",
+        "tests/staging/test_packages.py",
+        By("documented(\"From a release\")"),
+    ),
+    ("docs/install.md", "apt-get ", "tests/staging/test_packages.py", By("dpkg --install")),
+    (
+        "docs/install.md",
+        "systemctl ",
+        "tests/staging/test_packages.py",
+        By("systemd-analyze verify"),
+    ),
+    ("docs/install.md", "docker load", "tests/staging/test_packages.py", By("\"-image.tar.gz\"")),
+    (
+        "docs/production.md",
+        "kubectl ",
+        "tests/staging/test_kustomize.py",
+        By("\"kustomize\" / \"example\""),
+    ),
+    ("docs/staging.md", "", "tests/staging/test_documents.py", By("in STAGING")),
+    (
+        "docs/queue-worker.md",
+        "",
+        "tests/scenarios/queue/worked_example.rs",
+        By("../docs/queue-worker.md"),
+    ),
+    ("docs/migrating.md", "trestle import azurite", "tests/migrate/azurite.rs", Words),
+    ("docs/migrating.md", "trestle import azure", "tests/clients/import/import.test.js", Words),
+    ("docs/migrating.md", "export AZURE", "tests/migrate/azure.rs", Words),
 ];
 /// The server that the page on installation starts, and how it is started here: on free ports, and stopped.
 const SERVE: (&str, &str) = (
@@ -95,12 +190,47 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// The suite that runs a command.
-fn suite(page: &str, command: &str) -> Option<&'static str> {
-    let runs = |(of, prefix, _): &&(&str, &str, &str)| {
+/// The suite that runs a command, and how.
+fn suite(page: &str, command: &str) -> Option<(&'static str, Runs)> {
+    let runs = |(of, prefix, _, _): &&(&str, &str, &str, Runs)| {
         (of.is_empty() || *of == page) && command.starts_with(prefix)
     };
-    SUITES.iter().find(runs).map(|(_, _, suite)| *suite)
+    SUITES.iter().find(runs).map(|(_, _, suite, runs)| (*suite, *runs))
+}
+
+/// The words of a command that distinguish it: its subcommands and the names behind them, up to an argument; the variable
+/// of an export.
+fn words(command: &str) -> Vec<&str> {
+    let is_name = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    let command = command.trim_start_matches("just ").split('#').next().unwrap_or_default();
+    let arguments = command.split_whitespace().skip(1);
+    let arguments = arguments.map(|word| word.split('=').next().unwrap_or_default());
+    arguments.take_while(is_name).collect()
+}
+
+/// Whether the text of a suite has a word as a whole.
+fn has_word(suite: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    suite.split(|c: char| !is_part(c)).any(|found| found == word)
+}
+
+/// Why a suite does not run a command of a page, as far as its text shows.
+fn missing(suite: &str, runs: Runs, (page, text): (&str, &str), command: &str) -> Option<String> {
+    let words = words(command);
+    match runs {
+        Words if words.is_empty() => Some("no words distinguish it".to_owned()),
+        Words => words.into_iter().find(|word| !has_word(suite, word)).map(str::to_owned),
+        By(part) => (!suite.contains(part)).then(|| part.to_owned()),
+        Block(part) => {
+            let mut blocks = text.split("```").skip(1).step_by(2);
+            let first = blocks.find(|block| block.contains(part)).unwrap_or_default();
+            let is_run = first.contains(command) && suite.contains(&format!("\"{part}\""));
+            (!is_run || !suite.contains(page)).then(|| part.to_owned())
+        }
+    }
 }
 
 /// The commands of a page that no other suite runs.
@@ -148,9 +278,6 @@ fn env_path() -> std::ffi::OsString {
 #[test]
 fn every_command_of_the_pages_runs_here_or_in_a_suite() {
     let pages = pages();
-    for (_, _, suite) in SUITES {
-        assert!(root().join(suite).exists(), "{suite}");
-    }
     let recipes = fs::read_to_string(root().join("justfile")).unwrap();
     let mut ran = 0;
     for (page, text) in &pages {
@@ -168,6 +295,51 @@ fn every_command_of_the_pages_runs_here_or_in_a_suite() {
         }
     }
     assert!(ran >= 20, "{ran} commands were found");
+}
+
+#[test]
+fn the_suites_have_the_commands_that_they_are_named_for() {
+    let (mut problems, mut found) = (Vec::new(), [false; SUITES.len()]);
+    for (page, text) in &pages() {
+        for command in commands(text) {
+            let Some((path, runs)) = suite(page, &command) else { continue };
+            let suite = fs::read_to_string(root().join(path)).expect(path);
+            let missing = missing(&suite, runs, (page, text), &command);
+            problems
+                .extend(missing.map(|what| format!("{path} has no `{what}`: {page}: {command}")));
+            let used = SUITES.iter().position(|(of, prefix, _, _)| {
+                (of.is_empty() || of == page) && command.starts_with(prefix)
+            });
+            found[used.expect("it has a suite")] = true;
+        }
+    }
+    let entries = SUITES.iter().zip(found).filter(|(_, is_used)| !is_used);
+    let unused: Vec<_> =
+        entries.map(|((page, prefix, ..), _)| format!("{page}: {prefix}")).collect();
+
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(unused.is_empty(), "no page has: {}", unused.join("\n"));
+}
+
+#[test]
+fn a_suite_without_a_command_is_found() {
+    let page = ("README.md", "```sh\na b\n```\n```sh\na b\nc d\n```\n");
+    for (suite, runs, command, is_missing) in [
+        ("run(\"table\", \"create\")", Words, "trestle table create --quiet # x", false),
+        ("run(\"tables\", \"create\")", Words, "trestle table create", true),
+        ("none", Words, "trestle --version", true),
+        ("[\"batch\"]", Words, "just bench batch # of them", false),
+        ("KEY_NAME", Words, "export KEY=1", true),
+        ("dpkg -i", By("dpkg -i"), "apt-get install x", false),
+        ("dpkg", By("dpkg -i"), "apt-get install x", true),
+        ("README.md \"a b\"", Block("a b"), "a b", false),
+        ("README.md \"a b\"", Block("a b"), "c d", true),
+        ("README.md \"c d\"", Block("c d"), "a b", false),
+        ("\"c d\"", Block("c d"), "a b", true),
+    ] {
+        let missing = missing(suite, runs, page, command);
+        assert_eq!(missing.is_some(), is_missing, "{suite}: {command}: {missing:?}");
+    }
 }
 
 /// The words of a command in running text, up to an argument.

@@ -18,7 +18,7 @@ use tonic_health::{
     ServingStatus,
     pb::{HealthCheckRequest, health_client::HealthClient},
 };
-use trestle_tests::{RestRequest, Server, Table, entity, exchange};
+use trestle_tests::{Ended, RestRequest, Server, Table, command, entity, exchange};
 
 use crate::{
     contents::{Contents, MAIN},
@@ -127,6 +127,9 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     rest_clients_get_no_retry_delay(&server).await;
     becomes_unhealthy(&channel, "").await;
     becomes_unhealthy(&channel, "trestle.table.v1.TableService").await;
+    becomes_unhealthy(&channel, "trestle.storage.writes").await;
+    let status = Ended::of(command(&server, &["status", "-o", "plain"])).output;
+    assert!(status.contains("writes\tstopped: restart the server\n"), "{status}");
     // Reads still return every acknowledged write.
     check(&crew, &Contents::take(&channel).await);
     drop(server);

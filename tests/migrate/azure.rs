@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::tempdir;
 
-use crate::command::{run, start, trestle};
+use crate::command::{Ended, run, start, trestle};
 
 const KEY: &str = "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMmh1bnRlcjI=";
 
@@ -27,6 +27,13 @@ fn a_malformed_connection_string_is_a_usage_error_without_the_secret() {
         assert!(!ended.errors.contains(&KEY[..20]), "{ended:?}");
     }
     let ended = run(&server, &["import", "azure"]);
+    let of_variable = Ended::of({
+        let mut command = trestle(&server, &["import", "azure"]);
+        command.env("AZURE_STORAGE_CONNECTION_STRING", "AccountName=acme");
+        command
+    });
+    assert_eq!(of_variable.code, Some(2), "{of_variable:?}");
+    assert!(of_variable.errors.contains("needs `AccountKey`"), "{of_variable:?}");
     assert!(ended.code == Some(2) && ended.errors.contains("--source-file"), "{ended:?}");
 }
 

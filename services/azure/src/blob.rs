@@ -18,7 +18,10 @@ use crate::{
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct BlobProtocol;
+pub(crate) struct BlobProtocol {
+    /// Whether the process serves blobs by gRPC.
+    pub(crate) is_served: bool,
+}
 
 impl RestProtocol for BlobProtocol {
     type Operation = Infallible;
@@ -27,12 +30,12 @@ impl RestProtocol for BlobProtocol {
     const UNKNOWN: &'static str = "/trestle.blob.v1.BlobService/";
     const SIGNATURES: &'static ServiceSpec = &BLOB;
 
-    fn unserved() -> Option<Fault> {
-        Some(by_grpc_only())
+    fn unserved(&self) -> Option<Fault> {
+        Some(self.by_grpc_only())
     }
 
     fn route(&self, _: &RequestHead) -> Result<Infallible, RestError> {
-        Err(by_grpc_only().into())
+        Err(self.by_grpc_only().into())
     }
 
     fn target(&self, operation: &Infallible) -> Target {
@@ -63,8 +66,15 @@ impl RestProtocol for BlobProtocol {
     }
 }
 
-fn by_grpc_only() -> Fault {
-    let message =
-        "blobs are served by gRPC only: use `trestle blob` or trestle.blob.v1.BlobService";
-    Fault::new(Reason::NotImplemented, message)
+impl BlobProtocol {
+    /// Names what would work here: without blobs no command does.
+    fn by_grpc_only(&self) -> Fault {
+        let message = if self.is_served {
+            "blobs are served by gRPC only: use `trestle blob` or trestle.blob.v1.BlobService"
+        } else {
+            "blobs are served by gRPC only, and not by this server: it has no role blob, and gateway.blob_endpoint is not \
+             set"
+        };
+        Fault::new(Reason::NotImplemented, message)
+    }
 }

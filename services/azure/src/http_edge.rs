@@ -232,7 +232,7 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
         let is_http2 = request.version() == Version::HTTP_2;
         request.extensions_mut().insert(CallProtocol::Rest);
         let body = DrainableBody::of(&mut request);
-        let head = match P::unserved() {
+        let head = match state.protocol.unserved() {
             None => RequestHead::take(&mut request, P::SERVICE),
             Some(fault) => Err(fault),
         };

@@ -59,6 +59,8 @@ pub struct EdgeDeps {
     /// Whether responses are compressed for clients that accept it. Bodies of requests may always
     /// be.
     pub compresses: bool,
+    /// Whether the process serves the service at all; an edge that does not call it is also where it does not.
+    pub is_served: bool,
 }
 
 /// The HTTP edge of tables: translates requests to calls. `layers` adds those of the gateway to the
@@ -82,7 +84,7 @@ pub fn queues(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -
 #[must_use]
 pub fn blobs(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.blob.v1.BlobService", deps.upstream.clone());
-    edge(blob::BlobProtocol, deps, layers, rules)
+    edge(blob::BlobProtocol { is_served: deps.is_served }, deps, layers, rules)
 }
 
 fn edge<P: RestProtocol>(
@@ -91,7 +93,7 @@ fn edge<P: RestProtocol>(
     layers: impl FnOnce(CallService) -> CallService,
     rules: Lookup,
 ) -> CallService {
-    let EdgeDeps { upstream, identity, compresses } = deps;
+    let EdgeDeps { upstream, identity, compresses, .. } = deps;
     let clock: Arc<dyn Clock> = Arc::clone(&identity.clock);
     let inner = Dispatch::new(protocol.clone(), upstream, identity);
     let calls = layers(CallService::new(inner));

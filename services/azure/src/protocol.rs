@@ -25,7 +25,7 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     /// The specification of its signatures.
     const SIGNATURES: &'static ServiceSpec;
     /// The error of every request, where the service has no protocol of Azure Storage.
-    fn unserved() -> Option<Fault> {
+    fn unserved(&self) -> Option<Fault> {
         None
     }
 

@@ -23,6 +23,8 @@ use crate::{
 pub const WRITES: &str = "trestle.storage.writes";
 /// The state of a process that accepts only reads and deletes, because disk space is short.
 pub const READ_ONLY_DISK: &str = "read-only: disk";
+/// The state of a process whose store accepts no writes until a restart, after a failed write or sync.
+pub const STOPPED: &str = "stopped: restart the server";
 
 /// Prints the state of a server; the exit code reports whether it answers.
 pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
@@ -58,13 +60,24 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     output.finish()
 }
 
-/// Whether writes are accepted; none where the process has no store, such as a gateway.
+/// Whether writes are accepted; none where the process does not report it.
 async fn writes(session: &Session) -> Option<&'static str> {
-    let request = HealthCheckRequest { service: WRITES.to_owned() };
-    let checked = session.health().check(request).await.ok()?;
-    match checked.get_ref().status() {
-        ServingStatus::Serving => Some("accepted"),
-        ServingStatus::NotServing => Some(READ_ONLY_DISK),
+    let (writes, whole) = (status_of(session, WRITES).await?, status_of(session, "").await?);
+    Some(limitation(writes, whole).unwrap_or("accepted"))
+}
+
+async fn status_of(session: &Session, service: &str) -> Option<ServingStatus> {
+    let request = HealthCheckRequest { service: service.to_owned() };
+    Some(session.health().check(request).await.ok()?.get_ref().status())
+}
+
+/// Why no writes are accepted, if so, by the status of writes and that of the whole process. A stopped store is a problem
+/// of the whole; one on a full disk is not, since it serves reads and deletes.
+#[must_use]
+pub fn limitation(writes: ServingStatus, whole: ServingStatus) -> Option<&'static str> {
+    match (writes, whole) {
+        (ServingStatus::NotServing, ServingStatus::Serving) => Some(READ_ONLY_DISK),
+        (ServingStatus::NotServing, _) => Some(STOPPED),
         _ => None,
     }
 }
@@ -100,4 +113,22 @@ async fn blob(session: &Session) -> Result<Value, CliError> {
         "free_bytes": stats.free_bytes,
         "containers_being_reclaimed": stats.containers_being_reclaimed,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_store_is_told_from_a_full_disk_by_the_status_of_the_process() {
+        use ServingStatus::{NotServing, Serving};
+        for (writes, whole, expected) in [
+            (Serving, Serving, None),
+            (Serving, NotServing, None),
+            (NotServing, Serving, Some(READ_ONLY_DISK)),
+            (NotServing, NotServing, Some(STOPPED)),
+        ] {
+            assert_eq!(limitation(writes, whole), expected, "{writes:?}, {whole:?}");
+        }
+    }
 }

@@ -6,7 +6,6 @@ mod offered;
 use std::{
     env,
     ffi::OsString,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -28,7 +27,7 @@ use self::help::{
 };
 use crate::{
     roles::{AzureEdge, ROLES, Roles},
-    settings::{Listen, RoleKey as _, parse_address},
+    settings::{Listen, RoleKey as _},
 };
 
 mod usage;
@@ -330,7 +329,8 @@ fn endpoint_flag(inner: &ArgMatches) -> Option<String> {
     is_given.then(|| ENDPOINT.to_owned())
 }
 
-/// Arguments of `serve`. They override the environment and the file.
+/// Arguments of `serve`. They override the environment and the file. Their values are parsed as those of settings, so that
+/// a malformed one hides no other mistake.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
     /// Configuration file
@@ -346,14 +346,14 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<Roles>,
     /// Address of gRPC; port 0 selects a free one [default: 127.0.0.1:50051]
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
-    pub listen: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
     /// Where clients of Azure Storage are served
     #[command(flatten)]
     pub azure: AzureListenArgs,
     /// Address of metrics and probes; port 0 selects a free one [default: 127.0.0.1:9464]
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
-    pub admin: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
     /// Listen without TLS on an address that is not loopback
     #[arg(long)]
     pub allow_plaintext: bool,
@@ -369,20 +369,20 @@ impl ServeArgs {
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
             ("storage.ephemeral", yes(self.ephemeral)),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
-            ("server.listen", self.listen.map(|address| address.to_string())),
-            ("server.admin", self.admin.map(|address| address.to_string())),
+            ("server.listen", self.listen.clone()),
+            ("server.admin", self.admin.clone()),
             ("server.allow_plaintext", yes(self.allow_plaintext)),
         ];
         let set = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
         let azure = self.azure.0.iter();
-        let azure = azure.map(|(role, listen)| (Listen::full_key(role), listen.to_string()));
+        let azure = azure.map(|(role, listen)| (Listen::full_key(role), listen.clone()));
         flags.into_iter().filter_map(set).chain(azure).collect()
     }
 }
 
 /// A flag for each role with a protocol of Azure Storage: role and address, where set.
 #[derive(Debug, Clone, Default)]
-pub struct AzureListenArgs(Vec<(&'static str, Listen)>);
+pub struct AzureListenArgs(Vec<(&'static str, String)>);
 
 impl AzureListenArgs {
     fn edges() -> impl Iterator<Item = (&'static str, AzureEdge)> {
@@ -397,10 +397,7 @@ impl Args for AzureListenArgs {
             let help = format!(
                 "{serves}; port 0 selects a free one, `off` none [default: 127.0.0.1:{port}]"
             );
-            let parser = clap::value_parser!(Listen);
-            command.arg(
-                Arg::new(flag).long(flag).value_name("ADDRESS").value_parser(parser).help(help),
-            )
+            command.arg(Arg::new(flag).long(flag).value_name("ADDRESS").help(help))
         })
     }
 
@@ -411,8 +408,7 @@ impl Args for AzureListenArgs {
 
 impl FromArgMatches for AzureListenArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let set =
-            |(role, edge): (_, AzureEdge)| Some((role, *matches.get_one::<Listen>(edge.flag)?));
+        let set = |(role, edge): (_, AzureEdge)| Some((role, matches.get_one(edge.flag).cloned()?));
         Ok(Self(Self::edges().filter_map(set).collect()))
     }
 

@@ -34,6 +34,9 @@ const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
 /// How often the health of a role in another process is copied.
 const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 
+/// The part of this process that accepts writes; others are roles in other processes.
+const STORE: &str = "store";
+
 /// The live parts of a node.
 pub struct NodeDeps {
     /// The store; none where no role of this process owns data.
@@ -121,7 +124,7 @@ impl NodeParts {
         for service in spec.services {
             health.report(service, Some("not connected yet".to_owned())).await;
         }
-        self.tasks.push(watch_upstream(spec.services, &upstream.remote, health));
+        self.tasks.push(watch_upstream(spec, &upstream.remote, health));
         let (methods, remote) = (ingress::methods(), Upstream::Remote(upstream.remote));
         if !spec.services.iter().any(|service| methods.any_waits(service)) {
             return Ok(remote);
@@ -201,8 +204,8 @@ fn watch_storage(
         let (engine, health, services) = (Arc::clone(&engine), health.clone(), services.clone());
         async move {
             let status = engine.status();
-            let read_only = status.is_space_short.then_some(healthcheck::READ_ONLY_DISK);
-            health.limit(healthcheck::WRITES, read_only).await;
+            let limitation = writes_limitation(status.stopped.is_some(), status.is_space_short);
+            health.limit(healthcheck::WRITES, STORE, limitation).await;
             let problem = status.stopped;
             let problem =
                 problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
@@ -214,13 +217,26 @@ fn watch_storage(
     })
 }
 
-/// A gateway is as ready as the roles behind it; while calls wait for a restart, it is ready.
-fn watch_upstream(services: &'static [&'static str], remote: &Remote, health: &Health) -> Task {
+/// Why no writes are accepted, if so.
+fn writes_limitation(is_stopped: bool, is_space_short: bool) -> Option<&'static str> {
+    match (is_stopped, is_space_short) {
+        (true, _) => Some(healthcheck::STOPPED),
+        (false, true) => Some(healthcheck::READ_ONLY_DISK),
+        (false, false) => None,
+    }
+}
+
+/// A gateway is as ready as the roles behind it; while calls wait for a restart, it is ready. It accepts writes while
+/// each of them does.
+fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
+    let (role, services) = (spec.name, spec.services);
     let (remote, health) = (remote.clone(), health.clone());
     Task::new("upstream-watch", UPSTREAM_WATCH_EVERY, move || {
         let (remote, health) = (remote.clone(), health.clone());
         async move {
             let problem = remote.problem().await.map(str::to_owned);
+            let limitation = writes_limitation(problem.is_some(), remote.is_limited());
+            health.limit(healthcheck::WRITES, role, limitation).await;
             for service in services {
                 health.report(service, problem.clone()).await;
             }

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
-pub use trestle_cli::status::{READ_ONLY_DISK, WRITES};
-use trestle_cli::{TlsArgs, errors::CliError};
+pub use trestle_cli::status::{READ_ONLY_DISK, STOPPED, WRITES};
+use trestle_cli::{TlsArgs, errors::CliError, status::limitation};
 use trestle_runtime::config::{self, ConfigError, Sources};
 
 use crate::{
@@ -66,13 +66,17 @@ async fn call(
         ServingStatus::Serving => {}
         other => return Ok(Err(format!("not serving: status=`{}`", other.as_str_name()))),
     }
-    let writes = HealthCheckRequest { service: WRITES.to_owned() };
-    // A process without a store does not register the name.
-    let is_limited = client
-        .check(writes)
-        .await
-        .is_ok_and(|writes| writes.get_ref().status() == ServingStatus::NotServing);
-    Ok(Ok(is_limited.then_some(READ_ONLY_DISK)))
+    let mut reported = [ServingStatus::Unknown; 2];
+    for (status, service) in reported.iter_mut().zip([WRITES, ""]) {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        match client.check(request).await {
+            Ok(checked) => *status = checked.get_ref().status(),
+            // An earlier version, as a gateway, does not report writes.
+            Err(_) => return Ok(Ok(None)),
+        }
+    }
+    let [writes, whole] = reported;
+    Ok(Ok(limitation(writes, whole)))
 }
 
 #[cfg(test)]

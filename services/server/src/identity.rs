@@ -70,8 +70,7 @@ pub(crate) fn key_file_problems(settings: &Settings) -> Vec<String> {
         return Vec::new();
     }
     let files = settings.accounts.0.iter().flat_map(|(name, section)| {
-        let keys = section.keys().filter(|(_, text, _)| text.is_none());
-        keys.filter_map(move |(key, _, file)| key_in(name, key, file?).err())
+        section.keys().filter_map(move |(key, _, file)| key_in(name, key, file?).err())
     });
     files.collect()
 }

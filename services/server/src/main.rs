@@ -320,9 +320,9 @@ fn load_or_report(
     })
 }
 
-/// The mistakes, where the file can be read once more.
+/// The mistakes, unless the file can be read only once, as a pipe.
 fn every_mistake(file: Option<&Path>, flags: &[(String, String)]) -> Option<Vec<String>> {
-    let is_repeatable = file.is_none_or(Path::is_file);
+    let is_repeatable = file.is_none_or(|file| file.is_file() || file.is_dir() || !file.exists());
     let mistakes = is_repeatable.then(|| mistakes(file, flags).ok()).flatten()?;
     Some(mistakes).filter(|mistakes| !mistakes.is_empty())
 }

@@ -2,16 +2,19 @@
 
 use trestle_runtime::{
     telemetry,
-    tls::{Certificates, TlsFile},
+    tls::{Certificates, TlsError, TlsFile},
 };
 
-use crate::{identity, settings::Settings, upstreams};
+use crate::{
+    identity,
+    settings::{Settings, TlsSettings},
+    upstreams,
+};
 
 /// Every file that cannot be used, with its key, and the text with which `serve` ends. Blocks.
 #[must_use]
 pub fn problems(settings: &Settings) -> Vec<String> {
-    let of_listeners = settings.tls.grpc().map(|files| Certificates::problems(&files));
-    let of_listeners = of_listeners.unwrap_or_default().into_iter().map(|error| {
+    let of_listeners = listener_problems(&settings.tls).into_iter().map(|error| {
         let key = match error.of() {
             TlsFile::Certificate => "cert_file",
             TlsFile::Key => "key_file",
@@ -23,4 +26,20 @@ pub fn problems(settings: &Settings) -> Vec<String> {
     let of_accounts = identity::key_file_problems(settings).into_iter();
     let of_telemetry = telemetry::salt_problem(&settings.telemetry);
     of_listeners.chain(of_accounts).chain(of_roles).chain(of_telemetry).collect()
+}
+
+/// Each file by itself, also where another one is missing; if each can be used, whether they fit together.
+fn listener_problems(tls: &TlsSettings) -> Vec<TlsError> {
+    let named = [
+        (TlsFile::Certificate, &tls.cert_file),
+        (TlsFile::Key, &tls.key_file),
+        (TlsFile::Authorities, &tls.client_ca_file),
+    ];
+    let alone = named.into_iter().filter_map(|(what, file)| what.problem(file.as_deref()?));
+    let found: Vec<_> = alone.collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let together = tls.grpc().and_then(|files| Certificates::read(&files).err());
+    together.into_iter().collect()
 }

@@ -8,6 +8,7 @@ use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 
 use crate::{
+    healthcheck,
     reload::{ReloadedKeys, Reloads},
     roles::{GATEWAY, RoleSpec},
     settings::{
@@ -51,6 +52,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
     let options = RemoteOptions {
         // One process has all of them, so the health of one is that of all.
         service: role.services.first().copied(),
+        limitation: Some(healthcheck::WRITES),
         connections: gateway.connections,
         wait: Duration::from_millis(gateway.wait_ms),
         waiting_max: gateway.waiting_calls_max,
@@ -96,13 +98,16 @@ pub(crate) fn file_problems(settings: &Settings) -> Vec<String> {
     let (gateway, local) = (&settings.gateway, &settings.server.roles);
     let files = &gateway.tls;
     let remote = gateway.endpoints.iter().filter(|(role, _)| !local.has(role));
+    let remote: Vec<_> = remote.collect();
+    // Whether they are used does not matter: it is another mistake where they are not.
+    if remote.is_empty() || !local.has(GATEWAY.name) {
+        return Vec::new();
+    }
     let encrypted: Vec<_> = remote
+        .into_iter()
         .filter_map(|(role, EndpointText(text))| Some((role, Endpoint::parse(text).ok()?)))
         .filter(|(_, endpoint)| endpoint.is_encrypted())
         .collect();
-    if encrypted.is_empty() || !local.has(GATEWAY.name) {
-        return Vec::new();
-    }
     let named = [
         ("gateway.tls.ca_file", &files.ca_file),
         ("gateway.tls.cert_file", &files.cert_file),

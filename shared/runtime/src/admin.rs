@@ -7,9 +7,10 @@ use axum::{
     Router,
     extract::State,
     http::{
-        HeaderMap, StatusCode,
-        header::{ACCEPT, CONTENT_TYPE},
+        HeaderMap, HeaderValue, StatusCode,
+        header::{ACCEPT, CONTENT_TYPE, SERVER},
     },
+    middleware::map_response,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -41,6 +42,8 @@ const BOUNDS: Bounds = Bounds {
     drain_within: Duration::from_secs(5),
 };
 
+/// The value of the header `server`: clients tell this listener from another HTTP server by it.
+const NAME: HeaderValue = HeaderValue::from_static("trestle");
 const JSON: &str = "application/json";
 /// The pages of every process, with their content.
 const PAGES: [(&str, &str); 5] = [
@@ -87,7 +90,8 @@ impl Admin {
             let answer = async move || ([(CONTENT_TYPE, JSON)], json());
             router = router.route(path, get(answer));
         }
-        router.fallback(not_found).with_state(self)
+        // Outside the fallback, so that also unknown pages and wrong methods are identified.
+        router.fallback(not_found).layer(map_response(identified)).with_state(self)
     }
 
     /// Serves until `stop`, encrypted with `tls`.
@@ -109,6 +113,11 @@ impl Admin {
             warn!("requests on the admin listener were cut off");
         }
     }
+}
+
+async fn identified(mut response: Response) -> Response {
+    response.headers_mut().insert(SERVER, NAME);
+    response
 }
 
 /// The pages, one in a line.

@@ -7,7 +7,10 @@
 mod state;
 mod statuses;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tonic_health::pb::health_server::HealthServer;
 use trestle_service::layer::CallService;
@@ -51,9 +54,15 @@ impl Health {
         }
     }
 
-    /// Stores a limitation by its name; none clears it.
-    pub async fn limit(&self, name: &'static str, limitation: Option<&'static str>) {
-        let previous = self.lock().limitations.insert(name, limitation);
+    /// Stores a limitation by its name, as `part` of the process reports it; none clears that of this part. The name
+    /// serves while no part is limited.
+    pub async fn limit(
+        &self,
+        name: &'static str,
+        part: &'static str,
+        limitation: Option<&'static str>,
+    ) {
+        let previous = self.lock().limitations.entry(name).or_default().insert(part, limitation);
         if previous != Some(limitation) {
             self.publish(name).await;
         }
@@ -79,10 +88,12 @@ impl Health {
         self.lock().problems()
     }
 
-    /// The limitations at present, a line each.
+    /// The limitations at present, a line each, each once.
     #[must_use]
     pub fn limitations(&self) -> Vec<&'static str> {
-        self.lock().limitations.values().flatten().copied().collect()
+        let state = self.lock();
+        let parts = state.limitations.values().flat_map(BTreeMap::values);
+        parts.flatten().copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The gRPC health service.

@@ -45,7 +45,7 @@ fn a_mistake_of_type_has_the_range_of_its_key() {
                  value=`5.0`"
             ),
             format!(
-                "12: storage.min_free_bytes: {whole}, at least 67108864, or a size such as 128MiB: \
+                "12: storage.min_free_bytes: {whole} of bytes, or a size such as 128MiB, at least 64MiB: \
                  value=(a text, not shown)"
             ),
             format!("14: telemetry.metrics_every_seconds: {whole}, at least 1: value=`10s`"),
@@ -139,7 +139,8 @@ fn a_file_that_is_no_text_is_named_with_the_line_of_the_first_wrong_byte() {
 
     let path = file.display();
     let text = format!(
-        "error: configuration file cannot be read: path=`{path}`: must be text in UTF-8: line=`2`, byte=`9`\n"
+        "error: configuration file cannot be read: path=`{path}`: must be text in UTF-8: line=`2`, byte=`9`\n\
+         error: configuration is wrong: mistakes=`1`, file=`{path}`\n"
     );
     assert_eq!((checked.code, checked.errors), (Some(2), text));
 }

@@ -79,7 +79,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let identity =
         Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
     let upstream = Upstream::local(role.server());
-    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false };
+    let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
     let edge = trestle_azure::queues(deps, |calls| calls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {

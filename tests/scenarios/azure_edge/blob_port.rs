@@ -43,12 +43,13 @@ async fn every_request_to_the_blob_port_is_answered_that_blobs_are_served_by_grp
         } else {
             let error = "<Error><Code>NotImplemented</Code><Message>";
             assert!(body.contains(error) && body.contains("served by gRPC only"), "{body}");
+            assert!(body.contains("use `trestle blob`"), "{body}");
         }
     }
 }
 
 #[tokio::test]
-async fn the_blob_port_of_a_gateway_without_blobs_is_answered_too() {
+async fn the_blob_port_of_a_gateway_without_blobs_names_no_command_that_cannot_work() {
     let gateway = Server::start(&["--ephemeral", "--roles", "table,queue,gateway"], &[]);
     let mut stream = TcpStream::connect(gateway.address("azure_blob")).await.unwrap();
     let request =
@@ -60,4 +61,6 @@ async fn the_blob_port_of_a_gateway_without_blobs_is_answered_too() {
         answer.starts_with("HTTP/1.1 501 ") && answer.contains("served by gRPC only"),
         "{answer}"
     );
+    assert!(answer.contains("gateway.blob_endpoint is not set"), "{answer}");
+    assert!(!answer.contains("trestle blob") && !answer.contains("BlobService"), "{answer}");
 }

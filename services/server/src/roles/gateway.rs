@@ -56,9 +56,9 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let compresses = settings.server.azure_gzip;
     let edge_of = |spec: &RoleSpec, upstream: Upstream| {
         let edge = spec.azure?;
-        let identity = identity.clone();
-        let calls =
-            (edge.build)(trestle_azure::EdgeDeps { upstream, identity, compresses }, &stack);
+        let (identity, is_served) = (identity.clone(), is_served(&spec));
+        let deps = trestle_azure::EdgeDeps { upstream, identity, compresses, is_served };
+        let calls = (edge.build)(deps, &stack);
         let (headers_max, keeps_header_case) = (edge.headers_max, edge.keeps_header_case);
         Some(AzureIngress { role: spec.name, headers_max, keeps_header_case, calls })
     };

@@ -120,22 +120,33 @@ impl AccountsSettings {
             }
             problems.extend(account.problems(name));
         }
-        if self.0.is_empty() && development == DevelopmentAccount::Off {
-            problems.push(
+        problems
+    }
+
+    /// The problem that a gateway has no account at all.
+    pub(super) fn absence(
+        &self,
+        server: &ServerSettings,
+        development: DevelopmentAccount,
+    ) -> Option<String> {
+        let is_needed = server.roles.has(GATEWAY.name) && !has_development(server, development);
+        if !is_needed || !self.0.is_empty() {
+            return None;
+        }
+        Some(match development {
+            DevelopmentAccount::Off => {
                 "accounts: none, so no client could call, since the development account is off; add \
                  accounts.NAME with key1_file"
-                    .to_owned(),
-            );
-        } else if self.0.is_empty() && !has_development(server, development) {
-            problems.push(format!(
+                    .to_owned()
+            }
+            DevelopmentAccount::Loopback | DevelopmentAccount::Anywhere => format!(
                 "accounts: none, so no client could call, since the development account, whose key is \
                  public, exists only where every listener for calls is on loopback; add accounts.NAME with \
                  key1_file, or allow the development account to \
                  all clients with gateway.development_account = \"anywhere\": {}",
                 reachable(server).join(", ")
-            ));
-        }
-        problems
+            ),
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use trestle_runtime::{
     telemetry::TelemetrySettings,
 };
 
-use crate::roles::{ROLES, RoleSpec};
+use crate::roles::{ROLES, RoleSpec, Roles};
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, SecretSetting},
@@ -124,24 +124,46 @@ impl Settings {
             unknown
                 .map(|key| format!("{key}: unknown key"))
                 .chain(settings.problems(roles))
-                .chain(files(settings))
+                .chain(files(&settings.with_presumed_roles(roles)))
                 .collect()
         })
     }
 
     /// The violated rules, each with its key.
     fn problems(&self, roles: &[RoleSpec]) -> Vec<String> {
+        let wrong_roles = self.server.roles.problem(roles);
+        let presumed = self.with_presumed_roles(roles);
+        let (server, development) = (&presumed.server, self.gateway.development_account);
+        // Which accounts a process needs depends on its roles.
+        let no_accounts = match wrong_roles {
+            None => self.accounts.absence(server, development),
+            Some(_) => None,
+        };
         let sections = [
-            self.server.problems(&self.tls, roles),
+            wrong_roles.into_iter().map(|rule| format!("server.roles: {rule}")).collect(),
+            server.problems(&self.tls),
             self.tls.problems(),
             self.storage.problems(),
-            self.gateway.problems(&self.server.roles, roles),
-            self.accounts.problems(&self.server, self.gateway.development_account),
+            self.gateway.problems(&server.roles, roles),
+            self.accounts.problems(server, development),
+            no_accounts.into_iter().collect(),
             self.limits.problems(),
             self.quotas.problems(),
             self.telemetry.problems(),
         ];
         sections.concat()
+    }
+
+    /// The settings with roles that exist. A wrong name may be that of any role: the rules for other settings are then
+    /// those of a gateway with every role that has no endpoint, so that it hides no mistake and makes none.
+    fn with_presumed_roles(&self, roles: &[RoleSpec]) -> Self {
+        let mut presumed = self.clone();
+        if self.server.roles.problem(roles).is_some() {
+            let is_local = |role: &&RoleSpec| self.gateway.endpoints.get(role.name).is_none();
+            let local = roles.iter().filter(is_local).map(|role| role.name.to_owned());
+            presumed.server.roles = Roles::Named(local.collect());
+        }
+        presumed
     }
 
     /// Whether the process has one of these roles that owns data.
@@ -203,7 +225,7 @@ fn range_of(key: &str) -> Option<RangeInclusive<u64>> {
 /// The problems of the numbers of a section that are not in their ranges.
 fn outside(section: &str, rules: impl IntoIterator<Item = NumberRule>) -> Vec<String> {
     let problem = |(key, value, range): NumberRule| {
-        let rule = format!("must be {}", config::bounds(&range));
+        let rule = format!("must be {}", config::bounds(key, &range));
         (!range.contains(&value)).then(|| format!("{section}.{key}: {rule}: value=`{value}`"))
     };
     rules.into_iter().filter_map(problem).collect()

@@ -200,11 +200,10 @@ impl ServerSettings {
         problems
     }
 
-    /// The problems of the section, each with its key.
-    pub(super) fn problems(&self, tls: &TlsSettings, roles: &[RoleSpec]) -> Vec<String> {
+    /// The problems of the section but those of its roles, each with its key.
+    pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
         let mut problems = outside("server", self.numbers());
         problems.extend(self.collisions());
-        problems.extend(self.roles.problem(roles).map(|rule| format!("server.roles: {rule}")));
         problems.extend(self.azure.problems());
         let exposed = self.exposed(tls);
         for (key, address) in exposed.into_iter().filter(|_| !self.allow_plaintext) {

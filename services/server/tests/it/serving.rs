@@ -150,6 +150,8 @@ async fn a_stopped_store_sets_the_node_to_not_serving() {
     let listeners = Listeners::bind(&settings).await.unwrap();
     let running = Running::start(node, listeners, &settings, Exposition::default());
     let mut client = HealthClient::new(routes);
+    let writes = HealthCheckRequest { service: trestle::healthcheck::WRITES.to_owned() };
+    let mut writes = client.watch(writes).await.unwrap().into_inner();
     let watched = HealthCheckRequest::default();
     let mut watch = client.watch(watched).await.unwrap().into_inner();
     let before = watch.message().await.unwrap().unwrap().status();
@@ -162,6 +164,11 @@ async fn a_stopped_store_sets_the_node_to_not_serving() {
     assert_eq!(after.status(), ServingStatus::NotServing);
     let problems = health.problems().join("\n");
     assert!(problems.contains("storage stopped: sync failed"), "{problems}");
+    let refused = async {
+        while writes.message().await.unwrap().unwrap().status() != ServingStatus::NotServing {}
+    };
+    let reported = tokio::time::timeout(Duration::from_secs(10), refused).await;
+    assert!(reported.is_ok(), "writes are still reported as accepted");
     running.stop().await;
 }
 

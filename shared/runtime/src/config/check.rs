@@ -3,7 +3,7 @@
 //! Decoding stops at the first malformed value, so each setting is decoded by itself on top of the defaults. Rules over
 //! several settings are checked on what is well-formed.
 
-use std::{collections::HashSet, path::Path};
+use std::{collections::HashSet, error::Error as _, path::Path};
 
 use config::{Config, File, FileFormat, Map, Value, ValueKind};
 use serde::{Serialize, de::DeserializeOwned};
@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::{
     ConfigError, PREFIX, SEPARATOR, Sources, decode, defaults_of, flags_of,
-    places::{Places, flag_of, key_of, line_of, located, within},
+    places::{Places, flag_of, key_of, line_of, located, names_any, within},
     quoted_numbers::quote_numbers,
     variables_of,
 };
@@ -26,7 +26,7 @@ struct Layer {
 /// problems of settings that are well-formed, each with its key first.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// Layers that cannot be decoded at all.
 pub fn mistakes<T>(
     defaults: &T,
     sources: Sources<'_>,
@@ -37,6 +37,8 @@ where
 {
     let (defaults, file, range) = (defaults_of(defaults)?, sources.file, sources.range);
     let (layers, mut mistakes) = layers(sources)?;
+    // What is missing in the other layers may be in the file.
+    let is_file_unread = !mistakes.is_empty();
     let mut valid = Config::builder().add_source(defaults.clone());
     let mut malformed = Vec::new();
     for layer in &layers {
@@ -73,10 +75,10 @@ where
     }
     let settings = decode::<T>(&defaults, range, valid)?;
     let places: Vec<_> = layers.iter().map(|layer| &layer.places).collect();
-    // A malformed value is missing in the settings, which is no mistake of its own.
+    // A malformed value is missing in the settings, which is no mistake of its own, nor of a setting that needs it.
     let others = rules(&settings).into_iter().filter(|problem| {
-        let key = key_of(problem);
-        !malformed.iter().any(|malformed| malformed == key)
+        let is_set = places.iter().any(|places| places.has(key_of(problem)));
+        !names_any(problem, &malformed) && (is_set || !is_file_unread)
     });
     mistakes.extend(others.map(|problem| located(&problem, &places)));
     if let Some(file) = file {
@@ -94,7 +96,33 @@ fn line_in(file: &Path, mistake: &str) -> usize {
     line.and_then(Result::ok).unwrap_or(usize::MAX)
 }
 
-/// The layers, and the mistakes in the syntax of the file.
+/// The layer of the file; else why it is unread: it cannot be read, or has mistakes in its syntax, behind which the
+/// rest may be read wrongly.
+fn file_layer(path: &Path) -> Result<Result<Layer, Vec<String>>, ConfigError> {
+    let text = match super::read(path) {
+        Ok(text) => text,
+        Err(error) => return Ok(Err(vec![with_cause(&error)])),
+    };
+    let (table, errors) = DeTable::parse_recoverable(&text);
+    if !errors.is_empty() {
+        let mistake = |error: &toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start);
+            format!("{}: {}", line_of(path, &text, at), error.message())
+        };
+        return Ok(Err(errors.iter().map(mistake).collect()));
+    }
+    let values = File::from_str(&quote_numbers(&text), FileFormat::Toml);
+    let values = Config::builder().add_source(values).build();
+    let places = Places::of_file(path, &text, table.get_ref());
+    Ok(Ok(Layer { values: cache(values)?, places }))
+}
+
+fn with_cause(error: &ConfigError) -> String {
+    let cause = error.source().map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
+}
+
+/// The layers, and why the file is unread, if it is.
 fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError> {
     let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
     for (variable, key) in sources.foreign {
@@ -106,18 +134,9 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         }
     }
     if let Some(path) = sources.file {
-        let text = super::read(path)?;
-        let (table, errors) = DeTable::parse_recoverable(&text);
-        for error in &errors {
-            let at = error.span().map_or(0, |span| span.start);
-            mistakes.push(format!("{}: {}", line_of(path, &text, at), error.message()));
-        }
-        // What follows a mistake in the syntax may be read wrongly.
-        if errors.is_empty() {
-            let values = File::from_str(&quote_numbers(&text), FileFormat::Toml);
-            let values = Config::builder().add_source(values).build();
-            let places = Places::of_file(path, &text, table.get_ref());
-            layers.push(Layer { values: cache(values)?, places });
+        match file_layer(path)? {
+            Ok(layer) => layers.push(layer),
+            Err(found) => mistakes = found,
         }
     }
     let values = cache(Config::builder().add_source(variables_of(sources.environment)).build())?;

@@ -34,6 +34,11 @@ impl Places {
         found.or(self.whole.as_ref()).cloned().unwrap_or_default()
     }
 
+    /// Whether the layer sets a key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.of_keys.contains_key(key)
+    }
+
     fn of_section(&self, key: &str) -> Option<&String> {
         self.whole.as_ref().and_then(|_| self.of_keys.get(key))
     }
@@ -52,15 +57,21 @@ pub(super) fn located(problem: &str, layers: &[&Places]) -> String {
 fn place_of<'a>(problem: &str, layers: &[&'a Places]) -> Option<&'a String> {
     let key = key_of(problem);
     let set = |key: &str| layers.iter().rev().find_map(|layer| layer.of_keys.get(key));
-    let named = || {
-        let words = problem.split(|c: char| c.is_whitespace() || ",:;=`".contains(c));
-        words.filter(|word| word.contains('.')).find_map(set)
-    };
+    let named = || words(problem).filter(|word| word.contains('.')).find_map(set);
     let section = || {
         let mut sections = iter::successors(section_of(key), |key| section_of(key));
         sections.find_map(|key| layers.iter().rev().find_map(|layer| layer.of_section(key)))
     };
     set(key).or_else(named).or_else(section)
+}
+
+/// Whether a problem names one of these keys.
+pub(super) fn names_any(problem: &str, keys: &[String]) -> bool {
+    words(problem).any(|word| keys.iter().any(|key| key == word))
+}
+
+fn words(problem: &str) -> impl Iterator<Item = &str> {
+    problem.split(|c: char| c.is_whitespace() || ",:;=`".contains(c))
 }
 
 /// The flag of a key, as [`super::Sources`] has it.

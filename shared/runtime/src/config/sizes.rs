@@ -37,9 +37,25 @@ fn bytes_of(text: &str) -> Option<u64> {
     Some(size.as_u64()).filter(|bytes| *bytes < u64::MAX)
 }
 
+/// A number of bytes as a size of the greatest unit that it is a multiple of, as [`bytes_of`] reads it.
+pub(super) fn with_unit(bytes: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0);
+    unit.map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_that_is_shown_is_read_as_the_same_number() {
+        for (bytes, text) in [(32 << 20, "32MiB"), (5 << 40, "5TiB"), (1 << 10, "1KiB")] {
+            assert_eq!(with_unit(bytes), text);
+            assert_eq!(bytes_of(text), Some(bytes));
+        }
+        assert_eq!((with_unit(0), with_unit(1000)), ("0".to_owned(), "1000".to_owned()));
+    }
 
     #[test]
     fn a_size_has_a_unit_of_two_or_of_ten() {

@@ -4,7 +4,12 @@ use std::ops::RangeInclusive;
 
 use config::{Value, ValueKind};
 
-use super::{RangeOf, check::joined, redacted::shown, sizes::is_size};
+use super::{
+    RangeOf,
+    check::joined,
+    redacted::shown,
+    sizes::{is_size, with_unit},
+};
 
 /// Collects values of integer settings that are not integers: the crate would round or truncate them. A setting is an
 /// integer if it has a range, or a default that is one.
@@ -66,17 +71,19 @@ fn problem(key: &str, range: &RangeInclusive<u64>, value: &Value) -> String {
     let is_integral = text.parse::<f64>().is_ok_and(|number| number.fract() == 0.0);
     let is_in_digits = text.trim_start_matches(['-', '+']).bytes().all(|b| b.is_ascii_digit());
     let digits = if is_integral && !is_in_digits { " in digits" } else { "" };
-    let bounds = bounds(range);
-    let size = if is_size(key) { ", or a size such as 128MiB" } else { "" };
-    format!("must be a whole number{digits}, {bounds}{size}{}", shown(&text))
+    let bounds = bounds(key, range);
+    let size = if is_size(key) { " of bytes, or a size such as 128MiB" } else { "" };
+    format!("must be a whole number{digits}{size}, {bounds}{}", shown(&text))
 }
 
-/// A range as a rule names it, such as `1 to 3600`.
+/// The range of the number with a key as a rule names it, such as `1 to 3600`, or `1MiB to 1GiB` for bytes.
 #[must_use]
-pub fn bounds(range: &RangeInclusive<u64>) -> String {
+pub fn bounds(key: &str, range: &RangeInclusive<u64>) -> String {
+    let shown = |number| if is_size(key) { with_unit(number) } else { number.to_string() };
     match (*range.start(), *range.end()) {
-        (least @ 1.., u64::MAX) => format!("at least {least}"),
-        (least, most) => format!("{least} to {most}"),
+        (least @ 1.., u64::MAX) => format!("at least {}", shown(least)),
+        (0, most @ u64::MAX) => format!("0 to {most}"),
+        (least, most) => format!("{} to {}", shown(least), shown(most)),
     }
 }
 
@@ -129,8 +136,21 @@ mod tests {
 
     #[test]
     fn a_range_without_an_end_has_its_least_number_only() {
-        assert_eq!(bounds(&(1..=5)), "1 to 5");
-        assert_eq!(bounds(&(3..=u64::MAX)), "at least 3");
-        assert_eq!(bounds(&(0..=u64::MAX)), "0 to 18446744073709551615");
+        assert_eq!(bounds("a.calls", &(1..=5)), "1 to 5");
+        assert_eq!(bounds("a.calls", &(3..=u64::MAX)), "at least 3");
+        assert_eq!(bounds("a.calls", &(0..=u64::MAX)), "0 to 18446744073709551615");
+    }
+
+    #[test]
+    fn a_range_of_bytes_has_units_as_sizes_are_written() {
+        for (range, text) in [
+            (1 << 20..=1 << 30, "1MiB to 1GiB"),
+            (64 << 20..=u64::MAX, "at least 64MiB"),
+            (0..=1536, "0 to 1536"),
+            (1024..=1 << 40, "1KiB to 1TiB"),
+            (0..=u64::MAX, "0 to 18446744073709551615"),
+        ] {
+            assert_eq!(bounds("a.cache_bytes", &range), text);
+        }
     }
 }

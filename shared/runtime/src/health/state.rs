@@ -12,8 +12,8 @@ pub(super) const WHOLE: &str = "";
 pub(super) struct HealthState {
     /// Services, and the problem of each.
     pub(super) parts: BTreeMap<&'static str, Option<String>>,
-    /// The present limitations by name.
-    pub(super) limitations: BTreeMap<&'static str, Option<&'static str>>,
+    /// The present limitations by name, and by the part of the process that reports it.
+    pub(super) limitations: BTreeMap<&'static str, BTreeMap<&'static str, Option<&'static str>>>,
     /// Whether the process shuts down.
     pub(super) draining: bool,
 }
@@ -33,8 +33,8 @@ impl HealthState {
         let serving = if name == WHOLE {
             self.problems().is_empty()
         } else {
-            let is_free = |limitation: &Option<&str>| limitation.is_none();
-            let is_limitless = self.limitations.get(name).is_some_and(is_free);
+            let limitations = self.limitations.get(name);
+            let is_limitless = limitations.is_some_and(|parts| parts.values().all(Option::is_none));
             let is_whole = self.parts.get(name).is_some_and(Option::is_none);
             !self.draining && (is_whole || is_limitless)
         };

@@ -77,6 +77,17 @@ impl TlsError {
     }
 }
 
+impl TlsFile {
+    /// Why a file cannot be used as this one, by itself. Blocks.
+    #[must_use]
+    pub fn problem(self, file: &Path) -> Option<TlsError> {
+        match self {
+            Self::Certificate | Self::Authorities => certificates(self, file).err(),
+            Self::Key => private_key(file).err(),
+        }
+    }
+}
+
 impl fmt::Display for TlsFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -132,22 +143,6 @@ impl Certificates {
             .map_err(|error| failed(not_of_certificate(&error)))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         Ok(Self { files: read, validity, config: Arc::new(config) })
-    }
-
-    /// Every file that cannot be used; [`Self::read`] returns the first. Blocks.
-    #[must_use]
-    pub fn problems(files: &TlsFiles) -> Vec<TlsError> {
-        let authorities = files.clients.authorities();
-        let alone = [
-            certificates(TlsFile::Certificate, &files.certificate).err(),
-            private_key(&files.key).err(),
-            authorities.and_then(|file| certificates(TlsFile::Authorities, file).err()),
-        ];
-        let mut found: Vec<_> = alone.into_iter().flatten().collect();
-        if found.is_empty() {
-            found.extend(Self::read(files).err());
-        }
-        found
     }
 
     /// When the certificate of the server expires, in seconds since 1970.

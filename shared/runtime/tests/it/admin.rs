@@ -27,6 +27,8 @@ async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    // Every page identifies its server, so that a client tells it from another one on this port.
+    assert!(head.lines().any(|line| line == "server: trestle"), "{path}: {head}");
     (head.lines().next().unwrap().to_owned(), body.to_owned())
 }
 
@@ -47,7 +49,7 @@ async fn serves_probes_and_metrics() {
     let serving = tokio::spawn(admin.serve(listener, None, stop.clone()));
 
     let ready = get(address, "/readyz").await;
-    health.limit("test.writes", Some("read-only: disk")).await;
+    health.limit("test.writes", "store", Some("read-only: disk")).await;
     let limited = get(address, "/readyz").await;
     health.report(TABLE, Some("storage stopped: disk".to_owned())).await;
     let unready = get(address, "/readyz").await;
@@ -67,6 +69,9 @@ async fn serves_probes_and_metrics() {
     assert!(index.1.contains("/numbers          a list\n"), "{index:?}");
     let build = format!("{{\"version\":\"{}\",\"profile\":\"", env!("CARGO_PKG_VERSION"));
     assert!(version.1.starts_with(&build), "{version:?}");
+    let names_revision = version.1.contains("\"revision\":\"");
+    assert_eq!(names_revision, option_env!("TRESTLE_REVISION").is_some(), "{version:?}");
+    assert!(!version.1.contains("null"), "{version:?}");
     let pages = format!("no such page; the pages are:\n{}", index.1);
     assert_eq!(nowhere, ("HTTP/1.1 404 Not Found".to_owned(), pages));
     assert_eq!(health, live);

@@ -38,6 +38,26 @@ async fn reports_not_serving_for_the_process_until_every_service_recovers() {
 }
 
 #[tokio::test]
+async fn a_limitation_applies_while_any_part_of_the_process_reports_it() {
+    let health = Health::of(&[TABLE]).await;
+    let mut client = HealthClient::new(health.service());
+    let full = Some("read-only: disk");
+    let mut found = Vec::new();
+
+    for (part, limitation) in
+        [("store", None), ("table", full), ("queue", full), ("table", None), ("queue", None)]
+    {
+        health.limit("writes", part, limitation).await;
+        found.push((status(&mut client, "writes").await, health.limitations().len()));
+    }
+
+    use ServingStatus::{NotServing, Serving};
+    let limited = (NotServing, 1);
+    assert_eq!(found, [(Serving, 0), limited, limited, limited, (Serving, 0)]);
+    assert_eq!(status(&mut client, "").await, Serving);
+}
+
+#[tokio::test]
 async fn reports_not_found_for_an_unknown_service() {
     let health = Health::of(&[TABLE]).await;
     let mut client = HealthClient::new(health.service());

@@ -49,8 +49,8 @@ const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Most calls on a connection, where the peer sets no bound: more would only wait for its one task.
 const CALLS_MAX: usize = 1024;
-/// Calls of the link itself: the health watch, and a probe.
-const CALLS_OWN: usize = 2;
+/// Calls of the link itself: two health watches, and a probe.
+const CALLS_OWN: usize = 3;
 /// The first pause before another attempt to connect. Short: a restart takes tens of milliseconds.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest pause.
@@ -123,6 +123,8 @@ pub(super) struct UpstreamLink {
     pub(super) tls: Option<Arc<ClientTls>>,
     /// The service whose health is checked; none: no check.
     pub(super) service: Option<&'static str>,
+    /// The name of a limitation whose health is watched too.
+    pub(super) limitation: Option<&'static str>,
     /// Spreads links over the addresses of an endpoint.
     pub(super) index: usize,
 }
@@ -213,7 +215,8 @@ impl UpstreamLink {
         let (health, is_serving) = match self.service {
             None => (None, true),
             Some(service) => {
-                let open = HealthWatch::open(sender.clone(), &self.endpoint, service);
+                let names = (service, self.limitation);
+                let open = HealthWatch::open(sender.clone(), &self.endpoint, names);
                 let (health, is_serving) = tokio::select! {
                     opened = open => opened?,
                     _ = &mut driver => return Err(LinkError::Closed),
@@ -227,6 +230,7 @@ impl UpstreamLink {
             calls: AtomicUsize::new(0),
             calls_max: calls_max.saturating_sub(CALLS_OWN).max(1),
             is_serving: AtomicBool::new(is_serving),
+            is_limited: AtomicBool::new(false),
         });
         let driver = tokio::spawn(async move {
             // Each of its calls gets the error.
@@ -248,7 +252,14 @@ impl UpstreamLink {
         loop {
             tokio::select! {
                 _ = &mut driver => return,
-                is_serving = health.next() => self.pool.set_serving(&connection, is_serving),
+                change = health.next() => match change {
+                    HealthChange::Service(is_serving) => {
+                        self.pool.set_serving(&connection, is_serving);
+                    }
+                    HealthChange::Limitation(is_limited) => {
+                        self.pool.set_limited(&connection, is_limited);
+                    }
+                },
                 _ = probes.tick() => {
                     let answers = tokio::select! {
                         _ = &mut driver => return,
@@ -275,17 +286,27 @@ struct HealthWatch {
     service: &'static str,
     /// None where the process does not report it, or no longer does.
     statuses: Option<Streaming<HealthCheckResponse>>,
+    /// The same for the limitation.
+    limitations: Option<Streaming<HealthCheckResponse>>,
+}
+
+/// What a process reported.
+enum HealthChange {
+    /// Whether the service serves.
+    Service(bool),
+    /// Whether the limitation applies.
+    Limitation(bool),
 }
 
 /// A connection as the generated client takes one.
 type Own = MapRequest<Sender, fn(http::Request<Body>) -> http::Request<OutgoingBody>>;
 
 impl HealthWatch {
-    /// Opens a health watch, and reads the current status.
+    /// Opens a health watch of a service and perhaps of a limitation, and reads the current status of the service.
     async fn open(
         sender: SendRequest<OutgoingBody>,
         endpoint: &Endpoint,
-        service: &'static str,
+        (service, limitation): (&'static str, Option<&'static str>),
     ) -> Result<(Self, bool), LinkError> {
         let own: fn(http::Request<Body>) -> http::Request<OutgoingBody> =
             |request| request.map(OutgoingBody::Own);
@@ -307,18 +328,24 @@ impl HealthWatch {
             Err(status) if status.code() == Code::Unimplemented => (None, true),
             Err(status) => return Err(LinkError::Health(status)),
         };
-        Ok((Self { client, service, statuses }, is_serving))
+        let limitations = match limitation.filter(|_| statuses.is_some()) {
+            Some(name) => {
+                let request = HealthCheckRequest { service: name.to_owned() };
+                client.watch(request).await.ok().map(tonic::Response::into_inner)
+            }
+            None => None,
+        };
+        Ok((Self { client, service, statuses, limitations }, is_serving))
     }
 
-    /// The next change. Never, once the watch has ended: the connection closes soon then.
-    async fn next(&mut self) -> bool {
-        if let Some(statuses) = &mut self.statuses {
-            if let Ok(Some(status)) = statuses.message().await {
-                return serves(&status);
+    /// The next change. Never, once the watches have ended: the connection closes soon then.
+    async fn next(&mut self) -> HealthChange {
+        tokio::select! {
+            status = next_of(&mut self.statuses) => HealthChange::Service(serves(&status)),
+            status = next_of(&mut self.limitations) => {
+                HealthChange::Limitation(status.status() == ServingStatus::NotServing)
             }
-            self.statuses = None;
         }
-        std::future::pending().await
     }
 
     /// Whether the process still responds at all.
@@ -326,6 +353,17 @@ impl HealthWatch {
         let request = HealthCheckRequest { service: self.service.to_owned() };
         timeout(PROBE_WITHIN, self.client.check(request)).await.is_ok()
     }
+}
+
+/// The next status of a watch.
+async fn next_of(watch: &mut Option<Streaming<HealthCheckResponse>>) -> HealthCheckResponse {
+    if let Some(statuses) = watch {
+        if let Ok(Some(status)) = statuses.message().await {
+            return status;
+        }
+        *watch = None;
+    }
+    std::future::pending().await
 }
 
 fn serves(answer: &HealthCheckResponse) -> bool {

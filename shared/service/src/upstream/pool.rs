@@ -36,6 +36,8 @@ pub(super) struct UpstreamConnection {
     /// Whether its process reports the service as SERVING; one that shuts down does not, though it still
     /// accepts calls.
     pub(super) is_serving: AtomicBool,
+    /// Whether its process reports the limitation that is watched.
+    pub(super) is_limited: AtomicBool,
 }
 
 impl UpstreamConnection {
@@ -214,6 +216,17 @@ impl Pool {
     /// A process reported whether the service serves.
     pub(super) fn set_serving(&self, connection: &UpstreamConnection, is_serving: bool) {
         self.change(|_| connection.is_serving.store(is_serving, Ordering::Relaxed));
+    }
+
+    /// A process reported whether it is limited.
+    pub(super) fn set_limited(&self, connection: &UpstreamConnection, is_limited: bool) {
+        self.change(|_| connection.is_limited.store(is_limited, Ordering::Relaxed));
+    }
+
+    /// Whether any of the connected processes is limited.
+    pub(super) fn is_limited(&self) -> bool {
+        let state = self.state.borrow();
+        state.connections.iter().any(|connection| connection.is_limited.load(Ordering::Relaxed))
     }
 
     /// An attempt to connect failed.

@@ -44,6 +44,9 @@ const UNSENT_MAX: usize = 16;
 pub struct RemoteOptions {
     /// The service whose health is checked; none: no check. Default: none.
     pub service: Option<&'static str>,
+    /// A limitation whose health the process reports, as [`Remote::is_limited`] returns it; only with a service.
+    /// Default: none.
+    pub limitation: Option<&'static str>,
     /// Connections that are kept open, at least 1: one is one task, and so one core. While all are full,
     /// up to four times as many are opened. Default: 1.
     pub connections: usize,
@@ -63,6 +66,7 @@ impl Default for RemoteOptions {
     fn default() -> Self {
         Self {
             service: None,
+            limitation: None,
             connections: 1,
             wait: Duration::ZERO,
             waiting_max: 512,
@@ -116,6 +120,12 @@ impl Remote {
     pub async fn problem(&self) -> Option<&'static str> {
         self.shared.begin();
         self.shared.pool.problem().await
+    }
+
+    /// Whether a connected process reports NOT_SERVING for the limitation of the options.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.shared.pool.is_limited()
     }
 
     pub(super) fn send(&self, mut request: Request) -> ResponseFuture {
@@ -173,6 +183,7 @@ impl RemoteState {
             endpoint: self.endpoint.clone(),
             tls: self.options.tls.clone(),
             service: self.options.service,
+            limitation: self.options.limitation,
             index,
         }
     }

@@ -33,6 +33,7 @@ impl Opened {
             calls: AtomicUsize::new(0),
             calls_max: CALLS_MAX,
             is_serving: AtomicBool::new(is_serving),
+            is_limited: AtomicBool::new(false),
         });
         Self { connection, peer, driver }
     }
@@ -246,4 +247,22 @@ async fn a_role_that_never_connected_is_a_problem_once_an_attempt_failed() {
     let silent = self::pool();
     let (took, problem) = timed(silent.problem()).await;
     assert_eq!((took, problem), (CONNECT_WITHIN, Some("not connected yet")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_is_limited_while_any_of_its_connected_processes_is() {
+    let (pool, full, other) = (pool(), Opened::new(true).await, Opened::new(true).await);
+    pool.publish(&full.connection);
+    pool.publish(&other.connection);
+    let mut found = vec![pool.is_limited()];
+
+    pool.set_limited(&full.connection, true);
+    found.push(pool.is_limited());
+    pool.set_limited(&other.connection, true);
+    pool.set_limited(&full.connection, false);
+    found.push(pool.is_limited());
+    pool.withdraw(&other.connection);
+    found.push(pool.is_limited());
+
+    assert_eq!(found, [false, true, true, false]);
 }
