@@ -23,8 +23,9 @@ use crate::{
 pub const WRITES: &str = "trestle.storage.writes";
 /// The state of a process that accepts only reads and deletes, because disk space is short.
 pub const READ_ONLY_DISK: &str = "read-only: disk";
-/// The state of a process whose store accepts no writes until a restart, after a failed write or sync.
-pub const STOPPED: &str = "stopped: restart the server";
+/// The state of a process whose store accepts no writes until a restart, after a failed write or sync, and of a gateway
+/// that does not reach one.
+pub const STOPPED: &str = "not accepted: the store is stopped or unreachable";
 
 /// Prints the state of a server; the exit code reports whether it answers.
 pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
