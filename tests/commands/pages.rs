@@ -198,8 +198,8 @@ fn suite(page: &str, command: &str) -> Option<(&'static str, Runs)> {
     SUITES.iter().find(runs).map(|(_, _, suite, runs)| (*suite, *runs))
 }
 
-/// The words of a command that distinguish it: its subcommands and the names behind them, up to an argument; the variable
-/// of an export.
+/// The words of a command that distinguish it: its subcommands and the names behind them, up to an argument; the
+/// variable of an export.
 fn words(command: &str) -> Vec<&str> {
     let is_name = |word: &&str| {
         word.starts_with(|c: char| c.is_ascii_alphabetic())

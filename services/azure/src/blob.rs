@@ -72,8 +72,8 @@ impl BlobProtocol {
         let message = if self.is_served {
             "blobs are served by gRPC only: use `trestle blob` or trestle.blob.v1.BlobService"
         } else {
-            "blobs are served by gRPC only, and not by this server: it has no role blob, and gateway.blob_endpoint is not \
-             set"
+            "blobs are served by gRPC only, and not by this server: it has no role blob, and \
+             gateway.blob_endpoint is not set"
         };
         Fault::new(Reason::NotImplemented, message)
     }

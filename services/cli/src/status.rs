@@ -72,8 +72,8 @@ async fn status_of(session: &Session, service: &str) -> Option<ServingStatus> {
     Some(session.health().check(request).await.ok()?.get_ref().status())
 }
 
-/// Why no writes are accepted, if so, by the status of writes and that of the whole process. A stopped store is a problem
-/// of the whole; one on a full disk is not, since it serves reads and deletes.
+/// Why no writes are accepted, if so, by the status of writes and that of the whole process. A stopped store is a
+/// problem of the whole; one on a full disk is not, since it serves reads and deletes.
 #[must_use]
 pub fn limitation(writes: ServingStatus, whole: ServingStatus) -> Option<&'static str> {
     match (writes, whole) {
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stopped_store_is_told_from_a_full_disk_by_the_status_of_the_process() {
+    fn a_stopped_store_and_a_full_disk_differ_in_the_status_of_the_process() {
         use ServingStatus::{NotServing, Serving};
         for (writes, whole, expected) in [
             (Serving, Serving, None),

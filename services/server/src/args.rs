@@ -329,8 +329,8 @@ fn endpoint_flag(inner: &ArgMatches) -> Option<String> {
     is_given.then(|| ENDPOINT.to_owned())
 }
 
-/// Arguments of `serve`. They override the environment and the file. Their values are parsed as those of settings, so that
-/// a malformed one hides no other mistake.
+/// Arguments of `serve`. They override the environment and the file. Their values are parsed as those of settings, so
+/// that a malformed one hides no other mistake.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
     /// Configuration file

@@ -42,7 +42,7 @@ const BOUNDS: Bounds = Bounds {
     drain_within: Duration::from_secs(5),
 };
 
-/// The value of the header `server`: clients tell this listener from another HTTP server by it.
+/// The value of the header `server`: clients distinguish this listener from other HTTP servers by it.
 const NAME: HeaderValue = HeaderValue::from_static("trestle");
 const JSON: &str = "application/json";
 /// The pages of every process, with their content.

@@ -40,7 +40,7 @@ fn bytes_of(text: &str) -> Option<u64> {
 /// A number of bytes as a size of the greatest unit that it is a multiple of, as [`bytes_of`] reads it.
 pub(super) fn with_unit(bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes % (1 << shift) == 0);
+    let unit = units.into_iter().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
     unit.map_or_else(|| bytes.to_string(), |(unit, shift)| format!("{}{unit}", bytes >> shift))
 }
 

@@ -27,7 +27,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> (String, String) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    // Every page identifies its server, so that a client tells it from another one on this port.
+    // Every page identifies its server, so that a client distinguishes it from another one on this port.
     assert!(head.lines().any(|line| line == "server: trestle"), "{path}: {head}");
     (head.lines().next().unwrap().to_owned(), body.to_owned())
 }
