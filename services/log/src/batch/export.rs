@@ -122,6 +122,7 @@ pub(crate) fn batch_of_resources<T: ResourceItems>(
         batch: BatchEncoder::new(times.received, bytes_max),
         rejected: Rejected::default(),
     };
+    encoder.batch.reserve(resources.iter().map(|resource| resource.bytes.len()).sum());
     resources.iter().for_each(|resource| encoder.add_resource::<T>(resource));
     (encoder.batch.finish(), encoder.rejected)
 }
