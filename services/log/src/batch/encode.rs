@@ -192,7 +192,11 @@ impl BatchEncoder {
     /// The batch; none without a record.
     pub(super) fn finish(mut self) -> Option<EncodedBatch> {
         self.end_group();
-        let Self { bytes, records, min_time, max_time, .. } = self;
+        let Self { mut bytes, records, min_time, max_time, .. } = self;
+        // A batch stays in memory until it is flushed: not with the room of many records that were rejected.
+        if bytes.capacity() / 2 > bytes.len() {
+            bytes.shrink_to_fit();
+        }
         let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time };
         (records > 0).then_some(batch)
     }

@@ -204,6 +204,14 @@ fn a_request_that_is_malformed_around_its_records_is_rejected_as_a_whole() {
 }
 
 #[test]
+fn a_batch_has_no_memory_for_the_records_that_were_rejected() {
+    let large = |severity_number| LogRecord { severity_number, ..log(&"x".repeat(10_000)) };
+    let (batch, _) = exported([vec![large(99); 100], vec![large(1)]].concat());
+    let batch = batch.unwrap().bytes.try_into_mut().unwrap();
+    assert!(batch.capacity() < 2 * batch.len(), "{} of {}", batch.capacity(), batch.len());
+}
+
+#[test]
 fn texts_that_are_not_utf8_reject_their_record_only() {
     let mut bad = Vec::new();
     crate::wire::put_bytes(&mut bad, 3, b"\xFF");

@@ -212,7 +212,7 @@ impl SmallDisk {
             min_free_bytes: 64 * MIB,
             tick: Duration::from_millis(5),
             space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
-            ..FjallOptions::new(&folder.path().join("store"), crate::KEYSPACES.to_vec())
+            ..FjallOptions::new(folder.path().join("store"), crate::KEYSPACES.to_vec())
         };
         let engine = Arc::new(FjallEngine::open(options).unwrap());
         let (directory, disk) = (folder.path().join("log"), engine.disk_space());

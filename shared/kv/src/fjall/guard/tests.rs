@@ -321,7 +321,7 @@ fn files_that_replace_rows_may_use_half_of_the_reserve_also_while_space_is_short
 #[test]
 fn a_change_that_gives_back_space_goes_on_as_deletes_do() {
     let space = with_free(64 * MIB, 40 * MIB);
-    assert_eq!(space.admit(&[put(MIB as usize)], false, 0).unwrap(), Room::WaitsForFlush);
+    assert_eq!(space.admit(&[put(1)], false, 0).unwrap(), Room::WaitsForFlush);
     space.drained(0);
     assert!(matches!(space.admit(&[put(1)], false, 0), Err(CommitError::Full { .. })));
     assert_eq!(space.admit(&[put(4096)], true, 0).unwrap(), Room::Admitted);
