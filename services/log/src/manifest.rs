@@ -53,8 +53,8 @@ pub(crate) fn retired_at_once<'p>(paths: impl IntoIterator<Item = &'p str>) -> u
 }
 
 /// Records that an object will be written, before it is: a crash leaves a row by which it is found. Returns the id of
-/// the segment, whose path is `path` of it; none where the stream was deleted. A segment of batches gives back space: its
-/// rows go on while there is little.
+/// the segment, whose path is `path` of it; none where the stream was deleted. A segment of batches is announced and
+/// published while space is short too: it gives back space.
 ///
 /// # Errors
 /// A failed commit.

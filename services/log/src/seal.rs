@@ -194,8 +194,8 @@ impl Logs {
         Ok(Some((range, segments)))
     }
 
-    /// Writes the object of a segment, which is not published yet; one of level 0 is of batches, others are of segments.
-    /// None where the stream was deleted.
+    /// Writes the object of a segment, which is not published yet: of level 0 it is of batches, else of segments. None
+    /// where the stream was deleted.
     pub(crate) async fn store_segment(
         &self,
         stream: &Arc<OpenStream>,

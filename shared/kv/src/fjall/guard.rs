@@ -287,8 +287,8 @@ impl SpaceGuard {
         room
     }
 
-    /// Whether a file of so many bytes may be written that replaces more bytes of the database. It may use a part of the
-    /// reserve: what remains is for the compactions that give back what it replaces. It counts as a claim does.
+    /// Whether a file of so many bytes may be written that replaces more bytes of the database. It may use a part of
+    /// the reserve: the rest is for the compactions that give back what it replaces. It counts as a claim does.
     pub(super) fn claim_of_reserve(&self, bytes: u64, buffered_bytes: u64) -> bool {
         self.claimed_bytes.fetch_add(bytes, Relaxed);
         let fits = self.spare_bytes(buffered_bytes) >= self.reserve_bytes / KEPT_FROM_REPLACEMENTS;
