@@ -33,8 +33,8 @@ const TIMES: RecordTimes = RecordTimes { received: RECEIVED, oldest: 0 };
 
 /// The stored batches of encoded `ResourceLogs`, with their numbers of records. None where they are malformed.
 #[must_use]
-pub fn batches_of_logs(resource_logs: Vec<Vec<u8>>) -> Option<Vec<(Bytes, u32)>> {
-    batches_of::<ResourceLogs>(&resource_logs)
+pub fn batches_of_logs(resource_logs: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
+    batches_of::<ResourceLogs>(resource_logs)
 }
 
 /// The same of encoded `ResourceMetrics`.
