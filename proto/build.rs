@@ -96,14 +96,18 @@ fn telemetry(descriptors: &FileDescriptorSet) -> FileDescriptorSet {
 fn generate_telemetry(telemetry: FileDescriptorSet) -> std::io::Result<()> {
     let mut config = prost_build::Config::new();
     config.enable_type_names();
-    tonic_prost_build::configure()
-        .bytes(".")
-        .codec_path("crate::codec::Codec")
-        .extern_path(
-            ".opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest",
-            "crate::log::v1::wire::ExportLogsServiceRequest",
-        )
-        .compile_fds_with_config(telemetry, config)
+    let mut build = tonic_prost_build::configure().bytes(".").codec_path("crate::codec::Codec");
+    for (package, request) in [
+        ("logs", "ExportLogsServiceRequest"),
+        ("metrics", "ExportMetricsServiceRequest"),
+        ("trace", "ExportTraceServiceRequest"),
+    ] {
+        build = build.extern_path(
+            format!(".opentelemetry.proto.collector.{package}.v1.{request}"),
+            format!("crate::log::v1::wire::{request}"),
+        );
+    }
+    build.compile_fds_with_config(telemetry, config)
 }
 
 /// The contract as code is generated from: `Entity.properties` is a repeated `Property`, where the published contract

@@ -29,7 +29,7 @@ const SMALL_BYTES: usize = 64 * 1024;
 /// Deepest nesting that is counted; the contracts have less than half of it.
 const DEPTH_MAX: usize = 16;
 
-/// Messages that stay encoded in the messages around them: see `log::v1::wire`.
+/// Messages that stay encoded in the messages around them, and are never decoded: see `log::v1::wire`.
 const ENCODED: [&str; 2] = ["trestle.log.v1.Record", "opentelemetry.proto.logs.v1.ResourceLogs"];
 
 /// The fields of a message type that count, by number.

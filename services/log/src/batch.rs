@@ -6,6 +6,7 @@
 mod append;
 mod check;
 mod encode;
+mod export;
 mod items;
 mod logs;
 mod metrics;
@@ -22,10 +23,9 @@ pub(crate) use append::batch_of_append;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use encode::BATCH_BYTES_MAX;
 pub(crate) use encode::EncodedBatch;
-#[cfg(feature = "testing")]
-pub(crate) use items::ResourceItems;
-pub(crate) use items::{batch_of_items, items_by_stream};
-pub(crate) use logs::{batch_of_logs, logs_by_stream};
+pub(crate) use export::{
+    EncodedResource, ResourceItems, ResourcesByStream, batch_of_resources, resources_by_stream,
+};
 pub(crate) use naming::stream_of_resource;
 pub(crate) use rejected::Rejected;
 pub(crate) use rules::{DAYS_MAX, RecordError, RecordTimes};

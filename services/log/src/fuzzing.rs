@@ -8,13 +8,15 @@ use prost::Message as _;
 use trestle_objects::ObjectArea;
 use trestle_proto::{
     log::v1::AppendRecordsRequest,
-    opentelemetry::proto::{metrics::v1::ResourceMetrics, trace::v1::ResourceSpans},
+    opentelemetry::proto::{
+        logs::v1::ResourceLogs, metrics::v1::ResourceMetrics, trace::v1::ResourceSpans,
+    },
 };
 
 use crate::{
     batch::{
-        BATCH_BYTES_MAX, BatchView, RecordTimes, ResourceItems, batch_of_append, batch_of_items,
-        batch_of_logs, items_by_stream, logs_by_stream, stream_of_resource,
+        BATCH_BYTES_MAX, BatchView, RecordTimes, ResourceItems, batch_of_append,
+        batch_of_resources, resources_by_stream, stream_of_resource,
     },
     filter::LogFilter,
     json::{find_member, read_entries, read_scope},
@@ -31,32 +33,27 @@ const TIMES: RecordTimes = RecordTimes { received: RECEIVED, oldest: 0 };
 
 /// The stored batches of encoded `ResourceLogs`, with their numbers of records. None where they are malformed.
 #[must_use]
-pub fn batches_of_logs(resource_logs: Vec<Vec<u8>>) -> Option<Vec<(Bytes, u32)>> {
-    let logs: Vec<Bytes> = resource_logs.into_iter().map(Bytes::from).collect();
-    let streams = logs_by_stream(&logs, stream_of_resource).ok()?;
-    let batches = streams.values().filter_map(|logs| batch_of_logs(logs, TIMES, BATCH_BYTES_MAX).0);
-    Some(batches.map(|batch| (batch.bytes, batch.records)).collect())
+pub fn batches_of_logs(resource_logs: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
+    batches_of::<ResourceLogs>(resource_logs)
 }
 
 /// The same of encoded `ResourceMetrics`.
 #[must_use]
 pub fn batches_of_metrics(resource_metrics: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
-    batches_of_items::<ResourceMetrics>(resource_metrics)
+    batches_of::<ResourceMetrics>(resource_metrics)
 }
 
 /// The same of encoded `ResourceSpans`.
 #[must_use]
 pub fn batches_of_spans(resource_spans: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
-    batches_of_items::<ResourceSpans>(resource_spans)
+    batches_of::<ResourceSpans>(resource_spans)
 }
 
-fn batches_of_items<T: ResourceItems + prost::Message + Default>(
-    resources: &[Vec<u8>],
-) -> Option<Vec<(Bytes, u32)>> {
-    let items = resources.iter().map(|encoded| T::decode(encoded.as_slice()));
-    let streams = items_by_stream(items.collect::<Result<_, _>>().ok()?, stream_of_resource);
-    let batches =
-        streams.values().filter_map(|items| batch_of_items(items, TIMES, BATCH_BYTES_MAX).0);
+fn batches_of<T: ResourceItems>(resources: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
+    let resources: Vec<_> = resources.iter().map(|it| Bytes::copy_from_slice(it)).collect();
+    let streams = resources_by_stream::<T>(&resources, stream_of_resource).ok()?;
+    let batch = |resources: &Vec<_>| batch_of_resources::<T>(resources, TIMES, BATCH_BYTES_MAX).0;
+    let batches = streams.values().filter_map(batch);
     Some(batches.map(|batch| (batch.bytes, batch.records)).collect())
 }
 

@@ -93,9 +93,22 @@ impl Logs {
         account: &AccountName,
         name: &StreamName,
     ) -> Result<Arc<OpenStream>, LogError> {
-        let record = self.streams.open(account, name).await?;
+        let found = self.find(account, name).await?;
+        found.ok_or_else(|| LogError::StreamNotFound(name.clone()))
+    }
+
+    /// A stream by its name, if it exists.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn find(
+        &self,
+        account: &AccountName,
+        name: &StreamName,
+    ) -> Result<Option<Arc<OpenStream>>, LogError> {
+        let record = self.streams.find(account, name).await?;
         let (account, name) = (account.clone(), name.clone());
-        Ok(Arc::new(OpenStream { account, name, record }))
+        Ok(record.map(|record| Arc::new(OpenStream { account, name, record })))
     }
 
     /// A stream by its name, created with the default settings where there is none.
@@ -107,9 +120,8 @@ impl Logs {
         account: &AccountName,
         name: &StreamName,
     ) -> Result<Arc<OpenStream>, LogError> {
-        match self.open(account, name).await {
-            Err(LogError::StreamNotFound(_)) => {}
-            opened => return opened,
+        if let Some(stream) = self.find(account, name).await? {
+            return Ok(stream);
         }
         let (record, _) = self.streams.ensure(account, name, &StreamSettings::default()).await?;
         let (account, name) = (account.clone(), name.clone());

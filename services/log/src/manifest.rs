@@ -53,7 +53,8 @@ pub(crate) fn retired_at_once<'p>(paths: impl IntoIterator<Item = &'p str>) -> u
 }
 
 /// Records that an object will be written, before it is: a crash leaves a row by which it is found. Returns the id of
-/// the segment, whose path is `path` of it; none where the stream was deleted.
+/// the segment, whose path is `path` of it; none where the stream was deleted. A segment of batches is announced and
+/// published while space is short too: it gives back space.
 ///
 /// # Errors
 /// A failed commit.
@@ -61,8 +62,12 @@ pub(crate) async fn announce(
     engine: &dyn Engine,
     stream: StreamId,
     path: impl Fn(SegmentId) -> String + Send + 'static,
+    is_of_batches: bool,
 ) -> Result<Option<(SegmentId, String)>, LogError> {
     let mut spec = ChangeSpec::new(keys::stream_domain(stream));
+    if is_of_batches {
+        spec.gives_back_space();
+    }
     let head = spec.read(keys::head(stream));
     transact(engine, spec, move |reads, version| {
         let mut writes = Writes::new();
@@ -88,6 +93,9 @@ pub(crate) async fn publish(
     change: ManifestChange,
 ) -> Result<Option<Head>, LogError> {
     let mut spec = ChangeSpec::new(keys::stream_domain(stream));
+    if change.sealed.is_some() {
+        spec.gives_back_space();
+    }
     let head = spec.read(keys::head(stream));
     let mut rows: Vec<_> = change.removed.iter().map(|it| spec.read(key(stream, it))).collect();
     rows.extend(change.added.iter().map(|it| spec.read(keys::announced(stream, it.id))));

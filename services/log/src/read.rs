@@ -6,6 +6,7 @@
 
 mod merged;
 mod open_segment;
+mod segment_queue;
 mod tail_index;
 mod tail_rows;
 mod tail_slice;
@@ -64,6 +65,11 @@ impl ReadPlan {
             true => (time, sequence) < behind,
         });
         is_behind && self.times.contains(&time) && self.sequences.contains(&sequence)
+    }
+
+    /// Whether bloom filters may show that a segment has no match.
+    fn may_exclude_segments(&self) -> bool {
+        self.predicate.as_ref().is_some_and(|predicate| !predicate.required().is_empty())
     }
 
     /// The part of it that a segment answers.

@@ -194,7 +194,8 @@ impl Logs {
         Ok(Some((range, segments)))
     }
 
-    /// Writes the object of a segment, which is not published yet. None where the stream was deleted.
+    /// Writes the object of a segment, which is not published yet: of level 0 it is of batches, else of segments. None
+    /// where the stream was deleted.
     pub(crate) async fn store_segment(
         &self,
         stream: &Arc<OpenStream>,
@@ -204,10 +205,15 @@ impl Logs {
     ) -> Result<Option<SegmentRecord>, LogError> {
         let (named, day) = (Arc::clone(stream), day_of(written.min_time));
         let path = move |id: SegmentId| layout::path(&named.account, &named.name, day, id);
-        let announced = manifest::announce(&*self.engine, stream.record.id, path).await?;
-        let Some((id, path)) = announced else { return Ok(None) };
+        // Batches have more bytes than their segment, and the segments of a merge are kept for a while.
+        let is_of_batches = level == 0;
+        let announced = manifest::announce(&*self.engine, stream.record.id, path, is_of_batches);
+        let Some((id, path)) = announced.await? else { return Ok(None) };
         let bytes = written.bytes.len() as u64;
-        claims.push(self.area.put(&path, written.bytes.into()).await?);
+        claims.push(match is_of_batches {
+            true => self.area.put_to_replace_rows(&path, written.bytes.into()).await?,
+            false => self.area.put(&path, written.bytes.into()).await?,
+        });
         Ok(Some(SegmentRecord {
             id,
             path,

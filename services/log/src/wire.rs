@@ -4,7 +4,9 @@ mod put;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use put::{put_bytes, put_fixed32, put_fixed64, put_message, put_varint};
+pub(crate) use put::{
+    begin_message, end_message, put_bytes, put_fixed32, put_fixed64, put_message, put_varint,
+};
 
 /// An encoded message is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

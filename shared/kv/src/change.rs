@@ -44,13 +44,22 @@ pub struct ChangeSpec {
     pub also: Vec<(Domain, Lock)>,
     /// The keys whose newest values the decision needs.
     pub reads: ReadSet,
+    /// Whether it goes on while disk space is short, as deletes do: see [`ChangeSpec::gives_back_space`].
+    pub(crate) gives_back_space: bool,
 }
 
 impl ChangeSpec {
     /// A change in one domain that reads nothing yet.
     #[must_use]
     pub fn new(domain: Domain) -> Self {
-        Self { domain, also: Vec::new(), reads: ReadSet::default() }
+        Self { domain, also: Vec::new(), reads: ReadSet::default(), gives_back_space: false }
+    }
+
+    /// Declares a change after which more can be removed than it puts, so that it goes on while disk space is short.
+    /// What it puts must be small, and bounded whatever clients do.
+    pub fn gives_back_space(&mut self) -> &mut Self {
+        self.gives_back_space = true;
+        self
     }
 
     /// Reads a key; the decision gets its value by what is returned.

@@ -143,10 +143,37 @@ impl ObjectArea {
         path: &str,
         payload: PutPayload,
     ) -> Result<Option<SpaceClaim>, WriteObjectError> {
-        let mut claim = match &self.disk {
+        let claim = match &self.disk {
             Some(disk) => Some(disk.claim(payload.content_length() as u64).await?),
             None => None,
         };
+        self.put_claimed(path, payload, claim).await
+    }
+
+    /// The same for an object that replaces more bytes of rows, which are deleted once it is published: it may use a
+    /// part of the free bytes that are reserved.
+    ///
+    /// # Errors
+    /// Every kind of [`WriteObjectError`].
+    pub async fn put_to_replace_rows(
+        &self,
+        path: &str,
+        payload: PutPayload,
+    ) -> Result<Option<SpaceClaim>, WriteObjectError> {
+        let bytes = payload.content_length() as u64;
+        let claim = match &self.disk {
+            Some(disk) => Some(disk.claim_to_replace_rows(bytes).await?),
+            None => None,
+        };
+        self.put_claimed(path, payload, claim).await
+    }
+
+    async fn put_claimed(
+        &self,
+        path: &str,
+        payload: PutPayload,
+        mut claim: Option<SpaceClaim>,
+    ) -> Result<Option<SpaceClaim>, WriteObjectError> {
         if let (Some(root), Some((parents, _))) = (&self.directory, path.rsplit_once('/')) {
             let (root, parents) = (Arc::clone(root), parents.to_owned());
             let created = tokio::task::spawn_blocking(move || create_synced(&root, &parents));

@@ -2,13 +2,15 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use trestle_proto::opentelemetry::proto::{
-    collector::metrics::v1::ExportMetricsServiceRequest,
-    metrics::v1::{
-        AggregationTemporality, Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
-        metric::Data, number_data_point::Value,
+use trestle_proto::{
+    log::v1::wire::ExportMetricsServiceRequest,
+    opentelemetry::proto::{
+        metrics::v1::{
+            AggregationTemporality, Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics,
+            Sum, metric::Data, number_data_point::Value,
+        },
+        resource::v1::Resource,
     },
-    resource::v1::Resource,
 };
 
 use super::{
@@ -83,5 +85,6 @@ fn request(export: u64, begin: u64, values: &mut [i64]) -> Bytes {
     let scope_metrics = vec![ScopeMetrics { scope: Some(scope()), metrics, ..Default::default() }];
     let resource = Some(Resource { attributes: resource("bench"), ..Default::default() });
     let metrics = ResourceMetrics { resource, scope_metrics, ..Default::default() };
-    ExportMetricsServiceRequest { resource_metrics: vec![metrics] }.encode_to_vec().into()
+    let resource_metrics = vec![metrics.encode_to_vec().into()];
+    ExportMetricsServiceRequest { resource_metrics }.encode_to_vec().into()
 }

@@ -27,7 +27,7 @@ fuzz_target!(|input: Input| match input {
     Input::Exports(resources) => {
         read_all(batches_of_metrics(&resources));
         read_all(batches_of_spans(&resources));
-        read_all(batches_of_logs(resources));
+        read_all(batches_of_logs(&resources));
     }
     Input::Record(record, scope, is_sealed) => {
         let Some(batch) = batch_of_record(&record, &scope) else { return };

@@ -39,7 +39,7 @@ static SEGMENT: LazyLock<(Bytes, Bytes)> = LazyLock::new(|| {
     let log_records = (0..1_000).map(record).collect();
     let scope_logs = vec![ScopeLogs { log_records, ..ScopeLogs::default() }];
     let logs = ResourceLogs { scope_logs, ..ResourceLogs::default() };
-    let batches = batches_of_logs(vec![logs.encode_to_vec()]).expect("accepted");
+    let batches = batches_of_logs(&[logs.encode_to_vec()]).expect("accepted");
     let segment = segments(&batches[0].0).expect("sealed").remove(0);
     assert!(segment.0.len() > 2 * 65_536, "{} bytes", segment.0.len());
     segment

@@ -1,12 +1,16 @@
 //! Telemetry by the protocol of OpenTelemetry.
 
+use prost::Message as _;
 use tonic::{Code, Request};
-use trestle_proto::log::v1::{ReadRecordsRequest, wire::ExportLogsServiceRequest};
+use trestle_proto::log::v1::{
+    ReadRecordsRequest,
+    wire::{ExportLogsServiceRequest, ExportMetricsServiceRequest, ExportTraceServiceRequest},
+};
 use trestle_proto::opentelemetry::proto::{
     collector::{
         logs::v1::{ExportLogsServiceResponse, logs_service_client::LogsServiceClient},
-        metrics::v1::{ExportMetricsServiceRequest, metrics_service_client::MetricsServiceClient},
-        trace::v1::{ExportTraceServiceRequest, trace_service_client::TraceServiceClient},
+        metrics::v1::metrics_service_client::MetricsServiceClient,
+        trace::v1::trace_service_client::TraceServiceClient,
     },
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
@@ -44,7 +48,6 @@ fn log(text: &str) -> LogRecord {
 
 /// A request with the records of services.
 pub(super) fn request(services: &[(&str, Vec<LogRecord>)]) -> ExportLogsServiceRequest {
-    use prost::Message as _;
     let logs = services.iter().map(|(service, log_records)| {
         let scope = Some(InstrumentationScope { name: "lib".to_owned(), ..Default::default() });
         let log_records = log_records.clone();
@@ -62,8 +65,12 @@ pub(super) fn one_log(service: &str, text: &str) -> ExportLogsServiceRequest {
 
 /// A request with one span, of a quarter of a second.
 pub(super) fn one_span(service: &str, name: &str) -> ExportTraceServiceRequest {
+    one_span_of(service, name, &[0xAB; 16])
+}
+
+fn one_span_of(service: &str, name: &str, trace: &[u8]) -> ExportTraceServiceRequest {
     let span = Span {
-        trace_id: vec![0xAB; 16].into(),
+        trace_id: trace.to_vec().into(),
         span_id: vec![0xCD; 8].into(),
         name: name.to_owned(),
         kind: SpanKind::Server.into(),
@@ -74,7 +81,7 @@ pub(super) fn one_span(service: &str, name: &str) -> ExportTraceServiceRequest {
     let scope_spans = vec![ScopeSpans { spans: vec![span], ..Default::default() }];
     let resource = resource(service);
     let spans = ResourceSpans { resource, scope_spans, ..Default::default() };
-    ExportTraceServiceRequest { resource_spans: vec![spans] }
+    ExportTraceServiceRequest { resource_spans: vec![spans.encode_to_vec().into()] }
 }
 
 async fn export(
@@ -164,7 +171,8 @@ async fn data_points_are_records_with_a_value(world: &World) {
     let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..Default::default() }];
     let metrics =
         ResourceMetrics { resource: resource("web"), scope_metrics, ..Default::default() };
-    let request = ExportMetricsServiceRequest { resource_metrics: vec![metrics] };
+    let resource_metrics = vec![metrics.encode_to_vec().into()];
+    let request = ExportMetricsServiceRequest { resource_metrics };
 
     let mut client = MetricsServiceClient::new(world.transport());
     let response = client.export(request).await.unwrap().into_inner();
@@ -201,9 +209,12 @@ async fn a_span_is_a_record_that_its_trace_finds(world: &World) {
         stream.flush().await.unwrap();
     }
 
-    let mut bad = one_span("web", "bad");
-    bad.resource_spans[0].scope_spans[0].spans[0].trace_id = vec![1; 3].into();
+    let bad = one_span_of("web", "bad", &[1; 3]);
     let partial = client.export(bad).await.unwrap().into_inner().partial_success.unwrap();
     assert_eq!(partial.rejected_spans, 1);
-    assert!(partial.error_message.contains("spans[0].trace_id"), "{}", partial.error_message);
+    assert!(
+        partial.error_message.contains("scope_spans[0].spans[0].trace_id"),
+        "{}",
+        partial.error_message
+    );
 }

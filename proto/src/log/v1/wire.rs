@@ -64,6 +64,22 @@ pub struct ExportLogsServiceRequest {
     pub resource_logs: Vec<Bytes>,
 }
 
+/// Request of the OpenTelemetry MetricsService.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ExportMetricsServiceRequest {
+    /// The encoded [`ResourceMetrics`](crate::opentelemetry::proto::metrics::v1::ResourceMetrics) messages.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub resource_metrics: Vec<Bytes>,
+}
+
+/// Request of the OpenTelemetry TraceService.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ExportTraceServiceRequest {
+    /// The encoded [`ResourceSpans`](crate::opentelemetry::proto::trace::v1::ResourceSpans) messages.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub resource_spans: Vec<Bytes>,
+}
+
 macro_rules! name {
     ($package:literal: $($message:ident),+) => {$(
         impl prost::Name for $message {
@@ -75,6 +91,8 @@ macro_rules! name {
 
 name!("trestle.log.v1": AppendRecordsRequest, ReadRecordsResponse, TailRecordsResponse);
 name!("opentelemetry.proto.collector.logs.v1": ExportLogsServiceRequest);
+name!("opentelemetry.proto.collector.metrics.v1": ExportMetricsServiceRequest);
+name!("opentelemetry.proto.collector.trace.v1": ExportTraceServiceRequest);
 
 #[cfg(test)]
 mod tests {
@@ -95,6 +113,8 @@ mod tests {
         let published = |message, expected: &[(&str, i32)]| {
             let package = match message {
                 "ExportLogsServiceRequest" => "opentelemetry.proto.collector.logs.v1",
+                "ExportMetricsServiceRequest" => "opentelemetry.proto.collector.metrics.v1",
+                "ExportTraceServiceRequest" => "opentelemetry.proto.collector.trace.v1",
                 _ => "trestle.log.v1",
             };
             let expected = expected.iter().map(|(name, number)| ((*name).to_owned(), *number));
@@ -115,5 +135,7 @@ mod tests {
         published("ReadRecordsResponse", &[("records", 1), ("resume_token", 2), ("cost", 3)]);
         published("TailRecordsResponse", &[("records", 1), ("next_sequence", 2)]);
         published("ExportLogsServiceRequest", &[("resource_logs", 1)]);
+        published("ExportMetricsServiceRequest", &[("resource_metrics", 1)]);
+        published("ExportTraceServiceRequest", &[("resource_spans", 1)]);
     }
 }

@@ -1,6 +1,6 @@
 //! Appending records to a stream.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use trestle_proto::log::v1 as proto;
 use trestle_service::fault::{Fault, Reason, Violations};
@@ -53,7 +53,7 @@ impl LogApi {
         let name = parse::finish(violations, name)?;
         let stream = self.logs.open(access.account(), &name).await?;
         let expected_next_sequence = request.expected_next_sequence;
-        let encoded = batch_of_append(&request, self.times(&stream))?;
+        let encoded = batch_of_append(&request, self.times(stream.record.settings.retention))?;
         let batch = NewBatch {
             stream: stream.record.id,
             name,
@@ -65,10 +65,10 @@ impl LogApi {
         Ok(PreparedAppend { stream, batch })
     }
 
-    /// The times that records of a stream may have.
-    pub(super) fn times(&self, stream: &OpenStream) -> RecordTimes {
+    /// The times that records of a stream with a retention may have.
+    pub(super) fn times(&self, retention: Option<Duration>) -> RecordTimes {
         let received = self.logs.now_nanos();
-        let oldest = stream.record.settings.retention.map_or(0, |retention| {
+        let oldest = retention.map_or(0, |retention| {
             received.saturating_sub(u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX))
         });
         RecordTimes { received, oldest }

@@ -1,8 +1,9 @@
 //! What exports of logs, of metrics and of traces share: the stream that a request names, and one commit for all its
 //! streams.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use tonic::{Request, metadata::MetadataMap};
 use trestle_identity::caller::Caller;
 use trestle_service::fault::{Fault, Reason, Violations};
@@ -11,7 +12,10 @@ use super::LogApi;
 use crate::{
     append::NewBatch,
     authorize::{LogAccess, LogNeed},
-    batch::{EncodedBatch, RecordTimes, Rejected, stream_of_resource},
+    batch::{
+        EncodedBatch, EncodedResource, RecordTimes, Rejected, ResourceItems, ResourcesByStream,
+        batch_of_resources, resources_by_stream, stream_of_resource,
+    },
     error::LogError,
     names::{STREAM_NAME_CHARS_MAX, StreamName},
     streams::OpenStream,
@@ -25,6 +29,17 @@ const STREAMS_MAX: usize = 1_000;
 const TRIES_MAX: usize = 3;
 /// Most bytes of the batches of a request: many scopes may repeat a resource.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Makes the batch of the resources of a stream, of at most so many bytes, and reports what it leaves out.
+pub(super) trait EncodeStream:
+    Fn(&[EncodedResource], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync
+{
+}
+
+impl<F> EncodeStream for F where
+    F: Fn(&[EncodedResource], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync
+{
+}
 
 /// A request with what applies to all of it.
 pub(super) struct EnteredExport<T> {
@@ -92,18 +107,31 @@ fn export_batch(stream: &Arc<OpenStream>, encoded: EncodedBatch) -> NewBatch {
 }
 
 impl LogApi {
-    /// Appends the batch that `encode` makes of the items of each stream, all or none. Returns what was rejected.
+    /// Stores the valid items of the encoded resources of a request, all or none. Returns what was rejected.
     ///
     /// # Errors
-    /// Too many streams in `field`, and a failed append.
-    pub(super) async fn export_streams<T: Send + Sync>(
+    /// A request that is malformed around its items, too many streams, and a failed append.
+    pub(super) async fn export_resources<T: ResourceItems, M>(
+        &self,
+        export: &EnteredExport<M>,
+        resources: &[Bytes],
+        suffix: &str,
+    ) -> Result<Rejected, Fault> {
+        let by_stream = resources_by_stream::<T>(resources, export.stream_of(suffix))?;
+        check_streams(by_stream.len(), T::FIELDS.resources)?;
+        self.export_streams(&export.access, by_stream, batch_of_resources::<T>).await
+    }
+
+    /// Appends the batch that `encode` makes of the resources of each stream, all or none. Returns what was rejected.
+    ///
+    /// # Errors
+    /// A failed append.
+    pub(super) async fn export_streams(
         &self,
         access: &LogAccess,
-        by_stream: BTreeMap<String, Vec<T>>,
-        field: &str,
-        encode: impl Fn(&[T], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync,
+        by_stream: ResourcesByStream,
+        encode: impl EncodeStream,
     ) -> Result<Rejected, Fault> {
-        check_streams(by_stream.len(), field)?;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -122,23 +150,29 @@ impl LogApi {
     ///
     /// # Errors
     /// [`LogError::StreamNotFound`] where a stream is deleted meanwhile, or a failed append.
-    async fn try_export<T: Send + Sync>(
+    async fn try_export(
         &self,
         access: &LogAccess,
-        by_stream: &BTreeMap<String, Vec<T>>,
-        encode: &(impl Fn(&[T], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync),
+        by_stream: &ResourcesByStream,
+        encode: &impl EncodeStream,
     ) -> Result<Rejected, LogError> {
         let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
         let mut bytes_left = REQUEST_BYTES_MAX;
-        for (name, items) in by_stream {
+        for (name, resources) in by_stream {
             let name = StreamName::stored(name.clone());
-            let stream = self.logs.open_or_create(access.account(), &name).await?;
-            let (encoded, left_out) = encode(items, self.times(&stream), bytes_left);
+            let found = self.logs.find(access.account(), &name).await?;
+            let retention = found.as_ref().and_then(|stream| stream.record.settings.retention);
+            let (encoded, left_out) = encode(resources, self.times(retention), bytes_left);
             rejected.merge(&left_out);
-            let bytes = encoded.as_ref().map_or(0, |encoded| encoded.bytes.len());
-            bytes_left = bytes_left.saturating_sub(bytes);
-            let batch = encoded.map(|encoded| export_batch(&stream, encoded));
-            batches.extend(batch.map(|batch| (stream, batch)));
+            let Some(encoded) = encoded else { continue };
+            bytes_left = bytes_left.saturating_sub(encoded.bytes.len());
+            let stream = match found {
+                Some(stream) => stream,
+                // After its records: a stream without one is not created.
+                None => self.logs.open_or_create(access.account(), &name).await?,
+            };
+            let batch = export_batch(&stream, encoded);
+            batches.push((stream, batch));
         }
         self.logs.append(batches).await?;
         Ok(rejected)

@@ -3,17 +3,17 @@
 use tonic::{Request, Response, Status};
 use trestle_proto::{
     log::v1::wire::ExportLogsServiceRequest,
-    opentelemetry::proto::collector::logs::v1::{
-        ExportLogsPartialSuccess, ExportLogsServiceResponse, logs_service_server::LogsService,
+    opentelemetry::proto::{
+        collector::logs::v1::{
+            ExportLogsPartialSuccess, ExportLogsServiceResponse, logs_service_server::LogsService,
+        },
+        logs::v1::ResourceLogs,
     },
 };
 use trestle_service::fault::Fault;
 
 use super::{LogApi, export::EnteredExport};
-use crate::{
-    OTLP_LOGS_SERVICE,
-    batch::{Rejected, batch_of_logs, logs_by_stream},
-};
+use crate::{OTLP_LOGS_SERVICE, batch::Rejected};
 
 impl LogApi {
     /// Stores the valid records of a request, all or none. Returns what was rejected.
@@ -22,8 +22,7 @@ impl LogApi {
         request: Request<ExportLogsServiceRequest>,
     ) -> Result<Rejected, Fault> {
         let export = EnteredExport::of(request)?;
-        let by_stream = logs_by_stream(&export.message.resource_logs, export.stream_of(""))?;
-        self.export_streams(&export.access, by_stream, "resource_logs", batch_of_logs).await
+        self.export_resources::<ResourceLogs, _>(&export, &export.message.resource_logs, "").await
     }
 }
 

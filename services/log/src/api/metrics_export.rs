@@ -1,17 +1,20 @@
 //! Metrics of OpenTelemetry.
 
 use tonic::{Request, Response, Status};
-use trestle_proto::opentelemetry::proto::collector::metrics::v1::{
-    ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
-    metrics_service_server::MetricsService,
+use trestle_proto::{
+    log::v1::wire::ExportMetricsServiceRequest,
+    opentelemetry::proto::{
+        collector::metrics::v1::{
+            ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
+            metrics_service_server::MetricsService,
+        },
+        metrics::v1::ResourceMetrics,
+    },
 };
 use trestle_service::fault::Fault;
 
 use super::{LogApi, export::EnteredExport};
-use crate::{
-    OTLP_METRICS_SERVICE,
-    batch::{Rejected, batch_of_items, items_by_stream},
-};
+use crate::{OTLP_METRICS_SERVICE, batch::Rejected};
 
 /// What the name of a stream of metrics ends with, unless the request names it.
 const SUFFIX: &str = ".metrics";
@@ -22,10 +25,13 @@ impl LogApi {
         &self,
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Rejected, Fault> {
-        let mut export = EnteredExport::of(request)?;
-        let items = std::mem::take(&mut export.message.resource_metrics);
-        let by_stream = items_by_stream(items, export.stream_of(SUFFIX));
-        self.export_streams(&export.access, by_stream, "resource_metrics", batch_of_items).await
+        let export = EnteredExport::of(request)?;
+        self.export_resources::<ResourceMetrics, _>(
+            &export,
+            &export.message.resource_metrics,
+            SUFFIX,
+        )
+        .await
     }
 }
 

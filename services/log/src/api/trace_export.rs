@@ -1,17 +1,20 @@
 //! Traces of OpenTelemetry.
 
 use tonic::{Request, Response, Status};
-use trestle_proto::opentelemetry::proto::collector::trace::v1::{
-    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
-    trace_service_server::TraceService,
+use trestle_proto::{
+    log::v1::wire::ExportTraceServiceRequest,
+    opentelemetry::proto::{
+        collector::trace::v1::{
+            ExportTracePartialSuccess, ExportTraceServiceResponse,
+            trace_service_server::TraceService,
+        },
+        trace::v1::ResourceSpans,
+    },
 };
 use trestle_service::fault::Fault;
 
 use super::{LogApi, export::EnteredExport};
-use crate::{
-    OTLP_TRACE_SERVICE,
-    batch::{Rejected, batch_of_items, items_by_stream},
-};
+use crate::{OTLP_TRACE_SERVICE, batch::Rejected};
 
 /// What the name of a stream of traces ends with, unless the request names it.
 const SUFFIX: &str = ".traces";
@@ -22,10 +25,9 @@ impl LogApi {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Rejected, Fault> {
-        let mut export = EnteredExport::of(request)?;
-        let items = std::mem::take(&mut export.message.resource_spans);
-        let by_stream = items_by_stream(items, export.stream_of(SUFFIX));
-        self.export_streams(&export.access, by_stream, "resource_spans", batch_of_items).await
+        let export = EnteredExport::of(request)?;
+        self.export_resources::<ResourceSpans, _>(&export, &export.message.resource_spans, SUFFIX)
+            .await
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn batch_of_append(
     let checked = checker.check_origin(OriginKind::Scope, scope);
     checked.map_err(|error| error.within("scope"))?;
     let mut batch = BatchEncoder::new(times.received, BATCH_BYTES_MAX);
+    batch.reserve(request.records.iter().map(|record| record.len() + FRAME_BYTES_MAX).sum());
     batch.begin_resource(&resource);
     batch.begin_group(scope);
     for (index, record) in request.records.iter().enumerate() {

@@ -9,7 +9,7 @@ use trestle_service::fault::Reason;
 use super::{FORMAT, RecordError, rules::DAYS_MAX, stored};
 use crate::{
     layout::DAY_NANOS,
-    wire::{put_bytes, put_fixed64},
+    wire::{begin_message, end_message, put_bytes, put_fixed64},
 };
 
 /// A batch as it is stored.
@@ -47,8 +47,8 @@ pub(super) struct BatchEncoder {
     bytes_max: usize,
     resource: Vec<u8>,
     scope: Vec<u8>,
-    group: Vec<u8>,
-    group_records: u32,
+    /// Where the bytes of the group begin that is open; none where it has no record.
+    group: Option<usize>,
     records: u32,
     min_time: u64,
     max_time: u64,
@@ -68,8 +68,7 @@ impl BatchEncoder {
             bytes_max: bytes_max.min(BATCH_BYTES_MAX),
             resource: Vec::new(),
             scope: Vec::new(),
-            group: Vec::new(),
-            group_records: 0,
+            group: None,
             records: 0,
             min_time: u64::MAX,
             max_time: 0,
@@ -77,6 +76,11 @@ impl BatchEncoder {
             last_day: None,
             read_bytes: 0,
         }
+    }
+
+    /// Makes room for records of so many bytes: those that are collected are not moved then.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes.min(self.bytes_max));
     }
 
     /// Sets the resource of the groups that follow.
@@ -99,11 +103,11 @@ impl BatchEncoder {
     /// # Errors
     /// A time on one day too many, or too many bytes.
     pub(super) fn admit(&mut self, times: &[u64], bytes: usize) -> Result<(), RecordError> {
-        let origin = match self.group_records {
-            0 => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
-            _ => 0,
+        let origin = match self.group {
+            None => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
+            Some(_) => 0,
         };
-        if self.bytes.len() + self.group.len() + origin + bytes > self.bytes_max {
+        if self.bytes.len() + origin + bytes > self.bytes_max {
             return Err(one_too_many(&format!(
                 "with their resources the records have over {} bytes",
                 self.bytes_max
@@ -163,34 +167,36 @@ impl BatchEncoder {
 
     /// Adds a record that was validated and admitted.
     pub(super) fn push(&mut self, record: &[u8], time: u64) {
-        if self.group_records == 0 {
+        if self.group.is_none() {
+            self.group = Some(begin_message(&mut self.bytes, stored::GROUP));
             for (number, origin) in
                 [(stored::RESOURCE, &self.resource), (stored::SCOPE, &self.scope)]
             {
                 if !origin.is_empty() {
-                    put_bytes(&mut self.group, number, origin);
+                    put_bytes(&mut self.bytes, number, origin);
                 }
             }
         }
-        put_bytes(&mut self.group, stored::RECORD, record);
-        self.group_records += 1;
+        put_bytes(&mut self.bytes, stored::RECORD, record);
         self.records += 1;
         self.min_time = self.min_time.min(time);
         self.max_time = self.max_time.max(time);
     }
 
     fn end_group(&mut self) {
-        if self.group_records > 0 {
-            put_bytes(&mut self.bytes, stored::GROUP, &self.group);
+        if let Some(begin) = self.group.take() {
+            end_message(&mut self.bytes, begin);
         }
-        self.group.clear();
-        self.group_records = 0;
     }
 
     /// The batch; none without a record.
     pub(super) fn finish(mut self) -> Option<EncodedBatch> {
         self.end_group();
-        let Self { bytes, records, min_time, max_time, .. } = self;
+        let Self { mut bytes, records, min_time, max_time, .. } = self;
+        // A batch stays in memory until it is flushed: not with the room of many records that were rejected.
+        if bytes.capacity() / 2 > bytes.len() {
+            bytes.shrink_to_fit();
+        }
         let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time };
         (records > 0).then_some(batch)
     }

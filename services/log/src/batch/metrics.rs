@@ -2,54 +2,78 @@
 
 mod points;
 
-use trestle_proto::opentelemetry::proto::{
-    common::v1::InstrumentationScope,
-    metrics::v1::{Metric, ResourceMetrics, metric::Data},
-    resource::v1::Resource,
-};
+use trestle_proto::opentelemetry::proto::metrics::v1::{Metric, ResourceMetrics, metric::Data};
 use trestle_service::fault::quoted;
 
 use self::points::{Numbers, PointRecord, SkippedPoint};
-use super::items::{ItemEncoder, ResourceItems};
+use super::{
+    RecordError,
+    export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
+    items::decoded,
+};
+use crate::{
+    record::entries_of,
+    wire::{MalformedMessage, MessageReader},
+};
 
 impl ResourceItems for ResourceMetrics {
-    type Item = Metric;
+    const FIELDS: ExportFields =
+        ExportFields { resources: "resource_metrics", scopes: "scope_metrics", items: "metrics" };
 
-    fn resource(&self) -> Option<&Resource> {
-        self.resource.as_ref()
+    fn count(metric: &[u8]) -> u64 {
+        // How many points a malformed one has is unknown.
+        count_points(metric).unwrap_or(1)
     }
 
-    fn scopes(&self) -> impl Iterator<Item = (Option<&InstrumentationScope>, &[Metric])> {
-        self.scope_metrics.iter().map(|of| (of.scope.as_ref(), of.metrics.as_slice()))
-    }
-
-    fn count(metrics: &[Metric]) -> u64 {
-        metrics.iter().map(count_points).sum()
-    }
-
-    fn add(metrics: &[Metric], encoder: &mut ItemEncoder) {
-        metrics.iter().for_each(|metric| add_metric(metric, encoder));
+    fn add<'a>(metric: &'a [u8], place: ItemPlace, encoder: &mut ExportEncoder<'a>) {
+        match decoded(metric) {
+            Ok(metric) => add_metric(&metric, place, encoder),
+            Err(error) => {
+                encoder.rejected.add(Self::count(metric), &place.to_string(), &error);
+            }
+        }
     }
 }
 
-fn add_metric(metric: &Metric, encoder: &mut ItemEncoder) {
-    match &metric.data {
-        Some(Data::Gauge(gauge)) => add_points(metric, &gauge.data_points, encoder),
-        Some(Data::Sum(sum)) => add_points(metric, &sum.data_points, encoder),
-        Some(Data::Histogram(histogram)) => add_points(metric, &histogram.data_points, encoder),
-        Some(Data::ExponentialHistogram(histogram)) => {
-            add_points(metric, &histogram.data_points, encoder);
+/// How many data points an encoded metric has, of any kind.
+fn count_points(metric: &[u8]) -> Result<u64, MalformedMessage> {
+    let mut points = 0;
+    let mut fields = MessageReader::new(metric);
+    while let Some((number, value)) = fields.next_field()? {
+        if let 5 | 7 | 9 | 10 | 11 = number {
+            for point in entries_of(value.bytes()?, 1) {
+                point?;
+                points += 1;
+            }
         }
-        Some(Data::Summary(summary)) => add_points(metric, &summary.data_points, encoder),
+    }
+    Ok(points)
+}
+
+fn add_metric(metric: &Metric, place: ItemPlace, encoder: &mut ExportEncoder<'_>) {
+    match &metric.data {
+        Some(Data::Gauge(gauge)) => add_points(metric, &gauge.data_points, place, encoder),
+        Some(Data::Sum(sum)) => add_points(metric, &sum.data_points, place, encoder),
+        Some(Data::Histogram(histogram)) => {
+            add_points(metric, &histogram.data_points, place, encoder);
+        }
+        Some(Data::ExponentialHistogram(histogram)) => {
+            add_points(metric, &histogram.data_points, place, encoder);
+        }
+        Some(Data::Summary(summary)) => add_points(metric, &summary.data_points, place, encoder),
         None => {}
     }
 }
 
 /// Adds the records of each point. One without a recorded value has none, and is not rejected.
-fn add_points(metric: &Metric, points: &[impl Numbers], encoder: &mut ItemEncoder) {
+fn add_points(
+    metric: &Metric,
+    points: &[impl Numbers],
+    place: ItemPlace,
+    encoder: &mut ExportEncoder<'_>,
+) {
     for (index, point) in points.iter().enumerate() {
-        let at = || format!("{}[{index}]", quoted(&metric.name));
-        encoder.add(at, |records| {
+        let added = encoder.add_records(|records| {
             let written = point.numbers(&mut |number| {
                 let record = PointRecord { metric, point, number }.encode();
                 records.push(record).map_err(SkippedPoint::Invalid)
@@ -59,17 +83,15 @@ fn add_points(metric: &Metric, points: &[impl Numbers], encoder: &mut ItemEncode
                 Err(SkippedPoint::Invalid(error)) => Err(error),
             }
         });
+        if let Err(error) = added {
+            let at = format!("{place}.data_points[{index}]");
+            encoder.rejected.add(1, &at, &of_metric(error, metric));
+        }
     }
 }
 
-fn count_points(metric: &Metric) -> u64 {
-    let points = match &metric.data {
-        Some(Data::Gauge(gauge)) => gauge.data_points.len(),
-        Some(Data::Sum(sum)) => sum.data_points.len(),
-        Some(Data::Histogram(histogram)) => histogram.data_points.len(),
-        Some(Data::ExponentialHistogram(histogram)) => histogram.data_points.len(),
-        Some(Data::Summary(summary)) => summary.data_points.len(),
-        None => 0,
-    };
-    points as u64
+/// The error with the name of the metric, which its place does not have.
+fn of_metric(error: RecordError, metric: &Metric) -> RecordError {
+    let rule = format!("{} (metric=`{}`)", error.rule, quoted(&metric.name));
+    RecordError { rule, ..error }
 }

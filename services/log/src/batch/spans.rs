@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use prost::Message as _;
 use trestle_proto::opentelemetry::proto::{
-    common::v1::{AnyValue, InstrumentationScope, any_value::Value},
+    common::v1::{AnyValue, any_value::Value},
     logs::v1::SeverityNumber,
-    resource::v1::Resource,
     trace::v1::{ResourceSpans, Span, span::Event, status::StatusCode},
 };
 
@@ -16,7 +15,8 @@ use self::attributes::attributes_of_span;
 use super::{
     RecordError,
     check::check_id_bytes,
-    items::{ItemEncoder, ItemRecords, ResourceItems, put_attributes},
+    export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
+    items::{ItemRecords, decoded, put_attributes},
 };
 use crate::wire::{put_bytes, put_fixed32, put_fixed64, put_varint};
 
@@ -26,23 +26,17 @@ const TRACE_ID_BYTES: usize = 16;
 const SPAN_ID_BYTES: usize = 8;
 
 impl ResourceItems for ResourceSpans {
-    type Item = Span;
+    const FIELDS: ExportFields =
+        ExportFields { resources: "resource_spans", scopes: "scope_spans", items: "spans" };
 
-    fn resource(&self) -> Option<&Resource> {
-        self.resource.as_ref()
+    fn count(_: &[u8]) -> u64 {
+        1
     }
 
-    fn scopes(&self) -> impl Iterator<Item = (Option<&InstrumentationScope>, &[Span])> {
-        self.scope_spans.iter().map(|of| (of.scope.as_ref(), of.spans.as_slice()))
-    }
-
-    fn count(spans: &[Span]) -> u64 {
-        spans.len() as u64
-    }
-
-    fn add(spans: &[Span], encoder: &mut ItemEncoder) {
-        for (index, span) in spans.iter().enumerate() {
-            encoder.add(|| format!("spans[{index}]"), |records| add_span(span, records));
+    fn add<'a>(span: &'a [u8], place: ItemPlace, encoder: &mut ExportEncoder<'a>) {
+        let added = encoder.add_records(|records| add_span(&decoded(span)?, records));
+        if let Err(error) = added {
+            encoder.rejected.add(1, &place.to_string(), &error);
         }
     }
 }

@@ -9,7 +9,9 @@ use trestle_proto::{
     log::v1::{AppendRecordsRequest, Record},
     opentelemetry::proto::{
         common::v1::{AnyValue, ArrayValue, any_value::Value},
-        logs::v1::SeverityNumber,
+        logs::v1::{ResourceLogs, SeverityNumber},
+        metrics::v1::ResourceMetrics,
+        trace::v1::ResourceSpans,
     },
 };
 use trestle_service::fault::Reason;
@@ -23,8 +25,30 @@ use crate::{
 const TIMES: RecordTimes = RecordTimes { received: NOW, oldest: 0 };
 const DAY: u64 = 86_400_000_000_000;
 
-fn batch_of_logs(logs: &[Bytes], times: RecordTimes) -> (Option<EncodedBatch>, Rejected) {
-    super::batch_of_logs(logs, times, BATCH_BYTES_MAX)
+/// The batch of resources in one stream, of at most so many bytes, and what it leaves out.
+fn batch_within<T: ResourceItems>(
+    resources: &[Bytes],
+    bytes_max: usize,
+) -> (Option<EncodedBatch>, Rejected) {
+    let mut streams = resources_by_stream::<T>(resources, |_| "all".to_owned()).unwrap();
+    batch_of_resources::<T>(&streams.remove("all").unwrap_or_default(), TIMES, bytes_max)
+}
+
+fn batch_of<T: ResourceItems>(resources: &[Bytes]) -> (Option<EncodedBatch>, Rejected) {
+    batch_within::<T>(resources, BATCH_BYTES_MAX)
+}
+
+/// The encoded form of a message with its marked text replaced by bytes that are not UTF-8.
+fn not_utf8(message: &impl prost::Message) -> Bytes {
+    let encoded = message.encode_to_vec();
+    encoded.iter().map(|byte| if *byte == b'~' { 0xFF } else { *byte }).collect()
+}
+
+fn read_any<T: ResourceItems>(bytes: &Bytes) {
+    if let Ok(streams) = resources_by_stream::<T>(std::slice::from_ref(bytes), stream_of_resource) {
+        let read = |it: &Vec<_>| drop(batch_of_resources::<T>(it, TIMES, BATCH_BYTES_MAX));
+        streams.values().for_each(read);
+    }
 }
 
 fn check(record: &Record) -> Result<u64, RecordError> {
@@ -260,9 +284,9 @@ proptest! {
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _ = RecordChecker::new(TIMES).check(&bytes);
         let bytes = Bytes::from(bytes);
-        if let Ok(streams) = logs_by_stream(std::slice::from_ref(&bytes), stream_of_resource) {
-            streams.values().for_each(|logs| drop(batch_of_logs(logs, TIMES)));
-        }
+        read_any::<ResourceLogs>(&bytes);
+        read_any::<ResourceMetrics>(&bytes);
+        read_any::<ResourceSpans>(&bytes);
         if let Ok(view) = BatchView::parse(&bytes) {
             view.rows(0).for_each(drop);
         }

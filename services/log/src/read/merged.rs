@@ -6,19 +6,17 @@ use trestle_proto::log::v1::LogReadCost;
 
 use super::{
     CapturedRead, OpenSegment, ReadPlan, RowPosition,
+    segment_queue::SegmentQueue,
     tail_rows::{TailProgress, TailRows},
 };
-use crate::{
-    error::LogError, logs::Logs, segment::SealedRow, stream::SegmentRecord, streams::OpenStream,
-};
+use crate::{error::LogError, logs::Logs, segment::SealedRow, streams::OpenStream};
 
 /// See the module.
 pub(crate) struct MergedRows {
     logs: Logs,
     stream: OpenStream,
     plan: ReadPlan,
-    /// Segments that are not opened, the next one last.
-    waiting: Vec<SegmentRecord>,
+    waiting: SegmentQueue,
     open: Vec<RowSource>,
     remaining: u64,
     /// The cost, but for the sources that are open.
@@ -48,7 +46,7 @@ impl MergedRows {
         let remaining = if plan.limit == 0 { u64::MAX } else { plan.limit };
         let segments = captured.segments.len() as u64;
         let cost = LogReadCost { segments, ..LogReadCost::default() };
-        let (waiting, open) = (Vec::new(), Vec::new());
+        let (waiting, open) = (SegmentQueue::default(), Vec::new());
         let mut merged = Self { logs, stream, plan, waiting, open, remaining, cost };
         merged.begin(captured);
         merged
@@ -56,14 +54,7 @@ impl MergedRows {
 
     /// Begins with what was captured.
     fn begin(&mut self, CapturedRead { segments, tail, .. }: CapturedRead) {
-        self.waiting = segments;
-        // The next one is the last.
-        if self.plan.is_backward {
-            self.waiting.sort_by_key(|it| (it.max_time, it.max_sequence));
-        } else {
-            self.waiting.sort_by_key(|it| (it.min_time, it.min_sequence));
-            self.waiting.reverse();
-        }
+        self.waiting = SegmentQueue::new(segments, self.plan.is_backward);
         self.open = vec![RowSource::Tail(Box::new(tail))];
     }
 
@@ -91,14 +82,6 @@ impl MergedRows {
     /// Whether a position comes before another in the order of the read.
     fn is_before(&self, one: RowPosition, other: RowPosition) -> bool {
         if self.plan.is_backward { one > other } else { one < other }
-    }
-
-    /// The first position that a segment may have.
-    fn first_of(&self, segment: &SegmentRecord) -> RowPosition {
-        match self.plan.is_backward {
-            true => (segment.max_time, segment.max_sequence),
-            false => (segment.min_time, segment.min_sequence),
-        }
     }
 
     /// The next rows, in order: at most so many, or rows of so many bytes. None at the end.
@@ -150,7 +133,7 @@ impl MergedRows {
             if self.plan.is_backward {
                 heads.reverse();
             }
-            let waiting = self.waiting.last().map(|segment| self.first_of(segment));
+            let waiting = self.waiting.first(self.plan.is_backward);
             let other = heads.get(1).map(|(head, _)| *head);
             match (heads.first(), waiting) {
                 (None, None) => return Ok(None),
@@ -195,9 +178,8 @@ impl MergedRows {
     }
 
     async fn open_next(&mut self) -> Result<(), LogError> {
-        let Some(segment) = self.waiting.pop() else { return Ok(()) };
-        let opened = self.logs.open_segment(&segment, self.plan.of_segment()).await?;
-        let segment = Some(Box::new(opened));
+        let segment = self.waiting.open_next(&self.logs, &self.plan).await?;
+        let segment = segment.map(Box::new);
         self.open.push(RowSource::Segment(SegmentRows { rows: VecDeque::new(), segment }));
         Ok(())
     }

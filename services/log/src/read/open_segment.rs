@@ -87,6 +87,20 @@ impl Logs {
         Ok(OpenSegment { state: ReadState::Waits(Box::new(reader)), source, rows_scanned: 0 })
     }
 
+    /// The same, with the row groups that bloom filters exclude skipped.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`], [`LogError::Objects`].
+    pub(super) async fn open_pruned(
+        &self,
+        segment: &SegmentRecord,
+        read: SegmentRead,
+    ) -> Result<OpenSegment, LogError> {
+        let (mut reader, source) = self.segment_reader(segment, read).await?;
+        reader.prune().await?;
+        Ok(OpenSegment { state: ReadState::Waits(Box::new(reader)), source, rows_scanned: 0 })
+    }
+
     /// The rows of a segment, and where they come from.
     ///
     /// # Errors

@@ -1,3 +1,4 @@
+mod ahead;
 mod bounds;
 mod stores;
 

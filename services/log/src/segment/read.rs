@@ -175,7 +175,10 @@ impl SegmentReader {
     }
 
     /// Skips row groups that the bloom filters exclude, once.
-    async fn prune(&mut self) -> Result<(), ReadSegmentError> {
+    ///
+    /// # Errors
+    /// Every kind of [`ReadSegmentError`].
+    pub(crate) async fn prune(&mut self) -> Result<(), ReadSegmentError> {
         if std::mem::replace(&mut self.is_pruned, true) {
             return Ok(());
         }

@@ -49,3 +49,24 @@ pub(crate) fn put_message<E>(
     }
     Ok(())
 }
+
+/// Bytes of a length that is written after the message: varints of four bytes end at 256 MiB.
+const LENGTH_BYTES: usize = 4;
+
+/// Begins a large nested message, whose bytes are not moved when its length is determined. Returns where they begin.
+pub(crate) fn begin_message(out: &mut Vec<u8>, number: u32) -> usize {
+    encode_key(number, WireType::LengthDelimited, out);
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    out.len()
+}
+
+/// Writes the length of the message that ends here, as a varint that may have more bytes than it needs.
+pub(crate) fn end_message(out: &mut [u8], begin: usize) {
+    let mut length = out.len().saturating_sub(begin);
+    let prefix = begin.checked_sub(LENGTH_BYTES).and_then(|at| out.get_mut(at..begin));
+    for (index, byte) in prefix.into_iter().flatten().enumerate() {
+        let more = if index + 1 < LENGTH_BYTES { 0x80 } else { 0 };
+        *byte = u8::try_from(length & 0x7F).unwrap_or_default() | more;
+        length >>= 7;
+    }
+}

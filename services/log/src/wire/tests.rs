@@ -155,6 +155,26 @@ fn a_value_has_one_type() {
 }
 
 #[test]
+fn a_message_whose_length_is_written_last_is_read_by_both_decoders() {
+    for length in [0, 1, 127, 128, 300, 16_384, 2_097_152] {
+        let (mut message, text) = (Vec::new(), "x".repeat(length));
+        let begin = begin_message(&mut message, 5);
+        if length > 0 {
+            put_bytes(&mut message, 1, text.as_bytes());
+        }
+        end_message(&mut message, begin);
+        put_varint(&mut message, 7, 9);
+
+        let record = Record::decode(message.as_slice()).unwrap();
+        let value = (length > 0).then_some(Value::StringValue(text));
+        assert_eq!(record.body, Some(AnyValue { value }), "{length}");
+        assert_eq!(record.dropped_attributes_count, 9, "{length}");
+        let view = RecordView::parse(&message).unwrap();
+        assert_eq!(view.body.map(<[u8]>::len), Some(message.len() - begin - 2), "{length}");
+    }
+}
+
+#[test]
 fn a_failed_write_of_a_nested_message_is_an_error() {
     let failed = put_message(&mut Vec::new(), 1, |_| Err(MalformedMessage("no")));
     assert_eq!(failed, Err(MalformedMessage("no")));

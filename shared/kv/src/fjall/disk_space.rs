@@ -1,7 +1,7 @@
 //! Space on the disk of a store for files that are written beside its database.
 
-use std::sync::Weak;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::delayed::WAITS_MAX;
@@ -33,9 +33,7 @@ impl DiskSpace {
     pub async fn claim(&self, bytes: u64) -> Result<SpaceClaim, CommitError> {
         let since = Instant::now();
         loop {
-            let store = self.0.upgrade();
-            let store = store
-                .ok_or_else(|| CommitError::Stopped { reason: "the store is closed".into() })?;
+            let store = self.open_store()?;
             let buffered_bytes = store.buffered_bytes.load(Relaxed);
             match store.space.claim(bytes, buffered_bytes)? {
                 Room::Admitted => {
@@ -49,6 +47,25 @@ impl DiskSpace {
             drop(store);
             tokio::time::sleep(REPEATS_EVERY).await;
         }
+    }
+
+    /// The same for a file that replaces more bytes of rows, which are deleted once it is published: it may use a part
+    /// of the reserve, so that space is given back where there is little.
+    ///
+    /// # Errors
+    /// As of [`DiskSpace::claim`].
+    pub async fn claim_to_replace_rows(&self, bytes: u64) -> Result<SpaceClaim, CommitError> {
+        let store = self.open_store()?;
+        if store.space.claim_of_reserve(bytes, store.buffered_bytes.load(Relaxed)) {
+            return Ok(SpaceClaim { store: self.0.clone(), bytes, is_written: false });
+        }
+        drop(store);
+        self.claim(bytes).await
+    }
+
+    fn open_store(&self) -> Result<Arc<EngineState>, CommitError> {
+        let store = self.0.upgrade();
+        store.ok_or_else(|| CommitError::Stopped { reason: "the store is closed".into() })
     }
 }
 

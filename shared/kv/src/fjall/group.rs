@@ -171,7 +171,8 @@ impl Group {
                 return Ok(Evaluated::Pressed(keyspaces));
             }
             let in_group = u64::try_from(self.bytes).unwrap_or(u64::MAX);
-            if shared.admit(writes.as_slice(), in_group)? == Room::WaitsForFlush {
+            let gives_back = change.spec.gives_back_space;
+            if shared.admit(writes.as_slice(), gives_back, in_group)? == Room::WaitsForFlush {
                 return Ok(Evaluated::Pressed(keyspaces));
             }
             self.obsoletes += obsoletes(writes.as_slice(), change.spec.reads.keys(), &current);

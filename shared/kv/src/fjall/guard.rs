@@ -23,6 +23,10 @@ const JOURNAL_ENTRY_BYTES: u64 = 64;
 /// Free bytes that deletes leave, whatever the reserve is: a flush of what they wrote must still fit, of a memtable.
 const KEPT_FROM_DELETES: u64 = MEMTABLE_BYTES;
 
+/// The part of the reserve that files leave which replace rows, beside what they leave for a due compaction and for
+/// deletes.
+const KEPT_FROM_REPLACEMENTS: u64 = 2;
+
 /// Free bytes that a flush needs beside those of what it writes: a file has an index and a filter too.
 const FLUSH_SPARE_BYTES: u64 = 1024 * 1024;
 
@@ -226,23 +230,30 @@ impl SpaceGuard {
     }
 
     /// Whether the writes may go on with the space there is, beside so many bytes in memtables and in the group that
-    /// is not written yet. They count as admitted from then on.
-    pub(super) fn admit(&self, writes: &[Write], buffered_bytes: u64) -> Result<Room, CommitError> {
+    /// is not written yet. They count as admitted from then on. Deletes may use the reserve, and so may a change that
+    /// gives back space.
+    pub(super) fn admit(
+        &self,
+        writes: &[Write],
+        gives_back: bool,
+        buffered_bytes: u64,
+    ) -> Result<Room, CommitError> {
         let bytes = journal_bytes(writes);
         // Once in the journal, and once in a memtable that becomes a file.
         let buffered_bytes = self.unwritten_files(buffered_bytes);
-        let room = self.room_for(writes, buffered_bytes.saturating_add(bytes.saturating_mul(2)))?;
+        let buffered_bytes = buffered_bytes.saturating_add(bytes.saturating_mul(2));
+        let room = self.room_for(gives_back || reclaims(writes), buffered_bytes)?;
         if room == Room::Admitted {
             self.admitted_bytes.fetch_add(bytes, Relaxed);
         }
         Ok(room)
     }
 
-    fn room_for(&self, writes: &[Write], buffered_bytes: u64) -> Result<Room, CommitError> {
+    fn room_for(&self, gives_back: bool, buffered_bytes: u64) -> Result<Room, CommitError> {
         if self.reserve_bytes == 0 {
             return Ok(Room::Admitted);
         }
-        if reclaims(writes) {
+        if gives_back {
             if self.unwritten(buffered_bytes) >= KEPT_FROM_DELETES {
                 return Ok(Room::Admitted);
             }
@@ -274,6 +285,17 @@ impl SpaceGuard {
             self.claimed_bytes.fetch_sub(bytes, Relaxed);
         }
         room
+    }
+
+    /// Whether a file of so many bytes may be written that replaces more bytes of the database. It may use a part of
+    /// the reserve: the rest is for the compactions that give back what it replaces. It counts as a claim does.
+    pub(super) fn claim_of_reserve(&self, bytes: u64, buffered_bytes: u64) -> bool {
+        self.claimed_bytes.fetch_add(bytes, Relaxed);
+        let fits = self.spare_bytes(buffered_bytes) >= self.reserve_bytes / KEPT_FROM_REPLACEMENTS;
+        if !fits {
+            self.claimed_bytes.fetch_sub(bytes, Relaxed);
+        }
+        fits
     }
 
     /// A claimed file is written, or failed. Until the next measurement its bytes count as used.

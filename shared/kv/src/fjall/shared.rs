@@ -188,12 +188,17 @@ impl EngineState {
     ///
     /// # Errors
     /// [`CommitError::Full`] where space is short.
-    pub(super) fn admit(&self, writes: &[Write], in_group: u64) -> Result<Room, CommitError> {
+    pub(super) fn admit(
+        &self,
+        writes: &[Write],
+        gives_back: bool,
+        in_group: u64,
+    ) -> Result<Room, CommitError> {
         let mut buffered_bytes = self.buffered_bytes.load(Ordering::Relaxed);
         if self.space.is_stale(buffered_bytes) {
             buffered_bytes = self.measure_space();
         }
-        self.space.admit(writes, buffered_bytes.saturating_add(in_group))
+        self.space.admit(writes, gives_back, buffered_bytes.saturating_add(in_group))
     }
 
     /// The sequence number that every open snapshot has passed, once those of before this call are closed; none if one

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
 use trestle_proto::{
     log::v1::wire::ExportLogsServiceRequest,
     opentelemetry::proto::{
@@ -15,7 +14,9 @@ use trestle_proto::{
 
 use super::*;
 use crate::{
-    batch::{RecordTimes, batch_of_logs},
+    batch::{
+        EncodedResource, RecordTimes, batch_of_resources, resources_by_stream, stream_of_resource,
+    },
     fixture::{SECOND, START, texts},
 };
 
@@ -80,9 +81,41 @@ async fn rejected_records_are_a_partial_success() {
     let partial = export(&api, None, &[request]).await.unwrap().partial_success.unwrap();
 
     assert_eq!(partial.rejected_log_records, 1);
-    assert!(partial.error_message.contains("log_records[1].severity_number"), "{partial:?}");
+    assert!(
+        partial.error_message.starts_with("resource_logs[0].scope_logs[0].log_records[1].severity"),
+        "{partial:?}"
+    );
     let found = records_of(&read(&api, read_of("web")).await.unwrap());
     assert_eq!(texts(&found), ["kept", "kept too"]);
+}
+
+#[tokio::test]
+async fn a_rejected_record_is_named_by_its_place_in_the_request() {
+    let api = api();
+    let mut last = logs("web", &["kept"]);
+    last.scope_logs.extend(logs("web", &["kept too", "bad"]).scope_logs);
+    last.scope_logs[1].log_records[1].severity_number = 99;
+    let request = [logs("web", &["a"]), logs("api", &["b"]), last];
+
+    let partial = export(&api, None, &request).await.unwrap().partial_success.unwrap();
+
+    let text = "resource_logs[2].scope_logs[1].log_records[1].severity_number: ";
+    assert!(partial.error_message.starts_with(text), "{partial:?}");
+}
+
+#[tokio::test]
+async fn an_export_whose_records_are_all_rejected_creates_no_stream() {
+    let api = api();
+    let mut bad = logs("web", &["bad"]);
+    bad.scope_logs[0].log_records[0].severity_number = 99;
+
+    for (request, created) in
+        [(vec![bad.clone()], &[][..]), (vec![bad, logs("api", &["a"])], &["api"])]
+    {
+        let partial = export(&api, None, &request).await.unwrap().partial_success.unwrap();
+        assert_eq!(partial.rejected_log_records, 1);
+        assert_eq!(names(&api).await, created);
+    }
 }
 
 #[tokio::test]
@@ -135,23 +168,25 @@ async fn an_export_to_too_many_streams_stores_nothing() {
     assert_eq!(names(&api).await.len(), 1_000);
 }
 
-/// Exports to the stream `web`, which is deleted between its opening and the append in so many tries.
+/// Exports to the streams `web` and `worker`. In so many tries `web` is deleted between its opening and the append.
 async fn export_while_deleted(api: &LogApi, deletions: usize) -> Result<u64, Fault> {
     let (access, ()) = enter(Request::new(()), LogNeed::AppendOrCreate).unwrap();
-    let (name, tries) = (crate::fixture::name("web"), AtomicUsize::new(0));
+    let (name, encoded) = (crate::fixture::name("web"), AtomicUsize::new(0));
     let delete = || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(api.logs.delete(access.account(), &name)).unwrap();
     };
-    let encode = |items: &[Bytes], times: RecordTimes, bytes_max: usize| {
-        if tries.fetch_add(1, Ordering::Relaxed) < deletions {
+    let encode = |resources: &[EncodedResource], times: RecordTimes, bytes_max: usize| {
+        // A try encodes both; the first stream is open before the records of the second are encoded.
+        let encoded = encoded.fetch_add(1, Ordering::Relaxed);
+        if encoded % 2 == 1 && encoded / 2 < deletions {
             std::thread::scope(|scope| scope.spawn(delete).join().unwrap());
         }
-        batch_of_logs(items, times, bytes_max)
+        batch_of_resources::<ResourceLogs>(resources, times, bytes_max)
     };
-    let items = vec![logs("web", &["a"]).encode_to_vec().into()];
-    let by_stream = [("web".to_owned(), items)].into();
-    let exported = api.export_streams(&access, by_stream, "resource_logs", encode).await;
+    let resources = ["web", "worker"].map(|it| logs(it, &["a"]).encode_to_vec().into());
+    let by_stream = resources_by_stream::<ResourceLogs>(&resources, stream_of_resource).unwrap();
+    let exported = api.export_streams(&access, by_stream, encode).await;
     exported.map(|rejected| rejected.count)
 }
 
@@ -166,5 +201,5 @@ async fn an_export_to_a_stream_that_is_deleted_meanwhile_creates_it_again() {
 
     let fault = export_while_deleted(&api, usize::MAX).await.unwrap_err();
     assert_eq!(fault.reason, trestle_service::fault::Reason::ServerUnavailable);
-    assert_eq!(names(&api).await, [""; 0]);
+    assert_eq!(names(&api).await, ["worker"], "which was not deleted");
 }

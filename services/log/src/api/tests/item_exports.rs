@@ -1,15 +1,18 @@
 //! Exports of metrics and of traces: streams beside that of the logs of a service.
 
-use trestle_proto::opentelemetry::proto::{
-    collector::{
-        metrics::v1::{ExportMetricsServiceRequest, metrics_service_server::MetricsService},
-        trace::v1::{ExportTraceServiceRequest, trace_service_server::TraceService},
+use trestle_proto::{
+    log::v1::wire::{ExportMetricsServiceRequest, ExportTraceServiceRequest},
+    opentelemetry::proto::{
+        collector::{
+            metrics::v1::metrics_service_server::MetricsService,
+            trace::v1::trace_service_server::TraceService,
+        },
+        metrics::v1::{
+            Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
+            number_data_point,
+        },
+        trace::v1::{ResourceSpans, ScopeSpans, Span, span::Event},
     },
-    metrics::v1::{
-        Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
-        number_data_point,
-    },
-    trace::v1::{ResourceSpans, ScopeSpans, Span, span::Event},
 };
 
 use super::{
@@ -37,14 +40,18 @@ async fn metrics_have_streams_of_their_own() {
         ..ResourceMetrics::default()
     };
     let long = "x".repeat(200);
-    let request = ExportMetricsServiceRequest { resource_metrics: vec![of("web"), of(&long)] };
+    let resource_metrics = [of("web"), of(&long)].map(|it| it.encode_to_vec().into()).into();
+    let request = ExportMetricsServiceRequest { resource_metrics };
 
     let answer = MetricsService::export(&api, Request::new(request)).await.unwrap();
     let answer = answer.into_inner();
 
     let partial = answer.partial_success.unwrap();
     assert_eq!(partial.rejected_data_points, 2);
-    assert!(partial.error_message.contains("cpu[1].time_unix_nano"), "{partial:?}");
+    assert!(
+        partial.error_message.contains("metrics[0].data_points[1].time_unix_nano"),
+        "{partial:?}"
+    );
     assert_eq!(names(&api).await, ["web.metrics".to_owned(), "x".repeat(120) + ".metrics"]);
     let points = records_of(&read(&api, read_of("web.metrics")).await.unwrap());
     let values: Vec<_> =
@@ -68,11 +75,42 @@ fn spans(service: &str, names: &[&str]) -> ResourceSpans {
     ResourceSpans { resource: resource(service), scope_spans, ..ResourceSpans::default() }
 }
 
+fn request(resource_spans: &[ResourceSpans]) -> ExportTraceServiceRequest {
+    let encoded = resource_spans.iter().map(|it| it.encode_to_vec().into());
+    ExportTraceServiceRequest { resource_spans: encoded.collect() }
+}
+
+#[tokio::test]
+async fn a_rejected_span_is_named_by_its_place_in_the_request() {
+    let api = api();
+    let mut last = spans("web", &["kept"]);
+    last.scope_spans.extend(spans("web", &["kept too", "bad"]).scope_spans);
+    last.scope_spans[1].spans[1].end_time_unix_nano = START - 1;
+    let request = request(&[spans("web", &["a"]), spans("api", &["b"]), last]);
+
+    let answer = TraceService::export(&api, Request::new(request)).await.unwrap();
+
+    let partial = answer.into_inner().partial_success.unwrap();
+    let text = "resource_spans[2].scope_spans[1].spans[1].end_time_unix_nano: ";
+    assert!(partial.error_message.starts_with(text), "{partial:?}");
+}
+
+#[tokio::test]
+async fn an_export_whose_spans_are_all_rejected_creates_no_stream() {
+    let api = api();
+    let mut bad = spans("web", &["bad"]);
+    bad.scope_spans[0].spans[0].trace_id = vec![0; 16].into();
+
+    let answer = TraceService::export(&api, Request::new(request(&[bad]))).await.unwrap();
+
+    assert_eq!(answer.into_inner().partial_success.unwrap().rejected_spans, 1);
+    assert_eq!(names(&api).await, [""; 0]);
+}
+
 #[tokio::test]
 async fn spans_have_streams_of_their_own_unless_the_request_names_one() {
     let api = api();
-    let resource_spans = vec![spans("web", &["a", "b"]), spans("api", &["c"])];
-    let request = ExportTraceServiceRequest { resource_spans };
+    let request = request(&[spans("web", &["a", "b"]), spans("api", &["c"])]);
     let mut named = Request::new(request.clone());
     named.metadata_mut().insert("trestle-log-stream", "all".parse().unwrap());
 
@@ -96,15 +134,17 @@ async fn spans_have_streams_of_their_own_unless_the_request_names_one() {
 #[tokio::test]
 async fn a_rejected_span_is_a_partial_success_without_its_events() {
     let api = api();
-    let mut request = spans("web", &["kept", "bad", "kept too"]);
-    request.scope_spans[0].spans[1].end_time_unix_nano = START - 1;
-    let request = ExportTraceServiceRequest { resource_spans: vec![request] };
+    let mut bad = spans("web", &["kept", "bad", "kept too"]);
+    bad.scope_spans[0].spans[1].end_time_unix_nano = START - 1;
 
-    let answer = TraceService::export(&api, Request::new(request)).await.unwrap();
+    let answer = TraceService::export(&api, Request::new(request(&[bad]))).await.unwrap();
 
     let partial = answer.into_inner().partial_success.unwrap();
     assert_eq!(partial.rejected_spans, 1);
-    assert!(partial.error_message.contains("spans[1].end_time_unix_nano"), "{partial:?}");
+    assert!(
+        partial.error_message.starts_with("resource_spans[0].scope_spans[0].spans[1].end_time"),
+        "{partial:?}"
+    );
     let found = records_of(&read(&api, read_of("web.traces")).await.unwrap());
     assert_eq!(texts(&found), ["kept", "e", "kept too", "e"]);
 }
@@ -112,10 +152,10 @@ async fn a_rejected_span_is_a_partial_success_without_its_events() {
 #[tokio::test]
 async fn an_export_of_spans_to_too_many_streams_stores_nothing() {
     let api = api();
-    let resource_spans = (0..1_001).map(|at| spans(&format!("s{at}"), &["a"])).collect();
-    let request = ExportTraceServiceRequest { resource_spans };
+    let resource_spans: Vec<_> = (0..1_001).map(|at| spans(&format!("s{at}"), &["a"])).collect();
 
-    let status = TraceService::export(&api, Request::new(request)).await.unwrap_err();
+    let request = Request::new(request(&resource_spans));
+    let status = TraceService::export(&api, request).await.unwrap_err();
 
     assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(violated(&status), ["resource_spans"]);

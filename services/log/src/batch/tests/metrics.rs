@@ -4,8 +4,8 @@ use trestle_proto::opentelemetry::proto::{
     common::v1::KeyValue,
     metrics::v1::{
         AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge,
-        Histogram, HistogramDataPoint, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
-        Summary, SummaryDataPoint, exponential_histogram_data_point::Buckets, metric::Data,
+        Histogram, HistogramDataPoint, Metric, NumberDataPoint, ScopeMetrics, Sum, Summary,
+        SummaryDataPoint, exponential_histogram_data_point::Buckets, metric::Data,
         number_data_point, summary_data_point::ValueAtQuantile,
     },
     resource::v1::Resource,
@@ -40,7 +40,8 @@ fn of_resource(metrics: Vec<Metric>) -> ResourceMetrics {
 
 /// The records of metrics as `name{label} value`, and what is rejected.
 fn exported(metrics: Vec<Metric>) -> (Vec<String>, Rejected) {
-    let (batch, rejected) = batch_of_items(&[of_resource(metrics)], TIMES, BATCH_BYTES_MAX);
+    let (batch, rejected) =
+        batch_of::<ResourceMetrics>(&[of_resource(metrics).encode_to_vec().into()]);
     let Some(batch) = batch else { return (Vec::new(), rejected) };
     let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
     let shown = rows.map(|row| {
@@ -216,10 +217,10 @@ fn a_bad_point_is_rejected_with_all_of_its_numbers() {
     assert_eq!(records, ["g{} 1"]);
     assert_eq!(rejected.count, 4);
     for part in [
-        "g[0].time_unix_nano: is out of range",
-        "g[1].value: is missing",
-        "g[2].attributes: has a key twice",
-        "h[0].buckets: has more than 1024 buckets",
+        "resource_metrics[0].scope_metrics[0].metrics[0].data_points[0].time_unix_nano: is out",
+        ".metrics[0].data_points[1].value: is missing (metric=`g`)",
+        ".metrics[0].data_points[2].attributes: has a key twice",
+        ".metrics[1].data_points[0].buckets: has more than 1024 buckets (metric=`h`)",
     ] {
         assert!(rejected.message.contains(part), "{part}: {}", rejected.message);
     }
@@ -251,14 +252,54 @@ fn a_bad_resource_rejects_every_point_and_one_without_points_has_no_stream() {
     let bad = Some(Resource { attributes: vec![pair("", "")], ..Resource::default() });
     let metrics = vec![gauge(vec![double(1.0), double(2.0)]), Metric::default()];
     let request = ResourceMetrics { resource: bad, ..of_resource(metrics) };
-    let (batch, rejected) = batch_of_items(&[request], TIMES, BATCH_BYTES_MAX);
+    let (batch, rejected) = batch_of::<ResourceMetrics>(&[request.encode_to_vec().into()]);
     assert_eq!((batch, rejected.count), (None, 2));
-    assert!(rejected.message.starts_with("resource.attributes"), "{}", rejected.message);
+    assert!(
+        rejected.message.starts_with("resource_metrics[0].resource.attributes"),
+        "{}",
+        rejected.message
+    );
 
-    let empty =
-        [ResourceMetrics::default(), of_resource(vec![Metric::default(), gauge(Vec::new())])];
-    assert!(items_by_stream(empty.to_vec(), stream_of_resource).is_empty());
-    let one =
-        items_by_stream(vec![of_resource(vec![gauge(vec![double(1.0)])])], stream_of_resource);
-    assert_eq!(one.into_keys().collect::<Vec<_>>(), ["unknown_service"]);
+    let streams = |resources: &[ResourceMetrics]| {
+        let encoded: Vec<_> = resources.iter().map(|it| it.encode_to_vec().into()).collect();
+        let streams = resources_by_stream::<ResourceMetrics>(&encoded, stream_of_resource).unwrap();
+        streams.into_keys().collect::<Vec<_>>()
+    };
+    let empty = of_resource(vec![Metric::default(), gauge(Vec::new())]);
+    assert!(streams(&[ResourceMetrics::default(), empty]).is_empty());
+    let one = of_resource(vec![gauge(vec![double(1.0)])]);
+    assert_eq!(streams(&[one]), ["unknown_service"]);
+}
+
+#[test]
+fn texts_that_are_not_utf8_reject_their_metric_only() {
+    let points =
+        vec![NumberDataPoint { attributes: vec![pair("k", "~")], ..double(1.0) }, double(2.0)];
+    let metrics = vec![gauge(points), metric("~", gauge(vec![double(3.0)]).data.unwrap())];
+    let mut request = of_resource(metrics);
+    request.scope_metrics.extend(of_resource(vec![gauge(vec![double(4.0)])]).scope_metrics);
+
+    let (batch, rejected) = batch_of::<ResourceMetrics>(&[not_utf8(&request)]);
+
+    assert_eq!((batch.unwrap().records, rejected.count), (1, 3), "{}", rejected.message);
+    for at in [0, 1] {
+        let text = format!("resource_metrics[0].scope_metrics[0].metrics[{at}]: ");
+        assert!(rejected.message.contains(&text), "{text}: {}", rejected.message);
+    }
+}
+
+#[test]
+fn a_malformed_metric_is_rejected_as_one_point() {
+    let mut of_scope = Vec::new();
+    for metric in
+        [b"\xFF".to_vec(), b"\x2A\x01\xFF".to_vec(), gauge(vec![double(1.0)]).encode_to_vec()]
+    {
+        crate::wire::put_bytes(&mut of_scope, 2, &metric);
+    }
+    let mut request = Vec::new();
+    crate::wire::put_bytes(&mut request, 2, &of_scope);
+
+    let (batch, rejected) = batch_of::<ResourceMetrics>(&[request.into()]);
+
+    assert_eq!((batch.unwrap().records, rejected.count), (1, 2), "{}", rejected.message);
 }

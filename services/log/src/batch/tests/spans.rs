@@ -4,7 +4,7 @@ use trestle_proto::opentelemetry::proto::{
     common::v1::{InstrumentationScope, KeyValue},
     resource::v1::Resource,
     trace::v1::{
-        ResourceSpans, ScopeSpans, Span, Status,
+        ScopeSpans, Span, Status,
         span::{Event, Link, SpanKind},
         status::StatusCode,
     },
@@ -51,7 +51,7 @@ fn of_resource(spans: Vec<Span>) -> ResourceSpans {
 
 /// The records of spans, and what is rejected.
 fn exported(spans: Vec<Span>) -> (Vec<Record>, Rejected) {
-    let (batch, rejected) = batch_of_items(&[of_resource(spans)], TIMES, BATCH_BYTES_MAX);
+    let (batch, rejected) = batch_of::<ResourceSpans>(&[of_resource(spans).encode_to_vec().into()]);
     let Some(batch) = batch else { return (Vec::new(), rejected) };
     let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
     (rows.map(|row| Record::decode(row.unwrap().record).unwrap()).collect(), rejected)
@@ -246,7 +246,7 @@ fn a_bad_span_is_rejected_with_its_events_and_no_other() {
         let (records, rejected) = exported(vec![root("first"), span, root("last")]);
         assert_eq!((names(&records), rejected.count), (vec!["first".into(), "last".into()], 1));
         let text = rejected.message;
-        let rest = text.strip_prefix("spans[1]").unwrap();
+        let rest = text.strip_prefix("resource_spans[0].scope_spans[0].spans[1]").unwrap();
         assert!(rest.trim_start_matches('.').starts_with(rule), "{rule}: {text}");
     }
 }
@@ -260,8 +260,8 @@ fn a_span_whose_events_do_not_fit_into_the_request_is_rejected_whole() {
 
     let (records, rejected) = exported(vec![many, most, root("last")]);
 
-    let rule = "spans[0].time_unix_nano: is on a day too many";
-    assert!(rejected.count == 1 && rejected.message.starts_with(rule), "{rejected:?}");
+    let rule = ".spans[0].time_unix_nano: is on a day too many";
+    assert!(rejected.count == 1 && rejected.message.contains(rule), "{rejected:?}");
     assert_eq!(records.len(), 1_001);
 
     // A request of 9 MB: the records of a span are bounded together.
@@ -280,7 +280,7 @@ fn each_event_counts_as_read_with_its_resource() {
         let events = vec![event("e", NOW); count];
         let spans = of_resource(vec![Span { events, ..root("s") }]);
         let request = ResourceSpans { resource: Some(resource.clone()), ..spans };
-        batch_of_items(&[request], TIMES, BATCH_BYTES_MAX)
+        batch_of::<ResourceSpans>(&[request.encode_to_vec().into()])
     };
 
     let (batch, rejected) = spans(2_000);
@@ -297,14 +297,39 @@ fn a_bad_scope_rejects_its_spans_and_a_resource_without_spans_has_no_stream() {
     request.scope_spans[0].scope = Some(scope);
     request.scope_spans.extend(of_resource(vec![root("c")]).scope_spans);
 
-    let (batch, rejected) = batch_of_items(&[request], TIMES, BATCH_BYTES_MAX);
+    let (batch, rejected) = batch_of::<ResourceSpans>(&[request.encode_to_vec().into()]);
 
     assert_eq!((batch.unwrap().records, rejected.count), (1, 2));
-    assert!(rejected.message.starts_with("scope.attributes"), "{}", rejected.message);
-    let requests = vec![of_resource(vec![root("a")]), of_resource(vec![]), <_>::default()];
-    let streams = items_by_stream(requests, stream_of_resource);
+    assert!(
+        rejected.message.starts_with("resource_spans[0].scope_spans[0].scope.attributes"),
+        "{}",
+        rejected.message
+    );
+    let requests = [of_resource(vec![root("a")]), of_resource(vec![]), <_>::default()];
+    let requests = requests.map(|it| it.encode_to_vec().into());
+    let streams = resources_by_stream::<ResourceSpans>(&requests, stream_of_resource).unwrap();
     assert_eq!(streams.get("unknown_service").map(Vec::len), Some(1));
     assert_eq!(streams.len(), 1);
+}
+
+#[test]
+fn texts_that_are_not_utf8_reject_their_span_only() {
+    let bad =
+        |span| ResourceSpans { scope_spans: of_resource(vec![span]).scope_spans, ..<_>::default() };
+    let with_event = Span { events: vec![event("~", NOW)], ..root("s") };
+    let with_attribute = Span { attributes: vec![pair("k", "~")], ..root("s") };
+    let mut request = of_resource(vec![root("~"), with_event, with_attribute, root("kept")]);
+    request.scope_spans.extend(bad(root("~")).scope_spans);
+    let first = of_resource(vec![root("first")]).encode_to_vec().into();
+
+    let (batch, rejected) = batch_of::<ResourceSpans>(&[first, not_utf8(&request)]);
+
+    assert_eq!((batch.unwrap().records, rejected.count), (2, 4), "{}", rejected.message);
+    for at in ["[0].spans[0]", "[0].spans[1]", "[0].spans[2]", "[1].spans[0]"] {
+        let text = format!("resource_spans[1].scope_spans{at}: ");
+        assert!(rejected.message.contains(&text), "{text}: {}", rejected.message);
+    }
+    assert_eq!(rejected.message.matches("data is not UTF-8 encoded").count(), 4);
 }
 
 /// An id of a length that is right or wrong, in one case of some all zero.

@@ -195,30 +195,89 @@ async fn sealed_batches_are_deleted_in_steps_and_unsealed_ones_are_kept() {
     }
 }
 
+const MIB: u64 = 1024 * 1024;
+
+/// Streams of a store on a disk with so many free bytes, which reserves 64 MiB.
+struct SmallDisk {
+    fixture: LogFixture,
+    free: Arc<AtomicU64>,
+    _folder: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn new() -> Self {
+        let (folder, free) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(1 << 40)));
+        let probed = Arc::clone(&free);
+        let options = FjallOptions {
+            min_free_bytes: 64 * MIB,
+            tick: Duration::from_millis(5),
+            space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
+            ..FjallOptions::new(folder.path().join("store"), crate::KEYSPACES.to_vec())
+        };
+        let engine = Arc::new(FjallEngine::open(options).unwrap());
+        let (directory, disk) = (folder.path().join("log"), engine.disk_space());
+        let area = ObjectArea::in_directory(&directory, Some(disk)).unwrap();
+        let fixture = LogFixture::wrapped(area, |_| engine);
+        Self { fixture, free, _folder: folder }
+    }
+
+    async fn becomes_short(&self, free_bytes: u64) {
+        self.free.store(free_bytes, Ordering::SeqCst);
+        while !self.fixture.logs.engine.status().is_space_short {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn is_full(error: &LogError) -> bool {
+    matches!(error, LogError::Commit(CommitError::Full { .. }))
+}
+
+#[tokio::test]
+async fn records_are_sealed_while_disk_space_is_short() {
+    let disk = SmallDisk::new();
+    let stream = disk.fixture.plain_stream().await;
+    disk.fixture.append(&stream, &[record(0, "a"), record(1, "b")]).await.unwrap();
+    disk.becomes_short(60 * MIB).await;
+    let rejected = disk.fixture.append(&stream, &[record(2, "c")]).await;
+    assert!(is_full(&rejected.unwrap_err()));
+
+    let sealed = disk.fixture.logs.flush(&stream).await.unwrap();
+
+    assert_eq!((sealed.records, sealed.segments), (2, 1));
+    disk.fixture.sweep().await;
+    assert_eq!(disk.fixture.count(StreamRow::Batch, stream.record.id).await, 0);
+    assert_eq!(texts(&disk.fixture.read_all(&stream).await.unwrap()), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_seal_leaves_a_part_of_the_reserve_to_what_gives_back_space() {
+    let disk = SmallDisk::new();
+    let stream = disk.fixture.plain_stream().await;
+    disk.fixture.append(&stream, &[record(0, "a")]).await.unwrap();
+    disk.becomes_short(40 * MIB).await;
+
+    let sealed = disk.fixture.logs.flush(&stream).await;
+
+    assert!(sealed.is_err(), "{sealed:?}");
+    disk.free.store(1 << 40, Ordering::SeqCst);
+    while disk.fixture.logs.engine.status().is_space_short {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(disk.fixture.logs.flush(&stream).await.unwrap().records, 1);
+}
+
 #[tokio::test]
 async fn a_shorter_retention_ends_while_disk_space_is_short() {
-    const MIB: u64 = 1024 * 1024;
-    let (folder, free) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(1 << 40)));
-    let probed = Arc::clone(&free);
-    let options = FjallOptions {
-        min_free_bytes: 64 * MIB,
-        tick: Duration::from_millis(5),
-        space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
-        ..FjallOptions::new(folder.path(), crate::KEYSPACES.to_vec())
-    };
-    let engine = Arc::new(FjallEngine::open(options).unwrap());
-    let fixture = LogFixture::wrapped(ObjectArea::in_memory(), |_| engine);
+    let disk = SmallDisk::new();
+    let fixture = &disk.fixture;
     let stream = fixture.stream(with_retention(1_000)).await;
     for second in 0..30 {
         fixture.append(&stream, &[record(second * SECOND, "old")]).await.unwrap();
         fixture.logs.flush(&stream).await.unwrap();
     }
     fixture.advance(Duration::from_secs(200));
-    free.store(40 * MIB, Ordering::SeqCst);
-    while !fixture.logs.engine.status().is_space_short {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let is_full = |error: &LogError| matches!(error, LogError::Commit(CommitError::Full { .. }));
+    disk.becomes_short(40 * MIB).await;
     let update = async |seconds: u64| {
         let retention = Some(Some(Duration::from_secs(seconds)));
         let change = StreamSettingsChange { retention, ..StreamSettingsChange::default() };

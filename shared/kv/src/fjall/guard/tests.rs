@@ -31,7 +31,7 @@ fn only_a_change_that_removes_and_puts_little_reclaims() {
 
 /// Whether a put of a byte is admitted; an error that it is not.
 fn admits(space: &SpaceGuard, buffered_bytes: u64) -> Result<bool, CommitError> {
-    Ok(space.admit(&[put(1)], buffered_bytes)? == Room::Admitted)
+    Ok(space.admit(&[put(1)], false, buffered_bytes)? == Room::Admitted)
 }
 
 /// As the housekeeper does when everything is flushed.
@@ -45,14 +45,14 @@ fn drain(space: &SpaceGuard, free_bytes: u64) {
 fn a_writer_cannot_pass_the_reserve_between_two_measurements() {
     let space = with_free(64 * MIB, 100 * MIB);
     let mut admitted = 0;
-    while space.admit(&[put(1_000_000)], 0).unwrap() == Room::Admitted {
+    while space.admit(&[put(1_000_000)], false, 0).unwrap() == Room::Admitted {
         admitted += 1;
     }
 
     // Every byte in the journal, and in a file that is flushed.
     assert_eq!(admitted, 18);
     assert!(space.is_draining() && !space.is_short());
-    assert_eq!(space.admit(&[delete()], 0).unwrap(), Room::Admitted);
+    assert_eq!(space.admit(&[delete()], false, 0).unwrap(), Room::Admitted);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn near_the_reserve_space_is_measured_again_before_writes_wait() {
     let near = with_free(64 * MIB, 70 * MIB);
     assert!(!near.is_stale(0), "nothing was written since");
     for space in [&far, &near] {
-        let _ = space.admit(&[put(1024 * 1024)], 0).unwrap();
+        let _ = space.admit(&[put(1024 * 1024)], false, 0).unwrap();
     }
 
     assert!(near.is_stale(0) && !far.is_stale(0));
@@ -144,7 +144,7 @@ fn a_compaction_that_gives_back_space_counts_for_writes_while_it_runs() {
     let big = space.claim_reclaim(60 * MIB);
     assert!(space.is_reclaiming());
     assert!(!admits(&space, 0).unwrap(), "it waits");
-    assert_eq!(space.admit(&[delete()], 0).unwrap(), Room::Admitted);
+    assert_eq!(space.admit(&[delete()], false, 0).unwrap(), Room::Admitted);
     drop(big);
     space.drained(0);
     assert!(admits(&space, 0).unwrap());
@@ -202,8 +202,8 @@ fn low_space_is_noticed_without_a_writer() {
 fn deletes_have_a_part_of_the_reserve_and_end_before_the_disk_does() {
     let space = with_free(64 * MIB, 17 * MIB);
     assert!(!admits(&space, 0).unwrap());
-    assert!(space.admit(&[delete()], 0).is_ok());
-    assert!(space.admit(&[delete()], MIB).is_err());
+    assert!(space.admit(&[delete()], false, 0).is_ok());
+    assert!(space.admit(&[delete()], false, MIB).is_err());
     assert!(space.is_short(), "a flush would not fit");
 }
 
@@ -212,7 +212,7 @@ fn deletes_go_on_however_big_the_reserve_is() {
     let space = with_free(u64::MAX, 100 * MIB);
 
     assert!(!admits(&space, 0).unwrap());
-    assert!(space.admit(&[delete()], 0).is_ok());
+    assert!(space.admit(&[delete()], false, 0).is_ok());
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn half_of_what_the_store_uses_is_enough() {
 
 #[test]
 fn a_reserve_of_zero_rejects_nothing() {
-    assert_eq!(with_free(0, 0).admit(&[put(1)], u64::MAX).unwrap(), Room::Admitted);
+    assert_eq!(with_free(0, 0).admit(&[put(1)], false, u64::MAX).unwrap(), Room::Admitted);
 }
 
 #[test]
@@ -302,6 +302,31 @@ fn files_beside_the_database_share_the_reserve() {
     let _ = space.measure(0, || Ok::<_, Infallible>(64 * MIB));
     assert_eq!(space.headroom(0), 64 * MIB);
     assert_eq!(with_free(0, 0).claim(u64::MAX, 0).unwrap(), Room::Admitted);
+}
+
+#[test]
+fn files_that_replace_rows_may_use_half_of_the_reserve_also_while_space_is_short() {
+    // 16 MiB are for deletes, and 32 MiB of the reserve for compactions.
+    let space = with_free(64 * MIB, 64 * MIB);
+    assert!(space.claim_of_reserve(8 * MIB, 0));
+    assert!(!space.claim_of_reserve(9 * MIB, 0), "it leaves too little");
+    assert_eq!(space.claim(MIB, 0).unwrap(), Room::WaitsForFlush, "it counts for other files");
+    space.drained(0);
+    assert!(space.is_short());
+    assert!(space.claim_of_reserve(8 * MIB, 0));
+    assert!(!space.claim_of_reserve(1, 0));
+    assert!(with_free(0, 64 * MIB).claim_of_reserve(8 * MIB, 0));
+}
+
+#[test]
+fn a_change_that_gives_back_space_goes_on_as_deletes_do() {
+    let space = with_free(64 * MIB, 40 * MIB);
+    assert_eq!(space.admit(&[put(1)], false, 0).unwrap(), Room::WaitsForFlush);
+    space.drained(0);
+    assert!(matches!(space.admit(&[put(1)], false, 0), Err(CommitError::Full { .. })));
+    assert_eq!(space.admit(&[put(4096)], true, 0).unwrap(), Room::Admitted);
+    let full = with_free(64 * MIB, 15 * MIB).admit(&[put(4096)], true, 0);
+    assert!(matches!(full, Err(CommitError::Full { .. })), "{full:?}");
 }
 
 #[test]

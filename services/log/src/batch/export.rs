@@ -1,0 +1,171 @@
+//! Batches of exports of OpenTelemetry: one for each stream, without the items that violate a rule.
+//!
+//! Exports of logs, of metrics and of traces have one structure: resources have scopes, which have items. Each item is
+//! read on its own, so that a malformed one rejects no other.
+
+use std::{collections::BTreeMap, fmt};
+
+use bytes::Bytes;
+
+use super::{
+    EncodedBatch, RecordError, RecordTimes, Rejected,
+    check::{OriginKind, RecordChecker},
+    encode::BatchEncoder,
+};
+use crate::{
+    record::entries_of,
+    wire::{MalformedMessage, MessageReader},
+};
+
+/// The names of repeated fields: of a request, of a resource in it, and of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExportFields {
+    pub(crate) resources: &'static str,
+    pub(crate) scopes: &'static str,
+    pub(crate) items: &'static str,
+}
+
+/// The message of a resource in an export, such as `ResourceSpans`.
+pub(crate) trait ResourceItems {
+    /// Where its items are, in errors.
+    const FIELDS: ExportFields;
+
+    /// How many are rejected with an encoded item: log records, data points or spans.
+    fn count(item: &[u8]) -> u64;
+
+    /// Adds the records of an encoded item.
+    fn add<'a>(item: &'a [u8], place: ItemPlace, encoder: &mut ExportEncoder<'a>);
+}
+
+/// Where an item is in a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemPlace {
+    fields: ExportFields,
+    resource: usize,
+    scope: usize,
+    item: usize,
+}
+
+impl fmt::Display for ItemPlace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ExportFields { resources, scopes, items } = self.fields;
+        let Self { resource, scope, item, .. } = self;
+        write!(out, "{resources}[{resource}].{scopes}[{scope}].{items}[{item}]")
+    }
+}
+
+/// An encoded resource of a request, with its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EncodedResource {
+    /// Its index in the request.
+    index: usize,
+    bytes: Bytes,
+}
+
+/// The resources of a request, by stream.
+pub(crate) type ResourcesByStream = BTreeMap<String, Vec<EncodedResource>>;
+
+/// Distributes resources to streams; `stream_of` names that of an encoded `Resource`.
+///
+/// # Errors
+/// A request that is malformed around its items: nothing of it can be stored.
+pub(crate) fn resources_by_stream<T: ResourceItems>(
+    resources: &[Bytes],
+    stream_of: impl Fn(&[u8]) -> String,
+) -> Result<ResourcesByStream, RecordError> {
+    let mut streams = ResourcesByStream::new();
+    for (index, bytes) in resources.iter().enumerate() {
+        let at = || format!("{}[{index}]", T::FIELDS.resources);
+        let found =
+            check_structure::<T>(bytes).map_err(|error| RecordError::malformed(&at(), error))?;
+        // A resource without items creates no stream.
+        if let Some(resource) = found {
+            let encoded = EncodedResource { index, bytes: bytes.clone() };
+            streams.entry(stream_of(resource)).or_default().push(encoded);
+        }
+    }
+    Ok(streams)
+}
+
+/// The `Resource` of a message in which everything around the items is well-formed; none where there is no item.
+fn check_structure<T: ResourceItems>(bytes: &[u8]) -> Result<Option<&[u8]>, MalformedMessage> {
+    let (mut resource, mut has_items): (&[u8], _) = (&[], false);
+    let mut fields = MessageReader::new(bytes);
+    while let Some((number, value)) = fields.next_field()? {
+        match number {
+            1 => resource = value.bytes()?,
+            2 => {
+                let mut fields = MessageReader::new(value.bytes()?);
+                while let Some((number, value)) = fields.next_field()? {
+                    if let 1 | 2 = number {
+                        let found = value.bytes()?;
+                        has_items = has_items || number == 2 && T::count(found) > 0;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(has_items.then_some(resource))
+}
+
+/// The batch of the resources of one stream, which [`resources_by_stream`] returned, of at most so many bytes, and what
+/// it leaves out.
+pub(crate) fn batch_of_resources<T: ResourceItems>(
+    resources: &[EncodedResource],
+    times: RecordTimes,
+    bytes_max: usize,
+) -> (Option<EncodedBatch>, Rejected) {
+    let mut encoder = ExportEncoder {
+        times,
+        checker: RecordChecker::new(times),
+        batch: BatchEncoder::new(times.received, bytes_max),
+        rejected: Rejected::default(),
+    };
+    encoder.batch.reserve(resources.iter().map(|resource| resource.bytes.len()).sum());
+    resources.iter().for_each(|resource| encoder.add_resource::<T>(resource));
+    (encoder.batch.finish(), encoder.rejected)
+}
+
+/// A batch of an export, and what it leaves out.
+pub(crate) struct ExportEncoder<'a> {
+    pub(super) times: RecordTimes,
+    pub(super) checker: RecordChecker<'a>,
+    pub(super) batch: BatchEncoder,
+    pub(super) rejected: Rejected,
+}
+
+impl<'a> ExportEncoder<'a> {
+    fn add_resource<T: ResourceItems>(&mut self, resource: &'a EncodedResource) {
+        let EncodedResource { index, bytes } = resource;
+        let origin = fields_of(bytes, 1).last().unwrap_or_default();
+        if let Err(error) = self.checker.check_origin(OriginKind::Resource, origin) {
+            let items = fields_of(bytes, 2).flat_map(|scope| fields_of(scope, 2));
+            let at = format!("{}[{index}].resource", T::FIELDS.resources);
+            return self.rejected.add(items.map(T::count).sum(), &at, &error);
+        }
+        self.batch.begin_resource(origin);
+        for (at, scope) in fields_of(bytes, 2).enumerate() {
+            self.add_scope::<T>(scope, *index, at);
+        }
+    }
+
+    fn add_scope<T: ResourceItems>(&mut self, bytes: &'a [u8], resource: usize, scope: usize) {
+        let fields = T::FIELDS;
+        let origin = fields_of(bytes, 1).last().unwrap_or_default();
+        if let Err(error) = self.checker.check_origin(OriginKind::Scope, origin) {
+            let ExportFields { resources, scopes, .. } = fields;
+            let at = format!("{resources}[{resource}].{scopes}[{scope}].scope");
+            return self.rejected.add(fields_of(bytes, 2).map(T::count).sum(), &at, &error);
+        }
+        self.batch.begin_group(origin);
+        for (item, bytes) in fields_of(bytes, 2).enumerate() {
+            T::add(bytes, ItemPlace { fields, resource, scope, item }, self);
+        }
+    }
+}
+
+/// The fields `number` of a message whose structure was checked.
+fn fields_of(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+    entries_of(message, number).map_while(Result::ok)
+}
