@@ -7,7 +7,7 @@ use tonic::{
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
-use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use trestle_proto::{
     blob::v1::blob_service_client::BlobServiceClient,
     log::v1::log_service_client::LogServiceClient,
@@ -18,7 +18,7 @@ use trestle_proto::{
 use crate::{
     credentials::CallCredentials,
     endpoint,
-    errors::{CliError, NO_ANSWER, innermost, of_other_server},
+    errors::{CliError, NO_ANSWER, innermost, of_other_server, unanswered},
     flags::ClientArgs,
     trust::TlsArgs,
 };
@@ -77,7 +77,21 @@ impl Session {
     async fn open(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
         let metadata = CallMetadata { credentials, timeout: args.timeout };
         let channel = connect(&args.endpoint, &args.tls, args.timeout).await?;
-        Ok(Self { link: InterceptedService::new(channel, metadata) })
+        let session = Self { link: InterceptedService::new(channel, metadata) };
+        session.require_answer(&args.endpoint).await?;
+        Ok(session)
+    }
+
+    /// Makes a call that every server of gRPC answers, even if it does not know the method: what does not answer is known
+    /// before anything is written, and before a stream, which has no deadline. What answers is checked by the next call.
+    async fn require_answer(&self, endpoint: &str) -> Result<(), CliError> {
+        match self.health().check(HealthCheckRequest::default()).await {
+            Err(status) => match unanswered(&status) {
+                Some(cause) => Err(CliError::Connect { endpoint: endpoint.to_owned(), cause }),
+                None => Ok(()),
+            },
+            Ok(_) => Ok(()),
+        }
     }
 
     /// A client of the table service.

@@ -16,7 +16,10 @@ use tokio_rustls::{
     rustls::{AlertDescription, CertificateError, Error, pki_types::ServerName},
 };
 
-use crate::{endpoint, trust::TlsArgs};
+use crate::{
+    endpoint,
+    trust::{HTTP2, TlsArgs},
+};
 
 /// The timeout of the probe.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -34,6 +37,10 @@ const ALERT: u8 = 0x15;
 const PAGE: &[u8] = b"GET /livez HTTP/1.1\r\nhost: trestle\r\nconnection: close\r\n\r\n";
 /// How the library for certificates names that of a CA where one of a server is expected.
 const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+/// What answers HTTP, and neither gRPC nor a listener of Trestle.
+const ANOTHER_SERVER: &str = "another HTTP server answers there";
+/// What answers TLS without the protocol of gRPC.
+const WITHOUT_HTTP2: &str = "another server answers there, with TLS and without HTTP/2";
 /// What the listener of gRPC answers to it, in lower case.
 const OF_GRPC: &str = "this address serves grpc";
 /// Most bytes of its answer that are read.
@@ -101,6 +108,9 @@ async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option
     // A server that checks certificates after the handshake sends next; nothing is sent, so the alert arrives.
     let failed = match connector.connect(ServerName::try_from(name.clone()).ok()?, stream).await {
         Ok(stream) if is_foreign => return Some(not_grpc(endpoint, page(stream).await?)),
+        Ok(stream) if stream.get_ref().1.alpn_protocol() != Some(HTTP2) => {
+            return Some(not_grpc(endpoint, WITHOUT_HTTP2));
+        }
         Ok(mut stream) => stream.read_u8().await.err()?,
         Err(failed) => failed,
     };
@@ -125,6 +135,11 @@ async fn another_listener(
         found => found?,
     };
     Some(not_grpc(endpoint, found))
+}
+
+/// The problem of an address where an HTTP server answers that is not one of gRPC.
+pub(crate) fn another_server(endpoint: &str) -> String {
+    not_grpc(endpoint, ANOTHER_SERVER)
 }
 
 /// The problem of an encrypted connection to a server without TLS.
@@ -158,6 +173,9 @@ fn is_plain(failed: &io::Error) -> bool {
 /// The problem of a TLS handshake.
 fn tls_problem(endpoint: &str, name: &str, failed: &io::Error) -> Option<String> {
     let problem = match failed.get_ref()?.downcast_ref()? {
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            return Some(not_grpc(endpoint, WITHOUT_HTTP2));
+        }
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "the server requires a certificate: give --cert-file and --key-file".to_owned()
         }
@@ -194,7 +212,8 @@ fn certificate_problem(name: &str, error: &CertificateError) -> String {
              basicConstraints=CA:FALSE"
                 .to_owned()
         }
-        _ => "the certificate of the server cannot be trusted: check it with `openssl verify`"
+        _ => "the certificate of the server cannot be trusted: give that of its CA with --ca-file, or \
+              check it with `openssl verify`"
             .to_owned(),
     }
 }
@@ -211,7 +230,7 @@ async fn page(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<&'stati
         () if !answer.starts_with("http/1.") || answer.contains(OF_GRPC) => None,
         () if answer.contains("x-ms-") => Some("clients of Azure Storage are served there"),
         () if answer.contains(OF_ADMIN) => Some("metrics and probes are served there"),
-        () => Some("another HTTP server answers there"),
+        () => Some(ANOTHER_SERVER),
     }
 }
 

@@ -15,7 +15,9 @@ use crate::output::{escaped, with_fields};
 
 mod advice;
 
-pub(crate) use advice::{NO_ANSWER, is_transport, needs_restart, of_other_server, retry_after};
+pub(crate) use advice::{
+    NO_ANSWER, is_transport, needs_restart, of_other_server, retry_after, unanswered,
+};
 use advice::{advice, code, hint, is_foreign, message, unreachable_hint, was_refused};
 pub use advice::{innermost, without_number};
 

@@ -47,18 +47,26 @@ pub struct ClientFlags {
     /// Longest wait for a single call, such as 500ms, 10s or 2m; streams have no limit [default: 30s]
     #[arg(long, global = true, value_parser = duration, value_name = "TIME")]
     pub(crate) timeout: Option<Duration>,
-    /// Whether the address is that of the variable.
+    /// Which of them are those of variables.
     #[arg(skip)]
-    pub(crate) has_variable_endpoint: bool,
-    /// Whether the connection string is that of the variable.
-    #[arg(skip)]
-    pub(crate) has_variable_connection_string: bool,
+    pub(crate) variables: VariableArgs,
     /// The width of tables
     #[arg(id = "terminal_columns", long, global = true, env = "COLUMNS", hide = true)]
     pub(crate) terminal_columns: Option<String>,
     /// Credentials
     #[command(flatten)]
     pub(crate) credentials: CredentialArgs,
+}
+
+/// Whether the value of an argument is that of its variable.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VariableArgs {
+    /// `TRESTLE_ENDPOINT`.
+    pub endpoint: bool,
+    /// `TRESTLE_CONTEXT`.
+    pub context: bool,
+    /// `TRESTLE_CONNECTION_STRING`.
+    pub connection_string: bool,
 }
 
 /// The server and the form of output, complete.
@@ -89,25 +97,29 @@ impl ClientFlags {
         self.quiet
     }
 
-    /// The same with the knowledge that the address is that of the variable `TRESTLE_ENDPOINT`.
+    /// The same with the knowledge of which arguments are those of variables.
     #[must_use]
-    pub fn with_variable_endpoint(mut self) -> Self {
-        self.has_variable_endpoint = true;
+    pub fn with_variables(self, variables: VariableArgs) -> Self {
+        Self { variables, ..self }.without_weaker_server()
+    }
+
+    /// The same where a variable and an argument of the command line name two servers: the variable does not count, since
+    /// credentials of a context are for its server only.
+    fn without_weaker_server(mut self) -> Self {
+        if self.context.is_some() && self.endpoint.is_some() {
+            match (self.variables.endpoint, self.variables.context) {
+                (true, false) => self.endpoint = None,
+                (false, true) => self.context = None,
+                (true, true) | (false, false) => {}
+            }
+        }
         self
     }
 
-    /// The same with the knowledge that the connection string is that of the variable `TRESTLE_CONNECTION_STRING`.
-    #[must_use]
-    pub fn with_variable_connection_string(mut self) -> Self {
-        self.has_variable_connection_string = true;
-        self
-    }
-
-    /// Whether the address and the connection string were given in one place, or the address in a stronger one: calls go
-    /// to the address, so one that is given elsewhere must not replace a server that the string names.
+    /// Whether the address was given in the place of the connection string, or in a stronger one: calls go to the
+    /// address, so one of another place must not replace a server that the string names.
     fn has_endpoint_of_string(&self) -> bool {
-        let is_on_command_line = !self.has_variable_endpoint;
-        self.endpoint.is_some() && (is_on_command_line || self.has_variable_connection_string)
+        self.endpoint.is_some() && (!self.variables.endpoint || self.variables.connection_string)
     }
 
     /// The form of output.
@@ -141,7 +153,7 @@ impl ClientFlags {
         };
         let from = match (&self.endpoint, &name) {
             (None, Some(name)) => format!("context {name}"),
-            (Some(_), _) if self.has_variable_endpoint => ENDPOINT_VARIABLE.to_owned(),
+            (Some(_), _) if self.variables.endpoint => ENDPOINT_VARIABLE.to_owned(),
             (Some(_), _) => "--endpoint".to_owned(),
             (None, None) => "the default".to_owned(),
         };

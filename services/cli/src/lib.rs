@@ -54,7 +54,7 @@ pub use bench::{
 pub use blob::{BlobAddress, BlobCommand, ContainerCommand, CopyBlobArgs, CopySide, LeaseCommand};
 pub use context::ContextCommand;
 pub use credentials::{CredentialArgs, SecretText};
-pub use flags::{ClientArgs, ClientFlags};
+pub use flags::{ClientArgs, ClientFlags, VariableArgs};
 pub use json_error::json_problem;
 #[cfg(feature = "testing")]
 pub use log::records_of_line;
@@ -152,7 +152,10 @@ pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliErr
         let (_, authority) = endpoint.split_once("://")?;
         error.is_of_plain_server().then(|| diagnosis::plain_problem(authority))
     };
-    match found.or_else(plain) {
+    // What answers is an HTTP server, which may understand HTTP/2 only.
+    let foreign = || error.is_foreign() && !error.is_unavailable();
+    let other = || foreign().then(|| diagnosis::another_server(endpoint));
+    match found.or_else(plain).or_else(other) {
         Some(problem) => error.misdirected(endpoint, problem),
         None => error,
     }

@@ -38,7 +38,8 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         ("blob", blob(&session).await),
         ("log", log(&session).await),
     ];
-    let (mut state, mut found) = (Value::Null, Vec::new());
+    let (mut state, mut found, mut missing) = (Value::Null, Vec::new(), Vec::new());
+    let mut failed = None;
     for (name, stats) in services {
         match stats {
             Ok(stats) => {
@@ -47,6 +48,11 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
             }
             // The role is not on this server.
             Err(error) if is_absent(&error) => {}
+            // A gateway may reach the other ones.
+            Err(error) if error.is_unavailable() => {
+                missing.push(name);
+                failed.get_or_insert(error);
+            }
             Err(error) => return Err(error),
         }
     }
@@ -54,11 +60,13 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         "endpoint": client.endpoint,
         "connected_in_ms": millis(connected),
         "services": found,
+        "unavailable": (!missing.is_empty()).then_some(missing),
         "writes": writes(&session).await,
     });
     let mut output = Output::standard(&client.output);
     output.record(["Server", ""], &with_fields(head, state))?;
-    output.finish()
+    output.finish()?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// Whether writes are accepted; none where the process does not report it.

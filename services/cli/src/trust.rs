@@ -18,6 +18,9 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::{errors::CliError, files};
 
+/// The name of HTTP/2 in a TLS handshake.
+pub(crate) const HTTP2: &[u8] = b"h2";
+
 /// For an endpoint that begins with `https://`. All files are in PEM.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default)]
@@ -80,7 +83,7 @@ impl TlsArgs {
             }
             _ => config.with_no_client_auth(),
         };
-        config.alpn_protocols.push(b"h2".to_vec());
+        config.alpn_protocols.push(HTTP2.to_vec());
         Some(config)
     }
 

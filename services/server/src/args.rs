@@ -16,7 +16,7 @@ use clap::{
 use clap_complete::Shell;
 use trestle_cli::{
     BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, LogCommand,
-    MessageCommand, QueueCommand, SasArgs, TableCommand, TlsArgs, errors::EXIT_CODES,
+    MessageCommand, QueueCommand, SasArgs, TableCommand, TlsArgs, VariableArgs, errors::EXIT_CODES,
     output::OutputFormat,
 };
 use trestle_import::ImportCommand;
@@ -228,16 +228,18 @@ impl Cli {
         while let Some((_, found)) = inner.subcommand() {
             inner = found;
         }
-        if source(inner, CONNECTION_STRING) == Some(ValueSource::EnvVariable) {
-            cli.client = cli.client.with_variable_connection_string();
-        }
-        if source(inner, ENDPOINT) == Some(ValueSource::EnvVariable) {
-            cli.client = cli.client.with_variable_endpoint();
-            if let Command::Healthcheck(args) = &mut cli.command
-                && args.config.config.is_some()
-            {
-                args.endpoint = None;
-            }
+        let is_variable = |name| source(inner, name) == Some(ValueSource::EnvVariable);
+        let variables = VariableArgs {
+            endpoint: is_variable(ENDPOINT),
+            context: is_variable("context"),
+            connection_string: is_variable("connection_string"),
+        };
+        cli.client = cli.client.with_variables(variables);
+        if variables.endpoint
+            && let Command::Healthcheck(args) = &mut cli.command
+            && args.config.config.is_some()
+        {
+            args.endpoint = None;
         }
         Ok(cli)
     }
@@ -314,8 +316,6 @@ fn context_command(name: &str, inner: &ArgMatches) -> Option<String> {
 
 /// The argument for the address of a server.
 const ENDPOINT: &str = "endpoint";
-/// The argument for an account in the format of Azure, which may name other addresses.
-const CONNECTION_STRING: &str = "connection_string";
 
 /// Where the value of an argument is from; none where the command has no such argument.
 fn source(inner: &ArgMatches, argument: &str) -> Option<ValueSource> {

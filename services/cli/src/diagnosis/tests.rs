@@ -158,6 +158,16 @@ fn each_problem_of_tls_names_its_remedy() {
 }
 
 #[test]
+fn a_server_with_tls_that_rejects_http_2_is_another_one() {
+    let alert = Error::AlertReceived(AlertDescription::NoApplicationProtocol);
+    let failed = io::Error::new(io::ErrorKind::InvalidData, alert);
+
+    let problem = tls_problem("https://here", "here", &failed).unwrap();
+
+    assert!(problem.contains("is not the address of gRPC") && problem.contains("without HTTP/2"));
+}
+
+#[test]
 fn an_error_that_is_not_of_tls_is_not_explained() {
     let reset = io::Error::from(io::ErrorKind::ConnectionReset);
     let other = io::Error::other("other");

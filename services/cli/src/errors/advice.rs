@@ -66,18 +66,27 @@ pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
 
 /// The message of a status; where the connection failed, the cause, without the words of the libraries in between.
 pub(super) fn message(status: &Status) -> String {
-    let message = status.message();
+    match unanswered(status) {
+        None => status.message().to_owned(),
+        Some(cause) if is_own_deadline(status) => {
+            format!("{cause}: --timeout limits the wait for a call")
+        }
+        Some(cause) => format!("the connection failed: {cause}"),
+    }
+}
+
+/// Why a server did not answer a call, if it did not.
+pub(crate) fn unanswered(status: &Status) -> Option<String> {
     if is_own_deadline(status) {
-        return format!("{NO_ANSWER}: --timeout limits the wait for a call");
+        return Some(NO_ANSWER.to_owned());
     }
     if !is_transport(status) {
-        return message.to_owned();
+        return None;
     }
-    let cause = match status.source() {
+    Some(of_other_server(match status.source() {
         Some(cause) => innermost(cause),
-        None => message.trim_start_matches(H2_ERROR).trim_start_matches(": ").to_owned(),
-    };
-    format!("the connection failed: {}", of_other_server(cause))
+        None => status.message().trim_start_matches(H2_ERROR).trim_start_matches(": ").to_owned(),
+    }))
 }
 
 /// The cause of a broken connection, in words for what other servers do.
@@ -91,6 +100,8 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     let has = |words: &str| cause.contains(words);
     if has("lookup address") {
         "the name of the server does not resolve, check --endpoint; nothing was sent"
+    } else if has(CLOSED) {
+        "does it require https://, or does another server listen there? nothing was sent"
     } else if has(NO_ANSWER) {
         "does another server listen there, or a firewall drop the connection? nothing was sent"
     } else if has("timed out") {
@@ -145,6 +156,7 @@ pub(super) fn is_foreign(status: &Status) -> bool {
     let message = status.message();
     message.starts_with("grpc-status header missing")
         || message.contains("invalid compression flag")
+        || message.starts_with("Unexpected EOF decoding stream")
 }
 
 /// Whether no connection existed to send the call over.
