@@ -82,8 +82,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes a call that every server of gRPC answers, even if it does not know the method: what does not answer is known
-    /// before anything is written, and before a stream, which has no deadline. What answers is checked by the next call.
+    /// Makes a call that every server of gRPC answers, also without the service of the call: what does not answer is
+    /// detected before anything is written, and before a stream, which has no deadline. An answer is not examined.
     async fn require_answer(&self, endpoint: &str) -> Result<(), CliError> {
         match self.health().check(HealthCheckRequest::default()).await {
             Err(status) => match unanswered(&status) {

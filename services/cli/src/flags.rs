@@ -103,8 +103,8 @@ impl ClientFlags {
         Self { variables, ..self }.without_weaker_server()
     }
 
-    /// The same where a variable and an argument of the command line name two servers: the variable does not count, since
-    /// credentials of a context are for its server only.
+    /// The same where a variable and an argument of the command line name two servers: the variable does not count,
+    /// since credentials of a context are for its server only.
     fn without_weaker_server(mut self) -> Self {
         if self.context.is_some() && self.endpoint.is_some() {
             match (self.variables.endpoint, self.variables.context) {
