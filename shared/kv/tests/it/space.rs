@@ -73,7 +73,7 @@ async fn a_store_on_a_short_disk_reports_it_as_soon_as_it_is_open() {
     let engine = FjallEngine::open(with_free(90)).unwrap();
 
     assert!(engine.status().is_space_short);
-    let since = std::time::Instant::now();
+    let since = Instant::now();
     let rejected = commit(&engine, vec![put(key("b"), "1")]).await;
     assert!(matches!(rejected, Err(CommitError::Full { .. })), "{rejected:?}");
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
