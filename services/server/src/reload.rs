@@ -251,8 +251,8 @@ where
     }
 }
 
-/// A problem with the place and the key that the mistakes about the same have, each as `place: key: rule`. A problem has
-/// the key too, or is the rule of one.
+/// A problem with the place and the key that the mistakes about the same have, each as `place: key: rule`. A problem
+/// has the key too, or is the rule of one.
 fn located(problem: &str, mistakes: &[String]) -> String {
     let mut text = problem.to_owned();
     for mistake in mistakes {

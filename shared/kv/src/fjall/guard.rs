@@ -322,8 +322,8 @@ impl SpaceGuard {
         self.is_short.store(true, Relaxed);
     }
 
-    /// The store is open, and space is measured. Where it is short, writes are rejected from the first one on. They go on
-    /// without a delete if compactions, or a flush of what a recovery read, free enough.
+    /// The store is open, and space is measured. Where it is short, writes are rejected from the first one on. They go
+    /// on without a delete if compactions, or a flush of what a recovery read, free enough.
     pub(super) fn opened(&self, buffered_bytes: u64) {
         let room = match buffered_bytes {
             ..=DRAINED_BYTES => self.headroom(buffered_bytes),
