@@ -51,17 +51,11 @@ fn read_at_start(mut settings: Settings) -> Settings {
     settings
 }
 
-/// A task that logs which settings changed and apply at the next start only. A file that is malformed is reported by
-/// the tasks of what is reloaded.
+/// A task that logs which settings changed and apply at the next start only. It is the one that reports settings that
+/// cannot be used: a mistake is one line of the log, however many tasks read the settings.
 pub(crate) fn watch(settings: &Settings, source: SettingsSource, meter: &Meter) -> Task {
     let current = read_at_start(settings.clone());
-    let mut last = current.clone();
-    let read = move || {
-        if let Ok(settings) = source.read() {
-            last = read_at_start(settings);
-        }
-        Ok(last.clone())
-    };
+    let read = move || source.read().map(read_at_start);
     Reloads::new(meter).task("settings", current, read, |old, new| ReloadedKeys {
         applied: Vec::new(),
         needs_restart: changed("", old, new),

@@ -161,7 +161,10 @@ pub async fn compose(
     }
     parts.drains.push(Box::new(move || shutdown.begin()));
     if let Some(engine) = &deps.engine {
-        parts.tasks.push(watch_storage(engine, settings, roles, &health));
+        let services = owned_services(settings, roles);
+        // A short disk is reported before the first call, not only at the first tick.
+        report_storage(engine, &health, &services).await;
+        parts.tasks.push(watch_storage(engine, &health, services));
     }
     let build = roles.iter().find_map(|role| match role.build {
         Build::Ingress(build) if settings.server.roles.has(role.name) => Some(build),
@@ -188,33 +191,34 @@ fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
     roles.iter().filter(is_served).copied().collect()
 }
 
-/// A stopped store accepts no writes until a restart: health reports NOT_SERVING. One that is
-/// short of disk space serves reads and deletes, so it remains.
-fn watch_storage(
-    engine: &Arc<dyn Engine>,
-    settings: &Settings,
-    roles: &[RoleSpec],
-    health: &Health,
-) -> Task {
+/// The services of this process that own data.
+fn owned_services(settings: &Settings, roles: &[RoleSpec]) -> Vec<&'static str> {
     let owns = |role: &&RoleSpec| role.owns_data() && settings.server.roles.has(role.name);
-    let services = roles.iter().filter(owns).flat_map(|role| role.services);
-    let services: Vec<_> = services.copied().collect();
+    roles.iter().filter(owns).flat_map(|role| role.services).copied().collect()
+}
+
+fn watch_storage(engine: &Arc<dyn Engine>, health: &Health, services: Vec<&'static str>) -> Task {
     let (engine, health) = (Arc::clone(engine), health.clone());
     Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
         let (engine, health, services) = (Arc::clone(&engine), health.clone(), services.clone());
         async move {
-            let status = engine.status();
-            let limitation = writes_limitation(status.stopped.is_some(), status.is_space_short);
-            health.limit(healthcheck::WRITES, STORE, limitation).await;
-            let problem = status.stopped;
-            let problem =
-                problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
-            for service in services {
-                health.report(service, problem.clone()).await;
-            }
+            report_storage(&engine, &health, &services).await;
             Ok(false)
         }
     })
+}
+
+/// A stopped store accepts no writes until a restart: health reports NOT_SERVING. One that is
+/// short of disk space serves reads and deletes, so it remains.
+async fn report_storage(engine: &Arc<dyn Engine>, health: &Health, services: &[&'static str]) {
+    let status = engine.status();
+    let limitation = writes_limitation(status.stopped.is_some(), status.is_space_short);
+    health.limit(healthcheck::WRITES, STORE, limitation).await;
+    let problem = status.stopped;
+    let problem = problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
+    for service in services {
+        health.report(service, problem.clone()).await;
+    }
 }
 
 /// Why no writes are accepted, if so.

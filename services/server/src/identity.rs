@@ -91,7 +91,14 @@ fn key_of(path: &Path) -> Result<AccountKey, String> {
 pub fn watch(accounts: &Accounts, source: SettingsSource, reloads: &Reloads) -> Task {
     let accounts = accounts.clone();
     let current = AccountSet::clone(&accounts.now());
-    let reread = move || read(&source.read()?).map_err(|error| error.to_string());
+    let (start, reloads) = (current.clone(), reloads.clone().located_in(source.clone()));
+    let reread = move || match source.usable() {
+        Some(settings) => read(&settings).map_err(|error| match error {
+            ConfigError::Invalid { problems } => problems.join("; "),
+            other => other.to_string(),
+        }),
+        None => Ok(start.clone()),
+    };
     reloads.task("accounts", current, reread, move |old, new| {
         accounts.replace(new.clone());
         ReloadedKeys::applied(changed(old, new))

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     pin::{Pin, pin},
     process::ExitCode,
     sync::Arc,
@@ -108,15 +108,26 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let descriptors = DescriptorPlan::for_process(&settings)?;
     settings.limits.connections_max = descriptors.connections_max;
     let threads = settings.server.worker_threads;
-    let flags = args.flags();
+    let source = settings_source(file, args.flags(), descriptors.connections_max);
+    let served = Box::pin(serve_until_signal(settings, descriptors, source));
+    run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
+}
+
+/// The settings of a running server.
+fn settings_source(
+    file: Option<PathBuf>,
+    flags: Vec<(String, String)>,
+    connections_max: usize,
+) -> SettingsSource {
+    let (of_mistakes, checked) = (file.clone(), flags.clone());
     let source = SettingsSource::new(file.clone(), move || {
         let mut settings = load(file.as_deref(), flags.clone())?;
         let connections = &mut settings.limits.connections_max;
-        *connections = descriptors.connections_max.min(*connections);
+        *connections = connections_max.min(*connections);
         Ok(settings)
     });
-    let served = Box::pin(serve_until_signal(settings, descriptors, source));
-    run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
+    source
+        .with_mistakes(move || every_mistake(of_mistakes.as_deref(), &checked).unwrap_or_default())
 }
 
 /// Data is for the user of the server alone: directories 0700, files 0600.
@@ -171,10 +182,11 @@ async fn serve_with(
         traces: telemetry.traces(),
         access: telemetry.access(),
         random: rand::random,
-        source: Some(source),
+        source: Some(source.clone()),
     };
     let mut node = compose(&settings, ROLES, deps).await?;
-    listeners.watches(&Reloads::new(&meter)).for_each(|task| node.watch(task));
+    let reloads = Reloads::new(&meter).located_in(source);
+    listeners.watches(&reloads).for_each(|task| node.watch(task));
     let ready = listeners.ready()?;
     let reload = node.reload.clone();
     let running = Running::start(node, listeners, &settings, telemetry.exposition());

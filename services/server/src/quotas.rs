@@ -17,7 +17,9 @@ pub fn watch(
     reloads: &Reloads,
 ) -> Task {
     let (quotas, current) = (quotas.clone(), numbers(settings.quotas.clone()));
-    let reread = move || source.read().map(|now| numbers(now.quotas));
+    let start = current.clone();
+    let reread =
+        move || Ok(source.usable().map_or_else(|| start.clone(), |now| numbers(now.quotas)));
     reloads.task("quotas", current, reread, move |old, new| {
         quotas.replace(new.quotas());
         ReloadedKeys::applied(changed("quotas", old, new))

@@ -17,6 +17,7 @@ use opentelemetry::{
 };
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
+use trestle_cli::errors::without_number;
 use trestle_runtime::task::Task;
 use trestle_service::semconv;
 
@@ -49,6 +50,7 @@ impl Reload {
 pub struct SettingsSource {
     file: Option<PathBuf>,
     load: Arc<dyn Fn() -> Result<Settings, ProcessError> + Send + Sync>,
+    mistakes: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     last: Arc<Mutex<Option<(Stamp, Settings)>>>,
 }
 
@@ -59,7 +61,18 @@ impl SettingsSource {
         file: Option<PathBuf>,
         load: impl Fn() -> Result<Settings, ProcessError> + Send + Sync + 'static,
     ) -> Self {
-        Self { file, load: Arc::new(load), last: Arc::default() }
+        let mistakes = Arc::new(Vec::new);
+        Self { file, load: Arc::new(load), mistakes, last: Arc::default() }
+    }
+
+    /// Also reports mistakes with their places: those that `mistakes` finds, as `config check` does.
+    #[must_use]
+    pub fn with_mistakes(
+        mut self,
+        mistakes: impl Fn() -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.mistakes = Arc::new(mistakes);
+        self
     }
 
     /// The file of the settings.
@@ -79,9 +92,22 @@ impl SettingsSource {
         if let Some((_, settings)) = last.as_ref().filter(|(read, _)| *read == stamp) {
             return Ok(settings.clone());
         }
-        let settings = (self.load)().map_err(|error| error.chain())?;
+        let settings = (self.load)().map_err(|error| {
+            let mistakes = (self.mistakes)();
+            if mistakes.is_empty() { error.chain() } else { mistakes.join("; ") }
+        })?;
         *last = Some((stamp, settings.clone()));
         Ok(settings)
+    }
+
+    /// The current settings; while they cannot be used, the last ones that could, if any were read. For all tasks but
+    /// the one that reports settings that cannot be used. Blocks.
+    #[must_use]
+    pub fn usable(&self) -> Option<Settings> {
+        self.read().ok().or_else(|| {
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.as_ref().map(|(_, settings)| settings.clone())
+        })
     }
 
     fn stamp(&self) -> Stamp {
@@ -116,13 +142,28 @@ impl ReloadedKeys {
 
 /// Makes the tasks that reload files, and counts the results.
 #[derive(Clone)]
-pub struct Reloads(Counter<u64>);
+pub struct Reloads {
+    counter: Counter<u64>,
+    source: Option<SettingsSource>,
+}
 
 impl Reloads {
     /// Counts on this meter.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
-        Self(semconv::reloads(meter))
+        Self { counter: semconv::reloads(meter), source: None }
+    }
+
+    /// Also names the places, in these settings, of files that cannot be read.
+    #[must_use]
+    pub fn located_in(mut self, source: SettingsSource) -> Self {
+        self.source = Some(source);
+        self
+    }
+
+    fn located(&self, problem: &str) -> String {
+        let mistakes = self.source.as_ref().map(|source| (source.mistakes)());
+        located(problem, &mistakes.unwrap_or_default())
     }
 
     /// A task that reloads a value from its files: calls `read`, and passes the last value, at first `current`, and
@@ -146,7 +187,7 @@ impl Reloads {
 
     fn count(&self, subject: &'static str, result: &'static str) {
         let subject = KeyValue::new(semconv::RELOAD_SUBJECT, subject);
-        self.0.add(1, &[subject, KeyValue::new(semconv::RELOAD_RESULT, result)]);
+        self.counter.add(1, &[subject, KeyValue::new(semconv::RELOAD_RESULT, result)]);
     }
 }
 
@@ -198,14 +239,31 @@ where
                 }
             }
             Err(problem) => {
+                let problem = without_number(problem);
                 if self.problem.as_ref() != Some(&problem) {
                     self.reloads.count(name, "failed");
-                    error!(what = name, %problem, "reload failed; nothing changed");
+                    let located = self.reloads.located(&problem);
+                    error!(what = name, problem = %located, "reload failed; nothing changed");
                     self.problem = Some(problem);
                 }
             }
         }
     }
+}
+
+/// A problem with the place and the key that the mistakes about the same have, each as `place: key: rule`. A problem
+/// has the key too, or is the rule of one.
+fn located(problem: &str, mistakes: &[String]) -> String {
+    let mut text = problem.to_owned();
+    for mistake in mistakes {
+        let Some((_, unplaced)) = mistake.split_once(": ") else { continue };
+        let rule = unplaced.split_once(": ").map(|(_, rule)| rule);
+        if rule == Some(problem) {
+            return mistake.clone();
+        }
+        text = text.replace(unplaced, mistake);
+    }
+    text
 }
 
 fn log_reloaded(what: &str, keys: &ReloadedKeys) {
@@ -279,6 +337,42 @@ mod tests {
         }
 
         assert_eq!(*loads.lock().unwrap(), 3);
+    }
+
+    #[test]
+    fn settings_that_cannot_be_used_are_reported_as_mistakes_and_the_last_ones_remain() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_owned();
+        let source =
+            SettingsSource::new(Some(path.clone()), move || match fs::metadata(&path)?.len() {
+                0 => Ok(Settings::default()),
+                _ => Err(ProcessError::Hung),
+            });
+        let with_mistakes =
+            source.clone().with_mistakes(|| vec!["f:1: a: b".into(), "f:2: c".into()]);
+        assert_eq!(source.usable(), Some(Settings::default()));
+
+        fs::write(file.path(), "wrong").unwrap();
+
+        assert_eq!(source.read().unwrap_err(), "shutdown timed out");
+        assert_eq!(with_mistakes.read().unwrap_err(), "f:1: a: b; f:2: c");
+        assert_eq!(with_mistakes.usable(), Some(Settings::default()));
+    }
+
+    #[test]
+    fn a_problem_has_the_place_of_the_mistake_about_the_same() {
+        let mistakes =
+            ["f:2: a.key_file: missing: file=`k`", "f:5: tls.key_file: no key: file=`t`"];
+        let mistakes = mistakes.map(str::to_owned);
+        for (problem, text) in [
+            ("a.key_file: missing: file=`k`", "f:2: a.key_file: missing: file=`k`"),
+            ("a.key_file: missing: file=`k`; b: x", "f:2: a.key_file: missing: file=`k`; b: x"),
+            ("no key: file=`t`", "f:5: tls.key_file: no key: file=`t`"),
+            ("another", "another"),
+        ] {
+            assert_eq!(located(problem, &mistakes), text);
+        }
+        assert_eq!(located("another", &[]), "another");
     }
 
     #[tokio::test]

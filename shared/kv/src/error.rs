@@ -53,8 +53,8 @@ pub enum CommitError {
     /// are still accepted, until a flush would not fit.
     #[error(
         "disk space is short: free_bytes=`{free_bytes}`, in_flight_bytes=`{in_flight_bytes}`, \
-         storage.min_free_bytes=`{reserve_bytes}`; writes are accepted with {enough_bytes} bytes free: delete \
-         tables, queues, blobs or rows, or free space on the disk of storage.data_dir"
+         storage.min_free_bytes=`{reserve_bytes}`; writes are accepted with {enough_bytes} bytes free: {}",
+        remedy(*are_deletes_accepted)
     )]
     Full {
         /// Free space, in bytes.
@@ -65,6 +65,8 @@ pub enum CommitError {
         reserve_bytes: u64,
         /// Free space from which on writes are accepted, with what is in flight now, in bytes.
         enough_bytes: u64,
+        /// Whether there is room for the journal and the flush of deletes.
+        are_deletes_accepted: bool,
     },
     /// A sync or a write failed before, so the engine takes no write ever again in this process.
     /// Nothing was written.
@@ -94,6 +96,19 @@ pub enum CommitError {
         /// Which record, and how it is broken.
         reason: Arc<str>,
     },
+}
+
+/// How to get free space. What deletes would free is of no use where they are rejected too.
+fn remedy(are_deletes_accepted: bool) -> &'static str {
+    match are_deletes_accepted {
+        true => {
+            "delete tables, queues, blobs or rows, or free space on the disk of storage.data_dir"
+        }
+        false => {
+            "deletes are rejected too, as the disk is almost full: free space on the disk of storage.data_dir \
+             outside of the store"
+        }
+    }
 }
 
 impl From<EngineError> for CommitError {

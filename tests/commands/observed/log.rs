@@ -106,7 +106,7 @@ fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
     assert!(line.contains("WARN"), "{line}");
     replace_file(&file, "[accounts.other\n");
     server.hang_up();
-    logged(&log, &["reload failed", "what=\"accounts\""]);
+    logged(&log, &["reload failed", "what=\"settings\""]);
     let text = fs::read_to_string(&log).unwrap();
     assert!(!text.contains(KEY), "{text}");
 
@@ -124,7 +124,42 @@ fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
         metric(&page, &labels).or_else(|| metric(&page, &swapped))
     };
     assert_eq!(of("accounts", "applied"), Some(1.0), "{page}");
-    assert_eq!(of("accounts", "failed"), Some(1.0), "{page}");
+    assert_eq!(of("accounts", "failed"), None, "{page}");
+    assert_eq!(of("settings", "failed"), Some(1.0), "{page}");
     assert_eq!(of("settings", "needs_restart"), Some(1.0), "{page}");
     assert_eq!(of("settings", "applied"), None, "{page}");
+}
+
+#[test]
+fn a_rejected_reload_is_one_error_with_the_text_of_a_check() {
+    let directory = tempdir().unwrap();
+    let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
+    let key = directory.path().join("acme.key");
+    let text = format!("[accounts.acme]\nkey1_file = \"{}\"\n", key.display());
+    fs::write(&key, KEY).unwrap();
+    fs::write(&file, &text).unwrap();
+    let server =
+        Server::start_logging(&log, &["--ephemeral", "--config", file.to_str().unwrap()], &[]);
+
+    replace_file(&file, &format!("{text}keey = 1\n"));
+    server.hang_up();
+    let unknown = format!("{}:3: accounts.acme.keey: unknown key", file.display());
+    logged(&log, &["ERROR", "reload failed", &unknown]);
+    replace_file(&file, &text);
+    server.hang_up();
+    logged(&log, &["readable again"]);
+    fs::remove_file(&key).unwrap();
+    server.hang_up();
+    let missing = format!(
+        "{}:2: accounts.acme.key1_file: No such file or directory: file=`{}`",
+        file.display(),
+        key.display()
+    );
+    logged(&log, &["ERROR", "what=\"accounts\"", &missing]);
+
+    // Longer than every task takes to read the files again.
+    std::thread::sleep(Duration::from_secs(3));
+    let log = fs::read_to_string(&log).unwrap();
+    assert_eq!(log.matches("ERROR").count(), 2, "{log}");
+    assert!(!log.contains("os error"), "{log}");
 }

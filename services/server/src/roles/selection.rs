@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::RoleSpec;
+use super::{ROLES, RoleSpec};
 
 /// Every role, or those that are named.
 const ALL: &str = "all";
@@ -13,8 +13,8 @@ const LOGS: &str = "log";
 
 /// The setting `server.roles`, written as `all`, or as names separated by commas. Which names exist
 /// is checked against a list of roles.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub enum Roles {
     /// Every role.
     All,
@@ -39,10 +39,20 @@ impl Roles {
         if names.iter().all(exists) {
             return None;
         }
-        let listed = listed(roles);
         let hint = if names.contains(LOGS) { " (`blob` serves logs)" } else { "" };
-        Some(format!("must be `all`, or of {listed}{hint}, separated by commas: value=`{self}`"))
+        Some(format!("{}: value=`{self}`", rule(roles, hint)))
     }
+}
+
+impl<'de> Deserialize<'de> for Roles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer);
+        text.map(Self::from).map_err(|_| D::Error::custom(rule(ROLES, "")))
+    }
+}
+
+fn rule(roles: &[RoleSpec], hint: &str) -> String {
+    format!("must be `all`, or of {}{hint}, separated by commas", listed(roles))
 }
 
 /// The names of roles in a sentence.
@@ -92,7 +102,6 @@ impl From<Roles> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::ROLES;
 
     #[test]
     fn prints_roles_as_they_are_parsed() {

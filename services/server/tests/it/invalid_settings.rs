@@ -72,6 +72,70 @@ fn a_url_of_an_object_store_is_rejected_without_being_shown() {
     assert!(!errors.contains("secret"), "{errors}");
 }
 
+/// The lines of `config check` about a file with this text, which it must reject.
+fn mistakes_in(text: &str) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let path = file.path().to_str().unwrap();
+    let outcome = output(&mut trestle(&["config", "check", "--config", path]));
+    let errors = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(2), "{text}: {errors}");
+    errors.replace(path, "file")
+}
+
+#[test]
+fn a_list_is_no_section_and_its_keys_are_not_shown() {
+    let one = "Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm8=";
+    let other = "b3RoZXJvdGhlcm90aGVyb3RoZXJvdGhlcm90aGVyb3Q=";
+    let with_keys = "must be a section with key1, key1_file, key2, …";
+    for (text, mistake) in [
+        (
+            format!("[accounts]\nacme = [\"{one}\", \"{other}\"]\n"),
+            format!("file:2: accounts.acme: {with_keys}"),
+        ),
+        (
+            format!("[accounts]\nacme = [\"{one}\"]\n"),
+            format!("file:2: accounts.acme: {with_keys}"),
+        ),
+        (
+            format!("[[accounts.acme]]\nkey1 = \"{one}\"\n"),
+            format!("file:1: accounts.acme: {with_keys}"),
+        ),
+        (format!("[accounts]\nacme = \"{one}\"\n"), format!("file:2: accounts.acme: {with_keys}")),
+        (format!("accounts = [\"{one}\"]\n"), "file:1: accounts: must be a section".to_owned()),
+        ("[[accounts]]\n".to_owned(), "file:1: accounts: must be a section".to_owned()),
+        (
+            "[quotas.accounts]\nacme = [1, 2]\n".to_owned(),
+            "file:2: quotas.accounts.acme: must be a section with".to_owned(),
+        ),
+    ] {
+        let errors = mistakes_in(&text);
+
+        assert!(errors.contains(&mistake), "{errors}");
+        assert!(!errors.contains(one) && !errors.contains(other), "{errors}");
+        assert!(errors.contains("mistakes=`1`"), "{errors}");
+    }
+}
+
+#[test]
+fn a_list_of_tables_is_no_section_anywhere() {
+    for section in
+        ["server", "tls", "storage", "gateway", "gateway.tls", "limits", "quotas", "telemetry"]
+    {
+        let errors = mistakes_in(&format!("[[{section}]]\n"));
+        assert!(errors.contains(&format!("file:1: {section}: must be a section")), "{errors}");
+        assert!(errors.contains("mistakes=`1`"), "{errors}");
+    }
+}
+
+#[test]
+fn a_list_of_roles_is_rejected_with_the_roles_that_exist() {
+    let errors = mistakes_in("[server]\nroles = [\"tabel\"]\n");
+
+    let rule = "must be `all`, or of `gateway`, `table`, `queue` and `blob`, separated by commas";
+    assert!(errors.contains(&format!("file:2: server.roles: {rule}\n")), "{errors}");
+}
+
 #[test]
 fn does_not_round_a_number_of_the_file() {
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -225,6 +225,20 @@ async fn a_store_short_of_disk_space_remains_ready_and_reports_read_only() {
 }
 
 #[tokio::test]
+async fn a_node_on_a_short_disk_reports_read_only_before_its_first_call() {
+    let engine = Arc::new(Stoppable {
+        inner: MemoryEngine::new(trestle::storage::keyspaces()),
+        stopped: Mutex::default(),
+        is_space_short: true.into(),
+    });
+
+    let node = node_on(engine, &[]).await;
+
+    assert_eq!(node.health.limitations().len(), 1, "{:?}", node.health.limitations());
+    assert_eq!(node.health.problems(), [""; 0]);
+}
+
+#[tokio::test]
 async fn reports_a_listener_that_fails() {
     let settings = settings(&[]);
     let listeners = Listeners::bind(&settings).await.unwrap();

@@ -37,6 +37,9 @@ const LEAVES_ABOVE: u64 = 16;
 /// deletes of a part of the data are always enough.
 const FREED_BY_DELETES: u64 = 2;
 
+/// Bytes that may remain in memtables when all is flushed: heartbeats and deletes go on.
+pub(super) const DRAINED_BYTES: u64 = 256 * 1024;
+
 /// Near the reserve, space is measured again once so much was admitted: the thread that does it each tick may be late.
 const MEASURED_EVERY_BYTES: u64 = 1024 * 1024;
 
@@ -78,6 +81,8 @@ pub(super) struct SpaceGuard {
     is_draining: AtomicBool,
     /// Whether writes are rejected while that flush takes long; whether space is short is not known until it ends.
     is_late: AtomicBool,
+    /// Whether the log reports that space is short.
+    is_logged: AtomicBool,
     /// Free bytes from which on space is no longer short, whatever is in flight then.
     enough_bytes: AtomicU64,
 }
@@ -101,6 +106,7 @@ impl SpaceGuard {
             is_short: AtomicBool::new(false),
             is_draining: AtomicBool::new(false),
             is_late: AtomicBool::new(false),
+            is_logged: AtomicBool::new(false),
             enough_bytes: AtomicU64::new(0),
         }
     }
@@ -254,7 +260,7 @@ impl SpaceGuard {
             return Ok(Room::Admitted);
         }
         if gives_back {
-            if self.unwritten(buffered_bytes) >= KEPT_FROM_DELETES {
+            if self.accepts_deletes(buffered_bytes) {
                 return Ok(Room::Admitted);
             }
             self.enter(buffered_bytes);
@@ -316,12 +322,27 @@ impl SpaceGuard {
         self.is_short.store(true, Relaxed);
     }
 
+    /// The store is open, and space is measured. Where it is short, writes are rejected from the first one on. They go
+    /// on without a delete if compactions, or a flush of what a recovery read, free enough.
+    pub(super) fn opened(&self, buffered_bytes: u64) {
+        let room = match buffered_bytes {
+            ..=DRAINED_BYTES => self.headroom(buffered_bytes),
+            // How much a flush takes, and frees by deleting journals, is not known yet.
+            _ => self.free_bytes(),
+        };
+        if room < self.reserve_bytes {
+            self.late();
+            self.is_draining.store(true, Relaxed);
+            self.log_short(buffered_bytes);
+        }
+    }
+
     /// What was in flight is flushed: writes go on, or space is short.
     pub(super) fn drained(&self, buffered_bytes: u64) {
         if !self.has_room(buffered_bytes) {
             self.enter(buffered_bytes);
         } else if self.is_late.swap(false, Relaxed) {
-            self.is_short.store(false, Relaxed);
+            self.leave();
         }
         self.is_draining.store(false, Relaxed);
     }
@@ -346,7 +367,12 @@ impl SpaceGuard {
             in_flight_bytes,
             reserve_bytes: self.reserve_bytes,
             enough_bytes: accepting.max(since_short),
+            are_deletes_accepted: self.accepts_deletes(buffered_bytes),
         }
+    }
+
+    fn accepts_deletes(&self, buffered_bytes: u64) -> bool {
+        self.unwritten(buffered_bytes) >= KEPT_FROM_DELETES
     }
 
     fn in_flight(&self, buffered_bytes: u64) -> u64 {
@@ -362,7 +388,13 @@ impl SpaceGuard {
             && headroom >= self.accepting_bytes()
             && self.free_bytes() >= self.enough_bytes.load(Relaxed)
         {
-            self.is_short.store(false, Relaxed);
+            self.leave();
+        }
+    }
+
+    fn leave(&self) {
+        self.is_short.store(false, Relaxed);
+        if self.is_logged.swap(false, Relaxed) {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
             tracing::info!(
                 free_bytes,
@@ -376,7 +408,6 @@ impl SpaceGuard {
         let was_late = self.is_late.swap(false, Relaxed);
         if !self.is_short.swap(true, Relaxed) || was_late {
             let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
-            let in_flight_bytes = self.in_flight(buffered_bytes);
             let in_use = free_bytes.saturating_sub(self.compacted(buffered_bytes));
             let enough = bytes_for_writes(reserve_bytes, in_use, self.used_bytes());
             // Calls that fail now delete their files: then a repeated call would make space short again at once.
@@ -385,13 +416,21 @@ impl SpaceGuard {
                 free_bytes.saturating_add(unpublished + reserve_bytes / LEAVES_ABOVE);
             let enough = if unpublished == 0 { enough } else { enough.max(after_failures) };
             self.enough_bytes.store(enough, Relaxed);
-            tracing::warn!(
-                free_bytes,
-                in_flight_bytes,
-                reserve_bytes,
-                "disk space is short, only deletes are accepted"
-            );
+            self.log_short(buffered_bytes);
         }
+    }
+
+    fn log_short(&self, buffered_bytes: u64) {
+        if self.is_logged.swap(true, Relaxed) {
+            return;
+        }
+        let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
+        let in_flight_bytes = self.in_flight(buffered_bytes);
+        let effect = match self.accepts_deletes(buffered_bytes) {
+            true => "only deletes are accepted",
+            false => "writes and deletes are rejected",
+        };
+        tracing::warn!(free_bytes, in_flight_bytes, reserve_bytes, "disk space is short, {effect}");
     }
 }
 

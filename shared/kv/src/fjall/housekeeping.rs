@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fjall::{AbstractTree as _, PersistMode};
 
 use super::failure;
+use super::guard::DRAINED_BYTES;
 use super::options::SyncPolicy;
 use super::point::CommitPoint;
 use super::shared::{EngineState, Tree, not_now};
@@ -18,8 +19,6 @@ const RELIEVES_EVERY: Duration = Duration::from_millis(100);
 /// How long snapshots are waited for, to release what they may need.
 const SNAPSHOTS_WITHIN: Duration = Duration::from_millis(50);
 
-/// Bytes that may remain in memtables when all is flushed: heartbeats and deletes go on.
-const DRAINED_BYTES: u64 = 256 * 1024;
 /// The files that a compaction replaced are deleted by then, also on a busy machine.
 const FILES_WITHIN: Duration = Duration::from_secs(1);
 /// Journals are deleted by then where they can be.
@@ -64,6 +63,12 @@ impl Housekeeper {
         }
         // What was answered before a sync must not wait for the next start.
         self.persist();
+    }
+
+    /// Measures for the first time: what a short disk rejects is rejected, and reported, from the first write on.
+    pub(super) fn begin(&mut self) {
+        self.look_around();
+        self.shared.space.opened(self.shared.measure_buffered());
     }
 
     /// Measures space and what scans have to pass, and requests heartbeats.

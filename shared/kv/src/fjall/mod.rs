@@ -99,7 +99,7 @@ impl FjallEngine {
         let shared = Arc::new(open::open(&options)?);
         let FjallOptions { path, tick, .. } = options;
         let mut housekeeper = Housekeeper { shared: Arc::clone(&shared), tick, drain: None };
-        housekeeper.look_around();
+        housekeeper.begin();
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let (housekeeping, stop) = std::sync::mpsc::channel();
         let (reclaim, stop_reclaim) = std::sync::mpsc::channel();

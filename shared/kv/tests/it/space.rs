@@ -58,6 +58,28 @@ async fn below_the_reserve_only_changes_that_reclaim_are_accepted_until_space_is
     commit(&engine, vec![put(key("c"), "1")]).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_store_on_a_short_disk_reports_it_as_soon_as_it_is_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let with_free = |mebibytes: u64| FjallOptions {
+        min_free_bytes: 100 * MIB,
+        space_probe: Arc::new(move |_| Ok(mebibytes * MIB)),
+        ..options(directory.path())
+    };
+    let engine = FjallEngine::open(with_free(1000)).unwrap();
+    commit(&engine, vec![put(key("a"), "1")]).await.unwrap();
+    drop(engine);
+
+    let engine = FjallEngine::open(with_free(90)).unwrap();
+
+    assert!(engine.status().is_space_short);
+    let since = Instant::now();
+    let rejected = commit(&engine, vec![put(key("b"), "1")]).await;
+    assert!(matches!(rejected, Err(CommitError::Full { .. })), "{rejected:?}");
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    commit(&engine, vec![Write::Delete { key: key("a") }]).await.unwrap();
+}
+
 /// A row of a table, and a value that does not compress.
 fn row(table: &str, number: u32) -> (Bytes, Bytes) {
     let value = noise(u64::from(number) + 1, 64 * 1024);

@@ -7,6 +7,7 @@ mod check;
 mod places;
 mod quoted_numbers;
 mod redacted;
+mod sections;
 mod sizes;
 mod whole_numbers;
 
@@ -25,7 +26,7 @@ use serde::{
 
 pub use self::{check::mistakes, whole_numbers::bounds};
 use self::{
-    quoted_numbers::quote_numbers, redacted::redacted, sizes::read_sizes,
+    quoted_numbers::quote_numbers, redacted::redacted, sections::Sections, sizes::read_sizes,
     whole_numbers::WholeNumbers,
 };
 
@@ -174,7 +175,8 @@ fn decode<T: DeserializeOwned>(
     let mut numbers = WholeNumbers::new(range);
     numbers.check("", Some(&defaults.cache), &layered.cache);
     let mut keys = Vec::new();
-    let settings = serde_ignored::deserialize(layered, |path| keys.push(path.to_string()));
+    let unknown = |path: serde_ignored::Path<'_>| keys.push(path.to_string());
+    let settings = serde_ignored::deserialize(Sections(layered), unknown);
     // The number of an unknown key is not checked.
     if settings.is_ok() && !keys.is_empty() {
         return Err(ConfigError::UnknownKeys { keys });

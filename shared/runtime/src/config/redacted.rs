@@ -51,15 +51,23 @@ pub(super) fn redacted(error: config::ConfigError) -> String {
             };
             format!("{key}: must be {}{value}", in_words(expected))
         }
-        E::Message(message) if SECTIONS.iter().any(|section| message.contains(section)) => {
-            "must be a section".to_owned()
-        }
+        E::Message(message) => match section_in(&message) {
+            Some(section) => format!("must be {section}"),
+            None => without_text(&message),
+        },
         other => without_text(&other.to_string()),
     }
 }
 
-/// The ends of errors about a section, as the decoder writes them.
+/// How errors about a section end, as the decoder writes them.
 const SECTIONS: [&str; 2] = [", expected struct ", ", expected a map"];
+
+/// The section that an error expects, if it does. What was found is before it, and may be a secret.
+fn section_in(error: &str) -> Option<&str> {
+    let (_, expected) = error.rsplit_once(", expected ")?;
+    let is_unnamed = SECTIONS.iter().any(|end| error.contains(end));
+    expected.starts_with("a section").then_some(expected).or(is_unnamed.then_some("a section"))
+}
 
 /// What a setting must be. The decoder reads as a boolean what files and variables of others have, too.
 fn in_words(expected: &'static str) -> &'static str {

@@ -158,3 +158,19 @@ fn printed_settings_parse_to_the_same_settings() {
 
     assert_eq!(from(Some(file.path()), &[], &[]).unwrap(), settings);
 }
+
+#[test]
+fn a_list_is_no_section() {
+    for (text, rule) in [
+        ("[[limits]]\ncalls_max = 2\n", "limits: must be a section with calls_max, strict"),
+        ("limits = [2, true]\n", "limits: must be a section with calls_max, strict"),
+        ("server = [\"hunter2\"]\n", "server: must be a section with listen, threads"),
+        ("server = \"hunter2, expected x\"\n", "server: must be a section with listen, threads"),
+    ] {
+        let file = write(text);
+
+        let error = from(Some(file.path()), &[], &[]).unwrap_err().to_string();
+
+        assert_eq!(error, format!("configuration is malformed: {rule}"));
+    }
+}

@@ -64,7 +64,7 @@ fn memtables_and_the_next_compaction_count_as_in_use() {
 
     space.drained(35 * MIB);
 
-    let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes, enough_bytes }) =
+    let Err(CommitError::Full { free_bytes, in_flight_bytes, reserve_bytes, enough_bytes, .. }) =
         admits(&space, 35 * MIB)
     else {
         unreachable!("space is short");
@@ -205,6 +205,46 @@ fn deletes_have_a_part_of_the_reserve_and_end_before_the_disk_does() {
     assert!(space.admit(&[delete()], false, 0).is_ok());
     assert!(space.admit(&[delete()], false, MIB).is_err());
     assert!(space.is_short(), "a flush would not fit");
+}
+
+#[test]
+fn the_error_of_a_rejected_delete_does_not_recommend_deletes() {
+    let space = with_free(64 * MIB, 15 * MIB);
+
+    let of_delete = space.admit(&[delete()], false, 0).unwrap_err().to_string();
+    let of_put = space.admit(&[put(1)], false, 0).unwrap_err().to_string();
+
+    for text in [of_delete, of_put] {
+        assert!(text.contains("deletes are rejected too"), "{text}");
+        assert!(
+            text.contains("free space on the disk of storage.data_dir outside of the store"),
+            "{text}"
+        );
+        assert!(!text.contains("delete tables"), "{text}");
+    }
+    drain(&space, 20 * MIB);
+    let text = space.admit(&[put(1)], false, 0).unwrap_err().to_string();
+    assert!(text.contains("free: delete tables, queues, blobs or rows, or free space"), "{text}");
+}
+
+#[test]
+fn a_store_that_is_opened_on_a_short_disk_is_short_at_once() {
+    for (buffered_mebibytes, free_mebibytes, is_short) in
+        [(0, 63, true), (0, 64, false), (20, 63, true), (20, 70, false)]
+    {
+        let space = SpaceGuard::new(64 * MIB);
+        let _ =
+            space.measure(buffered_mebibytes * MIB, || Ok::<_, Infallible>(free_mebibytes * MIB));
+        space.opened(buffered_mebibytes * MIB);
+        assert_eq!(space.is_short(), is_short, "{free_mebibytes} MiB free");
+        assert_eq!(space.is_draining(), is_short, "what a recovery read is flushed");
+    }
+    with_free(0, 0).opened(0);
+    let space = with_free(64 * MIB, 63 * MIB);
+    space.measured_compaction(MIB, 0);
+    space.opened(0);
+    drain(&space, 69 * MIB);
+    assert!(!space.is_short(), "a flush freed enough");
 }
 
 #[test]
