@@ -1,9 +1,11 @@
 //! Values that are rejected before a call, with their rule and in the form of the output.
 
+use std::process::Command;
+
 use serde_json::Value;
 use trestle_tests::CertificateAuthority;
 
-use crate::client::{Ended, bare, run, server, succeeds};
+use crate::client::{Ended, bare, run, server, succeeds, trestle};
 
 fn usage(args: &[&str]) -> String {
     let ended = Ended::of(bare(args));
@@ -28,8 +30,25 @@ fn numbers_and_times_are_rejected_with_their_range() {
         (&["import", "azurite", ".", "--parallel", "0"], "must be a whole number, 1 to 1024"),
         (&["table", "list", "--timeout", "100000000000d"], times),
         (&["table", "list", "--timeout", "99999999999999999999s"], times),
-        (&["message", "receive", "q", "--wait", "5000000d"], times),
-        (&["message", "send", "q", "a", "--ttl", "1.5s"], times),
+        (&["table", "list", "--timeout", "-1s"], times),
+        (&["bench", "table", "--duration", "-5s"], times),
+        (&["message", "receive", "q", "--wait", "5000000d"], "must be 0s to 20s: "),
+        (&["message", "receive", "q", "--wait", "-1s"], "must be 0s to 20s: "),
+        (
+            &["message", "receive", "q", "--wait", "--limit", "3"],
+            "a value is required for '--wait <TIME>'",
+        ),
+        (&["message", "receive", "q", "--visibility-timeout", "0s"], "must be 1s to 7d: "),
+        (&["message", "send", "q", "a", "--visibility-timeout", "-1s"], "must be 0s to 7d: "),
+        (&["message", "extend", "q", "i", "r", "--visibility-timeout", "8d"], "must be 0s to 7d: "),
+        (&["message", "send", "q", "a", "--ttl", "1.5s"], "must be 1s to 36500d: "),
+        (&["message", "send", "q", "a", "--ttl", "-1s"], "must be 1s to 36500d: "),
+        (&["queue", "create", "q", "--deduplication-window", "0s"], "must be 1s to 7d: "),
+        (&["log", "create", "s", "--roll-age", "2d"], "must be 1s to 1d: "),
+        (&["log", "create", "s", "--retention", "1s"], "must be 1m to 36500d: "),
+        (&["log", "update", "s", "--retention", "1s"], "or `off`"),
+        (&["log", "read", "s", "--since", "-1h"], "must be a time ago, such as 15m"),
+        (&["log", "segments", "s", "--until", "-1h"], "must be a time ago, such as 15m"),
         (&["sas", "explain", "--from", "banana", "--over", "http"], "must be an IP address"),
     ] {
         let errors = usage(args);
@@ -41,15 +60,113 @@ fn numbers_and_times_are_rejected_with_their_range() {
 }
 
 #[test]
-fn the_longest_times_are_accepted() {
+fn the_shortest_and_the_longest_times_are_accepted() {
     let server = server();
     succeeds(&server, &["queue", "create", "jobs"]);
+    let send = ["message", "send", "jobs", "a", "--visibility-timeout"];
 
     succeeds(&server, &["table", "list", "--timeout", "36500d"]);
-    let refused = run(&server, &["message", "receive", "jobs", "--wait", "36500d"]);
+    succeeds(&server, &["message", "receive", "jobs", "--wait", "0s"]);
+    succeeds(&server, &[&send[..], &["0s", "--ttl", "1s"]].concat());
+    succeeds(&server, &[&send[..], &["7d", "--ttl", "36500d"]].concat());
+    succeeds(&server, &["message", "send", "jobs", "a"]);
+    let receive = ["message", "receive", "jobs", "--visibility-timeout", "7d", "--wait", "20s"];
+    succeeds(&server, &receive);
+}
 
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.errors.contains("wait: "), "{refused:?}");
+#[test]
+fn a_negative_expiry_is_rejected_with_its_rule() {
+    let mut sas = bare(&["sas", "queue", "jobs", "--permissions", "r", "--expiry", "-1h"]);
+    sas.env("TRESTLE_ACCOUNT", "shop").env("TRESTLE_ACCOUNT_KEY", "YWJj");
+
+    let ended = Ended::of(sas);
+
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.errors.contains("--expiry: must be 30m, 8h or 7d from now on"), "{ended:?}");
+}
+
+#[test]
+fn a_folder_in_place_of_a_file_is_rejected_before_a_call() {
+    let (server, folder) = (server(), tempfile::tempdir().unwrap());
+    let path = folder.path().to_str().unwrap();
+
+    // A call would find that the target does not exist.
+    for args in [
+        &["queue", "load", "jobs", path][..],
+        &["queue", "load", "jobs", path, "--resume"],
+        &["log", "append", "app", path],
+        &["table", "import", "rows", path, "--format", "jsonl"],
+        &["table", "import", "rows", path, "--format", "csv", "--resume"],
+        &["table", "export", "rows", path, "--format", "jsonl"],
+        &["queue", "drain", "jobs", "--to", path],
+        &["table", "properties", "set", path],
+    ] {
+        let ended = run(&server, args);
+
+        let expected = format!("error: is a folder, not a file: file=`{path}`\n");
+        assert_eq!((ended.code, &ended.errors), (Some(2), &expected), "{args:?}");
+    }
+}
+
+#[test]
+fn a_range_of_times_that_ends_before_it_begins_is_rejected_before_a_call() {
+    let server = server();
+
+    // A call would find that there is no such stream.
+    for (verb, since, until) in [
+        ("read", "1h", "2h"),
+        ("read", "1h", "1h"),
+        ("read", "2026-01-31", "2026-01-30T23:59:59Z"),
+        ("segments", "1h", "2h"),
+    ] {
+        let ended = run(&server, &["log", verb, "app", "--since", since, "--until", until]);
+
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let rule = "error: --until: must be after --since: since=`20";
+        assert!(ended.errors.starts_with(rule), "{ended:?}");
+    }
+}
+
+/// The variables of clients.
+const VARIABLES: [&str; 14] = [
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "TRESTLE_ACCOUNT",
+    "TRESTLE_ACCOUNT_KEY",
+    "TRESTLE_ACCOUNT_KEY_FILE",
+    "TRESTLE_CA_FILE",
+    "TRESTLE_CERT_FILE",
+    "TRESTLE_CONFIG",
+    "TRESTLE_CONNECTION_STRING",
+    "TRESTLE_CONTEXT",
+    "TRESTLE_ENDPOINT",
+    "TRESTLE_KEY_FILE",
+    "TRESTLE_SAS",
+    "TRESTLE_SAS_FILE",
+    "TRESTLE_SERVER_NAME",
+];
+
+#[test]
+fn an_empty_variable_is_the_same_as_one_that_is_not_set() {
+    let server = server();
+    let all = VARIABLES.map(|variable| (variable, ""));
+    let ended = |mut command: Command, variables: &[(&str, &str)]| {
+        command.envs(variables.iter().copied());
+        Ended::of(command)
+    };
+
+    for variable in all {
+        let listed = ended(trestle(&server, &["table", "list"]), &[variable]);
+        assert_eq!(listed.code, Some(0), "{variable:?}: {listed:?}");
+    }
+    let printed = ended(bare(&["config", "print"]), &all);
+    let help = ended(bare(&["table", "list", "--help"]), &all).output;
+    let import = ended(bare(&["import", "azure", "--source-file", "/nosuch"]), &all);
+    let given = ended(bare(&["table", "list", "--ca-file", ""]), &[]);
+
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    assert!(help.contains("[env: TRESTLE_CA_FILE=]"), "{help}");
+    assert!(import.errors.contains("/nosuch"), "{import:?}");
+    assert_eq!(given.code, Some(2), "an empty argument is a mistake: {given:?}");
 }
 
 #[test]

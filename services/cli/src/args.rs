@@ -349,26 +349,33 @@ property that appears between the two passes is an error, never left out.
 Progress is kept in FILE.trestle-export; --resume continues there. An export is not a snapshot:
 concurrent writes may or may not be in it.";
 
-const DURATION_RULE: &str =
-    "must be 1ms to 36500d: a whole number and ms, s, m, h or d; a number alone is in seconds";
-/// The same where zero has a meaning.
-const DELAY_RULE: &str =
-    "must be 0s to 36500d: a whole number and ms, s, m, h or d; a number alone is in seconds";
-/// Longest time: 36,500 days. Deadlines of calls have to fit 99,999,999 hours.
-const DURATION_MILLIS_MAX: u64 = 36_500 * 86_400_000;
+/// Shortest time where zero has no meaning.
+const DURATION_MIN: &str = "1ms";
+/// Longest time. Deadlines of calls have to fit 99,999,999 hours.
+pub(crate) const DURATION_MAX: &str = "36500d";
 
 /// Reads a time such as `500ms`, `10s`, `2m`, `1h`, `7d`, up to 36,500 days; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let found = millis(text).filter(|millis| *millis > 0);
-    found.map(Duration::from_millis).ok_or_else(|| DURATION_RULE.to_owned())
+    time_between(DURATION_MIN, DURATION_MAX)(text)
 }
 
-/// The same, or zero.
-pub(crate) fn delay(text: &str) -> Result<Duration, String> {
-    millis(text).map(Duration::from_millis).ok_or_else(|| DELAY_RULE.to_owned())
+/// Reads a time in a range, whose bounds are times as well; else the rule with the range.
+pub(crate) fn time_between(
+    min: &'static str,
+    max: &'static str,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let range = millis(min)..=millis(max);
+        let found = millis(text).filter(|millis| range.contains(&Some(*millis)));
+        found.map(Duration::from_millis).ok_or_else(|| {
+            format!(
+                "must be {min} to {max}: a whole number and ms, s, m, h or d; a number alone is in seconds"
+            )
+        })
+    }
 }
 
-/// A time in milliseconds, at most the longest one.
+/// A time in milliseconds.
 fn millis(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
@@ -380,8 +387,7 @@ fn millis(text: &str) -> Option<u64> {
         "d" => 86_400_000,
         _ => return None,
     };
-    let total = digits.parse::<u64>().ok()?.checked_mul(millis)?;
-    (total <= DURATION_MILLIS_MAX).then_some(total)
+    digits.parse::<u64>().ok()?.checked_mul(millis)
 }
 
 /// Reads a whole number in a range; else the rule with the range.

@@ -42,6 +42,9 @@ impl InputFile {
             None
         } else {
             let metadata = path.metadata().map_err(CliError::input(cannot("read", path)))?;
+            if metadata.is_dir() {
+                return Err(is_folder(path));
+            }
             metadata.is_file().then_some(metadata.len())
         };
         if resume && bytes.is_none() {
@@ -89,15 +92,18 @@ pub fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
     Ok(text)
 }
 
+/// The error of a folder in place of a file.
+fn is_folder(path: &Path) -> CliError {
+    CliError::Usage(format!("is a folder, not a file: file=`{}`", path.display()))
+}
+
 /// The kind of a path.
 pub(crate) fn target(path: &Path) -> Result<OutputTarget, CliError> {
     if path == Path::new("-") {
         return Ok(OutputTarget::Standard);
     }
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
-            Err(CliError::Usage(format!("is a folder, not a file: `{}`", path.display())))
-        }
+        Ok(found) if found.is_dir() => Err(is_folder(path)),
         Ok(found) if !found.is_file() => Ok(OutputTarget::Stream),
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(CliError::input(cannot("write", path))(error))

@@ -2,6 +2,9 @@
 
 use serde_json::error::{Category, Error};
 
+/// The beginning of the library's error of nested values.
+const DEPTH: &str = "recursion limit";
+
 /// The problem of a text that is not the expected JSON: its field, the value and the rule, or the place of an error of
 /// syntax.
 #[must_use]
@@ -12,6 +15,9 @@ pub fn json_problem(text: &str, error: &Error) -> String {
             let report = error.to_string();
             let report = report.split(" at line ").next().unwrap_or_default();
             type_problem(report, member_before(text, error))
+        }
+        Category::Syntax | Category::Io if error.to_string().starts_with(DEPTH) => {
+            format!("is nested too deep at {}", place(text, error))
         }
         Category::Syntax | Category::Io => format!("syntax error at {}", place(text, error)),
     }
@@ -41,6 +47,8 @@ fn type_problem(report: &str, member: Option<&str>) -> String {
     };
     let quoted = |report: &str| report.split('`').nth(1).map(str::to_owned);
     match report.split_once(' ') {
+        // A rule of ours.
+        Some(("must", _)) => named(report.to_owned()),
         Some(("missing", _)) => format!("{}: required", quoted(report).unwrap_or_default()),
         Some(("unknown", _)) => format!("{}: unknown field", quoted(report).unwrap_or_default()),
         Some(("duplicate", _)) => {
@@ -111,5 +119,13 @@ mod tests {
 
             assert_eq!(json_problem(text, &error), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn values_that_are_nested_too_deep_are_named_so() {
+        let text = "[".repeat(200);
+        let error = serde_json::from_str::<serde_json::Value>(&text).unwrap_err();
+
+        assert_eq!(json_problem(&text, &error), "is nested too deep at column 128");
     }
 }

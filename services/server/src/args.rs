@@ -2,6 +2,7 @@
 
 mod help;
 mod offered;
+mod parsed;
 
 use std::{
     env,
@@ -21,9 +22,12 @@ use trestle_cli::{
 };
 use trestle_import::ImportCommand;
 
-use self::help::{
-    COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP, LOCAL_HELP,
-    REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes,
+use self::{
+    help::{
+        COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP, LOCAL_HELP,
+        REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes,
+    },
+    parsed::{accepts_negative_numbers, with_negative_times, without_empty_variables},
 };
 use crate::{
     roles::{AzureEdge, ROLES, Roles},
@@ -203,7 +207,13 @@ impl Cli {
     pub fn of_process() -> Self {
         let mut command = accepts_negative_numbers(Self::complete());
         let words: Vec<_> = env::args_os().collect();
-        Self::parse_words(&mut command, &words).unwrap_or_else(|error| {
+        let words = with_negative_times(&usage::innermost(&command, &words), &words);
+        let mut of_set_variables = without_empty_variables(command.clone());
+        Self::parse_words(&mut of_set_variables, &words).unwrap_or_else(|error| {
+            // The help shows every variable.
+            if error.kind() != ErrorKind::DisplayHelp {
+                command = of_set_variables;
+            }
             // The parser shows words as they are, in several parts of an error.
             let shown = usage::escaped_words(&words);
             let error = Self::parse_words(&mut command, &shown).err().unwrap_or(error);
@@ -243,15 +253,6 @@ impl Cli {
         }
         Ok(cli)
     }
-}
-
-/// The command where a value may be a negative number: it is rejected with the rule of its argument.
-fn accepts_negative_numbers(command: clap::Command) -> clap::Command {
-    let command = command.mut_args(|arg| {
-        let takes_values = arg.get_action().takes_values();
-        arg.allow_negative_numbers(takes_values)
-    });
-    command.mut_subcommands(accepts_negative_numbers)
 }
 
 /// The command without the help of those arguments for clients that `is_foreign` selects.

@@ -130,8 +130,8 @@ fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
     assert_eq!(of("settings", "applied"), None, "{page}");
 }
 
-#[test]
-fn a_rejected_reload_is_one_error_with_the_text_of_a_check() {
+#[tokio::test]
+async fn a_rejected_reload_is_one_error_with_the_text_of_a_check() {
     let directory = tempdir().unwrap();
     let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
     let key = directory.path().join("acme.key");
@@ -158,7 +158,7 @@ fn a_rejected_reload_is_one_error_with_the_text_of_a_check() {
     logged(&log, &["ERROR", "what=\"accounts\"", &missing]);
 
     // Longer than every task takes to read the files again.
-    std::thread::sleep(Duration::from_secs(3));
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let log = fs::read_to_string(&log).unwrap();
     assert_eq!(log.matches("ERROR").count(), 2, "{log}");
     assert!(!log.contains("os error"), "{log}");

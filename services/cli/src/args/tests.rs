@@ -66,11 +66,18 @@ fn durations_have_a_unit_and_are_positive() {
 }
 
 #[test]
-fn a_delay_may_be_zero() {
-    assert_eq!(delay("0s"), Ok(Duration::ZERO));
-    assert_eq!(delay("0"), Ok(Duration::ZERO));
-    assert_eq!(delay("2m"), duration("2m"));
-    for text in ["", "-1s", "36501d", "0w"] {
-        assert!(delay(text).is_err_and(|rule| rule.contains("0s to 36500d")), "{text}");
+fn a_time_out_of_its_range_is_rejected_with_the_range() {
+    let wait = time_between("0s", "20s");
+
+    assert_eq!((wait("0s"), wait("0")), (Ok(Duration::ZERO), Ok(Duration::ZERO)));
+    assert_eq!((wait("20s"), wait("20000ms")), (duration("20s"), duration("20s")));
+    assert_eq!(time_between("1s", "7d")("7d"), duration("7d"));
+    assert!(time_between("1s", "7d")("999ms").is_err());
+    for text in ["", "-1s", "21s", "20001ms", "1m", "0w"] {
+        let rule = wait(text).unwrap_err();
+        assert!(
+            rule.starts_with("must be 0s to 20s: a whole number and ms, s, m, h or d"),
+            "{text}"
+        );
     }
 }

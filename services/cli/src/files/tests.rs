@@ -82,6 +82,12 @@ fn only_a_file_can_be_resumed() {
         let input = InputFile::find(Path::new(pipe), false).unwrap();
         assert_eq!((input.bytes, input.file()), (None, None), "{pipe}");
     }
+    for resume in [false, true] {
+        assert!(is_usage(
+            InputFile::find(folder.path(), resume),
+            "is a folder, not a file: file=`"
+        ));
+    }
     let input = InputFile::find(&file, true).unwrap();
     assert_eq!((input.bytes, input.file()), (Some(10), Some(file.as_path())));
     for (position, expected) in [(0, "0123456789"), (7, "789"), (10, ""), (11, "")] {

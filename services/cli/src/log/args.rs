@@ -12,7 +12,7 @@ use super::{
     when::{TimeBound, bound},
 };
 use crate::{
-    args::{duration, whole_number},
+    args::{DURATION_MAX, time_between, whole_number},
     errors::with_help,
 };
 
@@ -90,11 +90,14 @@ pub enum LogCommand {
     },
 }
 
+/// Shortest retention of records.
+const RETENTION_MIN: &str = "1m";
+
 /// Settings of a stream that can change.
 #[derive(Debug, Clone, Args)]
 pub(super) struct StreamSettingsArgs {
     /// Seal records into a segment after this time, 1s to 1d [server default: 5m]
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = time_between("1s", "1d"), value_name = "TIME")]
     pub(super) roll_age: Option<Duration>,
     /// Seal records into a segment at this size, 64KiB to 256MiB [server default: 64MiB]
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
@@ -114,7 +117,7 @@ pub struct CreateStreamArgs {
     /// Name: lower-case letters, digits, `.`, `_` and `-`
     pub(super) stream: String,
     /// Delete records after this time, 1m to 36500d [default: never]
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = time_between(RETENTION_MIN, DURATION_MAX), value_name = "TIME")]
     pub(super) retention: Option<Duration>,
     /// Settings that can change
     #[command(flatten)]
@@ -145,7 +148,10 @@ fn utc_offset(text: &str) -> Result<FixedOffset, String> {
 fn retention(text: &str) -> Result<RetentionArg, String> {
     match text {
         "off" => Ok(RetentionArg(None)),
-        text => duration(text).map(|time| RetentionArg(Some(time))),
+        text => match time_between(RETENTION_MIN, DURATION_MAX)(text) {
+            Ok(time) => Ok(RetentionArg(Some(time))),
+            Err(rule) => Err(format!("{rule}; or `off`")),
+        },
     }
 }
 

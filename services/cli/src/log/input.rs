@@ -23,6 +23,10 @@ pub(super) use text::{TimestampPattern, timestamp_pattern};
 pub(super) use time::TimeRules;
 
 use super::any_value;
+use crate::json_error::json_problem;
+
+/// The rule of every line of text.
+const UTF_8: &str = "must be UTF-8";
 
 /// Longest prefix of request ids: with its hash an id has at most 64 bytes.
 const PREFIX_BYTES_MAX: usize = 31;
@@ -83,13 +87,21 @@ pub(super) struct LineParser {
     pub(super) origin: Arc<RecordOrigin>,
 }
 
+/// The problem of a line that is not the expected JSON.
+fn malformed(expected: &str, line: &[u8], error: &serde_json::Error) -> String {
+    match str::from_utf8(line) {
+        Ok(text) => format!("must be {expected}: {}", json_problem(text, error)),
+        Err(_) => UTF_8.to_owned(),
+    }
+}
+
 impl LineParser {
     /// The records of a line, one but in OTLP.
     ///
     /// # Errors
     /// The rule that the line breaks.
     pub(super) fn parse(&self, line: &[u8]) -> Result<Vec<ParsedRecord>, String> {
-        let text = || str::from_utf8(line).map_err(|_| "must be UTF-8".to_owned());
+        let text = || str::from_utf8(line).map_err(|_| UTF_8.to_owned());
         match self.format {
             LineFormat::Json => {
                 let (record, origin) = json::parse(line, self.times)?;

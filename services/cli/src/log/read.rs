@@ -43,15 +43,15 @@ const COLUMNS: [&str; 15] = [
 
 /// Prints the records of a range.
 pub(super) async fn run(context: &mut Context, args: ReadLogArgs) -> Result<(), CliError> {
-    let now = when::now();
+    let (start_time, end_time) = when::range(args.since, args.until, when::now())?;
     let direction = match args.reverse {
         true => ReadDirection::Backward,
         false => ReadDirection::Forward,
     };
     let request = ReadRecordsRequest {
         stream: args.stream,
-        start_time: args.since.map(|time| time.timestamp(now)),
-        end_time: args.until.map(|time| time.timestamp(now)),
+        start_time,
+        end_time,
         direction: direction.into(),
         filter: args.records.filter.clone(),
         fields: mask(&args.records),

@@ -9,13 +9,9 @@ use crate::{datetime, errors::CliError, output::Context, retry::repeated};
 /// Prints the segments that overlap a time range.
 pub(super) async fn list(context: &mut Context, args: SegmentsArgs) -> Result<(), CliError> {
     let SegmentsArgs { stream, since, until } = args;
-    let now = when::now();
-    let mut request = ListSegmentsRequest {
-        stream,
-        start_time: since.map(|time| time.timestamp(now)),
-        end_time: until.map(|time| time.timestamp(now)),
-        ..ListSegmentsRequest::default()
-    };
+    let (start_time, end_time) = when::range(since, until, when::now())?;
+    let mut request =
+        ListSegmentsRequest { stream, start_time, end_time, ..ListSegmentsRequest::default() };
     let mut printed = false;
     loop {
         let session = &context.session;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, NaiveDate, Utc};
 use prost_types::Timestamp;
 
-use crate::args::duration;
+use crate::{args::duration, datetime, errors::CliError};
 
 const RULE: &str =
     "must be a time ago, such as 15m, 1h or 7d, or such as 2026-01-31 or 2026-01-31T08:00:00Z";
@@ -46,6 +46,28 @@ pub(super) fn bound(text: &str) -> Result<TimeBound, String> {
     duration(text).map(TimeBound::Ago).map_err(|_| RULE.to_owned())
 }
 
+/// The times of a range that includes `since` and ends before `until`; each bound may be left out.
+///
+/// # Errors
+/// A range without any time.
+pub(super) fn range(
+    since: Option<TimeBound>,
+    until: Option<TimeBound>,
+    now: DateTime<Utc>,
+) -> Result<(Option<Timestamp>, Option<Timestamp>), CliError> {
+    let time = |bound: Option<TimeBound>| bound.map(|bound| bound.timestamp(now));
+    let (start, end) = (time(since), time(until));
+    match (&start, &end) {
+        (Some(start), Some(end)) if (start.seconds, start.nanos) >= (end.seconds, end.nanos) => {
+            let shown = |time| datetime::format(time).unwrap_or_default();
+            let (start, end) = (shown(start), shown(end));
+            let rule = "--until: must be after --since";
+            Err(CliError::Usage(format!("{rule}: since=`{start}` until=`{end}`")))
+        }
+        _ => Ok((start, end)),
+    }
+}
+
 /// The present time. Only where a bound of the command line or a time without a year needs it.
 pub(super) fn now() -> DateTime<Utc> {
     Utc::now()
@@ -70,5 +92,28 @@ mod tests {
         for text in ["", "yesterday", "36501d", "1970-13-01", "-1h"] {
             assert_eq!(bound(text), Err(RULE.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_ends_after_it_begins() {
+        let now = DateTime::from_timestamp(1_000_000, 5).unwrap();
+        let range = |since: &str, until: &str| {
+            let bound = |text: &str| (!text.is_empty()).then(|| bound(text).unwrap());
+            range(bound(since), bound(until), now)
+        };
+        let seconds = |time: Option<Timestamp>| time.map(|time| time.seconds);
+
+        let (start, end) = range("2h", "1h").unwrap();
+        assert_eq!((seconds(start), seconds(end)), (Some(992_800), Some(996_400)));
+        for (since, until) in [("", ""), ("1h", ""), ("", "1h"), ("1970-01-02", "1h")] {
+            assert!(range(since, until).is_ok(), "{since} {until}");
+        }
+        assert!(range("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000001Z").is_ok());
+        for (since, until) in [("1h", "2h"), ("1h", "1h"), ("1970-01-03", "1970-01-02")] {
+            assert!(matches!(range(since, until), Err(CliError::Usage(_))), "{since} {until}");
+        }
+        let reversed = range("1970-01-03", "1970-01-02").unwrap_err().to_string();
+        let values = "since=`1970-01-03T00:00:00Z` until=`1970-01-02T00:00:00Z`";
+        assert_eq!(reversed, format!("--until: must be after --since: {values}"));
     }
 }

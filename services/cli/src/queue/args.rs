@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Arg, Args, Subcommand};
 
 use crate::{
-    args::{delay, duration, whole_number},
+    args::{DURATION_MAX, time_between, whole_number},
     errors::{QUEUE_EXIT_CODES as EXIT_CODES, with_help},
     service::{PolicyCommand, PropertiesCommand},
 };
@@ -130,7 +130,7 @@ pub enum MessageCommand {
         #[command(flatten)]
         receipt: ReceiptArgs,
         /// How long it is invisible to others from now on, up to 7 days
-        #[arg(long, value_parser = delay, default_value = "30s", value_name = "TIME")]
+        #[arg(long, value_parser = time_between("0s", "7d"), default_value = "30s", value_name = "TIME")]
         visibility_timeout: Duration,
         /// The new text
         #[arg(long)]
@@ -164,10 +164,10 @@ pub struct ReceiveArgs {
     #[command(flatten)]
     pub(crate) count: MessageCountArgs,
     /// How long the messages are invisible to others, 1s to 7 days
-    #[arg(long, value_parser = duration, default_value = "30s", value_name = "TIME")]
+    #[arg(long, value_parser = time_between("1s", "7d"), default_value = "30s", value_name = "TIME")]
     pub(crate) visibility_timeout: Duration,
     /// How long to wait for a message, up to 20s
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = time_between("0s", "20s"), value_name = "TIME")]
     pub(crate) wait: Option<Duration>,
     /// Delete them at once
     #[arg(long)]
@@ -224,8 +224,8 @@ pub struct QueueSettingsArgs {
     #[arg(long, value_name = "N", requires = "dead_letter")]
     #[arg(value_parser = whole_number::<u32>(1..=1000))]
     pub(crate) max_dequeue_count: Option<u32>,
-    /// How long deduplication ids are remembered, such as 5m
-    #[arg(long = "deduplication-window", value_parser = duration, value_name = "TIME")]
+    /// How long deduplication ids are remembered, 1s to 7 days, such as 5m
+    #[arg(long = "deduplication-window", value_parser = time_between("1s", "7d"), value_name = "TIME")]
     pub(crate) window: Option<Duration>,
 }
 
@@ -277,12 +277,13 @@ pub struct MessageArgs {
     #[arg(
         long = "visibility-timeout",
         alias = "delay",
-        value_parser = delay,
+        value_parser = time_between("0s", "7d"),
         value_name = "TIME"
     )]
     pub(crate) delay: Option<Duration>,
     /// Time to live, 1s or more [default: 7 days]
-    #[arg(long, value_parser = duration, value_name = "TIME", conflicts_with = "never_expires")]
+    #[arg(long, value_name = "TIME", conflicts_with = "never_expires")]
+    #[arg(value_parser = time_between("1s", DURATION_MAX))]
     pub(crate) ttl: Option<Duration>,
     /// No expiry
     #[arg(long)]

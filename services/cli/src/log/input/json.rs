@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::InstrumentationScope};
 
-use super::{RecordOrigin, TimeRules, any_value, fields};
+use super::{RecordOrigin, TimeRules, any_value, fields, malformed};
 use crate::log::{exact_json, severity};
 
 /// The record of a line, and its origin if the line has one.
@@ -17,7 +17,7 @@ pub(super) fn parse(
     times: TimeRules,
 ) -> Result<(Record, Option<Arc<RecordOrigin>>), String> {
     let mut object: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|error| format!("must be a JSON object: {error}"))?;
+        serde_json::from_slice(line).map_err(|error| malformed("a JSON object", line, &error))?;
     let mut record = Record::default();
     let mut origin = None;
     if let Some(attributes) = remove_if(&mut object, "attributes", object_of) {

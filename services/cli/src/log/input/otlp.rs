@@ -12,7 +12,7 @@ use trestle_proto::{
     },
 };
 
-use super::{RecordOrigin, fields};
+use super::{RecordOrigin, fields, malformed};
 use crate::log::any_value;
 
 #[derive(Deserialize)]
@@ -104,7 +104,7 @@ struct KvlistJson {
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
-    number.ok_or_else(|| serde::de::Error::custom("expected nanoseconds since 1970"))
+    number.ok_or_else(|| serde::de::Error::custom("must be nanoseconds since 1970"))
 }
 
 /// A record and its origin.
@@ -113,7 +113,7 @@ type OtlpRecord = (Record, Option<Arc<RecordOrigin>>);
 /// The records of a line.
 pub(super) fn parse(line: &[u8]) -> Result<Vec<OtlpRecord>, String> {
     let logs: LogsJson = serde_json::from_slice(line)
-        .map_err(|error| format!("must be an export request of OpenTelemetry: {error}"))?;
+        .map_err(|error| malformed("an export request of OpenTelemetry", line, &error))?;
     let mut records = Vec::new();
     for of_resource in logs.resource_logs {
         let resource = pairs(of_resource.resource.attributes)?;

@@ -92,8 +92,24 @@ fn printed_json_is_read_back() {
 
 #[test]
 fn malformed_json_is_rejected() {
-    assert!(reject(LineFormat::Json, "[1]").contains("must be a JSON object"));
-    assert!(reject(LineFormat::Json, "{").contains("must be a JSON object"));
+    for (line, problem) in [
+        ("oops", "syntax error at column 1"),
+        ("[1]", "must be an object"),
+        ("{", "it ends before it is complete"),
+        ("é {", "syntax error at column 1"),
+    ] {
+        let expected = format!("must be a JSON object: {problem}");
+        assert_eq!(reject(LineFormat::Json, line), expected, "{line}");
+    }
+    let time = r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"noon"}]}]}]}"#;
+    for (line, problem) in [
+        ("oops", "syntax error at column 1"),
+        (r#"{"resourceLogs":1}"#, "resourceLogs: must be a list: value=`1`"),
+        (time, "timeUnixNano: must be nanoseconds since 1970"),
+    ] {
+        let expected = format!("must be an export request of OpenTelemetry: {problem}");
+        assert_eq!(reject(LineFormat::OtlpJson, line), expected, "{line}");
+    }
     assert!(reject(LineFormat::Json, r#"{"time":"noon"}"#).contains("must be RFC 3339"));
 }
 

@@ -16,11 +16,7 @@ const FORMATS: [LineFormat; 5] = [
 fn bytes_that_are_not_utf8_are_rejected_in_every_format() {
     for format in FORMATS {
         let rule = parser(format).parse(b"{\"a\":\"\xff\"}").unwrap_err();
-        let is_other = format == LineFormat::OtlpJson && rule.contains("missing field");
-        assert!(
-            is_other || rule.contains("UTF-8") || rule.contains("unicode"),
-            "{format:?}: {rule}"
-        );
+        assert!(rule.contains("must be UTF-8"), "{format:?}: {rule}");
     }
 }
 
@@ -28,11 +24,17 @@ fn bytes_that_are_not_utf8_are_rejected_in_every_format() {
 fn values_that_are_nested_too_deep_are_rejected_without_recursion_errors() {
     for depth in [127, 200, 100_000] {
         let line = format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
-        assert!(reject(LineFormat::Json, &line).contains("recursion limit"), "{depth}");
+        assert!(
+            reject(LineFormat::Json, &line).contains("is nested too deep at column "),
+            "{depth}"
+        );
         let nested = "{\"arrayValue\":{\"values\":[".repeat(depth);
         let line =
             format!("{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{nested}");
-        assert!(reject(LineFormat::OtlpJson, &line).contains("recursion limit"), "{depth}");
+        assert!(
+            reject(LineFormat::OtlpJson, &line).contains("is nested too deep at column "),
+            "{depth}"
+        );
     }
     let line = format!("{{\"a\":{}1{}}}", "[".repeat(100), "]".repeat(100));
     assert_eq!(parse(LineFormat::Json, &line).attributes.len(), 1);
@@ -120,7 +122,7 @@ fn otlp_has_many_origins_and_empty_ones() {
     assert_eq!(parsed[1].origin.scope.as_ref().unwrap().attributes.len(), 1);
     for (line, part) in [
         (r#"{"resourceMetrics":[]}"#, "resourceLogs"),
-        (r#"{"resourceLogs":{}}"#, "expected a sequence"),
+        (r#"{"resourceLogs":{}}"#, "resourceLogs: must be a list"),
         (
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"bytesValue":"?"}}]}]}]}"#,
             "bytesValue",
@@ -131,7 +133,7 @@ fn otlp_has_many_origins_and_empty_ones() {
         ),
         (
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":3e9}]}]}]}"#,
-            "invalid",
+            "severityNumber: must be a whole number: value=`3000000000.0`",
         ),
         (
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"doubleValue":"x"}}]}]}]}"#,
