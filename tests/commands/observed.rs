@@ -156,11 +156,11 @@ async fn a_gateway_reports_whether_every_role_behind_it_accepts_writes() {
         Server::start(&args, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", reserve)])
     };
     let table = start(of_tables.path(), "table", "64MiB");
-    let writes = |queue: &Server, shown: &str| {
-        let (table, queue) = (table.endpoint(), queue.endpoint());
+    let writes = |queue: &str, shown: &str| {
+        let table = table.endpoint();
         let settings = [
             ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table),
-            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queue),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", queue),
         ];
         let gateway = Server::start(&["--roles", "gateway"], &settings);
         let mut status = String::new();
@@ -172,8 +172,12 @@ async fn a_gateway_reports_whether_every_role_behind_it_accepts_writes() {
     };
 
     let queue = start(of_queues.path(), "queue", "64MiB");
-    writes(&queue, "accepted");
+    writes(&queue.endpoint(), "accepted");
     drop(queue);
     let queue = start(of_queues.path(), "queue", "4EiB");
-    writes(&queue, "read-only: disk");
+    let endpoint = queue.endpoint();
+    writes(&endpoint, "read-only: disk");
+    // A role that is not reached does not limit the others.
+    queue.kill();
+    writes(&endpoint, "accepted");
 }

@@ -164,6 +164,17 @@ fn an_empty_variable_is_the_same_as_one_that_is_not_set() {
     let given = ended(bare(&["table", "list", "--ca-file", ""]), &[]);
 
     assert_eq!(printed.code, Some(0), "{printed:?}");
+    let settings = [
+        "TRESTLE__SERVER__LISTEN",
+        "TRESTLE__SERVER__ROLES",
+        "TRESTLE__STORAGE__DATA_DIR",
+        "TRESTLE__STORAGE__MIN_FREE_BYTES",
+        "TRESTLE__TLS__CERT_FILE",
+        "TRESTLE__ACCOUNTS__ACME__KEY1",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ];
+    let checked = ended(bare(&["config", "check"]), &settings.map(|variable| (variable, "")));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(help.contains("[env: TRESTLE_CA_FILE=]"), "{help}");
     assert!(import.errors.contains("/nosuch"), "{import:?}");
     assert_eq!(given.code, Some(2), "an empty argument is a mistake: {given:?}");

@@ -130,7 +130,7 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
     becomes_unhealthy(&channel, "trestle.storage.writes").await;
     let status = Ended::of(command(&server, &["status", "-o", "plain"])).output;
     assert!(
-        status.contains("writes\tnot accepted: the store is stopped or unreachable\n"),
+        status.contains("writes\tnot accepted: a store is stopped, or the server shuts down\n"),
         "{status}"
     );
     // Reads still return every acknowledged write.

@@ -20,6 +20,7 @@ use crate::{
     endpoint,
     errors::{CliError, NO_ANSWER, innermost, of_other_server, unanswered},
     flags::ClientArgs,
+    retry::Retries,
     trust::TlsArgs,
 };
 
@@ -53,6 +54,7 @@ pub(crate) type TableClient = TableServiceClient<AuthorizedChannel>;
 #[derive(Clone)]
 pub struct Session {
     link: AuthorizedChannel,
+    timeout: Duration,
 }
 
 impl Session {
@@ -77,7 +79,8 @@ impl Session {
     async fn open(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
         let metadata = CallMetadata { credentials, timeout: args.timeout };
         let channel = connect(&args.endpoint, &args.tls, args.timeout).await?;
-        let session = Self { link: InterceptedService::new(channel, metadata) };
+        let link = InterceptedService::new(channel, metadata);
+        let session = Self { link, timeout: args.timeout };
         session.require_answer(&args.endpoint).await?;
         Ok(session)
     }
@@ -119,6 +122,11 @@ impl Session {
     /// A client of gRPC health.
     pub(crate) fn health(&self) -> HealthClient<AuthorizedChannel> {
         HealthClient::new(self.link.clone())
+    }
+
+    /// The tries of a stream until its first answer.
+    pub(crate) fn first_tries(&self) -> Retries {
+        Retries::within(self.timeout)
     }
 
     /// The connection itself, for calls on encoded messages.

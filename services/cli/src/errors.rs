@@ -16,7 +16,7 @@ use crate::output::{escaped, with_fields};
 mod advice;
 
 pub(crate) use advice::{
-    NO_ANSWER, is_transport, needs_restart, of_other_server, retry_after, unanswered,
+    NO_ANSWER, is_transport, needs_an_operator, of_other_server, retry_after, unanswered,
 };
 use advice::{advice, code, hint, is_foreign, message, unreachable_hint, was_refused};
 pub use advice::{innermost, without_number};
@@ -250,7 +250,9 @@ impl CliError {
     pub(crate) fn is_unexplained(&self) -> bool {
         match self {
             Self::Call(status) => {
-                is_foreign(status) || (is_transport(status) && !was_refused(status))
+                // A proxy answers for a server that restarts, with a status of HTTP that gRPC counts as this code.
+                (is_foreign(status) && status.code() != Code::Unavailable)
+                    || (is_transport(status) && !was_refused(status))
             }
             Self::Connect { cause, .. } => cause != NO_ANSWER,
             Self::Halted { cause, .. } => cause.is_unexplained(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -28,7 +29,7 @@ pub trait Temporary {
 impl Temporary for Status {
     fn is_temporary(&self) -> bool {
         let is_busy = matches!(self.code(), Code::Unavailable | Code::ResourceExhausted);
-        (is_busy && !errors::needs_restart(self)) || errors::is_transport(self)
+        (is_busy && !errors::needs_an_operator(self)) || errors::is_transport(self)
     }
 
     fn retry_after(&self) -> Option<Duration> {
@@ -47,13 +48,22 @@ impl Temporary for CliError {
 }
 
 /// The remaining tries of a repeatable operation, with exponential backoff and jitter.
-pub(crate) struct Retries(ExponentialBackoff);
+pub(crate) struct Retries {
+    waits: ExponentialBackoff,
+    /// When no wait may end any more.
+    until: Option<Instant>,
+}
 
 impl Retries {
     /// All tries left.
     pub(crate) fn new() -> Self {
         let waits = ExponentialBuilder::new().with_min_delay(WAIT_FIRST).with_max_delay(WAIT_MAX);
-        Self(waits.with_max_times(RETRIES_MAX).with_jitter().build())
+        Self { waits: waits.with_max_times(RETRIES_MAX).with_jitter().build(), until: None }
+    }
+
+    /// The same within a time, for an operation that made no progress yet: its user waits for the first answer.
+    pub(crate) fn within(time: Duration) -> Self {
+        Self { until: Instant::now().checked_add(time), ..Self::new() }
     }
 
     /// Waits before the next try; returns the error if it is final or no try is left.
@@ -70,7 +80,9 @@ impl Retries {
             return None;
         }
         let requested = failure.retry_after().unwrap_or_default().min(WAIT_MAX.saturating_mul(2));
-        Some(self.0.next()?.max(requested))
+        let wait = self.waits.next()?.max(requested);
+        let is_in_time = |until: Instant| Instant::now() + wait <= until;
+        self.until.is_none_or(is_in_time).then_some(wait)
     }
 }
 

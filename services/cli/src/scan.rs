@@ -25,7 +25,7 @@ impl TableScan {
     /// Starts a stream, or continues it with a `resume_token`.
     #[must_use]
     pub fn new(session: &Session, request: StreamEntitiesRequest) -> Self {
-        let retries = Retries::new();
+        let retries = session.first_tries();
         Self { client: session.table(), request, stream: None, retries, complete: false }
     }
 

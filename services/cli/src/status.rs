@@ -23,9 +23,9 @@ use crate::{
 pub const WRITES: &str = "trestle.storage.writes";
 /// The state of a process that accepts only reads and deletes, because disk space is short.
 pub const READ_ONLY_DISK: &str = "read-only: disk";
-/// The state of a process whose store accepts no writes until a restart, after a failed write or sync, and of a gateway
-/// that does not reach one.
-pub const STOPPED: &str = "not accepted: the store is stopped or unreachable";
+/// The state of a process whose store accepts no writes until a restart, after a failed write or sync, of a gateway
+/// before one, and of a process that shuts down.
+pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
 
 /// Prints the state of a server; the exit code reports whether it answers.
 pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
@@ -106,7 +106,8 @@ fn millis(duration: Duration) -> f64 {
 }
 
 fn is_absent(error: &CliError) -> bool {
-    matches!(error, CliError::Call(status) if status.code() == Code::Unimplemented)
+    let is_absent = |status: &tonic::Status| status.code() == Code::Unimplemented;
+    matches!(error, CliError::Call(status) if is_absent(status)) && !error.is_foreign()
 }
 
 async fn blob(session: &Session) -> Result<Value, CliError> {

@@ -95,7 +95,7 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
             waiting: VecDeque::new(),
             drained: false,
             stop: None,
-            retries: Retries::new(),
+            retries: session.first_tries(),
             verify: None,
         }
     }

@@ -231,7 +231,7 @@ fn writes_limitation(is_stopped: bool, is_space_short: bool) -> Option<&'static 
 }
 
 /// A gateway is as ready as the roles behind it; while calls wait for a restart, it is ready. It accepts writes while
-/// each of them does.
+/// each of them that it reaches does.
 fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
     let (role, services) = (spec.name, spec.services);
     let (remote, health) = (remote.clone(), health.clone());
@@ -239,7 +239,9 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
         let (remote, health) = (remote.clone(), health.clone());
         async move {
             let problem = remote.problem().await.map(str::to_owned);
-            let limitation = writes_limitation(problem.is_some(), remote.is_limited());
+            // A role that is not reached is a problem, and no limitation of the others.
+            let is_limited = remote.is_limited();
+            let limitation = writes_limitation(is_limited && problem.is_some(), is_limited);
             health.limit(healthcheck::WRITES, role, limitation).await;
             for service in services {
                 health.report(service, problem.clone()).await;

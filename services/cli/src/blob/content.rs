@@ -30,7 +30,7 @@ struct Rest {
 impl BlobContent {
     /// The whole content.
     pub(super) fn new(session: &Session, address: BlobAddress) -> Self {
-        let (session, retries) = (session.clone(), Retries::new());
+        let (session, retries) = (session.clone(), session.first_tries());
         let state = BlobStateArgs::default();
         Self { session, address, state, range: None, rest: None, messages: None, retries }
     }

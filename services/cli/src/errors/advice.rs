@@ -7,6 +7,8 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 /// The beginning of an error of HTTP/2 that has no source.
 const H2_ERROR: &str = "h2 protocol error";
+/// How the library names an answer of HTTP without gRPC.
+const HTTP_STATUS: &str = "grpc-status header missing, mapped from HTTP status code ";
 /// How the library names a call that took longer than its own limit.
 const TIMEOUT_EXPIRED: &str = "Timeout expired";
 /// The same, of a connection.
@@ -50,8 +52,13 @@ pub(super) fn code(status: &Status) -> Code {
     }
 }
 
+/// Whether repetitions fail until the server is restarted, or has more space.
+pub(crate) fn needs_an_operator(status: &Status) -> bool {
+    needs_restart(status) || has_reason(status, FULL)
+}
+
 /// Whether repetitions fail until the server is restarted.
-pub(crate) fn needs_restart(status: &Status) -> bool {
+pub(super) fn needs_restart(status: &Status) -> bool {
     has_reason(status, STOPPED)
 }
 
@@ -67,7 +74,10 @@ pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
 /// The message of a status; where the connection failed, the cause, without the words of the libraries in between.
 pub(super) fn message(status: &Status) -> String {
     match unanswered(status) {
-        None => status.message().to_owned(),
+        None => match status.message().strip_prefix(HTTP_STATUS) {
+            Some(number) => format!("the answer is not of gRPC: HTTP status {number}"),
+            None => status.message().to_owned(),
+        },
         Some(cause) if is_own_deadline(status) => {
             format!("{cause}: --timeout limits the wait for a call")
         }
@@ -101,7 +111,7 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     if has("lookup address") {
         "the name of the server does not resolve, check --endpoint; nothing was sent"
     } else if has(CLOSED) {
-        "does it require https://, or does another server listen there? nothing was sent"
+        "is it busy or restarting, or does another server listen there? nothing was sent"
     } else if has(NO_ANSWER) {
         "does another server listen there, or a firewall drop the connection? nothing was sent"
     } else if has("timed out") {

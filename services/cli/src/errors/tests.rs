@@ -157,6 +157,17 @@ fn errors_of_this_side_have_the_code_that_grpc_defines_for_them() {
 }
 
 #[test]
+fn an_answer_of_a_proxy_is_named_by_its_status_and_may_be_temporary() {
+    let message = "grpc-status header missing, mapped from HTTP status code 503";
+    let error = CliError::from(Status::unavailable(message));
+
+    assert!(error.render(false).starts_with("error: the answer is not of gRPC: HTTP status 503\n"));
+    assert_eq!((error.code(), error.is_unexplained()), (UNAVAILABLE, false));
+    let missing = CliError::from(Status::unimplemented(message.replace("503", "404")));
+    assert!(missing.is_unexplained() && missing.is_foreign());
+}
+
+#[test]
 fn numbers_of_errors_of_the_system_are_removed_wherever_they_are() {
     for (text, shown) in [
         ("Is a directory (os error 21)", "Is a directory"),

@@ -118,7 +118,7 @@ impl RecordScan {
             session: session.clone(),
             request,
             messages: None,
-            retries: Retries::new(),
+            retries: session.first_tries(),
             returned: 0,
             spent: LogReadCost::default(),
             cost: LogReadCost::default(),

@@ -44,7 +44,7 @@ async fn follow(context: &mut Context, args: TailLogArgs) -> Result<(), CliError
         filter: args.records.filter,
         start: Some(Start::Last(args.lines)),
     };
-    let mut retries = Retries::new();
+    let mut retries = context.session.first_tries();
     loop {
         let error = match attempt(context, &mut request, &mut retries).await {
             Ok(()) => tonic::Status::unavailable("stream ended").into(),

@@ -26,8 +26,21 @@ fn a_final_error_is_not_retried() {
     assert_eq!(retries.next(&Status::invalid_argument("no")), None);
     assert_eq!(retries.next(&Status::not_found("no")), None);
     let (code, domain) = (Code::Unavailable, "trestle");
-    let stopped = ErrorDetails::with_error_info("STORAGE_STOPPED", domain, []);
-    assert_eq!(retries.next(&Status::with_error_details(code, "no", stopped)), None);
+    for reason in ["STORAGE_STOPPED", "INSUFFICIENT_STORAGE"] {
+        let details = ErrorDetails::with_error_info(reason, domain, []);
+        assert_eq!(retries.next(&Status::with_error_details(code, "no", details)), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_any_progress_retries_end_within_their_time() {
+    let began = Instant::now();
+    let mut retries = Retries::within(Duration::from_secs(3));
+
+    while retries.wait(Status::unavailable("down")).await.is_ok() {}
+
+    assert!(began.elapsed() <= Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_millis(750), "{:?}", began.elapsed());
 }
 
 #[test]

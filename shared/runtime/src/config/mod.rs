@@ -83,14 +83,17 @@ pub struct Sources<'a> {
     pub range: Option<RangeOf>,
 }
 
-/// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted.
+/// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted. An empty one
+/// is the same as one that is not set, as OpenTelemetry defines it for its own: templates of containers leave out a value
+/// so.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 pub fn environment() -> HashMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    env::vars_os().filter_map(text).collect()
+    let is_set = |(_, value): &(String, String)| !value.is_empty();
+    env::vars_os().filter_map(text).filter(is_set).collect()
 }
 
 /// Settings from their defaults and the layers above.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     client::Session,
-    errors::{CliError, status_of},
+    errors::{CliError, needs_an_operator, status_of},
     retry::Retries,
     upload::{describe, is_temporary},
 };
@@ -51,8 +51,9 @@ enum StreamEnd {
 
 impl AppendUpload {
     pub(super) fn new(session: &Session, stream: String, batches: LineBatches) -> Self {
+        let retries = session.first_tries();
         let (session, waiting) = (session.clone(), VecDeque::new());
-        Self { session, stream, batches, waiting, drained: false, retries: Retries::new() }
+        Self { session, stream, batches, waiting, drained: false, retries }
     }
 
     /// Sends every batch and records every acknowledgement.
@@ -164,7 +165,8 @@ impl AppendUpload {
         error: &RpcStatus,
         progress: &mut AppendProgress,
     ) -> Result<StreamEnd, CliError> {
-        if is_temporary(Code::from(error.code)) {
+        let is_final = needs_an_operator(&status_of(error));
+        if is_temporary(Code::from(error.code)) && !is_final {
             // Repeated like an error of the stream, whatever its code; the details have the retry delay.
             let (message, details) = (error.message.clone(), error.encode_to_vec().into());
             return Err(Status::with_details(Code::Unavailable, message, details).into());
