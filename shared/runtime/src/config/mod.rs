@@ -83,9 +83,9 @@ pub struct Sources<'a> {
     pub range: Option<RangeOf>,
 }
 
-/// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted. An empty one
-/// is the same as one that is not set, as OpenTelemetry defines it for its own: templates of containers leave out a value
-/// so.
+/// The environment of the process. Variables that are not Unicode cannot belong to Trestle and are omitted. An empty
+/// one is the same as one that is not set, as OpenTelemetry defines it for its own: templates of containers leave out
+/// a value so.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 pub fn environment() -> HashMap<String, String> {
