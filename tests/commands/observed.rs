@@ -181,3 +181,28 @@ async fn a_gateway_reports_whether_every_role_behind_it_accepts_writes() {
     queue.kill();
     writes(&endpoint, "accepted");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_read_and_cleared() {
+    let directory = tempdir().unwrap();
+    let args = ["--data-dir", directory.path().to_str().unwrap()];
+    let server = Server::start(&args, &[]);
+    for command in [&["queue", "create", "jobs"][..], &["message", "send", "jobs", "a"]] {
+        assert_eq!(run(&server, command).code, Some(0), "{command:?}");
+    }
+    assert_eq!(server.terminate(), Some(0));
+    let server = Server::start(&args, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", "4EiB")]);
+
+    let peeked = run(&server, &["message", "peek", "jobs"]);
+    let shown = run(&server, &["queue", "get", "jobs"]);
+    let sent = run(&server, &["message", "send", "jobs", "b"]);
+    let cleared = run(&server, &["queue", "clear", "jobs", "--yes"]);
+    let empty = run(&server, &["message", "peek", "jobs"]);
+
+    assert_eq!(peeked.code, Some(0), "{peeked:?}");
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(sent.errors.contains("disk space is short"), "{sent:?}");
+    assert_eq!(cleared.code, Some(0), "{cleared:?}");
+    assert_eq!(empty.code, Some(0), "{empty:?}");
+    assert!(empty.errors.contains("no messages"), "{empty:?}");
+}

@@ -167,12 +167,9 @@ impl<'a, D: Dialect> Parser<'a, D> {
             (Operand::Literal(literal), Operand::Property(property)) => {
                 D::compare(property, operator.mirrored(), literal)
             }
-            (Operand::Property(property), Operand::Property(right)) => match truth(&right) {
-                Some(truth) => D::compare(property, operator, Literal::Boolean(truth)),
-                None => Err(format!(
-                    "Expected a literal: two properties cannot be compared; a text is in quotes: '{right}'"
-                )),
-            },
+            (Operand::Property(_), Operand::Property(right)) => Err(format!(
+                "Expected a literal: two properties cannot be compared; a text is in quotes: '{right}'"
+            )),
             (Operand::Literal(_), Operand::Literal(_)) => {
                 Err("Expected a property: two literals cannot be compared".to_owned())
             }
@@ -183,7 +180,8 @@ impl<'a, D: Dialect> Parser<'a, D> {
     /// The function whose call begins here, if one does.
     fn function(&self) -> Result<Option<Function>, SyntaxError> {
         let name = match self.token.kind {
-            TokenKind::Word("and" | "or" | "not" | "true" | "false" | "null") => return Ok(None),
+            TokenKind::Word("and" | "or" | "not" | "null") => return Ok(None),
+            TokenKind::Word(word) if truth(word).is_some() => return Ok(None),
             TokenKind::Word(name) if self.lexer.at_open() => name,
             _ => return Ok(None),
         };
@@ -230,8 +228,6 @@ impl<'a, D: Dialect> Parser<'a, D> {
     fn operand(&mut self) -> Result<Operand, SyntaxError> {
         let operand = match &self.token.kind {
             TokenKind::Literal(literal) => Operand::Literal(literal.clone()),
-            TokenKind::Word("true") => Operand::Literal(Literal::Boolean(true)),
-            TokenKind::Word("false") => Operand::Literal(Literal::Boolean(false)),
             TokenKind::Word("null") => {
                 let message = "Expected a literal: `null` cannot be compared with, \
                                a property without a value matches no comparison";
@@ -247,9 +243,10 @@ impl<'a, D: Dialect> Parser<'a, D> {
             TokenKind::Word(name) if self.lexer.at_open() => {
                 return Err(SyntaxError::new(self.token.end, unsupported(name)));
             }
-            TokenKind::Word(name) => {
-                Operand::Property(FilterPath { name: (*name).to_owned(), key: None })
-            }
+            TokenKind::Word(word) => match truth(word) {
+                Some(truth) => Operand::Literal(Literal::Boolean(truth)),
+                None => Operand::Property(FilterPath { name: (*word).to_owned(), key: None }),
+            },
             TokenKind::Path(name, key) => {
                 let (name, key) = ((*name).to_owned(), Some(key.clone()));
                 Operand::Property(FilterPath { name, key })
@@ -313,9 +310,9 @@ impl<'a, D: Dialect> Parser<'a, D> {
     }
 }
 
-/// The boolean that a name is in another case. Programs write `True`, as their language does, where
-/// a property is no operand.
-fn truth(path: &FilterPath) -> Option<bool> {
-    let is = |word: &str| path.key.is_none() && path.name.eq_ignore_ascii_case(word);
+/// The boolean that a word is, in any case: programs write `True`, as their language does. A property of that name
+/// cannot be filtered by.
+fn truth(word: &str) -> Option<bool> {
+    let is = |text: &str| word.eq_ignore_ascii_case(text);
     (is("true") || is("false")).then(|| is("true"))
 }

@@ -104,8 +104,9 @@ impl Schedulers {
         if !self.policy.may_own(&queue.account, &queue.name) {
             return Err(unowned.reject(FenceCause::NotOwner).into());
         }
-        let (spec, owner) = (unowned.begin(), self.owner);
-        let (spec, head) = spec;
+        let ((mut spec, head), owner) = (unowned.begin(), self.owner);
+        // One row a queue: without an owner it can neither be read nor cleared while disk space is short.
+        spec.gives_back_space();
         let token = transact(&*self.engine, spec, move |reads, _version| {
             let stored = head.stored(reads).ok_or(unowned.reject(FenceCause::QueueReplaced))?;
             let head = QueueHead::decode(stored)?;

@@ -198,7 +198,7 @@ impl ChangeTarget {
         let (mut spec, rows) = self.begin().await?;
         let Self { queues, account, name } = self;
         let id = queues.ids.next().await?;
-        spec.also(keys::queue_domain(id), Lock::Exclusive);
+        spec.also(keys::queue_domain(id), Lock::Exclusive).gives_back_space();
         let empty = queues.new_head(&account, &name, FIRST_VERSION);
         let cleared = transact(&*queues.engine, spec, move |reads, _version| {
             let Some(StoredQueue { id: old, mut record, head }) = rows.get(reads)? else {

@@ -68,9 +68,8 @@ fn a_property_alone_is_true_and_a_boolean_alone_a_constant() {
 }
 
 #[test]
-fn words_of_the_language_are_lower_case_and_others_are_properties() {
+fn operators_are_lower_case_and_other_words_are_properties() {
     assert_eq!(plain("And eq 1"), equals("And", 1));
-    assert_eq!(plain("TRUE eq 1"), equals("TRUE", 1));
     assert_eq!(plain("eq eq 1"), equals("eq", 1));
     assert_eq!(plain("datetime eq 1"), equals("datetime", 1));
     assert_eq!(plain("x eq 1"), equals("x", 1));
@@ -79,16 +78,15 @@ fn words_of_the_language_are_lower_case_and_others_are_properties() {
 }
 
 #[test]
-fn a_property_is_compared_with_a_boolean_in_any_case() {
+fn booleans_are_written_in_any_case() {
     for (text, truth) in [("True", true), ("truE", true), ("FALSE", false), ("faLsE", false)] {
         let expected = Expr::compare("a", Operator::Equal, Literal::Boolean(truth));
         assert_eq!(plain(&format!("a eq {text}")), expected, "{text}");
+        assert_eq!(plain(&format!("{text} eq a")), expected, "{text}");
+        assert_eq!(plain(text), Expr::Constant(truth), "{text}");
     }
     assert!(plain_error("a eq Truth").1.contains("two properties cannot be compared"));
-    assert_eq!(
-        plain("TRUE eq FALSE"),
-        Expr::compare("TRUE", Operator::Equal, Literal::Boolean(false))
-    );
+    assert!(plain_error("TRUE eq FALSE").1.contains("two literals cannot be compared"));
 }
 
 #[test]
