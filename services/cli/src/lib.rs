@@ -153,8 +153,7 @@ pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliErr
         error.is_of_plain_server().then(|| diagnosis::plain_problem(authority))
     };
     // What answers is an HTTP server, which may understand HTTP/2 only.
-    let foreign = || error.is_foreign() && !error.is_unavailable();
-    let other = || foreign().then(|| diagnosis::another_server(endpoint));
+    let other = || error.is_foreign().then(|| diagnosis::another_server(endpoint));
     match found.or_else(plain).or_else(other) {
         Some(problem) => error.misdirected(endpoint, problem),
         None => error,

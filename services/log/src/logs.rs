@@ -93,8 +93,7 @@ impl Logs {
         account: &AccountName,
         name: &StreamName,
     ) -> Result<Arc<OpenStream>, LogError> {
-        let found = self.find(account, name).await?;
-        found.ok_or_else(|| LogError::StreamNotFound(name.clone()))
+        Ok(OpenStream::of(account, name, self.streams.open(account, name).await?))
     }
 
     /// A stream by its name, if it exists.
@@ -107,8 +106,7 @@ impl Logs {
         name: &StreamName,
     ) -> Result<Option<Arc<OpenStream>>, LogError> {
         let record = self.streams.find(account, name).await?;
-        let (account, name) = (account.clone(), name.clone());
-        Ok(record.map(|record| Arc::new(OpenStream { account, name, record })))
+        Ok(record.map(|record| OpenStream::of(account, name, record)))
     }
 
     /// A stream by its name, created with the default settings where there is none.
@@ -124,8 +122,7 @@ impl Logs {
             return Ok(stream);
         }
         let (record, _) = self.streams.ensure(account, name, &StreamSettings::default()).await?;
-        let (account, name) = (account.clone(), name.clone());
-        Ok(Arc::new(OpenStream { account, name, record }))
+        Ok(OpenStream::of(account, name, record))
     }
 
     /// Appends batches to these streams, all or none.

@@ -33,6 +33,13 @@ pub(crate) struct OpenStream {
     pub(crate) record: StreamRecord,
 }
 
+impl OpenStream {
+    /// The stream that a record is of.
+    pub(crate) fn of(account: &AccountName, name: &StreamName, record: StreamRecord) -> Arc<Self> {
+        Arc::new(Self { account: account.clone(), name: name.clone(), record })
+    }
+}
+
 /// The streams of every account.
 #[derive(Clone)]
 pub(crate) struct Streams {

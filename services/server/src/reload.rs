@@ -86,16 +86,20 @@ impl SettingsSource {
     /// # Errors
     /// Settings that cannot be used, as a text.
     pub fn read(&self) -> Result<Settings, String> {
+        self.current().map_err(|error| {
+            let mistakes = (self.mistakes)();
+            if mistakes.is_empty() { error.chain() } else { mistakes.join("; ") }
+        })
+    }
+
+    fn current(&self) -> Result<Settings, ProcessError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the file is read, so that a change meanwhile is detected the next time.
         let stamp = self.stamp();
         if let Some((_, settings)) = last.as_ref().filter(|(read, _)| *read == stamp) {
             return Ok(settings.clone());
         }
-        let settings = (self.load)().map_err(|error| {
-            let mistakes = (self.mistakes)();
-            if mistakes.is_empty() { error.chain() } else { mistakes.join("; ") }
-        })?;
+        let settings = (self.load)()?;
         *last = Some((stamp, settings.clone()));
         Ok(settings)
     }
@@ -104,7 +108,7 @@ impl SettingsSource {
     /// the one that reports settings that cannot be used. Blocks.
     #[must_use]
     pub fn usable(&self) -> Option<Settings> {
-        self.read().ok().or_else(|| {
+        self.current().ok().or_else(|| {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.as_ref().map(|(_, settings)| settings.clone())
         })
