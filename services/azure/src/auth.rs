@@ -4,6 +4,8 @@
 //! A request without credentials is never the owner, not even on loopback: unlike gRPC, a page
 //! of any origin can send these requests without a CORS preflight.
 
+use std::sync::Arc;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::header;
 use trestle_identity::{
@@ -26,7 +28,7 @@ pub(crate) fn caller(
     head: &RequestHead,
     service: &'static ServiceSpec,
     identity: &Identity,
-) -> Result<Caller, Denied> {
+) -> Result<Arc<Caller>, Denied> {
     let (accounts, now) = (identity.accounts.now(), identity.clock.now());
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
@@ -38,14 +40,15 @@ pub(crate) fn caller(
             return Err(Denied::new(Check::Form, reason, message));
         }
         let named = Named { account: Some(head.account.as_str()), resource: named(head, service) };
-        return sas::verify(&token, named, &accounts, now, &head.peer).map_err(of_signature);
+        let verified = &identity.verified;
+        return verified.verify(&token, named, &accounts, now, &head.peer).map_err(of_signature);
     };
     if values.next().is_some() {
         return Err(malformed("must not be repeated"));
     }
     let value = value.to_str().map_err(|_| malformed("must be visible ASCII"))?;
     let authorization = Authorization::parse(value)?;
-    signed(head, service, authorization, &accounts, now)
+    signed(head, service, authorization, &accounts, now).map(Arc::new)
 }
 
 /// The resource of a signature by the address of the request, if the signature does not contain it.

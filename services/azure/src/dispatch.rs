@@ -61,7 +61,7 @@ impl<P: RestProtocol> Dispatch<P> {
     ) -> Result<Option<Box<Fault>>, Fault> {
         let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
         let denied = caller.authority.denied().cloned().map(Box::new);
-        Arc::new(caller).insert(request);
+        caller.insert(request);
         Ok(denied)
     }
 }

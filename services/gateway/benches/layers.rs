@@ -67,7 +67,7 @@ fn measure(criterion: &mut Criterion) {
         answer_within_max: Duration::from_secs(60),
     };
     let accounts = Accounts::new([Account::development()]);
-    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: true };
+    let identity = Identity::new(accounts, Arc::new(SystemClock), true);
     let routes = Routes::default().with(SERVICE, Upstream::local(inner));
     let boxed = service_fn(|_: Request| -> ResponseFuture {
         Box::pin(async { Ok(Status::ok("").into_http()) })

@@ -18,7 +18,7 @@ use http::header::AUTHORIZATION;
 use tower::Service;
 
 pub use self::call::Call;
-use crate::account::Accounts;
+use crate::{account::Accounts, sas::VerifiedTokens};
 use trestle_service::{
     clock::Clock,
     layer::{
@@ -39,6 +39,16 @@ pub struct Identity {
     /// Whether callers without credentials, from loopback or from this process, are the owner of
     /// the development account.
     pub is_open: bool,
+    /// The signatures that were verified before. Clones share them.
+    pub verified: Arc<VerifiedTokens>,
+}
+
+impl Identity {
+    /// Authentication by `accounts` and a wall clock.
+    #[must_use]
+    pub fn new(accounts: Accounts, clock: Arc<dyn Clock>, is_open: bool) -> Self {
+        Self { accounts, clock, is_open, verified: Arc::default() }
+    }
 }
 
 /// Puts a caller on every request, or rejects it.
@@ -61,16 +71,16 @@ impl Middleware for Credentials {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let Identity { accounts, clock, is_open } = &self.identity;
+        let Identity { accounts, clock, is_open, verified } = &self.identity;
         let peer = Peer::of(request.extensions());
         let path = request.uri().path();
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
         let now = clock.now();
-        match call.caller(&accounts.now(), now) {
+        match call.caller(&accounts.now(), verified, now) {
             Ok(caller) => {
                 let ends_in = call.stream_ends_in(request.uri().path(), now);
                 request.headers_mut().remove(AUTHORIZATION);
-                Arc::new(caller).insert(&mut request);
+                caller.insert(&mut request);
                 let answer = inner.call(request);
                 match ends_in {
                     None => answer,

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// Values by the names of their fields.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldValues(BTreeMap<Cow<'static, str>, String>);
 
 impl FieldValues {

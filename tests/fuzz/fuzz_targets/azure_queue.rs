@@ -77,7 +77,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let (engine, random) = (Arc::new(engine), || 7);
     let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random });
     let identity =
-        Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
+        Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
     let edge = trestle_azure::queues(deps, |calls| calls);

@@ -109,7 +109,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
     let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, meter });
     let identity =
-        Identity { accounts: Accounts::new([Account::development()]), clock, is_open: true };
+        Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
     let edge = trestle_azure::tables(deps, |calls| calls);

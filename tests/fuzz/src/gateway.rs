@@ -124,7 +124,7 @@ impl Gateway {
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);
         // Not open: every call needs credentials, and no input has any.
-        let identity = Identity { accounts: accounts.clone(), clock, is_open: false };
+        let identity = Identity::new(accounts.clone(), clock, false);
         let stack = IngressStack::new(limits, observe);
         let calls = gateway(&stack, routes, identity);
         let store =

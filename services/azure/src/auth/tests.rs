@@ -24,7 +24,7 @@ const PATH: &str = "/devstoreaccount1/mytable(PartitionKey='pk1',RowKey='a%20b')
 fn identity(account: Account) -> Identity {
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new(now));
-    Identity { accounts: Accounts::new([account]), clock, is_open: true }
+    Identity::new(Accounts::new([account]), clock, true)
 }
 
 fn head(target: &str, headers: &[(&'static str, &str)]) -> RequestHead {

@@ -113,11 +113,8 @@ impl Flow {
 fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
     let upstream = Upstream::local(service::service(behaviour, flow.clone()));
     let now = Ticks::from_unix(1_795_262_400, 0).expect("in range");
-    let identity = Identity {
-        accounts: Accounts::new([Account::development()]),
-        clock: Arc::new(ManualClock::new(now)),
-        is_open: false,
-    };
+    let accounts = Accounts::new([Account::development()]);
+    let identity = Identity::new(accounts, Arc::new(ManualClock::new(now)), false);
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET);
     let methods = methods.expect("the build wrote the descriptors");
     let observe = CallTelemetry {

@@ -1,6 +1,6 @@
 //! The caller that the credentials of a call authenticate.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http::{
     HeaderMap,
@@ -11,7 +11,7 @@ use super::basic::basic;
 use crate::{
     account::{Account, AccountSet},
     caller::{Authority, Caller},
-    sas::{self, Check, Denied, Named},
+    sas::{self, Check, Denied, Named, VerifiedTokens},
 };
 use trestle_service::{
     clock::Ticks, fault::Reason, name::AccountName, peer::Peer, upstream::kind::kind_of,
@@ -40,14 +40,19 @@ impl Call<'_> {
     ///
     /// # Errors
     /// Why they are invalid; the same for an absent account as for a wrong key or signature.
-    pub fn caller(&self, accounts: &AccountSet, now: Ticks) -> Result<Caller, Denied> {
+    pub fn caller(
+        &self,
+        accounts: &AccountSet,
+        verified: &VerifiedTokens,
+        now: Ticks,
+    ) -> Result<Arc<Caller>, Denied> {
         let named = self.named_account()?;
         match self.authorization()? {
-            None => self.without_credentials(named, accounts),
-            Some(("basic", value)) => basic(value, named, accounts),
+            None => self.without_credentials(named, accounts).map(Arc::new),
+            Some(("basic", value)) => basic(value, named, accounts).map(Arc::new),
             Some((_, token)) => {
                 let named = Named { account: named, resource: self.named_resource()? };
-                sas::verify(token, named, accounts, now, self.peer)
+                verified.verify(token, named, accounts, now, self.peer)
             }
         }
     }

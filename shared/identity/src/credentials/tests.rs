@@ -12,7 +12,7 @@ use super::{headers::AUTHORIZATION_BYTES_MAX, *};
 use crate::{
     account::{Account, AccountKey, AccountSet},
     caller::{Authority, Caller},
-    sas::Denied,
+    sas::{Denied, VerifiedTokens},
 };
 use trestle_service::{
     clock::{SystemClock, Ticks},
@@ -53,7 +53,8 @@ fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, 
     let address: SocketAddr = address.parse().expect("an address");
     let peer = Peer { address, tls: Some(PeerTls::default()) };
     let call = Call { headers: &map, peer: &peer, is_open: true, path: "" };
-    call.caller(&accounts(), Ticks::from_unix(NOON, 0).expect("in range"))
+    let now = Ticks::from_unix(NOON, 0).expect("in range");
+    call.caller(&accounts(), &VerifiedTokens::default(), now).map(|caller| Caller::clone(&caller))
 }
 
 fn sent(headers: &[(&'static str, &str)]) -> Result<Caller, Denied> {
@@ -113,7 +114,8 @@ fn rejects_calls_without_credentials_when_they_are_required() {
     let (headers, peer) = (HeaderMap::new(), Peer::in_process());
     let is_accepted = |is_open, accounts: &AccountSet| {
         let now = Ticks::from_unix(NOON, 0).expect("in range");
-        Call { headers: &headers, peer: &peer, is_open, path: "" }.caller(accounts, now).is_ok()
+        let call = Call { headers: &headers, peer: &peer, is_open, path: "" };
+        call.caller(accounts, &VerifiedTokens::default(), now).is_ok()
     };
     let others: AccountSet = [account("acme", &[1], false)].into_iter().collect();
 
@@ -204,7 +206,7 @@ async fn caller_headers_of_a_client_are_replaced() {
     let account =
         Account { name: name.clone(), keys, is_disabled: false, allows_public_access: false };
     let accounts = Accounts::new([account]);
-    let identity = Identity { accounts, clock: Arc::new(SystemClock), is_open: false };
+    let identity = Identity::new(accounts, Arc::new(SystemClock), false);
     let service = layer(identity).layer(service_fn(|request: Request| -> ResponseFuture {
         let request = request.map(|_body| ());
         let headers = request.headers().clone();
@@ -252,11 +254,11 @@ fn only_reads_of_blobs_of_an_account_that_allows_it_need_no_credentials() {
             headers.insert("trestle-account", named.parse().expect("a value"));
         }
         let call = Call { headers: &headers, peer: &peer, is_open: true, path };
-        call.caller(&accounts, SystemClock.now()).ok()
+        call.caller(&accounts, &VerifiedTokens::default(), SystemClock.now()).ok()
     };
     let read = "/trestle.blob.v1.BlobService/ReadBlob";
     let found = caller(Some("open"), read).expect("permitted");
-    assert_eq!((found.account.as_str(), found.authority), ("open", Authority::Anonymous));
+    assert_eq!((found.account.as_str(), &found.authority), ("open", &Authority::Anonymous));
     for (named, path) in [
         (None, read),
         (Some("acme"), read),

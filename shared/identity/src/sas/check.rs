@@ -7,11 +7,11 @@
 
 use super::{
     Check, Denied, Malformed, NamedResource, Scope, Terms, Token,
-    rules::{RULES, Use},
+    rules::{Use, check_use},
     string_to_sign,
 };
 use crate::{
-    account::{Account, AccountSet},
+    account::{Account, AccountSet, Signature},
     caller::{AccountGrant, Authority, Caller, Letters, PolicyRef, ResourceGrant},
 };
 use trestle_service::{
@@ -39,6 +39,30 @@ impl<'a> From<Option<&'a str>> for Named<'a> {
     }
 }
 
+/// A token that passed the checks, and its account.
+pub(super) struct Accepted<'a> {
+    pub(super) account: &'a Account,
+    pub(super) terms: Terms,
+    /// The error that is for after the policy.
+    denied: Option<Box<Fault>>,
+}
+
+impl Accepted<'_> {
+    /// The caller that the token authenticates.
+    ///
+    /// # Errors
+    /// A token for a service that this server does not have.
+    pub(super) fn caller(&self) -> Result<Caller, Denied> {
+        let authority = authority(&self.terms, self.denied.clone())?;
+        Ok(Caller { account: self.account.name.clone(), authority })
+    }
+
+    /// Whether the token passed every check, so that it passes again while time and peer allow it.
+    pub(super) fn is_unconditional(&self) -> bool {
+        self.denied.is_none()
+    }
+}
+
 /// The caller that a token authenticates, in a call with the parameters in `named`.
 ///
 /// # Errors
@@ -50,22 +74,33 @@ pub fn verify<'a>(
     now: Ticks,
     peer: &Peer,
 ) -> Result<Caller, Denied> {
-    let Named { account, resource } = named.into();
-    let token = Token::parse(token, resource)?;
-    let account = signer(&token, account, accounts)?;
+    accept(token, named.into(), accounts, &Use { now, peer })?.caller()
+}
+
+/// Checks a token.
+///
+/// # Errors
+/// As [`verify`], but for a service that this server does not have.
+pub(super) fn accept<'a>(
+    token: &str,
+    named: Named<'_>,
+    accounts: &'a AccountSet,
+    usage: &Use<'_>,
+) -> Result<Accepted<'a>, Denied> {
+    let Named { account, resource } = named;
+    let Token { terms, signature } = Token::parse(token, resource)?;
+    let account = signer(&terms, &signature, account, accounts)?;
     if account.is_disabled {
         return Err(Denied::disabled(account));
     }
-    let usage = Use { now, peer };
-    let denied = match RULES.iter().try_for_each(|(_, rule)| rule(&token.terms, &usage)) {
+    let denied = match check_use(&terms, usage) {
         Ok(()) => None,
-        Err(denied) if is_for_after_the_policy(&token.terms, denied.check) => {
+        Err(denied) if is_for_after_the_policy(&terms, denied.check) => {
             Some(Box::new(denied.into()))
         }
         Err(denied) => return Err(denied),
     };
-    let authority = authority(token.terms, denied)?;
-    Ok(Caller { account: account.name.clone(), authority })
+    Ok(Accepted { account, terms, denied })
 }
 
 /// Whether a check has to wait for a stored access policy, which a service stores.
@@ -82,13 +117,13 @@ pub fn expiry_of(token: &str, resource: Option<NamedResource>) -> Option<Ticks> 
 }
 
 fn signer<'a>(
-    token: &Token,
+    terms: &Terms,
+    signature: &Signature,
     account: Option<&str>,
     accounts: &'a AccountSet,
 ) -> Result<&'a Account, Denied> {
-    let signed = |name: &str| {
-        accounts.with_signature(name, &string_to_sign(&token.terms, name), &token.signature)
-    };
+    let signed =
+        |name: &str| accounts.with_signature(name, &string_to_sign(terms, name), signature);
     let found = match account {
         Some(name) => signed(name),
         None if accounts.len() <= TRIED_MAX => {
@@ -103,16 +138,17 @@ fn signer<'a>(
     found.ok_or_else(Denied::unknown)
 }
 
-fn authority(terms: Terms, denied: Option<Box<Fault>>) -> Result<Authority, Denied> {
+fn authority(terms: &Terms, denied: Option<Box<Fault>>) -> Result<Authority, Denied> {
     let letters = |text: &str| Letters::parse(text).unwrap_or_default();
     let permissions = terms.letters();
     let (has_start, has_expiry) = (terms.start.is_some(), terms.expiry.is_some());
     let stated = (!terms.permissions.is_empty()).then_some(permissions);
-    let policy = terms.policy.map(|id| PolicyRef { id, has_start, has_expiry, denied });
-    match terms.scope {
+    let policy = terms.policy.clone();
+    let policy = policy.map(|id| PolicyRef { id, has_start, has_expiry, denied });
+    match &terms.scope {
         Scope::Account { services, resource_types, .. } => Ok(Authority::Account(AccountGrant {
-            services: letters(&services),
-            resource_types: letters(&resource_types),
+            services: letters(services),
+            resource_types: letters(resource_types),
             permissions,
         })),
         Scope::Resource(scope) if scope.service.is_served => {

@@ -21,6 +21,14 @@ type CheckFn = fn(&Terms, &Use<'_>) -> Result<(), Denied>;
 pub(super) const RULES: [(Check, CheckFn); 3] =
     [(Check::Time, time), (Check::Protocol, protocol), (Check::Address, address)];
 
+/// Checks whether a token may be used so.
+///
+/// # Errors
+/// The first check that it fails.
+pub(super) fn check_use(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
+    RULES.iter().try_for_each(|(_, rule)| rule(terms, usage))
+}
+
 fn time(terms: &Terms, usage: &Use<'_>) -> Result<(), Denied> {
     let fails = |message| Err(Denied::new(Check::Time, Reason::AuthenticationFailed, message));
     let skew = u64::try_from(START_SKEW.as_nanos() / 100).unwrap_or(u64::MAX);

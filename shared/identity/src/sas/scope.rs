@@ -40,7 +40,7 @@ pub struct ResourceScope {
 }
 
 /// The resource that a call names, for tokens that do not contain it. A wrong name does not match the signature.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NamedResource {
     /// Its service.
     pub service: &'static ServiceSpec,

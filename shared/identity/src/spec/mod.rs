@@ -5,6 +5,8 @@ mod blob;
 mod queue;
 mod table;
 
+use std::hash::{Hash, Hasher};
+
 use crate::{field_values::FieldValues, sas::Malformed, shared_key::SignedTexts};
 
 pub use self::{
@@ -95,6 +97,12 @@ impl PartialEq for ServiceSpec {
 }
 
 impl Eq for ServiceSpec {}
+
+impl Hash for ServiceSpec {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
 
 impl ServiceSpec {
     /// The headers in which a gRPC call names the resource.

@@ -1,6 +1,6 @@
 //! The grant of a token, and the first check that it fails.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::LazyLock};
 
 use crate::{
     account::{Account, AccountKey, AccountSet},
@@ -10,7 +10,7 @@ use crate::{
     },
     sas::{
         AddressRange, Check, Named, NamedResource, Outcome, Protocol, Scope, Terms, Time, Token,
-        Version, explain, mint, verify,
+        VerifiedTokens, Version, explain, mint, verify,
     },
     spec::{BLOB, QUEUE, TABLE},
 };
@@ -24,7 +24,7 @@ use trestle_service::{
 /// 2026-01-01T12:00:00Z.
 const NOON: i64 = 1_767_268_800;
 
-fn at(seconds: i64) -> Ticks {
+pub(super) fn at(seconds: i64) -> Ticks {
     Ticks::from_unix(NOON + seconds, 0).expect("in range")
 }
 
@@ -36,7 +36,7 @@ fn letters(text: &str) -> Letters {
     Letters::parse(text).expect("letters")
 }
 
-fn peer(address: &str, is_encrypted: bool) -> Peer {
+pub(super) fn peer(address: &str, is_encrypted: bool) -> Peer {
     let address: SocketAddr = address.parse().expect("an address");
     Peer { address, tls: is_encrypted.then(PeerTls::default) }
 }
@@ -47,7 +47,7 @@ fn key(byte: u8) -> AccountKey {
     AccountKey::decode(&text).expect("a key")
 }
 
-fn account(name: &str, byte: u8) -> Account {
+pub(super) fn account(name: &str, byte: u8) -> Account {
     let name = AccountName::parse(name).expect("a name");
     Account {
         name,
@@ -57,13 +57,13 @@ fn account(name: &str, byte: u8) -> Account {
     }
 }
 
-fn accounts() -> AccountSet {
+pub(super) fn accounts() -> AccountSet {
     let disabled = Account { is_disabled: true, ..account("closed", 3) };
     [account("acme", 1), account("other", 2), disabled].into_iter().collect()
 }
 
 /// From ten in the morning to two in the afternoon, on a table.
-fn table_terms() -> Terms {
+pub(super) fn table_terms() -> Terms {
     Terms {
         version: Version::current(),
         permissions: "ra".to_owned(),
@@ -76,12 +76,19 @@ fn table_terms() -> Terms {
     }
 }
 
-fn token(terms: Terms, account: &str, byte: u8) -> String {
+pub(super) fn token(terms: Terms, account: &str, byte: u8) -> String {
     mint(terms, account, &key(byte)).expect("terms").to_query()
 }
 
 fn used(token: &str, seconds: i64, peer: &Peer) -> Result<Caller, (Check, Reason)> {
     let verified = verify(token, Some("acme"), &accounts(), at(seconds), peer);
+    // Tests at other times and from other peers share the cache, which must never make a difference.
+    static CACHE: LazyLock<VerifiedTokens> = LazyLock::new(VerifiedTokens::default);
+    for attempt in ["verified before or not", "verified before, if it is valid"] {
+        let cached = CACHE.verify(token, Some("acme").into(), &accounts(), at(seconds), peer);
+        let cached = cached.map(|caller| Caller::clone(&caller));
+        assert_eq!(cached, verified, "{attempt}: {token}");
+    }
     verified.map_err(|denied| (denied.check, denied.reason))
 }
 

@@ -4,3 +4,4 @@ mod added_service;
 mod checks;
 mod forms;
 mod vectors;
+mod verified;

@@ -1,0 +1,105 @@
+//! The cache of verified tokens: what it saves, and what it must not outlive.
+
+use std::sync::Arc;
+
+use super::checks::{account, accounts, at, peer, table_terms, token};
+use crate::{
+    account::{Account, AccountSet},
+    caller::Caller,
+    sas::{AddressRange, Check, Denied, Named, NamedResource, Scope, Terms, VerifiedTokens},
+    spec::QUEUE,
+};
+use trestle_service::peer::Peer;
+
+/// A cache, and calls that use it.
+#[derive(Default)]
+struct Server {
+    cache: VerifiedTokens,
+}
+
+impl Server {
+    fn call(&self, token: &str, named: Named<'_>) -> Result<Arc<Caller>, Denied> {
+        self.call_of(&accounts(), token, named)
+    }
+
+    fn call_of(
+        &self,
+        accounts: &AccountSet,
+        token: &str,
+        named: Named<'_>,
+    ) -> Result<Arc<Caller>, Denied> {
+        self.cache.verify(token, named, accounts, at(0), &Peer::in_process())
+    }
+}
+
+fn acme() -> Named<'static> {
+    Some("acme").into()
+}
+
+#[test]
+fn a_token_is_verified_once_for_many_calls() {
+    let server = Server::default();
+    let signed = token(table_terms(), "acme", 1);
+
+    let first = server.call(&signed, acme()).expect("valid");
+
+    assert!(Arc::ptr_eq(&first, &server.call(&signed, acme()).expect("valid")));
+    let unnamed = server.call(&signed, Named::default()).expect("valid");
+    assert!(!Arc::ptr_eq(&first, &unnamed), "the account is a part of the call");
+    assert_eq!(first, unnamed);
+}
+
+#[test]
+fn an_account_that_changed_verifies_its_tokens_anew() {
+    let server = Server::default();
+    let signed = token(table_terms(), "acme", 1);
+    server.call(&signed, acme()).expect("valid");
+
+    let denied = |accounts: &[Account]| {
+        let accounts = accounts.iter().cloned().collect();
+        server.call_of(&accounts, &signed, acme()).expect_err("denied").check
+    };
+
+    assert_eq!(denied(&[account("acme", 7)]), Check::Signature, "rotated keys");
+    assert_eq!(denied(&[account("other", 1)]), Check::Signature, "no such account");
+    let disabled = Account { is_disabled: true, ..account("acme", 1) };
+    let expected =
+        Server::default().call_of(&[disabled.clone()].into_iter().collect(), &signed, acme());
+    assert_eq!(denied(&[disabled]), expected.expect_err("denied").check, "disabled");
+    server.call(&signed, acme()).expect("valid again with the keys as they were");
+}
+
+#[test]
+fn the_time_and_the_peer_are_checked_in_every_call() {
+    let server = Server::default();
+    let addresses = AddressRange::parse("10.0.0.1".to_owned()).expect("an address");
+    let terms = Terms { addresses: Some(addresses), ..table_terms() };
+    let signed = token(terms, "acme", 1);
+    let call = |seconds, address| {
+        let peer = peer(address, false);
+        let called = server.cache.verify(&signed, acme(), &accounts(), at(seconds), &peer);
+        called.map_err(|denied| denied.check)
+    };
+
+    call(0, "10.0.0.1:4").expect("valid");
+
+    assert_eq!(call(0, "10.0.0.2:4"), Err(Check::Address));
+    assert_eq!(call(2 * 3600, "10.0.0.1:4"), Err(Check::Time), "expired");
+    assert_eq!(call(-3 * 3600, "10.0.0.1:4"), Err(Check::Time), "not yet valid");
+    call(1, "10.0.0.1:4").expect("valid");
+}
+
+#[test]
+fn a_token_without_a_resource_is_for_the_resource_that_the_call_names() {
+    let server = Server::default();
+    let scope = Scope::of_queue("jobs");
+    let signed = token(Terms { permissions: "r".to_owned(), scope, ..table_terms() }, "acme", 1);
+    let named =
+        |queue| Named { account: Some("acme"), resource: Some(NamedResource::new(&QUEUE, queue)) };
+
+    server.call(&signed, named("jobs")).expect("valid");
+
+    let other = server.call(&signed, named("other")).expect_err("another queue");
+    assert_eq!(other.check, Check::Signature);
+    server.call(&signed, named("jobs")).expect("valid");
+}
