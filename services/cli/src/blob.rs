@@ -14,8 +14,8 @@ mod tags;
 mod verify;
 
 pub use address::{BlobAddress, CopySide};
-pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
 pub(crate) use args::TagsCommand;
+pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
 use args::{BlobStateArgs, ListedStatesArgs};
 
 use crate::{

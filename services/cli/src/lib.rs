@@ -175,11 +175,7 @@ pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> E
     end_call(result, client, false).await
 }
 
-async fn end_call(
-    result: Result<(), CliError>,
-    client: &ClientArgs,
-    reads_only: bool,
-) -> ExitCode {
+async fn end_call(result: Result<(), CliError>, client: &ClientArgs, reads_only: bool) -> ExitCode {
     let result = match result {
         Err(error) => Err(explained(error, &client.endpoint, &client.tls).await),
         Ok(()) => Ok(()),

@@ -2,7 +2,8 @@
 
 use crate::{
     BlobCommand, ClientCommand, ContainerCommand, CopySide, EntityCommand, LogCommand,
-    MessageCommand, PolicyCommand, PropertiesCommand, QueueCommand, TableCommand, blob::TagsCommand,
+    MessageCommand, PolicyCommand, PropertiesCommand, QueueCommand, TableCommand,
+    blob::TagsCommand,
 };
 
 impl ClientCommand {
@@ -70,4 +71,33 @@ fn of_policies(command: &PolicyCommand) -> bool {
 
 fn of_properties(command: &PropertiesCommand) -> bool {
     matches!(command, PropertiesCommand::Get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_may_write_are_told_from_those_that_only_read() {
+        let (name, prefix) = (|| "orders".to_owned(), String::new());
+        let id = name();
+
+        for command in [
+            ClientCommand::Status,
+            ClientCommand::Table(TableCommand::List { prefix: None }),
+            ClientCommand::Table(TableCommand::Policy(PolicyCommand::List { name: name() })),
+            ClientCommand::Queue(QueueCommand::Properties(PropertiesCommand::Get)),
+            ClientCommand::Log(LogCommand::List { prefix }),
+        ] {
+            assert!(command.reads_only(), "{command:?}");
+        }
+        for command in [
+            ClientCommand::Table(TableCommand::Create { table: name(), if_not_exists: false }),
+            ClientCommand::Queue(QueueCommand::Policy(PolicyCommand::Delete { name: name(), id })),
+            ClientCommand::Queue(QueueCommand::Clear { queue: name(), yes: false }),
+            ClientCommand::Log(LogCommand::Flush { stream: name() }),
+        ] {
+            assert!(!command.reads_only(), "{command:?}");
+        }
+    }
 }

@@ -166,9 +166,7 @@ mod tests {
 
     #[test]
     fn what_differs_between_roles_is_shown_by_role() {
-        let state = |start: &str, bytes: u64| {
-            json!({ "engine": "fjall", "start_time": start, "storage_bytes": bytes })
-        };
+        let state = |start: &str, bytes: u64| json!({ "engine": "fjall", "start_time": start, "storage_bytes": bytes });
         let table = state("2026-01-31T08:00:00.1Z", 5);
         let queue = with_fields(state("2026-01-31T08:00:00.9Z", 7), json!({ "queues": 1 }));
 

@@ -6,6 +6,8 @@ use tonic_types::ErrorDetails;
 
 use super::*;
 
+mod calls;
+
 fn rejected() -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(
