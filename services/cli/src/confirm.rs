@@ -6,8 +6,8 @@ use tonic::{Code, Status};
 
 use crate::{client::NotConnected, errors::CliError, output::escaped};
 
-/// Fails where what is to be deleted does not exist, or no server answers: there is nothing to confirm. Any other error is
-/// left to the deletion: its caller may be permitted to delete and not to read.
+/// Fails where what is to be deleted does not exist, or no server answers: there is nothing to confirm. Any other error
+/// is left to the deletion: its caller may be permitted to delete and not to read.
 pub(crate) fn require_found<T>(found: Result<T, Status>) -> Result<(), CliError> {
     match found {
         Err(status) if status.code() == Code::NotFound || NotConnected::of(&status).is_some() => {

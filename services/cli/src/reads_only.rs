@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_that_may_write_are_told_from_those_that_only_read() {
+    fn commands_that_only_read_are_distinguished_from_those_that_may_write() {
         let (name, prefix) = (|| "orders".to_owned(), String::new());
         let id = name();
 

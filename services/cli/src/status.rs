@@ -69,8 +69,8 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     failed.map_or(Ok(()), Err)
 }
 
-/// The fields that have one value in all roles that report them; the others by role, since those behind a gateway may be
-/// in several processes.
+/// The fields that have one value in all roles that report them; the others by role, since those behind a gateway may
+/// be in several processes.
 fn merged(states: &[(&str, Value)]) -> Value {
     let fields = |state: &Value| state.as_object().cloned().unwrap_or_default();
     let (mut common, mut roles) = (Map::new(), Map::new());
