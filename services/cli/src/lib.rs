@@ -169,8 +169,8 @@ pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliErr
     }
 }
 
-/// Reports the error of a command that writes on standard error, after a probe of the server where a connection broke;
-/// the exit code of the process.
+/// Reports the error of a command, which may have written data, on standard error, after a probe of the server where a
+/// connection broke; the exit code of the process.
 pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
     end_call(result, client, false).await
 }

@@ -123,7 +123,8 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     }
 }
 
-/// Whether and how to repeat the call, without a more specific hint; and what was written, unless the command only reads.
+/// Whether and how to repeat the call, without a more specific hint, and what was written unless the command only
+/// reads.
 pub(super) fn advice(status: &Status, delay: Option<Duration>, reads_only: bool) -> Option<String> {
     if was_refused(status) {
         return Some("the server cannot be reached; nothing was sent".to_owned());
