@@ -99,3 +99,23 @@ fn a_context_has_content_and_the_end_of_the_current_one_is_reported() {
     let deleted = run(&["context", "delete", "dev"]);
     assert!(deleted.errors.contains("trestle context use"), "{deleted:?}");
 }
+
+#[test]
+fn the_name_of_a_context_is_one_word_and_the_first_one_becomes_current() {
+    let config = tempdir().unwrap();
+    let set = |name: &str, more: &[&str]| {
+        let args = ["context", "set", "--endpoint", "127.0.0.1:1"];
+        Ended::of(with(config.path(), &[&args[..], more, &["--", name]].concat()))
+    };
+
+    for name in ["", "a b", "a\tb", "-a"] {
+        let rejected = set(name, &[]);
+        assert_eq!(rejected.code, Some(2), "{name:?}: {rejected:?}");
+        assert!(rejected.errors.contains("no spaces"), "{name:?}: {rejected:?}");
+    }
+    let (first, second, object) = (set("a", &[]), set("b", &[]), set("c", &["-o", "jsonl"]));
+
+    assert_eq!(first.output, "stored context a; it is now the current one\n");
+    assert_eq!(second.output, "stored context b\n");
+    assert_eq!(object.output, "{\"context\":\"c\",\"stored\":true,\"current\":false}\n");
+}

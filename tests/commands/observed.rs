@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
 use tempfile::tempdir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -15,7 +16,7 @@ use tokio::{
 };
 use trestle_tests::{CertificateAuthority, Server, metric, replace_file};
 
-use crate::client::{becomes, run, succeeds};
+use crate::client::{Ended, becomes, run, succeeds};
 
 /// Longest wait for what happens every few seconds.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -180,6 +181,41 @@ async fn a_gateway_reports_whether_every_role_behind_it_accepts_writes() {
     // A role that is not reached does not limit the others.
     queue.kill();
     writes(&endpoint, "accepted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_of_a_gateway_shows_by_role_what_differs_and_names_a_role_in_its_error() {
+    let start = |role: &str| Server::start(&["--ephemeral", "--roles", role], &[]);
+    let table = start("table");
+    // Roles of one process start within a second.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let queue = start("queue");
+    let settings = [
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table.endpoint()),
+        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queue.endpoint()),
+        ("TRESTLE__GATEWAY__WAIT_MS", "0"),
+    ];
+    let gateway = Server::start(&["--roles", "gateway"], &settings);
+    let status = |code: i32| {
+        let mut ended = run(&gateway, &["status", "-o", "json"]);
+        becomes(|| {
+            ended = run(&gateway, &["status", "-o", "json"]);
+            ended.code == Some(code)
+        });
+        ended
+    };
+    let parsed = |ended: &Ended| -> Value { serde_json::from_str(&ended.output).unwrap() };
+
+    let both = parsed(&status(0));
+    drop(queue);
+    let one = status(5);
+
+    assert_eq!(both["engine"], "memory", "{both}");
+    assert!(both["start_time"].is_null(), "{both}");
+    let start = |role: &str| both["roles"][role]["start_time"].as_str().map(str::to_owned);
+    assert!(start("table") < start("queue") && start("table").is_some(), "{both}");
+    assert!(parsed(&one)["start_time"].is_string() && parsed(&one)["roles"].is_null(), "{one:?}");
+    assert!(one.errors.contains("\"message\":\"queue: the service is unreachable"), "{one:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,8 +14,9 @@ mod tags;
 mod verify;
 
 pub use address::{BlobAddress, CopySide};
+pub(crate) use args::TagsCommand;
 pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
-use args::{BlobStateArgs, ListedStatesArgs, TagsCommand};
+use args::{BlobStateArgs, ListedStatesArgs};
 
 use crate::{
     client::Session,
@@ -26,7 +27,7 @@ use crate::{
 
 /// Runs a command.
 pub(crate) async fn run(command: BlobCommand, client: &ClientArgs) -> Result<(), CliError> {
-    let session = Session::on_blob(client, command.path().as_deref()).await?;
+    let session = Session::on_blob(client, command.path().as_deref())?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
     context.output.finish()

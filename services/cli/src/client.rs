@@ -7,7 +7,7 @@ use tonic::{
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
-use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tonic_health::pb::health_client::HealthClient;
 use trestle_proto::{
     blob::v1::blob_service_client::BlobServiceClient,
     log::v1::log_service_client::LogServiceClient,
@@ -18,14 +18,19 @@ use trestle_proto::{
 use crate::{
     credentials::CallCredentials,
     endpoint,
-    errors::{CliError, NO_ANSWER, innermost, of_other_server, unanswered},
+    errors::{CliError, innermost},
     flags::ClientArgs,
     retry::Retries,
     trust::TlsArgs,
 };
 
+mod lazy_channel;
+
+use lazy_channel::ConnectTarget;
+pub(crate) use lazy_channel::{LazyChannel, NotConnected};
+
 /// Longest wait for a connection with its TLS handshake.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
@@ -45,14 +50,15 @@ const STREAMS: [&str; 8] = [
 ];
 
 /// A connection whose calls carry credentials.
-pub(crate) type AuthorizedChannel = InterceptedService<Channel, CallMetadata>;
+pub(crate) type AuthorizedChannel = InterceptedService<LazyChannel, CallMetadata>;
 
 /// A generated client over one connection.
 pub(crate) type TableClient = TableServiceClient<AuthorizedChannel>;
 
-/// A connection.
+/// The calls of a command to a server.
 #[derive(Clone)]
 pub struct Session {
+    channel: LazyChannel,
     link: AuthorizedChannel,
     timeout: Duration,
 }
@@ -63,38 +69,32 @@ impl Session {
     /// # Errors
     /// Malformed arguments, unreadable credentials or certificates, no connection.
     pub async fn connect(args: &ClientArgs) -> Result<Self, CliError> {
-        Self::open(args, args.credentials.credentials()?).await
-    }
-
-    /// The same for commands on a queue.
-    pub(crate) async fn on_queue(args: &ClientArgs, queue: Option<&str>) -> Result<Self, CliError> {
-        Self::open(args, args.credentials.credentials()?.on_queue(queue)).await
-    }
-
-    /// The same for commands on a container or a blob, percent-encoded.
-    pub(crate) async fn on_blob(args: &ClientArgs, path: Option<&str>) -> Result<Self, CliError> {
-        Self::open(args, args.credentials.credentials()?.on_blob(path)).await
-    }
-
-    async fn open(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
-        let metadata = CallMetadata { credentials, timeout: args.timeout };
-        let channel = connect(&args.endpoint, &args.tls, args.timeout).await?;
-        let link = InterceptedService::new(channel, metadata);
-        let session = Self { link, timeout: args.timeout };
-        session.require_answer(&args.endpoint).await?;
+        let session = Self::new(args)?;
+        session.channel.opened().await?;
         Ok(session)
     }
 
-    /// Makes a call that every server of gRPC answers, also without the service of the call: what does not answer is
-    /// detected before anything is written, and before a stream, which has no deadline. An answer is not examined.
-    async fn require_answer(&self, endpoint: &str) -> Result<(), CliError> {
-        match self.health().check(HealthCheckRequest::default()).await {
-            Err(status) => match unanswered(&status) {
-                Some(cause) => Err(CliError::Connect { endpoint: endpoint.to_owned(), cause }),
-                None => Ok(()),
-            },
-            Ok(_) => Ok(()),
-        }
+    /// Connects at the first call, so that a command finds mistakes in its own input without a server.
+    pub(crate) fn new(args: &ClientArgs) -> Result<Self, CliError> {
+        Self::with(args, args.credentials.credentials()?)
+    }
+
+    /// The same for commands on a queue.
+    pub(crate) fn on_queue(args: &ClientArgs, queue: Option<&str>) -> Result<Self, CliError> {
+        Self::with(args, args.credentials.credentials()?.on_queue(queue))
+    }
+
+    /// The same for commands on a container or a blob, percent-encoded.
+    pub(crate) fn on_blob(args: &ClientArgs, path: Option<&str>) -> Result<Self, CliError> {
+        Self::with(args, args.credentials.credentials()?.on_blob(path))
+    }
+
+    fn with(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
+        let metadata = CallMetadata { credentials, timeout: args.timeout };
+        let target = target(&args.endpoint, &args.tls, args.timeout)?;
+        let channel = LazyChannel::new(target, metadata.clone());
+        let link = InterceptedService::new(channel.clone(), metadata);
+        Ok(Self { channel, link, timeout: args.timeout })
     }
 
     /// A client of the table service.
@@ -153,36 +153,31 @@ impl Interceptor for CallMetadata {
     }
 }
 
-/// Opens one connection, encrypted where the endpoint begins with `https`, in [`CONNECT_TIMEOUT`] or in `timeout`, the
-/// shorter one.
-pub(crate) async fn connect(
-    endpoint: &str,
-    tls: &TlsArgs,
-    timeout: Duration,
-) -> Result<Channel, CliError> {
-    let endpoint = &endpoint::complete(endpoint, tls.is_given());
-    let is_encrypted = endpoint::is_encrypted(endpoint)?;
-    endpoint::reject_plain(endpoint, tls.is_given())?;
+/// Opens one connection, encrypted where the endpoint begins with `https`, in [`CONNECT_TIMEOUT`].
+pub(crate) async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
+    Ok(target(endpoint, tls, CONNECT_TIMEOUT)?.connect().await?)
+}
+
+/// A server to connect to in [`CONNECT_TIMEOUT`] or in `timeout`, the shorter one.
+fn target(endpoint: &str, tls: &TlsArgs, timeout: Duration) -> Result<ConnectTarget, CliError> {
+    let endpoint = endpoint::complete(endpoint, tls.is_given());
+    let is_encrypted = endpoint::is_encrypted(&endpoint)?;
+    endpoint::reject_plain(&endpoint, tls.is_given())?;
     let usage = |error| CliError::Usage(format!("endpoint=`{endpoint}`: {error}"));
-    let mut target = Endpoint::from_shared(endpoint.to_owned()).map_err(usage)?;
+    let mut options = Endpoint::from_shared(endpoint.clone()).map_err(usage)?;
     if is_encrypted {
         let rejected = |error: tonic::transport::Error| {
             let rule = "certificates cannot be used, give those of the CA with --ca-file";
             CliError::Usage(format!("{rule}: {}", innermost(&error)))
         };
-        target = target.tls_config(tls.config()?).map_err(rejected)?;
+        options = options.tls_config(tls.config()?).map_err(rejected)?;
     }
     let within = timeout.min(CONNECT_TIMEOUT);
-    let target = target
+    let options = options
         .connect_timeout(within)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
-    let failed = |cause| CliError::Connect { endpoint: endpoint.to_owned(), cause };
-    // The library does not limit the TLS handshake.
-    match tokio::time::timeout(within, target.connect()).await {
-        Ok(connected) => connected.map_err(|error| failed(of_other_server(innermost(&error)))),
-        Err(_) => Err(failed(NO_ANSWER.to_owned())),
-    }
+    Ok(ConnectTarget { endpoint, options, within })
 }

@@ -4,13 +4,15 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use tonic::{Code, Status};
 
-use crate::{errors::CliError, output::escaped};
+use crate::{client::NotConnected, errors::CliError, output::escaped};
 
-/// Fails where what is to be deleted does not exist: there is nothing to confirm. Any other error is left to the
-/// deletion: its caller may be permitted to delete and not to read.
+/// Fails where what is to be deleted does not exist, or no server answers: there is nothing to confirm. Any other error
+/// is left to the deletion: its caller may be permitted to delete and not to read.
 pub(crate) fn require_found<T>(found: Result<T, Status>) -> Result<(), CliError> {
     match found {
-        Err(status) if status.code() == Code::NotFound => Err(status.into()),
+        Err(status) if status.code() == Code::NotFound || NotConnected::of(&status).is_some() => {
+            Err(status.into())
+        }
         _ => Ok(()),
     }
 }

@@ -30,9 +30,10 @@ pub enum ContextCommand {
     /// Store the given --endpoint, TLS files and credentials under a name; it replaces one of that name
     ///
     /// The file is trestle/client.toml in $XDG_CONFIG_HOME or ~/.config, and only its owner can read it. The first
-    /// context is used at once.
+    /// context becomes the current one.
     Set {
-        /// Name
+        /// Name, without spaces
+        #[arg(value_parser = context_name)]
         name: String,
     },
     /// Use a context where neither --context nor --endpoint is given
@@ -107,8 +108,13 @@ pub(crate) fn run(command: ContextCommand, flags: ClientFlags) -> Result<(), Cli
             credentials.check_texts()?;
             let context = ClientContext { endpoint, tls, credentials };
             file.contexts.insert(name.clone(), context);
-            file.current.get_or_insert_with(|| name.clone());
-            (format!("stored context {name}"), json!({ "context": name, "stored": true }))
+            let has_current = file.current.is_some();
+            let is_current = *file.current.get_or_insert_with(|| name.clone()) == name;
+            let mut text = format!("stored context {name}");
+            if !has_current {
+                text.push_str("; it is now the current one");
+            }
+            (text, json!({ "context": name, "stored": true, "current": is_current }))
         }
         ContextCommand::Use { name } => {
             let context = file.contexts.get(&name).ok_or_else(|| missing(&name))?;
@@ -131,6 +137,15 @@ pub(crate) fn run(command: ContextCommand, flags: ClientFlags) -> Result<(), Cli
     file.write()?;
     output.either(&text, &object)?;
     output.finish()
+}
+
+/// Reads the name of a new context.
+fn context_name(text: &str) -> Result<String, String> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    match text.is_empty() || text.starts_with('-') || text.contains(is_odd) {
+        true => Err("must have 1 character or more, no spaces, and not begin with -".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn missing(name: &str) -> CliError {

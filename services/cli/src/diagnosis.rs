@@ -56,6 +56,8 @@ enum PlainAnswer {
     Tls,
     /// A server of HTTP/2.
     Http2,
+    /// An HTTP server without HTTP/2.
+    Http1,
     /// Another protocol.
     Other,
     /// Nothing: the connection ended.
@@ -68,6 +70,7 @@ impl PlainAnswer {
             [] => Self::Closed,
             [ALERT, ..] => Self::Tls,
             [_, _, _, SETTINGS, _, 0, 0, 0, 0] => Self::Http2,
+            [b'H', b'T', b'T', b'P', b'/', ..] => Self::Http1,
             _ => Self::Other,
         }
     }
@@ -77,7 +80,7 @@ impl PlainAnswer {
 ///
 /// `is_foreign`: what answered is not gRPC.
 pub(crate) async fn look(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option<String> {
-    let endpoint = endpoint::complete(endpoint, tls.is_given());
+    let endpoint = crate::called_address(endpoint, tls);
     tokio::time::timeout(WITHIN, look_closely(&endpoint, tls, is_foreign)).await.ok().flatten()
 }
 
@@ -129,9 +132,12 @@ async fn another_listener(
     address: (&str, u16),
     answer: &PlainAnswer,
 ) -> Option<String> {
+    if *answer == PlainAnswer::Other {
+        return Some(not_grpc(endpoint, "a server of another protocol answers there"));
+    }
     let stream = TcpStream::connect(address).await.ok()?;
     let found = match tokio::time::timeout(PAGE_WITHIN, page(stream)).await.ok().flatten() {
-        None if *answer == PlainAnswer::Other => "a server of another protocol answers there",
+        None if *answer == PlainAnswer::Http1 => ANOTHER_SERVER,
         found => found?,
     };
     Some(not_grpc(endpoint, found))

@@ -44,6 +44,22 @@ pub(crate) fn complete(endpoint: &str, has_tls: bool) -> String {
     }
 }
 
+/// An address as errors show it: with the port that is called, also where none is written.
+pub(crate) fn with_port(endpoint: &str) -> String {
+    let Ok(uri) = endpoint.parse::<Uri>() else { return endpoint.to_owned() };
+    let port = match uri.scheme_str() {
+        Some("http") => 80,
+        Some("https") => 443,
+        _ => return endpoint.to_owned(),
+    };
+    match (uri.scheme_str(), uri.authority()) {
+        (Some(scheme), Some(authority)) if authority.port().is_none() => {
+            format!("{scheme}://{authority}:{port}")
+        }
+        _ => endpoint.to_owned(),
+    }
+}
+
 /// Whether an invalid port is written, such as 99999.
 fn has_malformed_port(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();

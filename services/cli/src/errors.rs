@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode};
 
+use bytes::Bytes;
 use clap::{Command, builder::StyledStr};
 use prost::Message as _;
 use serde_json::{Value, json};
@@ -11,7 +12,11 @@ use tonic::{Code, Status};
 use tonic_types::{Status as RpcStatus, StatusExt as _};
 use trestle_service::fault::code_name;
 
-use crate::output::{escaped, with_fields};
+use crate::{
+    client::NotConnected,
+    endpoint,
+    output::{escaped, with_fields},
+};
 
 mod advice;
 
@@ -93,7 +98,7 @@ const UNAVAILABLE: u8 = 5;
 pub enum CliError {
     /// The server, or the connection to it, failed the call.
     #[error("{}", .0.message())]
-    Call(#[from] Box<Status>),
+    Call(Box<Status>),
     /// The address is not that of gRPC, or TLS fails there.
     #[error("{problem}")]
     Misdirected {
@@ -105,7 +110,7 @@ pub enum CliError {
         cause: String,
     },
     /// No connection exists.
-    #[error("cannot connect to {endpoint}")]
+    #[error("cannot connect to {}", endpoint::with_port(endpoint))]
     Connect {
         /// The endpoint.
         endpoint: String,
@@ -166,8 +171,26 @@ pub struct Halt {
 
 impl From<Status> for CliError {
     fn from(status: Status) -> Self {
-        Self::Call(Box::new(status))
+        match NotConnected::of(&status) {
+            Some(found) => found.clone().into(),
+            None => Self::Call(Box::new(status)),
+        }
     }
+}
+
+impl From<NotConnected> for CliError {
+    fn from(NotConnected { endpoint, cause }: NotConnected) -> Self {
+        Self::Connect { endpoint, cause }
+    }
+}
+
+/// The command whose error is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallSite<'a> {
+    /// The endpoint of its calls.
+    pub(crate) endpoint: &'a str,
+    /// Whether it makes no call that writes.
+    pub(crate) reads_only: bool,
 }
 
 /// The error of one element of a batch as the error of a call.
@@ -191,12 +214,13 @@ impl CliError {
     }
 
     /// The error of a command of many calls, with its progress; unchanged if it has that already, or
-    /// if the server rejected a command that has not `begun`.
+    /// if a command that has not `begun` did not reach the server, or was rejected by it.
     #[must_use]
     pub fn halted(self, begun: bool, at: impl FnOnce() -> Halt) -> Self {
         match self {
             error if error.is_broken_pipe() => error,
             error @ Self::Call(_) if !begun && error.code() != UNAVAILABLE => error,
+            error @ Self::Connect { .. } if !begun => error,
             cause @ (Self::Call(_)
             | Self::Connect { .. }
             | Self::Misdirected { .. }
@@ -243,7 +267,7 @@ impl CliError {
 
     /// Whether the error may be temporary, and the call may have been executed.
     pub(crate) fn is_unavailable(&self) -> bool {
-        self.code() == UNAVAILABLE
+        self.code() == UNAVAILABLE && !matches!(self, Self::Connect { .. })
     }
 
     /// Whether a connection failed without an error of the server, or what answered is not gRPC.
@@ -257,6 +281,27 @@ impl CliError {
             Self::Connect { cause, .. } => cause != NO_ANSWER,
             Self::Halted { cause, .. } => cause.is_unexplained(),
             _ => false,
+        }
+    }
+
+    /// Whether the call failed for a reason of the server or the network, so that its address matters.
+    fn is_of_server(&self) -> bool {
+        let is_unanswered = |status: &Status| {
+            unanswered(status).is_some() || code(status) == Code::DeadlineExceeded
+        };
+        matches!(self, Self::Call(status) if is_unanswered(status) || is_foreign(status))
+    }
+
+    /// The error of a role behind a gateway, with its name.
+    pub(crate) fn of_role(self, role: &str) -> Self {
+        match self {
+            // One of this side has a source, and is not of the role.
+            Self::Call(status) if std::error::Error::source(&*status).is_none() => {
+                let message = format!("{role}: {}", status.message());
+                let details = Bytes::copy_from_slice(status.details());
+                Self::Call(Box::new(Status::with_details(status.code(), message, details)))
+            }
+            other => other,
         }
     }
 
@@ -298,12 +343,18 @@ impl CliError {
 
     /// The error for a person, or with `json` as one object for a program.
     pub(crate) fn render(&self, json: bool) -> String {
+        self.render_at(json, None)
+    }
+
+    /// The same for the error of a command, which names what it called.
+    pub(crate) fn render_at(&self, json: bool, site: Option<CallSite<'_>>) -> String {
         let (cause, at) = match self {
             Self::Halted { cause, at } => (&**cause, Some(at)),
             other => (other, None),
         };
-        let advice = cause.advice(at);
-        let mut error = cause.object(at, advice.as_deref());
+        let advice = cause.advice(at, site.is_some_and(|site| site.reads_only));
+        let endpoint = site.filter(|_| cause.is_of_server()).map(|site| site.endpoint);
+        let mut error = cause.object(at, advice.as_deref(), endpoint);
         if json {
             return json!({ "error": error }).to_string();
         }
@@ -319,14 +370,14 @@ impl CliError {
         text(&error)
     }
 
-    /// The error for a person, behind a word of the caller.
+    /// The error of a check of a server for a person, behind a word of the caller.
     #[must_use]
-    pub fn described(&self) -> String {
-        let text = self.render(false);
+    pub fn described(&self, endpoint: &str) -> String {
+        let text = self.render_at(false, Some(CallSite { endpoint, reads_only: true }));
         text.strip_prefix(PREFIX).map(str::to_owned).unwrap_or(text)
     }
 
-    fn object(&self, at: Option<&Halt>, advice: Option<&str>) -> Value {
+    fn object(&self, at: Option<&Halt>, advice: Option<&str>, called: Option<&str>) -> Value {
         let mut error = match self {
             Self::Call(status) => {
                 with_fields(call_json(status), json!({ "exit_code": self.code() }))
@@ -337,11 +388,13 @@ impl CliError {
             if let Self::Misdirected { endpoint, cause, .. } | Self::Connect { endpoint, cause } =
                 self
             {
-                fields.insert("endpoint".to_owned(), json!(endpoint));
+                fields.insert("endpoint".to_owned(), json!(endpoint::with_port(endpoint)));
                 fields.insert("cause".to_owned(), json!(cause));
             }
+            if let Some(endpoint) = at.map(|at| at.endpoint.as_str()).or(called) {
+                fields.insert("endpoint".to_owned(), json!(endpoint::with_port(endpoint)));
+            }
             if let Some(at) = at {
-                fields.insert("endpoint".to_owned(), json!(at.endpoint));
                 fields.insert("progress".to_owned(), json!(at.progress));
             }
             if advice.is_some() || fields.contains_key("hint") {
@@ -352,7 +405,7 @@ impl CliError {
     }
 
     /// The hint after an error. "Nothing was written" is true of a single call only.
-    fn advice(&self, at: Option<&Halt>) -> Option<String> {
+    fn advice(&self, at: Option<&Halt>, reads_only: bool) -> Option<String> {
         let hint = match self {
             Self::Call(status) => hint(status),
             Self::Connect { cause, .. } => Some(unreachable_hint(cause)),
@@ -363,7 +416,7 @@ impl CliError {
             (_, Some(hint), None) => Some(hint.to_owned()),
             (_, None, Some(at)) => Some(at.next.clone()),
             (Self::Call(status), None, None) => {
-                advice(status, retry_after(&status.get_error_details()))
+                advice(status, retry_after(&status.get_error_details()), reads_only)
             }
             (_, None, None) => None,
         }

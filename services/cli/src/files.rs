@@ -10,6 +10,8 @@ use crate::errors::CliError;
 
 /// Most links that are followed to a file. As many as the system follows.
 const LINKS_MAX: usize = 40;
+/// What some programs write before a text; no content.
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A failed file operation, such as ``cannot read `FILE` ``.
 #[must_use]
@@ -36,7 +38,7 @@ pub(crate) struct InputFile {
 }
 
 impl InputFile {
-    /// Looks at a file; `-` is standard input.
+    /// Looks whether a file can be read; `-` is standard input.
     pub(crate) fn find(path: &Path, resume: bool) -> Result<Self, CliError> {
         let bytes = if path == Path::new("-") {
             None
@@ -44,6 +46,9 @@ impl InputFile {
             let metadata = path.metadata().map_err(CliError::input(cannot("read", path)))?;
             if metadata.is_dir() {
                 return Err(is_folder(path));
+            }
+            if metadata.is_file() {
+                File::open(path).map_err(CliError::input(cannot("read", path)))?;
             }
             metadata.is_file().then_some(metadata.len())
         };
@@ -76,11 +81,17 @@ impl InputFile {
     }
 }
 
-/// The content of a small file; `-` is standard input.
+/// The content of a small file, without a byte order mark; `-` is standard input.
 ///
 /// # Errors
 /// A file that cannot be read, is not UTF-8, or has more than `bytes_max` bytes.
 pub fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
+    let text = read_exact(path, bytes_max)?;
+    Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
+}
+
+/// The same with every byte, such as of a text that is sent.
+pub(crate) fn read_exact(path: &Path, bytes_max: u64) -> Result<String, CliError> {
     let mut text = String::new();
     let opened = InputFile::find(path, false)?.open(0);
     let read = opened.and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text));

@@ -165,7 +165,8 @@ impl ClientFlags {
         let endpoint = endpoint.map(|text| endpoint::complete(&text, tls.is_given()));
         let endpoint = endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
         if output.verbose {
-            let (shown, identity) = (endpoint::shown(&endpoint), credentials.identity());
+            let (shown, identity) =
+                (endpoint::shown(&endpoint::with_port(&endpoint)), credentials.identity());
             output::report_line(&format!("server: endpoint=`{shown}`, from {from}, {identity}"));
         }
         let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);

@@ -27,6 +27,7 @@ mod lines;
 mod log;
 pub mod output;
 mod queue;
+mod reads_only;
 pub mod retry;
 mod rows;
 mod sas;
@@ -71,7 +72,7 @@ pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGra
 pub use service::{PolicyCommand, PropertiesCommand};
 pub use trust::{TlsArgs, public_tls_config};
 
-use crate::errors::CliError;
+use crate::errors::{CallSite, CliError};
 
 /// A command for which a server is called.
 #[derive(Debug)]
@@ -98,6 +99,7 @@ pub enum ClientCommand {
 ///
 /// Must be called on a Tokio runtime. The exit codes are those in the command's help.
 pub async fn run(command: ClientCommand, client: &ClientArgs) -> ExitCode {
+    let reads_only = command.reads_only();
     let result = match command {
         ClientCommand::Table(command) => Box::pin(table::run(command, client)).await,
         ClientCommand::Entity(command) => Box::pin(table::run_entity(command, client)).await,
@@ -108,20 +110,20 @@ pub async fn run(command: ClientCommand, client: &ClientArgs) -> ExitCode {
         ClientCommand::Bench(command) => Box::pin(bench::run(command, client)).await,
         ClientCommand::Status => Box::pin(status::run(client)).await,
     };
-    finish_call(result, client).await
+    end_call(result, client, reads_only).await
 }
 
 /// Creates or explains a shared access signature; errors go to standard error. Nothing is sent.
 #[must_use]
 pub fn run_sas(args: SasArgs, client: &ClientArgs) -> ExitCode {
-    finish(sas::run(args, client), client.output.is_json())
+    finish(sas::run(args, client), client.output.is_json(), None)
 }
 
 /// Stores or shows contexts; errors go to standard error. Nothing is sent.
 #[must_use]
 pub fn run_context(command: ContextCommand, flags: ClientFlags) -> ExitCode {
     let json = flags.output().is_json();
-    finish(context::run(command, flags), json)
+    finish(context::run(command, flags), json, None)
 }
 
 /// The server and the form of output of a command; else the error is reported on standard error.
@@ -130,7 +132,7 @@ pub fn run_context(command: ContextCommand, flags: ClientFlags) -> ExitCode {
 /// The exit code of the process.
 pub fn resolve(flags: ClientFlags) -> Result<ClientArgs, ExitCode> {
     let json = flags.output().is_json();
-    flags.resolve().map_err(|error| finish(Err(error), json))
+    flags.resolve().map_err(|error| finish(Err(error), json, None))
 }
 
 /// Opens a connection to `endpoint`, encrypted where it begins with `https://`.
@@ -138,7 +140,13 @@ pub fn resolve(flags: ClientFlags) -> Result<ClientArgs, ExitCode> {
 /// # Errors
 /// The error of the connection.
 pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
-    client::connect(endpoint, tls, client::CONNECT_TIMEOUT).await
+    client::connect(endpoint, tls).await
+}
+
+/// The address that is called, as errors show it: with its scheme and its port.
+#[must_use]
+pub fn called_address(endpoint: &str, tls: &TlsArgs) -> String {
+    endpoint::with_port(&endpoint::complete(endpoint, tls.is_given()))
 }
 
 /// An error of a connection or a call; where it has no error of the server, explained by a probe of the address.
@@ -146,6 +154,7 @@ pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliErr
     if !error.is_unexplained() {
         return error;
     }
+    let endpoint = &called_address(endpoint, tls);
     let found = diagnosis::look(endpoint, tls, error.is_foreign()).await;
     // A probe that ends too late does not decide what the error itself shows.
     let plain = || {
@@ -160,14 +169,19 @@ pub async fn explained(error: CliError, endpoint: &str, tls: &TlsArgs) -> CliErr
     }
 }
 
-/// Reports the error of a command on standard error, after a probe of the server where a connection broke; the exit
-/// code of the process.
+/// Reports the error of a command, which may have written data, on standard error, after a probe of the server where a
+/// connection broke; the exit code of the process.
 pub async fn finish_call(result: Result<(), CliError>, client: &ClientArgs) -> ExitCode {
+    end_call(result, client, false).await
+}
+
+async fn end_call(result: Result<(), CliError>, client: &ClientArgs, reads_only: bool) -> ExitCode {
     let result = match result {
         Err(error) => Err(explained(error, &client.endpoint, &client.tls).await),
         Ok(()) => Ok(()),
     };
-    finish(result, client.output.is_json())
+    let site = CallSite { endpoint: &client.endpoint, reads_only };
+    finish(result, client.output.is_json(), Some(site))
 }
 
 /// Reports an error of the command line on standard error, as a JSON object.
@@ -175,14 +189,14 @@ pub fn report_usage_json(message: String) {
     output::report_line(&CliError::Usage(message).render(true));
 }
 
-fn finish(result: Result<(), CliError>, json: bool) -> ExitCode {
+fn finish(result: Result<(), CliError>, json: bool, site: Option<CallSite<'_>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         // Already reported, on standard output.
         Err(CliError::Rejected) => ExitCode::FAILURE,
         Err(error) => {
-            output::report_lines(&error.render(json));
+            output::report_lines(&error.render_at(json, site));
             error.exit_code()
         }
     }

@@ -1,8 +1,10 @@
-//! The lines of a file, of bounded length, each with its position.
+//! The lines of a file, of bounded length, each with its position. A byte order mark is skipped.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
 use serde::{Deserialize, Serialize};
+
+use crate::files::BYTE_ORDER_MARK;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -66,9 +68,12 @@ impl Lines {
         if bytes == 0 {
             return None;
         }
+        let is_first = self.at.byte == 0;
         self.at.byte += bytes;
         self.at.line += 1;
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let unmarked = line.strip_prefix(BYTE_ORDER_MARK.as_bytes()).filter(|_| is_first);
+        let line = unmarked.unwrap_or(line);
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 }

@@ -31,7 +31,7 @@ use crate::{
 
 /// Runs a command.
 pub(crate) async fn run(command: LogCommand, client: &ClientArgs) -> Result<(), CliError> {
-    let session = Session::connect(client).await?;
+    let session = Session::new(client)?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
     context.output.finish()

@@ -25,7 +25,7 @@ use crate::{
 
 /// Runs a command on queues.
 pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<(), CliError> {
-    let session = Session::on_queue(client, command.queue()).await?;
+    let session = Session::on_queue(client, command.queue())?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
     context.output.finish()
@@ -36,7 +36,7 @@ pub(crate) async fn run_message(
     command: MessageCommand,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let session = Session::on_queue(client, Some(command.queue())).await?;
+    let session = Session::on_queue(client, Some(command.queue()))?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     message(&mut context, command).await?;
     context.output.finish()

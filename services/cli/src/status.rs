@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use chrono::DateTime;
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
@@ -27,6 +28,9 @@ pub const READ_ONLY_DISK: &str = "read-only: disk";
 /// before one, and of a process that shuts down.
 pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
 
+/// The time in which all roles of a process start.
+const START_WITHIN: Duration = Duration::from_secs(1);
+
 /// Prints the state of a server; the exit code reports whether it answers.
 pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     let began = Instant::now();
@@ -38,20 +42,16 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         ("blob", blob(&session).await),
         ("log", log(&session).await),
     ];
-    let (mut state, mut found, mut missing) = (Value::Null, Vec::new(), Vec::new());
-    let mut failed = None;
+    let (mut states, mut missing, mut failed) = (Vec::new(), Vec::new(), None);
     for (name, stats) in services {
         match stats {
-            Ok(stats) => {
-                found.push(name);
-                state = with_fields(stats, state);
-            }
+            Ok(stats) => states.push((name, stats)),
             // The role is not on this server.
             Err(error) if is_absent(&error) => {}
             // A gateway may reach the other ones.
             Err(error) if error.is_unavailable() => {
                 missing.push(name);
-                failed.get_or_insert(error);
+                failed.get_or_insert(error.of_role(name));
             }
             Err(error) => return Err(error),
         }
@@ -59,14 +59,49 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     let head = json!({
         "endpoint": client.endpoint,
         "connected_in_ms": millis(connected),
-        "services": found,
+        "services": states.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         "unavailable": (!missing.is_empty()).then_some(missing),
         "writes": writes(&session).await,
     });
     let mut output = Output::standard(&client.output);
-    output.record(["Server", ""], &with_fields(head, state))?;
+    output.record(["Server", ""], &with_fields(head, merged(&states)))?;
     output.finish()?;
     failed.map_or(Ok(()), Err)
+}
+
+/// The fields that have one value in all roles that report them; the others by role, since those behind a gateway may
+/// be in several processes.
+fn merged(states: &[(&str, Value)]) -> Value {
+    let fields = |state: &Value| state.as_object().cloned().unwrap_or_default();
+    let (mut common, mut roles) = (Map::new(), Map::new());
+    for (name, _) in states.iter().flat_map(|(_, state)| fields(state)) {
+        let reported = states.iter().filter_map(|(role, state)| Some((*role, state.get(&name)?)));
+        let reported: Vec<_> = reported.collect();
+        match reported.as_slice() {
+            [(_, first), rest @ ..] if rest.iter().all(|(_, it)| is_same(&name, first, it)) => {
+                common.insert(name, (*first).clone());
+            }
+            differing => {
+                for (role, value) in differing {
+                    let role = roles.entry(*role).or_insert_with(|| json!({}));
+                    *role = with_fields(role.take(), json!({ name.as_str(): value }));
+                }
+            }
+        }
+    }
+    let roles = (!roles.is_empty()).then_some(roles);
+    with_fields(Value::Object(common), json!({ "roles": roles }))
+}
+
+/// Whether two roles report the same in a field. The roles of a process start one after the other.
+fn is_same(name: &str, one: &Value, other: &Value) -> bool {
+    let time = |value: &Value| DateTime::parse_from_rfc3339(value.as_str()?).ok();
+    match (time(one), time(other)) {
+        (Some(one), Some(other)) if name == "start_time" => {
+            (one - other).abs().to_std().is_ok_and(|apart| apart < START_WITHIN)
+        }
+        _ => one == other,
+    }
 }
 
 /// Whether writes are accepted; none where the process does not report it.
@@ -128,6 +163,30 @@ async fn blob(session: &Session) -> Result<Value, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_differs_between_roles_is_shown_by_role() {
+        let state = |start: &str, bytes: u64| json!({ "engine": "fjall", "start_time": start, "storage_bytes": bytes });
+        let table = state("2026-01-31T08:00:00.1Z", 5);
+        let queue = with_fields(state("2026-01-31T08:00:00.9Z", 7), json!({ "queues": 1 }));
+
+        let one = merged(&[("table", table.clone()), ("log", json!({}))]);
+        let together = merged(&[("table", table.clone()), ("queue", queue)]);
+        let apart = merged(&[("table", table), ("queue", state("2026-01-31T09:00:00Z", 5))]);
+
+        let start = "2026-01-31T08:00:00.1Z";
+        assert_eq!(one, with_fields(state(start, 5), json!({ "roles": null })));
+        let sizes = json!({ "table": { "storage_bytes": 5 }, "queue": { "storage_bytes": 7 } });
+        let expected = json!({
+            "engine": "fjall", "start_time": start, "queues": 1, "roles": sizes,
+        });
+        assert_eq!(together, expected);
+        let times = json!({
+            "table": { "start_time": start }, "queue": { "start_time": "2026-01-31T09:00:00Z" },
+        });
+        let expected = json!({ "engine": "fjall", "storage_bytes": 5, "roles": times });
+        assert_eq!(apart, expected);
+    }
 
     #[test]
     fn a_stopped_store_and_a_full_disk_differ_in_the_status_of_the_process() {

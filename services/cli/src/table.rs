@@ -21,7 +21,7 @@ pub(crate) use stats::service_record;
 
 /// Runs a command on tables.
 pub(crate) async fn run(command: TableCommand, client: &ClientArgs) -> Result<(), CliError> {
-    let session = Session::connect(client).await?;
+    let session = Session::new(client)?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     dispatch(&mut context, command, client).await?;
     context.output.finish()
@@ -32,7 +32,7 @@ pub(crate) async fn run_entity(
     command: EntityCommand,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let session = Session::connect(client).await?;
+    let session = Session::new(client)?;
     let mut context = Context { session, output: Output::standard(&client.output) };
     entity(&mut context, command).await?;
     context.output.finish()

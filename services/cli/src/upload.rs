@@ -131,8 +131,7 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
         }
         // Chunks are encoded once, however often they are sent.
         let mut client = Grpc::new(self.session.link());
-        let failed = |error| Status::from_error(Box::new(error));
-        client.ready().await.map_err(failed)?;
+        client.ready().await.map_err(Status::from_error)?;
         let requests = Request::new(ReceiverStream::new(requests));
         let path = PathAndQuery::from_static("/trestle.table.v1.TableService/ImportEntities");
         let mut answers = client.streaming(requests, path, RawCodec).await?.into_inner();

@@ -48,10 +48,13 @@ pub async fn check(
     tls: &TlsArgs,
     service: String,
 ) -> Result<Option<&'static str>, String> {
+    let called = trestle_cli::called_address(endpoint, tls);
     match tokio::time::timeout(CHECK_WITHIN, call(endpoint, tls, service)).await {
-        Err(_) => Err(format!("no answer in time: endpoint=`{endpoint}`")),
-        Ok(Ok(checked)) => checked,
-        Ok(Err(error)) => Err(trestle_cli::explained(error, endpoint, tls).await.described()),
+        Err(_) => Err(format!("no answer in time: endpoint=`{called}`")),
+        Ok(Ok(checked)) => checked.map_err(|reason| format!("{reason}, endpoint=`{called}`")),
+        Ok(Err(error)) => {
+            Err(trestle_cli::explained(error, endpoint, tls).await.described(&called))
+        }
     }
 }
 

@@ -347,7 +347,7 @@ pub struct CopyBlobArgs {
     /// A file, a folder, blob://CONTAINER/NAME, or a URL
     pub(super) from: CopySide,
     /// A file, a folder or blob://CONTAINER/NAME; what is in a folder has the last part of the name of the source
-    pub(super) to: CopySide,
+    pub(crate) to: CopySide,
     /// Copy a folder
     #[arg(long, short)]
     pub(super) recursive: bool,

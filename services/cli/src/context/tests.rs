@@ -65,3 +65,13 @@ fn a_listing_shows_the_account_and_no_secret() {
     assert_eq!(of("account"), [json!(null), json!("acme"), json!("other")]);
     assert_eq!(of("tls"), [false, true, false]);
 }
+
+#[test]
+fn the_name_of_a_new_context_is_one_word() {
+    for name in ["dev", "a.b-c_1", "é", "[\"x\"]"] {
+        assert_eq!(context_name(name), Ok(name.to_owned()));
+    }
+    for name in ["", " ", "a b", "a\tb", "a\u{1b}", "-a", "a\u{a0}b"] {
+        assert!(context_name(name).unwrap_err().contains("no spaces"), "{name:?}");
+    }
+}

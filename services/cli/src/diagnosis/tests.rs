@@ -38,6 +38,20 @@ impl Drop for FixedAnswer {
     }
 }
 
+/// A listener that greets each connection and then waits for a client of its own protocol.
+async fn greeting() -> (u16, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let task = tokio::spawn(async move {
+        let mut all = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n").await;
+            all.push(stream);
+        }
+    });
+    (port, task)
+}
+
 async fn looked(endpoint: &str, is_foreign: bool) -> Option<String> {
     look(endpoint, &TlsArgs::default(), is_foreign).await
 }
@@ -105,6 +119,17 @@ async fn a_server_of_another_protocol_is_a_problem_of_the_address() {
             assert!(problem.contains("another protocol"), "{scheme}, {answer:?}: {problem}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_server_that_greets_and_waits_is_named_without_a_wait() {
+    let (port, task) = greeting().await;
+
+    let endpoint = format!("http://127.0.0.1:{port}");
+    let looked = tokio::time::timeout(PAGE_WITHIN / 2, looked(&endpoint, false)).await;
+
+    task.abort();
+    assert!(looked.unwrap().unwrap().contains("another protocol"));
 }
 
 #[tokio::test]

@@ -124,3 +124,16 @@ fn files_for_tls_need_an_encrypted_address() {
     assert!(rejected.contains("must begin with https://"), "{rejected}");
     assert!(reject_plain("http://h:1", false).is_ok() && reject_plain("https://h:1", true).is_ok());
 }
+
+#[test]
+fn an_address_is_shown_with_the_port_that_is_called() {
+    for (endpoint, shown) in [
+        ("http://host", "http://host:80"),
+        ("http://[::1]/", "http://[::1]:80"),
+        ("https://host", "https://host:443"),
+        ("https://host:50051", "https://host:50051"),
+        ("no address", "no address"),
+    ] {
+        assert_eq!(with_port(endpoint), shown);
+    }
+}

@@ -5,6 +5,8 @@ use std::{error::Error, io, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
+use crate::client::NotConnected;
+
 /// The beginning of an error of HTTP/2 that has no source.
 const H2_ERROR: &str = "h2 protocol error";
 /// How the library names an answer of HTTP without gRPC.
@@ -35,7 +37,7 @@ const FULL: &str = "INSUFFICIENT_STORAGE";
 pub(crate) fn is_transport(status: &Status) -> bool {
     let own_deadline = matches!(status.code(), Code::DeadlineExceeded) || is_own_deadline(status);
     let cut = status.code() == Code::Internal && status.message().starts_with(H2_ERROR);
-    (status.source().is_some() || cut) && !own_deadline
+    (status.source().is_some() || cut) && !own_deadline && NotConnected::of(status).is_none()
 }
 
 /// Whether a call ended because it took longer than `--timeout`.
@@ -121,21 +123,26 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     }
 }
 
-/// Whether and how to repeat the call, without a more specific hint.
-pub(super) fn advice(status: &Status, delay: Option<Duration>) -> Option<String> {
+/// Whether and how to repeat the call, without a more specific hint, and what was written unless the command only
+/// reads.
+pub(super) fn advice(status: &Status, delay: Option<Duration>, reads_only: bool) -> Option<String> {
     if was_refused(status) {
         return Some("the server cannot be reached; nothing was sent".to_owned());
     }
-    if is_transport(status) {
-        return Some(
-            "the connection failed; whether a write took place is unknown, read back first"
-                .to_owned(),
-        );
-    }
     let text = match status.code() {
+        _ if is_transport(status) && reads_only => "repeat as it is",
+        _ if is_transport(status) => {
+            return Some(
+                "the connection failed; whether a write took place is unknown, read back first"
+                    .to_owned(),
+            );
+        }
+        Code::Unavailable if reads_only => "repeat as it is",
         Code::Unavailable => "repeat as it is; nothing was written",
+        Code::ResourceExhausted if reads_only => "repeat later",
         Code::ResourceExhausted => "repeat later; nothing was written",
         Code::Aborted => "read the entity again and redo the change",
+        Code::DeadlineExceeded | Code::Cancelled | Code::Unknown if reads_only => "repeat as it is",
         Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
             "whether a write took place is unknown, read back first"
         }

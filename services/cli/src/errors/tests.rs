@@ -6,6 +6,8 @@ use tonic_types::ErrorDetails;
 
 use super::*;
 
+mod calls;
+
 fn rejected() -> Status {
     let mut details = ErrorDetails::new();
     details.set_error_info(
@@ -91,7 +93,7 @@ fn a_refused_connection_reports_that_nothing_was_sent() {
 #[test]
 fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
     let connect = |cause: &str| CliError::Connect {
-        endpoint: "http://here".to_owned(),
+        endpoint: "http://here:1".to_owned(),
         cause: cause.to_owned(),
     };
 
@@ -102,11 +104,11 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
         (NO_ANSWER, "does another server listen there, or a firewall drop the connection?"),
     ] {
         let text = connect(cause).render(false);
-        let start = format!("error: cannot connect to http://here\n  hint: {hint}");
+        let start = format!("error: cannot connect to http://here:1\n  hint: {hint}");
         assert!(text.starts_with(&start), "{text}");
         assert!(text.ends_with(&format!("nothing was sent\n  cause: {cause}")), "{text}");
         let object: Value = serde_json::from_str(&connect(cause).render(true)).unwrap();
-        assert_eq!(object["error"]["endpoint"], "http://here");
+        assert_eq!(object["error"]["endpoint"], "http://here:1");
         assert_eq!(object["error"]["cause"], cause);
     }
     let broken = Status::from_error(Box::new(io::Error::from_raw_os_error(104)));
@@ -241,7 +243,7 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
     let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
     let failed = CliError::from(Status::from_error(Box::new(refused)));
     let at = || Halt {
-        endpoint: "http://here".to_owned(),
+        endpoint: "http://here:1".to_owned(),
         progress: "94,800 rows written".to_owned(),
         next: "continue with --resume".to_owned(),
     };
@@ -249,7 +251,7 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
     let halted = failed.halted(true, at);
 
     let text = halted.render(false);
-    let expected = "\n  hint: continue with --resume\n  endpoint: http://here\n  \
+    let expected = "\n  hint: continue with --resume\n  endpoint: http://here:1\n  \
                     progress: 94,800 rows written";
     assert!(text.ends_with(expected) && !text.contains("nothing was sent"), "{text}");
     assert_eq!(halted.code(), 5);
@@ -275,7 +277,7 @@ fn a_broken_connection_never_claims_that_nothing_was_written() {
 
 fn halt() -> Halt {
     Halt {
-        endpoint: "http://here".to_owned(),
+        endpoint: "http://here:1".to_owned(),
         progress: "5 rows written".to_owned(),
         next: "continue with --resume".to_owned(),
     }
@@ -360,13 +362,13 @@ fn only_a_failed_connection_or_a_foreign_answer_is_probed() {
 #[test]
 fn a_diagnosis_keeps_the_progress_and_for_programs_the_cause() {
     let broken = CliError::from(Status::from_error(Box::new(io::Error::other("reset"))));
-    let problem = "http://here uses TLS: use https://".to_owned();
+    let problem = "http://here:1 uses TLS: use https://".to_owned();
 
-    let error = broken.halted(true, halt).misdirected("http://here", problem.clone());
+    let error = broken.halted(true, halt).misdirected("http://here:1", problem.clone());
 
     assert_eq!(error.code(), 6);
     let shown = error.render(false);
-    for part in [problem.as_str(), "http://here", "5 rows written", "continue with --resume"] {
+    for part in [problem.as_str(), "http://here:1", "5 rows written", "continue with --resume"] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert!(!shown.contains("reset"), "the problem names it in words: {shown}");

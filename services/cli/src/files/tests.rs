@@ -156,3 +156,13 @@ fn a_path_is_made_absolute_only_where_one_is_given() {
     assert_eq!(relative, Some(std::env::current_dir().unwrap().join("a/b")));
     assert_eq!(absolute, Some(PathBuf::from("/a/b")));
 }
+
+#[test]
+fn a_small_file_is_read_without_its_byte_order_mark() {
+    let folder = folder();
+    let file = folder.path().join("file");
+    fs::write(&file, "\u{feff}{\u{feff}}").unwrap();
+
+    assert_eq!(read_small(&file, 99).unwrap(), "{\u{feff}}");
+    assert_eq!(read_exact(&file, 99).unwrap(), "\u{feff}{\u{feff}}");
+}

@@ -94,3 +94,11 @@ proptest! {
         prop_assert_eq!(is_read, u64::try_from(length).unwrap() <= bytes_max);
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_skipped_at_the_beginning_only() {
+    let found = rest(lines(b"\xef\xbb\xbfa\n\xef\xbb\xbfb", 9));
+
+    let ends: Vec<_> = found.iter().map(|(line, at)| (line.as_slice(), at.byte)).collect();
+    assert_eq!(ends, [(&b"a"[..], 5), (b"\xef\xbb\xbfb", 9)]);
+}

@@ -53,7 +53,7 @@ pub(super) async fn send(context: &mut Context, args: MessageArgs) -> Result<(),
     let mut messages = Vec::with_capacity(args.texts.len());
     for text in args.texts {
         let text = match text.as_str() {
-            "-" => files::read_small(Path::new("-"), INPUT_BYTES_MAX)?,
+            "-" => files::read_exact(Path::new("-"), INPUT_BYTES_MAX)?,
             _ => text,
         };
         messages.push(OutgoingMessage {

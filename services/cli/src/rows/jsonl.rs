@@ -1,12 +1,9 @@
-//! Rows of a JSONL file: one object a line; blank lines and a byte order mark at the start are
-//! skipped.
+//! Rows of a JSONL file: one object a line; blank lines are skipped.
 
 use std::io::{self, Read};
 
 use super::{FilePosition, ROW_BYTES_MAX, Row};
 use crate::{entity_json, lines::Lines};
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads entities line by line.
 pub(crate) struct JsonlReader(Lines);
@@ -23,9 +20,8 @@ impl JsonlReader {
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
         loop {
-            let is_first = self.0.at.byte == 0;
             let Some(line) = self.0.next()? else { return Ok(None) };
-            let text = line.strip_prefix(BOM).filter(|_| is_first).unwrap_or(line).trim_ascii();
+            let text = line.trim_ascii();
             if !text.is_empty() {
                 let entity = entity_json::parse(text);
                 self.0.at.row += 1;

@@ -87,6 +87,17 @@ impl PolicyCommand {
     }
 }
 
+impl PolicyArgs {
+    fn policy(&self) -> Result<AccessPolicy, CliError> {
+        Ok(AccessPolicy {
+            id: self.id.clone(),
+            start_time: moment("--start", self.start.clone())?,
+            expiry_time: moment("--expiry", self.expiry.clone())?,
+            permissions: self.permissions.clone(),
+        })
+    }
+}
+
 /// Shows or changes the policies of a table, a queue or a container.
 ///
 /// The service replaces all policies at once, so two changes at the same time may lose one.
@@ -96,6 +107,11 @@ pub(crate) async fn run(
     command: PolicyCommand,
 ) -> Result<(), CliError> {
     let name = command.name().to_owned();
+    // Malformed times are found before a call.
+    let given = match &command {
+        PolicyCommand::Set(args) => Some(args.policy()?),
+        PolicyCommand::List { .. } | PolicyCommand::Delete { .. } => None,
+    };
     let mut stored = get(context, of, name.clone()).await?;
     let policies = &mut stored.policies;
     let (id, verb) = match command {
@@ -106,18 +122,11 @@ pub(crate) async fn run(
                 .records(&records, &["id", "permissions", "start_time", "expiry_time"])?;
             return context.output.unless_empty(!records.is_empty(), "no policies");
         }
-        PolicyCommand::Set(args) => {
-            let policy = AccessPolicy {
-                id: args.id.clone(),
-                start_time: moment("--start", args.start)?,
-                expiry_time: moment("--expiry", args.expiry)?,
-                permissions: args.permissions,
-            };
-            match policies.iter_mut().find(|found| found.id == args.id) {
-                Some(found) => *found = policy,
-                None => policies.push(policy),
-            }
-            (args.id, "set")
+        PolicyCommand::Set(PolicyArgs { id, .. }) => {
+            let end = policies.len();
+            let at = policies.iter().position(|policy| policy.id == id);
+            drop(policies.splice(at.map_or(end..end, |at| at..at + 1), given));
+            (id, "set")
         }
         PolicyCommand::Delete { id, .. } => {
             let before = policies.len();

@@ -42,6 +42,15 @@ pub(super) async fn run(
     if format == Format::Jsonl && !args.types.is_empty() {
         return Err(CliError::Usage("--types is for CSV; JSONL has its own".to_owned()));
     }
+    let open = |start| {
+        let reader = RowReader::open(&input, format, &args.types, start);
+        reader.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => CliError::Usage(format!("{}: {error}", input.name())),
+            _ => CliError::file(files::cannot("read", &args.file))(error),
+        })
+    };
+    // A malformed header is found before a call.
+    let whole = open(FilePosition::default())?;
     let job = job(context, &args, format, client).await?;
     let mut checkpoint = Checkpoint::new(job, Rows::default());
     if let Some(file) = input.file() {
@@ -49,11 +58,7 @@ pub(super) async fn run(
     }
     checkpoint.load(args.resume)?;
     let (start, written_before) = (checkpoint.state.done, checkpoint.state.written);
-    let reader = RowReader::open(&input, format, &args.types, start);
-    let reader = reader.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => CliError::Usage(format!("{}: {error}", input.name())),
-        _ => CliError::file(files::cannot("read", &args.file))(error),
-    })?;
+    let reader = if start == FilePosition::default() { whole } else { open(start)? };
 
     let mut recorder = ImportRecorder {
         checkpoint,
