@@ -1,6 +1,7 @@
 //! What an operator sees of a running server: its log and its metrics.
 
 mod log;
+mod warnings;
 
 use std::{
     fs,
@@ -196,12 +197,15 @@ async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_read_and_cleared() {
     let peeked = run(&server, &["message", "peek", "jobs"]);
     let shown = run(&server, &["queue", "get", "jobs"]);
     let sent = run(&server, &["message", "send", "jobs", "b"]);
+    let received = run(&server, &["message", "receive", "jobs"]);
     let cleared = run(&server, &["queue", "clear", "jobs", "--yes"]);
     let empty = run(&server, &["message", "peek", "jobs"]);
 
     assert_eq!(peeked.code, Some(0), "{peeked:?}");
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(sent.errors.contains("disk space is short"), "{sent:?}");
+    for refused in [sent, received] {
+        assert!(refused.errors.contains("disk space is short"), "{refused:?}");
+    }
     assert_eq!(cleared.code, Some(0), "{cleared:?}");
     assert_eq!(empty.code, Some(0), "{empty:?}");
     assert!(empty.errors.contains("no messages"), "{empty:?}");
