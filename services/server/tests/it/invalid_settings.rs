@@ -147,6 +147,10 @@ fn a_table_in_place_of_a_key_is_one_mistake_without_its_values() {
         let errors = mistakes_in(&format!("[accounts.acme]\nkey1 = {value}\n"));
         assert!(errors.contains("file:2: accounts.acme.key1: must be a text"), "{errors}");
         assert!(errors.contains("mistakes=`1`") && !errors.contains("hunter2"), "{errors}");
+        let errors =
+            mistakes_in(&format!("[accounts.acme]\nkey1 = {value}\nkey2 = [\"hunter2\"]\n"));
+        assert!(errors.contains("file:3: accounts.acme.key2: must be a text"), "{errors}");
+        assert!(errors.contains("mistakes=`2`") && !errors.contains("hunter2"), "{errors}");
     }
 }
 
