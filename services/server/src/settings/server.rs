@@ -86,7 +86,8 @@ pub struct ServerSettings {
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// `azure_blob`, `azure_queue`, `azure_table`: address of a role for clients of Azure Storage, with the role
-    /// `gateway` only; port 0 selects a free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`] has.
+    /// `gateway` only; port 0 selects a free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`]
+    /// has.
     #[serde(flatten)]
     pub azure: PerRole<Listen>,
     /// Compress responses for clients of Azure Storage that accept gzip, as most do. Default: no, as

@@ -1,5 +1,5 @@
 //! Exporters of the SDK whose errors are logged in words, with the endpoint. The SDK would log them in its own form, so
-//! it is told of none.
+//! none is returned to it.
 
 use std::{sync::Arc, time::Duration};
 
