@@ -7,7 +7,8 @@ use tempfile::tempdir;
 use super::at;
 use crate::client::Ended;
 
-const RULE: &str = "must not be set without the role gateway, which serves clients of Azure Storage: roles=`table,queue`";
+const RULE: &str = "must not be set without the role gateway, which serves clients of Azure Storage: \
+                    roles=`table,queue`";
 
 #[test]
 fn a_flag_without_the_role_gateway_is_a_mistake_that_hides_no_other() {
