@@ -1,5 +1,6 @@
 //! The configuration: where it is found, sizes with units, and mistakes.
 
+mod azure_listeners;
 mod rules;
 mod together;
 

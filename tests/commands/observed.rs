@@ -1,6 +1,7 @@
 //! What an operator sees of a running server: its log and its metrics.
 
 mod log;
+mod warnings;
 
 use std::{
     fs,
@@ -219,11 +220,14 @@ async fn the_status_of_a_gateway_shows_by_role_what_differs_and_names_a_role_in_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_read_and_cleared() {
+async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_received_and_cleared() {
     let directory = tempdir().unwrap();
     let args = ["--data-dir", directory.path().to_str().unwrap()];
     let server = Server::start(&args, &[]);
-    for command in [&["queue", "create", "jobs"][..], &["message", "send", "jobs", "a"]] {
+    let texts: Vec<_> = (0..33).map(|number| number.to_string()).collect();
+    let texts: Vec<_> = texts.iter().map(String::as_str).collect();
+    let send = [&["message", "send", "jobs"][..], &texts].concat();
+    for command in [&["queue", "create", "jobs"][..], &send] {
         assert_eq!(run(&server, command).code, Some(0), "{command:?}");
     }
     assert_eq!(server.terminate(), Some(0));
@@ -232,12 +236,15 @@ async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_read_and_cleared() {
     let peeked = run(&server, &["message", "peek", "jobs"]);
     let shown = run(&server, &["queue", "get", "jobs"]);
     let sent = run(&server, &["message", "send", "jobs", "b"]);
+    // Its write is larger than what every change may add while it removes something.
+    let received = run(&server, &["message", "receive", "jobs", "-n", "32", "--delete", "--json"]);
     let cleared = run(&server, &["queue", "clear", "jobs", "--yes"]);
     let empty = run(&server, &["message", "peek", "jobs"]);
 
     assert_eq!(peeked.code, Some(0), "{peeked:?}");
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(sent.errors.contains("disk space is short"), "{sent:?}");
+    assert_eq!((received.code, received.output.lines().count()), (Some(0), 32), "{received:?}");
     assert_eq!(cleared.code, Some(0), "{cleared:?}");
     assert_eq!(empty.code, Some(0), "{empty:?}");
     assert!(empty.errors.contains("no messages"), "{empty:?}");

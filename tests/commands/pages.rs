@@ -21,9 +21,11 @@ enum Runs {
     By(&'static str),
     /// It reads the page, and runs the block of commands that has this text.
     Block(&'static str),
+    /// It installs every package of the command, in the version that it names.
+    Packages,
 }
 
-use Runs::{Block, By, Words};
+use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
 /// Recipes of just, which measure for minutes, are not run: they exist. The same is true of benchmarks of cargo.
@@ -69,12 +71,7 @@ const SUITES: [(&str, &str, &str, Runs); 36] = [
         "tests/commands/readme.rs",
         Block("trestle blob container create"),
     ),
-    (
-        "README.md",
-        "pip install grpcio-tools ",
-        "tests/clients/python/requirements.txt",
-        By("grpcio-tools=="),
-    ),
+    ("README.md", "pip install grpcio-tools ", "tests/clients/python/requirements.txt", Packages),
     (
         "README.md",
         "python -m grpc_tools",
@@ -224,6 +221,10 @@ fn missing(suite: &str, runs: Runs, (page, text): (&str, &str), command: &str) -
         Words if words.is_empty() => Some("no words distinguish it".to_owned()),
         Words => words.into_iter().find(|word| !has_word(suite, word)).map(str::to_owned),
         By(part) => (!suite.contains(part)).then(|| part.to_owned()),
+        Packages => {
+            let mut lines = words.iter().skip(1).map(|package| format!("{package}=="));
+            lines.find(|start| !suite.lines().any(|line| line.starts_with(start.as_str())))
+        }
         Block(part) => {
             let mut blocks = text.split("```").skip(1).step_by(2);
             let first = blocks.find(|block| block.contains(part)).unwrap_or_default();
@@ -332,6 +333,9 @@ fn a_suite_without_a_command_is_found() {
         ("KEY_NAME", Words, "export KEY=1", true),
         ("dpkg -i", By("dpkg -i"), "apt-get install x", false),
         ("dpkg", By("dpkg -i"), "apt-get install x", true),
+        ("a-b==1\nc==2", Packages, "pip install a-b c", false),
+        ("xa-b==1\nc==2", Packages, "pip install a-b c", true),
+        ("a-b==1", Packages, "pip install a-b c", true),
         ("README.md \"a b\"", Block("a b"), "a b", false),
         ("README.md \"a b\"", Block("a b"), "c d", true),
         ("README.md \"c d\"", Block("c d"), "a b", false),

@@ -82,9 +82,10 @@ impl Server {
     ) -> Self {
         let free = "127.0.0.1:0";
         command.args(["serve", "--listen", address, "--admin", free]);
-        command
-            .args(["--azure-table", free, "--azure-queue", free, "--azure-blob", free])
-            .args(args);
+        if has_gateway(args, settings) {
+            command.args(["--azure-table", free, "--azure-queue", free, "--azure-blob", free]);
+        }
+        command.args(args);
         command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let mut ready = String::new();
@@ -147,6 +148,14 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Whether a server with these arguments and settings has the role of the listeners for clients of Azure Storage.
+fn has_gateway(args: &[&str], settings: &[(&str, &str)]) -> bool {
+    let flag = args.iter().skip_while(|arg| **arg != "--roles").nth(1).copied();
+    let variable = settings.iter().find(|(name, _)| *name == "TRESTLE__SERVER__ROLES");
+    let roles = flag.or(variable.map(|(_, roles)| *roles)).unwrap_or("all");
+    roles == "all" || roles.split(',').any(|role| role == "gateway")
 }
 
 /// A page of an admin listener at an address, with the head of its answer.

@@ -138,7 +138,8 @@ impl ErrorResponse {
         let retry_after = delay.filter(|_| http_status.is_server_error());
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let field = violation.map(|violation| violation.field.clone());
-        let sentence = sentence::of(&code, field.as_deref());
+        let of_reason = info.and_then(|info| sentence::of_reason(&info.reason));
+        let sentence = of_reason.or_else(|| sentence::of(&code, field.as_deref()));
         let whole = || sentence::addition(&code, &property::values(status.message())).to_owned();
         let detail = violation.map_or_else(whole, |it| detail(&code, &status, it));
         let text = match sentence {
@@ -289,7 +290,7 @@ mod tests {
 
         assert_eq!(response.code, "InsufficientAccountPermissions");
         assert_eq!((response.status, response.retry_after), (StatusCode::FORBIDDEN, None));
-        assert!(response.text.ends_with("\nthe disk is full"), "{}", response.text);
+        assert_eq!(response.text, "Write operations are not allowed.\nthe disk is full");
     }
 
     #[test]

@@ -141,6 +141,8 @@ impl MessageOperations {
     ) -> Result<Vec<Found>, AttemptError> {
         let (id, now) = (queue.record.id, self.engine.now());
         let (mut spec, head) = claim.scheduler().fence(queue.record.version).begin();
+        // A state row for another one, of a few messages: none can be deleted without a receive.
+        spec.gives_back_space();
         let slots = claim.slots().iter().map(|slot| ClaimedSlot::read(id, *slot, &mut spec));
         let plan = ReceivePlan {
             id,

@@ -47,6 +47,8 @@ use trestle_service::clock::SystemClock;
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 /// The exit code for a store that cannot be opened as it is, as of `serve`.
 const REJECTED: u8 = 4;
+/// The warning about addresses for clients of Azure Storage that no listener has.
+const UNSERVED: &str = "no effect without the role gateway, which serves clients of Azure Storage";
 /// How long a forced shutdown may take.
 const FORCED_WITHIN: Duration = Duration::from_secs(2);
 
@@ -156,6 +158,10 @@ async fn serve_with(
 ) -> Result<(), ProcessError> {
     let config = source.file().map(|file| file.display().to_string());
     descriptors.log();
+    let unserved = settings.server.unserved_keys(ROLES);
+    if !unserved.is_empty() {
+        warn!(keys = unserved.join(", "), roles = %settings.server.roles, "{UNSERVED}");
+    }
     let mut signals = Signals::take()?;
     let listeners = Listeners::bind(&settings).await?;
     for (listener, address) in settings.server.exposed(&settings.tls) {
@@ -299,9 +305,17 @@ fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
 
 fn check_config(args: &ServeArgs, is_quiet: bool) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let mistakes = mistakes(file.as_deref(), &args.flags())?;
+    let mut unserved = Vec::new();
+    let problems = |settings: &Settings| {
+        unserved = settings.server.unserved_keys(ROLES);
+        named_files::problems(settings)
+    };
+    let mistakes = mistakes_with(file.as_deref(), &args.flags(), problems)?;
     if !mistakes.is_empty() {
         return Err(rejected(&mistakes, file.as_deref()));
+    }
+    if !unserved.is_empty() {
+        report_lines(&format!("warning: {UNSERVED}: {}", unserved.join(", ")));
     }
     if !is_quiet {
         print(&format!("the configuration is valid: {}\n", file_name(file.as_deref())))?;
@@ -341,8 +355,16 @@ fn every_mistake(file: Option<&Path>, flags: &[(String, String)]) -> Option<Vec<
 
 /// Every mistake in the configuration, each with its place, without the numbers of errors of the system.
 fn mistakes(file: Option<&Path>, flags: &[(String, String)]) -> Result<Vec<String>, ProcessError> {
-    let sources = sources(file, flags.to_vec());
-    let problems = Settings::problems_of(ROLES, sources, named_files::problems)?;
+    mistakes_with(file, flags, named_files::problems)
+}
+
+/// The same, where `problems` returns those of the files that the settings name.
+fn mistakes_with(
+    file: Option<&Path>,
+    flags: &[(String, String)],
+    problems: impl FnOnce(&Settings) -> Vec<String>,
+) -> Result<Vec<String>, ProcessError> {
+    let problems = Settings::problems_of(ROLES, sources(file, flags.to_vec()), problems)?;
     Ok(problems.into_iter().map(without_number).collect())
 }
 

@@ -86,9 +86,13 @@ impl SettingsSource {
     /// # Errors
     /// Settings that cannot be used, as a text.
     pub fn read(&self) -> Result<Settings, String> {
-        self.current().map_err(|error| {
+        self.current().or_else(|_| {
             let mistakes = (self.mistakes)();
-            if mistakes.is_empty() { error.chain() } else { mistakes.join("; ") }
+            if !mistakes.is_empty() {
+                return Err(mistakes.join("; "));
+            }
+            // Without a mistake: the file was replaced in between.
+            self.current().map_err(|error| error.chain())
         })
     }
 

@@ -32,8 +32,8 @@ const CORS_HEADERS_MAX: usize = 64;
 const CORS_HEADER_PREFIXES_MAX: usize = 2;
 /// Longest time that a browser may cache a rule, in seconds: what REST can represent.
 const CORS_AGE_SECONDS_MAX: i64 = 4_294_967_295;
-/// Longest retention. Azure.
-const RETENTION_DAYS_MAX: i64 = 365;
+/// Longest retention of logs and metrics, in days. Azure.
+pub const RETENTION_DAYS_MAX: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
 
 /// The settings under a key, every part set: unset parts have their defaults.
@@ -165,7 +165,9 @@ fn check_retention(
     let days = retention.seconds / DAY_SECONDS;
     if !whole_days || !(1..=RETENTION_DAYS_MAX).contains(&days) {
         let value = duration::exact(*retention);
-        let rule = format!("must be 1 to {RETENTION_DAYS_MAX} whole days: value=`{value}`");
+        let most = RETENTION_DAYS_MAX * DAY_SECONDS;
+        let days = format!("must be 1 to {RETENTION_DAYS_MAX} whole days");
+        let rule = format!("{days}, {DAY_SECONDS}s to {most}s: value=`{value}`");
         violations.push(Reason::InvalidServiceProperty, format!("{field}.retention"), rule);
     }
 }
@@ -275,6 +277,20 @@ mod tests {
             let properties = ServiceProperties::default();
             let changed = change(&engine, domain.clone(), key.clone(), properties).await;
             assert_eq!(changed.map_err(|fault| fault.reason), Err(Reason::CorruptRecord));
+        }
+    }
+
+    #[test]
+    fn a_rejected_retention_has_its_rule_in_the_unit_of_its_field() {
+        for seconds in [0, DAY_SECONDS + 1, 366 * DAY_SECONDS] {
+            let retention = Some(prost_types::Duration { seconds, nanos: 0 });
+            let logging =
+                Logging { version: PART_VERSION.to_owned(), retention, ..Default::default() };
+            let change = ServiceProperties { logging: Some(logging), ..Default::default() };
+            let rejected = check(&change).expect_err("out of range");
+            let rule = "must be 1 to 365 whole days, 86400s to 31536000s";
+            let expected = format!("properties.logging.retention: {rule}: value=`{seconds}s`");
+            assert_eq!(rejected.message, expected);
         }
     }
 }

@@ -6,6 +6,12 @@ use trestle_kv::{CommitError, EngineError};
 
 use crate::fault::{Fault, Reason};
 
+/// The text for a write to a store that stopped. The cause may name files of the server, so only its log has it.
+const STOPPED: &str = "the store stopped after an error and accepts no writes until the server is restarted: read \
+                       the cause in the log of the server, then restart it";
+/// The same for the write that it failed in.
+const UNKNOWN: &str = "the store failed in this write, which may be stored or not: read back before a retry; the log \
+                       of the server has the cause";
 /// The retry delay of a call that the store rejected for load.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -29,9 +35,9 @@ impl From<CommitError> for Fault {
             CommitError::Unavailable { .. } => passing(Reason::ServerUnavailable, message),
             CommitError::Busy { .. } => passing(Reason::ServerBusy, message),
             // No retry delay: only a restart of the server helps, however long a client waits.
-            CommitError::Stopped { .. } => Self::new(Reason::StorageStopped, message),
+            CommitError::Stopped { .. } => Self::new(Reason::StorageStopped, STOPPED),
             CommitError::Full { .. } => passing(Reason::InsufficientStorage, message),
-            CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, message),
+            CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, UNKNOWN),
             CommitError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
             CommitError::Rejected { .. } => Self::new(Reason::InternalError, message),
         }
@@ -54,5 +60,19 @@ mod tests {
         assert_eq!((stopped.reason, stopped.retry_after), (Reason::StorageStopped, None));
         assert!(stopped.message.contains("until the server is restarted"), "{}", stopped.message);
         assert_eq!(busy.retry_after, Some(RETRY_AFTER));
+    }
+
+    #[test]
+    fn an_error_of_the_disk_names_no_file_of_the_server() {
+        let reason: std::sync::Arc<str> = "sync of a journal failed, file=`/data/0.jnl`".into();
+
+        for failure in [
+            CommitError::Stopped { reason: reason.clone() },
+            CommitError::Unknown { reason: reason.clone() },
+        ] {
+            let fault = Fault::from(failure);
+            assert!(!fault.message.contains("0.jnl"), "{}", fault.message);
+            assert!(fault.message.contains("the log of the server"), "{}", fault.message);
+        }
     }
 }

@@ -27,7 +27,9 @@ class Server:
         """Starts it on `data_dir`, with more settings as variables."""
         command = [os.environ["TRESTLE_BIN"], "serve", "--data-dir", str(data_dir)]
         command += ["--roles", roles, "--listen", listen, "--admin", FREE]
-        command += ["--azure-table", azure_table, "--azure-queue", azure_queue, "--azure-blob", FREE]
+        if roles in ("all", "gateway"):
+            command += ["--azure-table", azure_table]
+            command += ["--azure-queue", azure_queue, "--azure-blob", FREE]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -125,6 +125,26 @@ async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
 }
 
 #[tokio::test]
+async fn reads_vary_by_origin_where_no_rule_names_their_method() {
+    for edge in EDGES {
+        let endpoint = ServedEdge::open(edge, &[]).await;
+        assert_eq!(endpoint.get(edge.list, &[]).await.header("vary"), "", "no rules");
+        let rules = document(&rule("*", "PUT", "*", "*", "1"));
+        let target = "/?restype=service&comp=properties";
+        let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
+        assert_eq!(endpoint.call(set, rules.as_bytes(), &[]).await.status, 202);
+
+        for headers in [&[][..], &[(ORIGIN, "http://a")]] {
+            for (target, status) in [(edge.list, 200), (edge.absent.0, 404)] {
+                let response = endpoint.get(target, headers).await;
+                assert_eq!((response.status, response.header("vary")), (status, "Origin"));
+                assert_eq!(response.header("access-control-allow-origin"), "", "{response:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn wildcard_rule_answers_with_a_wildcard_and_without_credentials() {
     for edge in EDGES {
         let endpoint = ServedEdge::open(edge, &[]).await;

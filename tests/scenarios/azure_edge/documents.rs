@@ -157,6 +157,11 @@ async fn service_properties_have_the_limits_of_the_service() {
             let response = set(&inside).await;
             assert_eq!(response.status, 202, "{inside}: {response:?}");
         }
+        for days in ["0", "366", "70000"] {
+            let response = set(&logging("1.0", &kept(days))).await;
+            let rule = format!("Days: must be 1 to 365: value=`{days}`");
+            assert!(response.text().contains(&rule), "{response:?}");
+        }
         for (inside, code) in [
             (logging("1.0", &kept("0")), value),
             (logging("1.0", &kept("366")), value),

@@ -94,7 +94,10 @@ async fn properties_are_printed_as_set_and_unset_parts_are_kept() {
         ("", "it ends before it is complete"),
         (r#"{"cors":{}}"#, "as `get` prints it"),
         (r#"{"loging":{}}"#, "loging: unknown field"),
-        (r#"{"logging":{"retention_days":366}}"#, "properties.logging.retention"),
+        (
+            r#"{"logging":{"retention_days":366}}"#,
+            "logging.retention_days: must be 1 to 365: value=`366`",
+        ),
         (&" ".repeat(300_000), "at most 262144 bytes"),
     ] {
         let output = set(text);

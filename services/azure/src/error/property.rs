@@ -1,5 +1,9 @@
 //! The names that REST has for the fields of calls: an error names the part of the request that its sender wrote.
 
+use trestle_service::service_properties::RETENTION_DAYS_MAX;
+
+use crate::xml::DAY_SECONDS;
+
 /// Names of values in error texts, and those of REST.
 const VALUES: [(&str, &str); 4] = [
     ("partition_key", "PartitionKey"),
@@ -53,18 +57,29 @@ fn of_settings(field: &str) -> Option<&'static str> {
         "exposed_headers" => "ExposedHeaders",
         "max_age" => "MaxAgeInSeconds",
         "version" => "Version",
-        "retention" => "RetentionPolicy",
+        "retention" => "Days",
         "include_apis" => "IncludeAPIs",
         _ => return None,
     })
 }
 
-/// A rule with the names of REST for the fields that it compares.
+/// A rule with the names of REST for the fields that it compares, and in its units.
 pub(super) fn rule(field: &str, rule: &str) -> String {
+    if field.ends_with(".retention") {
+        return in_days(rule).unwrap_or_else(|| rule.to_owned());
+    }
     if !field.ends_with(".visibility_delay") {
         return rule.to_owned();
     }
     rule.replace("visibility_delay", "visibilitytimeout").replace("time_to_live", "messagettl")
+}
+
+/// The rule for a retention, which REST has in days.
+fn in_days(rule: &str) -> Option<String> {
+    let (_, value) = rule.rsplit_once("value=`")?;
+    let seconds: i64 = value.strip_suffix("s`")?.parse().ok()?;
+    let days = seconds / DAY_SECONDS;
+    Some(format!("must be 1 to {RETENTION_DAYS_MAX}: value=`{days}`"))
 }
 
 /// A text with the names of REST for its values: ``partition_key=`p` `` is ``PartitionKey=`p` ``.
@@ -172,7 +187,7 @@ mod tests {
             ("properties.cors.rules", "Cors"),
             ("properties.cors.rules[1].allowed_origins", "AllowedOrigins"),
             ("properties.cors.rules[1].max_age", "MaxAgeInSeconds"),
-            ("properties.hour_metrics.retention", "RetentionPolicy"),
+            ("properties.hour_metrics.retention", "Days"),
         ] {
             assert_eq!(name(field), Some(expected), "{field}");
         }
@@ -193,5 +208,23 @@ mod tests {
         let expected = "must be less than messagettl: visibilitytimeout=`9s`, messagettl=`5s`";
         assert_eq!(rule("messages[0].visibility_delay", text), expected);
         assert_eq!(rule("table.name", text), text);
+    }
+
+    #[test]
+    fn a_duration_of_a_call_has_the_unit_of_rest() {
+        for (field, text, expected) in [
+            (
+                "properties.logging.retention",
+                "must be 1 to 365 whole days, as in 86400s: value=`31622400s`",
+                "must be 1 to 365: value=`366`",
+            ),
+            (
+                "properties.logging.retention",
+                "must be 1 to 365 whole days, as in 86400s: value=`0s`",
+                "must be 1 to 365: value=`0`",
+            ),
+        ] {
+            assert_eq!(rule(field, text), expected);
+        }
     }
 }

@@ -1,5 +1,16 @@
 //! The sentences of Azure for its error codes, which clients compare.
 
+use trestle_service::fault::{Reason, reason_name};
+
+/// One of the sentences of Azure for `InsufficientAccountPermissions`: of writes that no caller may do.
+const NO_WRITES: &str = "Write operations are not allowed.";
+
+/// The sentence for a reason whose code has several: the permissions of the caller are not the cause.
+pub(super) fn of_reason(reason: &str) -> Option<&'static str> {
+    let of_store = [Reason::StorageStopped, Reason::InsufficientStorage].map(reason_name);
+    of_store.contains(&reason).then_some(NO_WRITES)
+}
+
 /// The sentence of a code in Azure, which clients compare; `field` is the invalid part.
 pub(super) fn of(code: &str, field: Option<&str>) -> Option<&'static str> {
     Some(match code {
@@ -145,7 +156,7 @@ pub(super) fn is_one(text: &str) -> bool {
     let starts = [
         "Syntax error at position ",
         "A required CORS header is not present.",
-        "Write operations are not allowed.",
+        NO_WRITES,
         "The number of keys specified in the URI ",
         "The batch request operation exceeds the maximum ",
     ];

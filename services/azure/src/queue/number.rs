@@ -15,6 +15,18 @@ pub(super) fn number(
     name: &'static str,
     range: RangeInclusive<i64>,
 ) -> Result<Option<i64>, RestError> {
+    let rule =
+        |range: &RangeInclusive<i64>| format!("must be {} to {}", range.start(), range.end());
+    number_with(params, name, range, rule)
+}
+
+/// The same, with another text of the rule for its range.
+pub(super) fn number_with(
+    params: &Params,
+    name: &'static str,
+    range: RangeInclusive<i64>,
+    rule: impl FnOnce(&RangeInclusive<i64>) -> String,
+) -> Result<Option<i64>, RestError> {
     let Some(text) = params.get(name) else {
         return Ok(None);
     };
@@ -29,7 +41,7 @@ pub(super) fn number(
         Ok(number) if range.contains(&number) => Ok(Some(number)),
         _ => {
             let (min, max) = (range.start(), range.end());
-            let rule = format!("must be {min} to {max}");
+            let rule = rule(&range);
             Err(RestError::of_parameter(Reason::OutOfRangeQueryParameterValue, name, text, &rule)
                 .with("MinimumAllowed", min.to_string())
                 .with("MaximumAllowed", max.to_string()))

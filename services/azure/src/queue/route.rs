@@ -8,7 +8,7 @@ use trestle_service::{
 };
 
 use super::{
-    number::{count, missing, number},
+    number::{count, missing, number, number_with},
     operation::{
         ListPage, MessageReceipt, OnAccount, OnMessages, OnQueue, QueueOperation, TimeToLive,
     },
@@ -218,7 +218,9 @@ fn time_to_live(params: &Params) -> Result<Option<TimeToLive>, RestError> {
     if params.is("messagettl", &EVER.to_string()) {
         return Ok(Some(TimeToLive::Never));
     }
-    Ok(number(params, "messagettl", 1..=i64::MAX)?.map(TimeToLive::Seconds))
+    let rule =
+        |_: &_| "must be 1 or more seconds, or -1, with which the message never expires".to_owned();
+    Ok(number_with(params, "messagettl", 1..=i64::MAX, rule)?.map(TimeToLive::Seconds))
 }
 
 fn seconds(duration: std::time::Duration) -> i64 {

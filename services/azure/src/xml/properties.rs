@@ -8,7 +8,8 @@ use trestle_service::{
 
 use super::{element::Element, write::XmlWriter};
 
-const DAY_SECONDS: i64 = 86_400;
+/// Seconds of a day: retentions are in days.
+pub(crate) const DAY_SECONDS: i64 = 86_400;
 
 /// Parses the settings to change: absent parts are not changed.
 ///
@@ -55,7 +56,7 @@ fn read_retention(mut element: Element<'_>) -> Result<Option<Duration>, Fault> {
     let enabled = boolean(element.required("Enabled")?)?;
     let retention = if enabled {
         let rule = "must be a whole number of days";
-        let days = element.required("Days")?.value(rule, |text| text.parse::<u16>().ok())?;
+        let days = element.required("Days")?.value(rule, |text| text.parse::<u32>().ok())?;
         Some(Duration { seconds: i64::from(days) * DAY_SECONDS, nanos: 0 })
     } else {
         None

@@ -7,6 +7,7 @@ use prost_types::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
+use trestle_service::service_properties::RETENTION_DAYS_MAX;
 
 use super::DataService;
 use crate::{errors::CliError, files, json_error::json_problem, output::Context};
@@ -136,8 +137,28 @@ fn read(file: &Path) -> Result<Properties, CliError> {
     if is_other {
         return Err(rejected(String::new()));
     }
-    serde_json::from_str(&text)
-        .map_err(|error| rejected(format!(": {}", json_problem(&text, &error))))
+    let properties: Properties = serde_json::from_str(&text)
+        .map_err(|error| rejected(format!(": {}", json_problem(&text, &error))))?;
+    match retention_problem(&properties) {
+        Some(problem) => Err(rejected(format!(": {problem}"))),
+        None => Ok(properties),
+    }
+}
+
+/// The first retention that is out of range. The server has another name and unit for it.
+fn retention_problem(properties: &Properties) -> Option<String> {
+    let Properties { logging, hour_metrics, minute_metrics, .. } = properties;
+    let of_metrics = |metrics: &Option<Metrics>| metrics.as_ref().and_then(|it| it.retention_days);
+    let parts = [
+        ("logging", logging.as_ref().and_then(|it| it.retention_days)),
+        ("hour_metrics", of_metrics(hour_metrics)),
+        ("minute_metrics", of_metrics(minute_metrics)),
+    ];
+    parts.into_iter().find_map(|(part, days)| {
+        let days = days.filter(|days| !(1..=RETENTION_DAYS_MAX).contains(days))?;
+        let rule = format!("must be 1 to {RETENTION_DAYS_MAX}");
+        Some(format!("{part}.retention_days: {rule}: value=`{days}`"))
+    })
 }
 
 fn days(retention: Option<Duration>) -> Option<i64> {

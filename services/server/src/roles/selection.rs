@@ -1,6 +1,6 @@
 //! Which roles a process has.
 
-use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr};
+use std::{convert::Infallible, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
@@ -18,8 +18,8 @@ const LOGS: &str = "log";
 pub enum Roles {
     /// Every role.
     All,
-    /// The roles with these names.
-    Named(BTreeSet<String>),
+    /// The roles with these names, in the order in which they are written.
+    Named(Vec<String>),
 }
 
 impl Roles {
@@ -28,7 +28,7 @@ impl Roles {
     pub fn has(&self, role: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Named(names) => names.contains(role),
+            Self::Named(names) => names.iter().any(|name| name == role),
         }
     }
 
@@ -39,20 +39,21 @@ impl Roles {
         if names.iter().all(exists) {
             return None;
         }
-        let hint = if names.contains(LOGS) { " (`blob` serves logs)" } else { "" };
-        Some(format!("{}: value=`{self}`", rule(roles, hint)))
+        let hint = if self.has(LOGS) { " (`blob` serves logs)" } else { "" };
+        Some(format!("must be {}: value=`{self}`", rule(roles, hint)))
     }
 }
 
 impl<'de> Deserialize<'de> for Roles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer);
-        text.map(Self::from).map_err(|_| D::Error::custom(rule(ROLES, "")))
+        let expected = || format!("must be a text such as \"table,queue\": {}", rule(ROLES, ""));
+        text.map(Self::from).map_err(|_| D::Error::custom(expected()))
     }
 }
 
 fn rule(roles: &[RoleSpec], hint: &str) -> String {
-    format!("must be `all`, or of {}{hint}, separated by commas", listed(roles))
+    format!("`all`, or of {}{hint}, separated by commas", listed(roles))
 }
 
 /// The names of roles in a sentence.
@@ -70,7 +71,13 @@ impl From<String> for Roles {
         if text == ALL {
             return Self::All;
         }
-        Self::Named(text.split(',').map(|name| name.trim().to_owned()).collect())
+        let mut names: Vec<String> = Vec::new();
+        for name in text.split(',').map(str::trim) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        Self::Named(names)
     }
 }
 
@@ -86,9 +93,7 @@ impl fmt::Display for Roles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str(ALL),
-            Self::Named(names) => {
-                f.write_str(&names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
-            }
+            Self::Named(names) => f.write_str(&names.join(",")),
         }
     }
 }
@@ -111,7 +116,8 @@ mod tests {
             ("queue", "queue"),
             ("blob", "blob"),
             ("gateway", "gateway"),
-            ("table, gateway", "gateway,table"),
+            ("table, gateway", "table,gateway"),
+            ("table,blob,table", "table,blob"),
         ] {
             let roles = Roles::from(text.to_owned());
             assert_eq!(roles.to_string(), printed);
@@ -128,6 +134,8 @@ mod tests {
                 "{problem}"
             );
         }
+        let written = Roles::from("table,tabel,blob".to_owned()).problem(ROLES).expect("tabel");
+        assert!(written.ends_with(": value=`table,tabel,blob`"), "{written}");
         for (text, has_hint) in [("log", true), ("table,log", true), ("logs", false)] {
             let problem = Roles::from(text.to_owned()).problem(ROLES).expect(text);
             let hint = "`queue` and `blob` (`blob` serves logs), separated by commas: value=`";

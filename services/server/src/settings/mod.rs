@@ -89,10 +89,12 @@ impl Settings {
     /// # Errors
     /// Every kind of [`ConfigError`].
     pub fn load(roles: &[RoleSpec], sources: Sources<'_>) -> Result<Self, ConfigError> {
+        let flags = flag_keys(&sources);
         let sources = Sources { foreign: FOREIGN, range: Some(range_of), ..sources };
         let settings: Self = config::load(&Self::defaults(roles), sources)?;
         settings.check(roles)?;
-        Ok(settings)
+        let problems = settings.server.unserved_flags(&flags);
+        if problems.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid { problems }) }
     }
 
     /// Checks the rules that the types of the values do not express.
@@ -118,13 +120,16 @@ impl Settings {
         sources: Sources<'_>,
         files: impl FnOnce(&Self) -> Vec<String>,
     ) -> Result<Vec<String>, ConfigError> {
+        let flags = flag_keys(&sources);
         let sources = Sources { foreign: FOREIGN, range: Some(range_of), ..sources };
         config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
+            let presumed = settings.with_presumed_roles(roles);
             let unknown = settings.unknown_keys(roles).into_iter();
             unknown
                 .map(|key| format!("{key}: unknown key"))
                 .chain(settings.problems(roles))
-                .chain(files(&settings.with_presumed_roles(roles)))
+                .chain(presumed.server.unserved_flags(&flags))
+                .chain(files(&presumed))
                 .collect()
         })
     }
@@ -192,6 +197,11 @@ impl Settings {
         ]
         .concat()
     }
+}
+
+/// The keys of the set flags.
+fn flag_keys(sources: &Sources<'_>) -> Vec<String> {
+    sources.flags.iter().map(|(key, _)| key.clone()).collect()
 }
 
 /// A number of a section: its key, its value, and its range.

@@ -85,8 +85,9 @@ pub struct ServerSettings {
     /// Address of gRPC; port 0 selects a free one. Default: `127.0.0.1:50051`.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// `azure_blob`, `azure_queue`, `azure_table`: address of a role for clients of Azure Storage; port 0 selects a
-    /// free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`] has.
+    /// `azure_blob`, `azure_queue`, `azure_table`: address of a role for clients of Azure Storage, with the role
+    /// `gateway` only; port 0 selects a free one, `off` none. Default: `127.0.0.1` with the port that its [`RoleSpec`]
+    /// has.
     #[serde(flatten)]
     pub azure: PerRole<Listen>,
     /// Compress responses for clients of Azure Storage that accept gzip, as most do. Default: no, as
@@ -152,6 +153,43 @@ impl ServerSettings {
             Listen::Off => None,
         };
         self.azure.iter().filter_map(listen)
+    }
+
+    /// The addresses for clients of Azure Storage that have no effect, by role: those without the gateway.
+    fn unserved(&self) -> impl Iterator<Item = (&str, SocketAddr)> {
+        let address = |(role, listen): (_, &Listen)| match *listen {
+            Listen::At(address) => (!self.roles.has(GATEWAY.name)).then_some((role, address)),
+            Listen::Off => None,
+        };
+        self.azure.iter().filter_map(address)
+    }
+
+    /// The problems of flags, by their keys, that set an address without effect. A file and variables may be those of
+    /// other processes too: for them it is a warning.
+    pub(super) fn unserved_flags(&self, flags: &[String]) -> Vec<String> {
+        let keys = self.unserved().map(|(role, _)| Listen::full_key(role));
+        let problem = |key: String| {
+            let rule =
+                "must not be set without the role gateway, which serves clients of Azure Storage";
+            flags.contains(&key).then(|| format!("{key}: {rule}: roles=`{}`", self.roles))
+        };
+        keys.filter_map(problem).collect()
+    }
+
+    /// The keys of addresses without effect that were set: not those of the defaults, nor of the image, which has the
+    /// same ports on every address.
+    #[must_use]
+    pub fn unserved_keys(&self, roles: &[RoleSpec]) -> Vec<String> {
+        let port = |role: &str| {
+            let spec = roles.iter().find(|spec| spec.name == role);
+            spec.and_then(|spec| spec.azure).map(|edge| edge.port)
+        };
+        let is_default = |role, address: SocketAddr| {
+            let ip = address.ip();
+            port(role) == Some(address.port()) && (ip.is_loopback() || ip.is_unspecified())
+        };
+        let set = self.unserved().filter(|(role, address)| !is_default(role, *address));
+        set.map(|(role, _)| Listen::full_key(role)).collect()
     }
 
     /// The listeners for calls: key and address.

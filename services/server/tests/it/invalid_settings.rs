@@ -130,10 +130,28 @@ fn a_list_of_tables_is_no_section_anywhere() {
 
 #[test]
 fn a_list_of_roles_is_rejected_with_the_roles_that_exist() {
-    let errors = mistakes_in("[server]\nroles = [\"tabel\"]\n");
+    let rule = "must be a text such as \"table,queue\": `all`, or of `gateway`, `table`, `queue` and `blob`, \
+                separated by commas";
+    for value in ["[\"table\"]", "[\"tabel\"]", "{ table = true }"] {
+        let errors = mistakes_in(&format!("[server]\nroles = {value}\n"));
+        assert!(errors.contains(&format!("file:2: server.roles: {rule}\n")), "{errors}");
+        assert!(errors.contains("mistakes=`1`"), "{errors}");
+    }
+}
 
-    let rule = "must be `all`, or of `gateway`, `table`, `queue` and `blob`, separated by commas";
-    assert!(errors.contains(&format!("file:2: server.roles: {rule}\n")), "{errors}");
+#[test]
+fn a_table_in_place_of_a_key_is_one_mistake_without_its_values() {
+    for value in
+        ["{ x = \"hunter2\" }", "{ x = \"hunter2\", y = 5 }", "{ x = { z = \"hunter2\" } }"]
+    {
+        let errors = mistakes_in(&format!("[accounts.acme]\nkey1 = {value}\n"));
+        assert!(errors.contains("file:2: accounts.acme.key1: must be a text"), "{errors}");
+        assert!(errors.contains("mistakes=`1`") && !errors.contains("hunter2"), "{errors}");
+        let errors =
+            mistakes_in(&format!("[accounts.acme]\nkey1 = {value}\nkey2 = [\"hunter2\"]\n"));
+        assert!(errors.contains("file:3: accounts.acme.key2: must be a text"), "{errors}");
+        assert!(errors.contains("mistakes=`2`") && !errors.contains("hunter2"), "{errors}");
+    }
 }
 
 #[test]

@@ -76,8 +76,9 @@ impl Committer {
     pub(super) fn with_gate(
         shared: Arc<EngineState>,
         gate: fn(&EngineState) -> KeyspaceSet,
+        waits_max: Duration,
     ) -> Self {
-        let delayed = DelayedChanges::waiting_at_most(Duration::from_millis(200));
+        let delayed = DelayedChanges::waiting_at_most(waits_max);
         Self { gate, delayed, ..Self::new(shared) }
     }
 

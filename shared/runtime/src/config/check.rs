@@ -57,7 +57,9 @@ where
                 }
                 Err(ConfigError::Malformed(text)) => {
                     let named = key_of(&text);
-                    let known = if within(named, &key) { named } else { &key };
+                    // A table in place of a value is split into units, and the mistake is that of the value.
+                    let is_named = within(named, &key) || within(&key, named);
+                    let known = if is_named { named } else { &key };
                     malformed.push(known.to_owned());
                     vec![format!("{}: {text}", layer.places.of(known))]
                 }

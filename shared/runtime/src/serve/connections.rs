@@ -4,6 +4,7 @@
 //! so these are bounded, and so are their descriptors.
 
 use std::{
+    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -47,6 +48,8 @@ struct ConnectionTable {
     open: Mutex<PeerShares<LiveConnection>>,
     /// Evicted connections that are not closed.
     evicted: AtomicUsize,
+    /// How many were rejected, by listener.
+    rejected: Mutex<BTreeMap<Arc<str>, u64>>,
     handshakes: Mutex<PeerShares<CancellationToken>>,
     handshake_ended: Notify,
     rejections: LogRate,
@@ -71,6 +74,7 @@ impl Connections {
             connections_max,
             open: Mutex::new(PeerShares::new(connections_max)),
             evicted: AtomicUsize::new(0),
+            rejected: Mutex::default(),
             handshakes: Mutex::new(PeerShares::new(
                 (connections_max / HANDSHAKES_SHARE).max(HANDSHAKES_MIN),
             )),
@@ -86,8 +90,10 @@ impl Connections {
         Self { listener: Arc::from(listener), ..self.clone() }
     }
 
-    /// Reports how many are open whenever metrics are collected, of each of these listeners.
+    /// Reports how many are open and how many were rejected whenever metrics are collected, of each of these
+    /// listeners.
     pub fn observe(&self, meter: &Meter, listeners: Vec<String>) {
+        self.observe_rejected(meter, listeners.clone());
         let (metric, table) = (semconv::CONNECTIONS, Arc::downgrade(&self.table));
         let gauge = meter.u64_observable_gauge(metric.name).with_unit(metric.unit);
         let gauge = gauge.with_description(metric.help).with_callback(move |observer| {
@@ -99,6 +105,20 @@ impl Connections {
             }
         });
         let _ = gauge.build();
+    }
+
+    fn observe_rejected(&self, meter: &Meter, listeners: Vec<String>) {
+        let (metric, table) = (semconv::REJECTED_CONNECTIONS, Arc::downgrade(&self.table));
+        let counter = meter.u64_observable_counter(metric.name).with_unit(metric.unit);
+        let counter = counter.with_description(metric.help).with_callback(move |observer| {
+            let Some(table) = table.upgrade() else { return };
+            for listener in &listeners {
+                let rejected = lock(&table.rejected).get(listener.as_str()).copied();
+                let label = KeyValue::new(semconv::LISTENER, listener.clone());
+                observer.observe(rejected.unwrap_or_default(), &[label]);
+            }
+        });
+        let _ = counter.build();
     }
 
     /// How many are open.
@@ -127,6 +147,9 @@ impl Connections {
         let mut open = lock(&self.table.open);
         if open.is_full() {
             let made_room = self.evict(&mut open, peer, now);
+            if made_room.is_err() {
+                *lock(&self.table.rejected).entry(Arc::clone(&self.listener)).or_default() += 1;
+            }
             self.log(peer, made_room.is_ok());
             made_room.ok()?;
         }
@@ -154,14 +177,14 @@ impl Connections {
     }
 
     fn log(&self, peer: IpAddr, is_admitted: bool) {
-        let connections_max = self.table.connections_max;
+        let (connections_max, listener) = (self.table.connections_max, &*self.listener);
         if self.table.rejections.may_log((), Instant::now()).is_some() {
             warn!(
-                connections_max, %peer, is_admitted,
+                connections_max, listener, %peer, is_admitted,
                 "connection limit reached: a connection was closed or rejected; not logged again within 10 s"
             );
         } else {
-            debug!(connections_max, %peer, is_admitted, "connection limit reached");
+            debug!(connections_max, listener, %peer, is_admitted, "connection limit reached");
         }
     }
 }
@@ -233,6 +256,6 @@ impl Drop for HandshakeSlot {
     }
 }
 
-fn lock<T>(members: &Mutex<PeerShares<T>>) -> MutexGuard<'_, PeerShares<T>> {
+fn lock<T>(members: &Mutex<T>) -> MutexGuard<'_, T> {
     members.lock().unwrap_or_else(PoisonError::into_inner)
 }

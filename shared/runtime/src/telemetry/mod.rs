@@ -6,6 +6,7 @@
 
 mod access_log;
 mod export_errors;
+mod logged_exporter;
 mod logs;
 mod metrics;
 mod otlp;

@@ -2,8 +2,7 @@
 //! the SDK has no exemplars.
 
 use std::{
-    error::Error as _,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -19,19 +18,21 @@ use opentelemetry_sdk::{
     error::{OTelSdkError, OTelSdkResult},
     metrics::{Temporality, data::ResourceMetrics, exporter::PushMetricExporter},
 };
-use tonic::{
-    Status,
-    transport::{Channel, Endpoint},
-};
+use tonic::transport::{Channel, Endpoint};
 use trestle_service::exemplar::{Exemplar, Exemplars, Series};
+
+use super::{
+    export_errors::{ExportErrors, cause_of_status},
+    logged_exporter::LoggedExporter,
+};
 
 /// Longest time that one export may take.
 const EXPORT_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) struct Exporters {
-    pub(super) spans: SpanExporter,
+    pub(super) spans: LoggedExporter<SpanExporter>,
     pub(super) metrics: MetricExporter,
-    pub(super) logs: LogExporter,
+    pub(super) logs: LoggedExporter<LogExporter>,
 }
 
 impl Exporters {
@@ -42,18 +43,15 @@ impl Exporters {
         let channel = Endpoint::from_shared(endpoint.to_owned()).map_err(invalid)?;
         let channel = channel.timeout(EXPORT_WITHIN).connect_lazy();
         let client = Mutex::new(Some(MetricsServiceClient::new(channel)));
+        let errors = Arc::new(ExportErrors::new(endpoint));
+        let spans = SpanExporter::builder().with_tonic().with_endpoint(endpoint);
+        let spans = spans.with_timeout(EXPORT_WITHIN).build()?;
+        let logs = LogExporter::builder().with_tonic().with_endpoint(endpoint);
+        let logs = logs.with_timeout(EXPORT_WITHIN).build()?;
         Ok(Self {
-            spans: SpanExporter::builder()
-                .with_tonic()
-                .with_endpoint(endpoint)
-                .with_timeout(EXPORT_WITHIN)
-                .build()?,
-            metrics: MetricExporter { client, exemplars, endpoint: endpoint.to_owned() },
-            logs: LogExporter::builder()
-                .with_tonic()
-                .with_endpoint(endpoint)
-                .with_timeout(EXPORT_WITHIN)
-                .build()?,
+            spans: LoggedExporter::new(spans, Arc::clone(&errors)),
+            logs: LoggedExporter::new(logs, Arc::clone(&errors)),
+            metrics: MetricExporter { client, exemplars, errors },
         })
     }
 }
@@ -63,7 +61,7 @@ impl Exporters {
 pub(super) struct MetricExporter {
     /// None after the shutdown.
     client: Mutex<Option<MetricsServiceClient<Channel>>>,
-    endpoint: String,
+    errors: Arc<ExportErrors>,
     exemplars: Exemplars,
 }
 
@@ -73,9 +71,11 @@ impl PushMetricExporter for MetricExporter {
         let mut client = client.ok_or(OTelSdkError::AlreadyShutdown)?;
         let mut request = ExportMetricsServiceRequest::from(metrics);
         join(&mut request, &self.exemplars);
-        let sent = client.export(request).await;
-        sent.map(drop)
-            .map_err(|status| OTelSdkError::InternalFailure(failure(&self.endpoint, &status)))
+        if let Err(status) = client.export(request).await {
+            // Logged here, and not once more by the SDK.
+            self.errors.log("metrics", &cause_of_status(&status));
+        }
+        Ok(())
     }
 
     fn force_flush(&self) -> OTelSdkResult {
@@ -90,29 +90,6 @@ impl PushMetricExporter for MetricExporter {
     fn temporality(&self) -> Temporality {
         Temporality::Cumulative
     }
-}
-
-/// A failed export and its causes, for people: the text of a status has those as `Debug`, and those of the system have
-/// numbers.
-fn failure(endpoint: &str, status: &Status) -> String {
-    let mut text = format!(
-        "telemetry.otlp_endpoint: export of metrics failed: value=`{endpoint}`: {}",
-        status.code()
-    );
-    let mut cause = status.source();
-    if cause.is_none() && !status.message().is_empty() {
-        text = format!("{text}: {}", status.message());
-    }
-    while let Some(error) = cause {
-        let shown = error.to_string();
-        let shown = shown.split(" (os error ").next().unwrap_or_default();
-        // Some errors show their cause themselves.
-        if !text.ends_with(shown) {
-            text = format!("{text}: {shown}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Adds every exemplar to its data point.
@@ -152,33 +129,5 @@ fn exemplar(exemplar: Exemplar) -> proto::Exemplar {
         span_id: exemplar.span_id.to_vec(),
         value: Some(proto::exemplar::Value::AsDouble(exemplar.value)),
         ..proto::Exemplar::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::*;
-
-    #[test]
-    fn a_failed_export_is_reported_with_its_causes_and_no_debug_text() {
-        let refused = io::Error::from_raw_os_error(111);
-        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, refused);
-        let mut status = Status::unavailable("the service is unavailable");
-        status.set_source(std::sync::Arc::new(refused));
-
-        let text = failure("http://c:1", &status);
-
-        let expected = "telemetry.otlp_endpoint: export of metrics failed: value=`http://c:1`: The service is \
-                        currently unavailable: Connection refused";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn a_failure_without_a_cause_has_the_message_of_the_collector() {
-        let text = failure("http://c:1", &Status::unauthenticated("no token"));
-
-        assert!(text.ends_with(": no token"), "{text}");
     }
 }

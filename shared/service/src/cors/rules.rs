@@ -105,11 +105,11 @@ impl Rules {
     }
 
     /// Whether the CORS headers of responses to a method depend on the origin, so that caches need
-    /// a `Vary` header.
+    /// a `Vary` header: where there are rules, unless the first one of the method is for any origin.
     pub fn vary(&self, method: &Method) -> bool {
         let mut rules = self.0.iter();
         let first = rules.find(|rule| rule.allowed_methods.iter().any(|m| m == method.as_str()));
-        first.is_some_and(|rule| !is_any(rule))
+        first.map_or(!self.0.is_empty(), |rule| !is_any(rule))
     }
 
     /// The first rule of an origin and a method. Both are compared with regard to case.

@@ -166,6 +166,12 @@ pub const CONNECTIONS: Described = Described::new(
     "{connection}",
     "Open connections, those in a handshake included",
 );
+/// Rejected connections, by [`super::LISTENER`].
+pub const REJECTED_CONNECTIONS: Described = Described::new(
+    "trestle.server.connections.rejected",
+    "{connection}",
+    "Connections that were closed as they arrived, at the limit of connections",
+);
 /// When the certificate of a listener expires, by [`super::LISTENER`].
 pub const CERTIFICATE_EXPIRY: Described = Described::new(
     "trestle.tls.certificate.expiry",

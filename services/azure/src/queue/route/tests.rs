@@ -22,6 +22,19 @@ fn code_of(method: &str, target: &str) -> String {
 }
 
 #[test]
+fn a_rejected_time_to_live_names_the_value_for_no_expiry() {
+    for value in ["0", "-2"] {
+        let target = format!("/q/messages?messagettl={value}");
+        let error = route(&head("POST", &target)).expect_err(&target);
+        let message = error.status.message();
+        let rule = "must be 1 or more seconds, or -1, with which the message never expires";
+        assert_eq!(message, format!("messagettl: {rule}: value=`{value}`"));
+        let extras: Vec<_> = error.extras.iter().map(|(name, _)| *name).collect();
+        assert!(extras.contains(&"MinimumAllowed"), "{extras:?}");
+    }
+}
+
+#[test]
 fn operations_on_the_account_are_determined_by_their_parameters() {
     let page = ListPage {
         prefix: Some("q".to_owned()),

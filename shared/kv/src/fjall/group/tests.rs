@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::*;
 use crate::fjall::committer::{Committer, HEARTBEAT_KEY};
@@ -8,6 +9,9 @@ use crate::fjall::open::open;
 use crate::fjall::options::FjallOptions;
 use crate::time::Ticks;
 use crate::{ChangeSpec, Domain, DomainRef, Keyspace};
+
+/// How long a change may wait here where a test waits for its rejection.
+const REJECTED_AFTER: Duration = Duration::from_millis(200);
 
 type Waiter = oneshot::Receiver<Result<Version, CommitError>>;
 
@@ -162,9 +166,14 @@ fn writes_a_heartbeat_to_every_keyspace_with_the_next_group_once_a_tick() {
 fn a_keyspace_that_takes_no_writes_delays_its_changes_and_no_others() {
     let directory = tempfile::tempdir().unwrap();
     let shared = Arc::new(shared(&directory));
-    let first_is_pressed = |_: &EngineState| KeyspaceSet::default().with(0);
+    // The test ends the pressure: no time limit ends a wait before the asserts.
+    let first_is_pressed = |shared: &EngineState| match shared.buffered_bytes.load(Relaxed) {
+        0 => KeyspaceSet::default(),
+        _ => KeyspaceSet::default().with(0),
+    };
+    shared.buffered_bytes.store(1, Relaxed);
     let (queue, jobs) = tokio::sync::mpsc::channel(8);
-    let (pressed, pressed_waiter) = job(&[], vec![put("a", "1")]);
+    let (pressed, mut pressed_waiter) = job(&[], vec![put("a", "1")]);
     let other = Write::Put { key: Bytes::from_static(b"\x02b"), value: "1".into() };
     let (free, free_waiter) = job(&[], vec![other]);
     let (reads, reads_waiter) = job(&["a"], vec![]);
@@ -173,18 +182,40 @@ fn a_keyspace_that_takes_no_writes_delays_its_changes_and_no_others() {
     }
     drop(queue);
 
-    let committer = Committer::with_gate(Arc::clone(&shared), first_is_pressed);
+    let committer = Committer::with_gate(Arc::clone(&shared), first_is_pressed, Duration::MAX);
     let ended = std::thread::spawn(move || committer.run(jobs));
 
     assert!(free_waiter.blocking_recv().unwrap().is_ok());
     assert!(reads_waiter.blocking_recv().unwrap().is_ok());
-    assert_eq!(shared.counters.read().shed, 0, "the others did not wait for its end");
-    let outcome = pressed_waiter.blocking_recv().unwrap();
+    assert!(pressed_waiter.try_recv().is_err(), "it waits, and the others did not wait for it");
+    assert_eq!(shared.newest(&key("a")).unwrap(), None);
+    shared.buffered_bytes.store(0, Relaxed);
+    assert!(pressed_waiter.blocking_recv().unwrap().is_ok());
+    ended.join().unwrap();
+    assert_eq!(shared.newest(&key("a")).unwrap(), Some("1".into()));
+    let counted = shared.counters.read();
+    assert_eq!((counted.shed, counted.stalls), (0, 1));
+}
+
+#[test]
+fn a_change_that_waits_too_long_for_its_keyspace_is_rejected_as_busy() {
+    let directory = tempfile::tempdir().unwrap();
+    let shared = Arc::new(shared(&directory));
+    let first_is_pressed = |_: &EngineState| KeyspaceSet::default().with(0);
+    let (queue, jobs) = tokio::sync::mpsc::channel(8);
+    let (change, waiter) = job(&[], vec![put("a", "1")]);
+    queue.blocking_send(change).unwrap();
+    drop(queue);
+
+    let committer = Committer::with_gate(Arc::clone(&shared), first_is_pressed, REJECTED_AFTER);
+    let ended = std::thread::spawn(move || committer.run(jobs));
+
+    let outcome = waiter.blocking_recv().unwrap();
     assert!(matches!(outcome, Err(CommitError::Busy { .. })), "{outcome:?}");
     ended.join().unwrap();
     let counted = shared.counters.read();
     assert_eq!((counted.shed, counted.stalls), (1, 1));
-    assert!(counted.stall_time >= std::time::Duration::from_millis(200), "{counted:?}");
+    assert!(counted.stall_time >= REJECTED_AFTER, "{counted:?}");
     assert_eq!(shared.newest(&key("a")).unwrap(), None);
 }
 
@@ -204,7 +235,7 @@ fn a_change_that_waits_too_long_for_space_is_rejected_as_one_without() {
     drop(queue);
 
     let none_is_pressed = |_: &EngineState| KeyspaceSet::default();
-    let committer = Committer::with_gate(Arc::clone(&shared), none_is_pressed);
+    let committer = Committer::with_gate(Arc::clone(&shared), none_is_pressed, REJECTED_AFTER);
     let ended = std::thread::spawn(move || committer.run(jobs));
 
     let outcome = waiter.blocking_recv().unwrap();
@@ -222,7 +253,7 @@ fn a_commit_thread_that_panics_stops_the_engine() {
     let (job, waiter) = job(&[], vec![put("a", "1")]);
     queue.blocking_send(job).unwrap();
 
-    let committer = Committer::with_gate(Arc::clone(&shared), broken);
+    let committer = Committer::with_gate(Arc::clone(&shared), broken, REJECTED_AFTER);
     let ended = std::thread::spawn(move || committer.run(jobs)).join();
 
     assert!(ended.is_err());
