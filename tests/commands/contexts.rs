@@ -80,6 +80,37 @@ fn credentials_of_a_context_are_for_its_server_only() {
 }
 
 #[test]
+fn a_context_and_the_address_of_another_server_are_rejected_before_a_call() {
+    let (server, config) = (server(), tempdir().unwrap());
+    let endpoint = server.endpoint();
+    let set = [
+        "context",
+        "set",
+        "dev",
+        "--endpoint",
+        "127.0.0.1:1",
+        "--account",
+        "other",
+        "--sas",
+        "sv=1&sig=x",
+    ];
+    assert_eq!(Ended::of(with(config.path(), &set)).code, Some(0));
+
+    let by_arguments = ["table", "list", "--context", "dev", "--endpoint", &endpoint];
+    let by_arguments = Ended::of(with(config.path(), &by_arguments));
+    let mut by_variables = with(config.path(), &["table", "list"]);
+    by_variables.envs([("TRESTLE_CONTEXT", "dev"), ("TRESTLE_ENDPOINT", &*endpoint)]);
+    let by_variables = Ended::of(by_variables);
+
+    for ended in [by_arguments, by_variables] {
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.errors.contains("--endpoint and --context name two servers"), "{ended:?}");
+    }
+    let same = ["table", "list", "--context", "dev", "--endpoint", "127.0.0.1:1"];
+    assert_eq!(Ended::of(with(config.path(), &same)).code, Some(5), "the server of the context");
+}
+
+#[test]
 fn a_context_has_content_and_the_end_of_the_current_one_is_reported() {
     let config = tempdir().unwrap();
     let run = |args: &[&str]| Ended::of(with(config.path(), args));

@@ -122,6 +122,28 @@ impl ClientFlags {
         self.endpoint.is_some() && (!self.variables.endpoint || self.variables.connection_string)
     }
 
+    /// Rejects an address and a context of another one, both named in the same place, where the credentials would be
+    /// those of the context.
+    fn reject_two_servers(
+        &self,
+        name: Option<&str>,
+        context: &ClientContext,
+    ) -> Result<(), CliError> {
+        let complete = |text: &str| endpoint::complete(text, context.tls.is_given());
+        let (Some(given), Some(own), Some(name)) = (&self.endpoint, &context.endpoint, name) else {
+            return Ok(());
+        };
+        if complete(given) == complete(own) || self.credentials.is_given() {
+            return Ok(());
+        }
+        let rule = "--endpoint and --context name two servers, and credentials of a context are for its server only: \
+                    give one of the two, or credentials for --endpoint";
+        let (given, own) = (endpoint::shown(given), endpoint::shown(own));
+        let places =
+            format!("endpoint=`{given}`, context=`{name}`, endpoint of the context=`{own}`");
+        Err(CliError::Usage(format!("{rule}: {places}")))
+    }
+
     /// The form of output.
     pub(crate) fn output(&self) -> OutputArgs {
         let columns = self.terminal_columns.as_ref().and_then(|text| text.parse().ok());
@@ -147,6 +169,7 @@ impl ClientFlags {
         if !self.has_endpoint_of_string() {
             self.credentials.reject_endpoints()?;
         }
+        self.reject_two_servers(name.as_deref(), &context)?;
         let credentials = match self.credentials.is_given() {
             true => self.credentials,
             false => context.credentials,

@@ -25,7 +25,7 @@ pub const WRITES: &str = "trestle.storage.writes";
 /// The state of a process that accepts only reads and deletes, because disk space is short.
 pub const READ_ONLY_DISK: &str = "read-only: disk";
 /// The state of a process whose store accepts no writes until a restart, after a failed write or sync, of a gateway
-/// before one, and of a process that shuts down.
+/// before one that is not restarted soon, and of a process that shuts down.
 pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
 
 /// The time in which all roles of a process start.
@@ -56,12 +56,14 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
             Err(error) => return Err(error),
         }
     }
+    // A gateway that reaches no role does not report their writes.
+    let writes = if states.is_empty() { None } else { writes(&session).await };
     let head = json!({
         "endpoint": client.endpoint,
         "connected_in_ms": millis(connected),
         "services": states.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         "unavailable": (!missing.is_empty()).then_some(missing),
-        "writes": writes(&session).await,
+        "writes": writes,
     });
     let mut output = Output::standard(&client.output);
     output.record(["Server", ""], &with_fields(head, merged(&states)))?;

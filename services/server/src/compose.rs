@@ -230,6 +230,12 @@ fn writes_limitation(is_stopped: bool, is_space_short: bool) -> Option<&'static 
     }
 }
 
+/// Why a role accepts no writes that reports so. One that does not serve is restarted, for which calls wait, until that
+/// is a problem: a store that is stopped. A role that is not reached is a problem, and no limitation of the others.
+fn upstream_limitation(is_serving: bool, is_problem: bool) -> Option<&'static str> {
+    writes_limitation(!is_serving && is_problem, is_serving)
+}
+
 /// A gateway is as ready as the roles behind it; while calls wait for a restart, it is ready. It accepts writes while
 /// each of them that it reaches does.
 fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
@@ -239,9 +245,10 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
         let (remote, health) = (remote.clone(), health.clone());
         async move {
             let problem = remote.problem().await.map(str::to_owned);
-            // A role that is not reached is a problem, and no limitation of the others.
-            let is_limited = remote.is_limited();
-            let limitation = writes_limitation(is_limited && problem.is_some(), is_limited);
+            let limitation = remote
+                .is_limited()
+                .then(|| upstream_limitation(remote.is_serving(), problem.is_some()));
+            let limitation = limitation.flatten();
             health.limit(healthcheck::WRITES, role, limitation).await;
             for service in services {
                 health.report(service, problem.clone()).await;
@@ -249,4 +256,18 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
             Ok(false)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_that_does_not_serve_is_stopped_once_that_is_a_problem_and_has_no_full_disk() {
+        let at = |is_serving, is_problem| upstream_limitation(is_serving, is_problem);
+
+        assert_eq!(at(true, false), Some(healthcheck::READ_ONLY_DISK));
+        assert_eq!(at(false, false), None, "it may be restarting, and calls wait");
+        assert_eq!(at(false, true), Some(healthcheck::STOPPED));
+    }
 }

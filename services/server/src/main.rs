@@ -119,24 +119,28 @@ fn serve(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let mut settings = load_checked(file.as_deref(), &args.flags())?;
     write_for_owner();
     let descriptors = DescriptorPlan::for_process(&settings)?;
-    settings.limits.connections_max = descriptors.connections_max;
+    let configured =
+        std::mem::replace(&mut settings.limits.connections_max, descriptors.connections_max);
     let threads = settings.server.worker_threads;
-    let source = settings_source(file, args.flags(), descriptors.connections_max);
+    let source = settings_source(file, args.flags(), (configured, descriptors.connections_max));
     let served = Box::pin(serve_until_signal(settings, descriptors, source));
     run_and_end(threads, CLOSES_WITHIN, served)?.map(|()| ExitCode::SUCCESS)
 }
 
-/// The settings of a running server.
+/// The settings of a running server, with the connections that the descriptors allow in place of those that were
+/// configured at its start: another number is a change.
 fn settings_source(
     file: Option<PathBuf>,
     flags: Vec<(String, String)>,
-    connections_max: usize,
+    (configured, allowed): (usize, usize),
 ) -> SettingsSource {
     let (of_mistakes, checked) = (file.clone(), flags.clone());
     let source = SettingsSource::new(file.clone(), move || {
         let mut settings = load(file.as_deref(), flags.clone())?;
         let connections = &mut settings.limits.connections_max;
-        *connections = connections_max.min(*connections);
+        if *connections == configured {
+            *connections = allowed;
+        }
         Ok(settings)
     });
     source

@@ -89,20 +89,22 @@ fn a_log_in_a_file_has_no_escapes_of_a_terminal() {
 fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
     let directory = tempdir().unwrap();
     let (log, file) = (directory.path().join("log"), directory.path().join("own.toml"));
-    fs::write(&file, format!("[accounts.acme]\nkey1 = \"{KEY}\"\n")).unwrap();
+    let first = format!("[accounts.acme]\nkey1 = \"{KEY}\"\n[limits]\nconnections_max = 50\n");
+    fs::write(&file, first).unwrap();
     let server =
         Server::start_logging(&log, &["--ephemeral", "--config", file.to_str().unwrap()], &[]);
 
     let changed = format!(
         "[accounts.other]\nkey1 = \"{KEY}\"\n[quotas]\naccount_entities_per_second = 1000\n\
-         [limits]\ncalls_max = 77\n"
+         [limits]\ncalls_max = 77\nconnections_max = 60\n"
     );
     replace_file(&file, &changed);
     server.hang_up();
 
     logged(&log, &["reloaded", "what=\"accounts\"", "changed=\"acme, other\""]);
     logged(&log, &["what=\"quotas\"", "changed=\"quotas.account_entities_per_second\""]);
-    let line = logged(&log, &["applies at the next start", "needs_restart=\"limits.calls_max\""]);
+    let keys = "needs_restart=\"limits.calls_max, limits.connections_max\"";
+    let line = logged(&log, &["applies at the next start", keys]);
     assert!(line.contains("WARN"), "{line}");
     replace_file(&file, "[accounts.other\n");
     server.hang_up();

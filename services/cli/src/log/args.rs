@@ -79,7 +79,7 @@ pub enum LogCommand {
     Append(Box<AppendLogArgs>),
     /// Print records of a time range, ordered by time
     Read(ReadLogArgs),
-    /// Print the last records, and those that follow
+    /// Print the last records; with `-f`, those that follow too
     Tail(TailLogArgs),
     /// List the segments of a stream: Parquet files that other programs can read
     Segments(SegmentsArgs),

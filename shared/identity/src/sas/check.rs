@@ -21,7 +21,7 @@ use trestle_service::{
 };
 
 /// Most accounts that are tried for a token without an account name: bounds the work of a call.
-const TRIED_MAX: usize = 16;
+pub(super) const TRIED_MAX: usize = 16;
 
 /// The parameters of a token that the call supplies and the token does not contain. Only the right
 /// names match its signature.
@@ -31,6 +31,17 @@ pub struct Named<'a> {
     pub account: Option<&'a str>,
     /// The resource, for a token that does not contain it.
     pub resource: Option<NamedResource>,
+}
+
+impl Named<'_> {
+    /// Bytes of all texts.
+    pub(super) fn bytes(&self) -> usize {
+        let of_resource = |named: &NamedResource| {
+            let fields = named.fields.iter().map(|(name, value)| name.len() + value.len());
+            named.name.len() + fields.sum::<usize>()
+        };
+        self.account.map_or(0, str::len) + self.resource.as_ref().map_or(0, of_resource)
+    }
 }
 
 impl<'a> From<Option<&'a str>> for Named<'a> {

@@ -10,7 +10,7 @@ use quick_cache::{Equivalent, sync::Cache};
 
 use super::{
     Denied, Named, NamedResource, Terms,
-    check::{Accepted, accept},
+    check::{Accepted, TRIED_MAX, accept},
     rules::{Use, check_use},
 };
 use crate::{
@@ -21,7 +21,7 @@ use trestle_service::{clock::Ticks, peer::Peer};
 
 /// Most tokens that are cached.
 const TOKENS_MAX: usize = 1_024;
-/// Longest token that is cached, in bytes: bounds the memory of the cache to a few MiB.
+/// Longest token that is cached, with the names in its call, in bytes: bounds the memory of the cache to a few MiB.
 const CACHED_BYTES_MAX: usize = 1_024;
 
 /// Verified tokens with their callers. Contains no invalid tokens, so that only holders of valid ones can replace entries.
@@ -76,7 +76,9 @@ impl VerifiedTokens {
         peer: &Peer,
     ) -> Result<Arc<Caller>, Denied> {
         let usage = &Use { now, peer };
-        if token.len() > CACHED_BYTES_MAX {
+        // An account is found for a token without one only where the accounts are few.
+        let is_found = named.account.is_some() || accounts.len() <= TRIED_MAX;
+        if !is_found || token.len() + named.bytes() > CACHED_BYTES_MAX {
             return accept(token, named, accounts, usage)?.caller().map(Arc::new);
         }
         let (account, resource) = (named.account, named.resource.as_ref());

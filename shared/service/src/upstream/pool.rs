@@ -229,6 +229,11 @@ impl Pool {
         state.connections.iter().any(|connection| connection.is_limited.load(Ordering::Relaxed))
     }
 
+    /// Whether any of the connected processes serves.
+    pub(super) fn is_serving(&self) -> bool {
+        self.state.borrow().connections.iter().any(|connection| connection.is_serving())
+    }
+
     /// An attempt to connect failed.
     pub(super) fn failed(&self, problem: &str) {
         let mut is_new = false;

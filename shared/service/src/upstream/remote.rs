@@ -128,6 +128,12 @@ impl Remote {
         self.shared.pool.is_limited()
     }
 
+    /// Whether a connected process reports that the service of the options serves.
+    #[must_use]
+    pub fn is_serving(&self) -> bool {
+        self.shared.pool.is_serving()
+    }
+
     pub(super) fn send(&self, mut request: Request) -> ResponseFuture {
         let shared = &self.shared;
         shared.begin();

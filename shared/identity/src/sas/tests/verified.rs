@@ -9,7 +9,7 @@ use crate::{
     sas::{AddressRange, Check, Denied, Named, NamedResource, Scope, Terms, VerifiedTokens},
     spec::QUEUE,
 };
-use trestle_service::peer::Peer;
+use trestle_service::{fault::Reason, peer::Peer};
 
 /// A cache, and calls that use it.
 #[derive(Default)]
@@ -102,4 +102,38 @@ fn a_token_without_a_resource_is_for_the_resource_that_the_call_names() {
     let other = server.call(&signed, named("other")).expect_err("another queue");
     assert_eq!(other.check, Check::Signature);
     server.call(&signed, named("jobs")).expect("valid");
+}
+
+#[test]
+fn a_call_with_long_names_is_verified_and_not_cached() {
+    let server = Server::default();
+    let scope = Scope::Account {
+        services: "q".to_owned(),
+        resource_types: "o".to_owned(),
+        encryption_scope: String::new(),
+    };
+    let signed = token(Terms { permissions: "r".to_owned(), scope, ..table_terms() }, "acme", 1);
+    let is_cached = |length: usize| {
+        let call = || {
+            let resource = NamedResource::new(&QUEUE, "q".repeat(length));
+            server.call(&signed, Named { account: Some("acme"), resource: Some(resource) })
+        };
+        Arc::ptr_eq(&call().expect("valid"), &call().expect("valid"))
+    };
+
+    assert_eq!([63, 20_000].map(is_cached), [true, false]);
+}
+
+#[test]
+fn a_token_without_a_named_account_is_not_found_among_many_accounts_after_a_reload_either() {
+    let server = Server::default();
+    let signed = token(table_terms(), "acme", 1);
+    server.call(&signed, Named::default()).expect("valid");
+
+    let many = (10..40).map(|byte| account(&format!("account{byte}"), byte));
+    let many = many.chain([account("acme", 1)]).collect();
+    let denied = server.call_of(&many, &signed, Named::default()).expect_err("denied");
+
+    assert_eq!(denied.reason, Reason::InvalidAuthenticationInfo);
+    server.call_of(&many, &signed, acme()).expect("valid where it is named");
 }

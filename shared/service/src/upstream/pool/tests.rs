@@ -266,3 +266,20 @@ async fn a_role_is_limited_while_any_of_its_connected_processes_is() {
 
     assert_eq!(found, [false, true, true, false]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_role_serves_while_any_of_its_connected_processes_does() {
+    let (pool, one, other) = (pool(), Opened::new(true).await, Opened::new(true).await);
+    let mut found = vec![pool.is_serving()];
+    pool.publish(&one.connection);
+    pool.publish(&other.connection);
+    for (connection, is_serving) in [(&one, false), (&other, false), (&one, true)] {
+        pool.set_serving(&connection.connection, is_serving);
+        found.push(pool.is_serving());
+    }
+
+    pool.withdraw(&one.connection);
+    found.push(pool.is_serving());
+
+    assert_eq!(found, [false, true, false, true, false]);
+}
