@@ -139,19 +139,24 @@ impl ErrorResponse {
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let field = violation.map(|violation| violation.field.clone());
         let of_reason = info.and_then(|info| sentence::of_reason(&info.reason));
+        let unknown_outcome = reason_name(Reason::OutcomeUnknown);
+        let is_of_unknown_outcome = info.is_some_and(|info| info.reason == unknown_outcome);
         let sentence = of_reason.or_else(|| sentence::of(&code, field.as_deref()));
         let whole = || sentence::addition(&code, &property::values(status.message())).to_owned();
         let detail = violation.map_or_else(whole, |it| detail(&code, &status, it));
         let text = match sentence {
-            // The text of an internal error is not disclosed.
-            Some(sentence) if code == unknown.azure_code => sentence.to_owned(),
+            // The text of an internal error is not disclosed, except how to proceed after a write.
+            Some(sentence) if code == unknown.azure_code && !is_of_unknown_outcome => {
+                sentence.to_owned()
+            }
             Some(sentence) if !sentence::is_one(&detail) => {
                 sentence::with_details(sentence, &detail)
             }
             _ => detail,
         };
         if code == meaning(Reason::AuthenticationFailed).azure_code {
-            extras.push((AUTHENTICATION_DETAIL, status.message().to_owned()));
+            let wrong = sentence::addition(&code, status.message());
+            extras.push((AUTHENTICATION_DETAIL, wrong.to_owned()));
         }
         Self {
             code,
@@ -301,6 +306,31 @@ mod tests {
             assert_eq!((response.code.as_str(), response.status.as_u16()), ("InternalError", 500));
             assert!(!response.message().contains("secret"));
         }
+    }
+
+    #[test]
+    fn a_write_of_unknown_outcome_tells_its_client_to_read_back() {
+        let text =
+            "the store failed in this write, which may be stored or not: read back before a retry";
+
+        let response = failure(Fault::new(Reason::OutcomeUnknown, text));
+
+        assert_eq!((response.code.as_str(), response.status.as_u16()), ("InternalError", 500));
+        let sentence = "The server encountered an internal error. Please retry the request.";
+        assert_eq!(response.text, format!("{sentence}\n{text}"));
+    }
+
+    #[test]
+    fn a_failed_stored_access_policy_has_the_sentence_once() {
+        let what = "the stored access policy does not exist: policy=`nope`";
+        let text = format!("the server failed to authenticate the request: {what}");
+
+        let response = failure(Fault::new(Reason::AuthenticationFailed, text));
+
+        let sentence = "Server failed to authenticate the request. Make sure the value of the \
+                        Authorization header is formed correctly including the signature.";
+        assert_eq!(response.text, format!("{sentence}\n{what}"));
+        assert_eq!(response.extras, [("AuthenticationErrorDetail", what.to_owned())]);
     }
 
     #[test]

@@ -133,9 +133,7 @@ impl<P: RestProtocol> EdgeState<P> {
     async fn set_cors_headers(&self, answer: &mut Response, head: &RequestHead) {
         let origin = head.headers.get(header::ORIGIN);
         let is_cached = matches!(head.method, Method::GET | Method::HEAD);
-        // Without an account that is authenticated its rules would be read for anyone.
-        let is_denied = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
-        if origin.is_none() && (!is_cached || is_denied.contains(&answer.status())) {
+        if origin.is_none() && !is_cached {
             return;
         }
         let rules = self.rules.rules(&head.account).await;
@@ -325,7 +323,7 @@ fn timeout(head: &RequestHead) -> Result<Option<Duration>, RestError> {
             Ok(Some(Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX))))
         }
         _ => {
-            let rule = "must be a number of seconds";
+            let rule = "must be a number of seconds, 1 or more";
             Err(RestError::of_parameter(Reason::InvalidQueryParameterValue, "timeout", text, rule))
         }
     }

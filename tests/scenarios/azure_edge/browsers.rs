@@ -120,6 +120,23 @@ async fn responses_and_errors_have_cors_headers_where_a_rule_matches() {
             assert_eq!(response.header("vary"), "Origin", "{response:?}");
             let response = endpoint.get(target, &[]).await;
             assert_eq!(response.header("vary"), "Origin", "without an origin: {response:?}");
+            let response = endpoint.get(target, &[("x-ms-date", "yesterday")]).await;
+            assert_eq!((response.status, response.header("vary")), (403, "Origin"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn writes_vary_by_origin_where_a_rule_names_it() {
+    for edge in EDGES {
+        let endpoint = edge_with_rules(edge).await;
+        let target = "/?restype=service&comp=properties";
+        let set = Call { method: "PUT", target, content_type: "application/xml", body: "" };
+        for (headers, vary) in
+            [(&[][..], ""), (&[(ORIGIN, "http://a")], "origin"), (&[(ORIGIN, "http://c")], "")]
+        {
+            let response = endpoint.call(set, b"<StorageServiceProperties />", headers).await;
+            assert_eq!((response.status, response.header("vary")), (202, vary), "{headers:?}");
         }
     }
 }

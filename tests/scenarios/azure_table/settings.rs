@@ -143,6 +143,9 @@ async fn stats_are_served_by_the_read_only_secondary() {
     let response = rest.send(xml("GET", "", "").at(&nested)).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert!(response.text().contains("<Status>live</Status><LastSyncTime>"), "{response:?}");
+    let below = secondary("/tab?restype=service&comp=stats");
+    let response = rest.send(xml("GET", "", "").at(&below)).await;
+    assert_eq!(response.failure(), (400, "InvalidQueryParameterValue"), "below a table");
     let response = rest.send(RestRequest::table("GET", "").at(&secondary("/tab()"))).await;
     assert_eq!((response.status, response.text()), (200, r#"{"value":[]}"#));
     let insert = RestRequest::json("POST", "", r#"{"PartitionKey":"p","RowKey":"r"}"#);

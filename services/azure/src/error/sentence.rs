@@ -169,6 +169,7 @@ fn repetitions(code: &str) -> &'static [&'static str] {
         "TableAlreadyExists" => &["table exists"],
         "UnsupportedHttpVerb" => &["the resource does not support this verb"],
         "AccountIsDisabled" => &["the account is disabled"],
+        "AuthenticationFailed" => &["the server failed to authenticate the request"],
         "DuplicatePropertiesSpecified" => {
             &["property is specified twice", "member is specified twice"]
         }

@@ -24,6 +24,7 @@ const METRICS: &str = "$metrics";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RouteRequest<'a> {
     pub(crate) method: &'a str,
+    pub(crate) account: &'a str,
     /// The path after the account, as it was sent.
     pub(crate) path: &'a str,
     pub(crate) params: &'a Params,
@@ -174,7 +175,9 @@ pub(crate) fn route(request: &RouteRequest<'_>) -> Result<TableOperation, Fault>
     match (resource, method) {
         (PathResource::Service, _) => request.on_service(method),
         // The secondary of a client whose base address has the account requests them there.
-        (PathResource::Entities(_), _) if request.is_of_stats() => request.on_service(method),
+        (PathResource::Entities(name), _) if name == request.account && request.is_of_stats() => {
+            request.on_service(method)
+        }
         // Clients whose base address has a table expect this error.
         (PathResource::Entities(_), _) if request.params.is("restype", "service") => {
             let rule = "must be at the address of the account, not of a table: value=`service`";
@@ -250,8 +253,8 @@ fn unsupported(method: &str) -> Fault {
 impl<'a> RouteRequest<'a> {
     /// Parses the head of a request.
     pub(crate) fn of(head: &'a RequestHead) -> Self {
-        let RequestHead { method, path, params, headers, .. } = head;
-        Self { method: method.as_str(), path, params, headers }
+        let RequestHead { method, account, path, params, headers, .. } = head;
+        Self { method: method.as_str(), account: account.as_str(), path, params, headers }
     }
 
     fn header(&self, name: impl header::AsHeaderName) -> Option<&'a str> {

@@ -27,6 +27,8 @@ pub(super) struct Element<'a> {
     pub(super) text: Cow<'a, str>,
     /// Its children, in their order.
     pub(super) children: Vec<Self>,
+    /// The names of the children that were removed.
+    taken: Vec<String>,
 }
 
 impl<'a> Element<'a> {
@@ -46,7 +48,9 @@ impl<'a> Element<'a> {
     /// Removes the child of this name.
     pub(super) fn optional(&mut self, name: &str) -> Option<Self> {
         let index = self.children.iter().position(|child| child.name == name)?;
-        Some(self.children.remove(index))
+        let child = self.children.remove(index);
+        self.taken.push(child.name.clone());
+        Some(child)
     }
 
     /// Removes the child of this name.
@@ -73,7 +77,10 @@ impl<'a> Element<'a> {
             let rule = "must have elements inside, and no text";
             return Err(Fault::violation(Reason::InvalidXmlDocument, self.name, rule));
         };
-        let rule = format!("must not be in {}, or not more than once", self.name);
+        let rule = match self.taken.contains(&left.name) {
+            true => format!("must be at most once in {}", self.name),
+            false => format!("is no element of {}", self.name),
+        };
         Err(Fault::violation(Reason::InvalidXmlDocument, quoted(&left.name), rule))
     }
 

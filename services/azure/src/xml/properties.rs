@@ -3,7 +3,7 @@
 use prost_types::Duration;
 use trestle_service::{
     fault::{Fault, Reason},
-    service_properties::{Cors, CorsRule, Logging, Metrics, ServiceProperties},
+    service_properties::{Cors, CorsRule, Logging, Metrics, RETENTION_DAYS_MAX, ServiceProperties},
 };
 
 use super::{element::Element, write::XmlWriter};
@@ -55,9 +55,12 @@ fn read_metrics(mut element: Element<'_>) -> Result<Metrics, Fault> {
 fn read_retention(mut element: Element<'_>) -> Result<Option<Duration>, Fault> {
     let enabled = boolean(element.required("Enabled")?)?;
     let retention = if enabled {
-        let rule = "must be a whole number of days";
-        let days = element.required("Days")?.value(rule, |text| text.parse::<u32>().ok())?;
+        let rule = format!("must be a whole number of days, 1 to {RETENTION_DAYS_MAX}");
+        let days = element.required("Days")?.value(&rule, |text| text.parse::<u32>().ok())?;
         Some(Duration { seconds: i64::from(days) * DAY_SECONDS, nanos: 0 })
+    } else if element.optional("Days").is_some() {
+        let rule = format!("must be in {} only when Enabled is true", element.name);
+        return Err(Fault::violation(Reason::InvalidXmlDocument, "Days", rule));
     } else {
         None
     };
@@ -75,7 +78,7 @@ fn read_cors(mut element: Element<'_>) -> Result<Cors, Fault> {
 }
 
 fn read_rule(mut element: Element<'_>) -> Result<CorsRule, Fault> {
-    let age = "must be a whole number of seconds, 0 or more";
+    let age = format!("must be a whole number of seconds, 0 to {}", u32::MAX);
     let rule = CorsRule {
         allowed_origins: filled_list(element.required("AllowedOrigins")?)?,
         allowed_methods: filled_list(element.required("AllowedMethods")?)?,
@@ -83,7 +86,7 @@ fn read_rule(mut element: Element<'_>) -> Result<CorsRule, Fault> {
         exposed_headers: list(element.required("ExposedHeaders")?)?,
         max_age: element
             .required("MaxAgeInSeconds")?
-            .value(age, |text| text.parse::<u32>().ok())
+            .value(&age, |text| text.parse::<u32>().ok())
             .map(|seconds| Some(Duration { seconds: i64::from(seconds), nanos: 0 }))?,
     };
     element.finish()?;

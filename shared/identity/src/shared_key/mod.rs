@@ -91,15 +91,20 @@ impl SignedRequest<'_> {
             return Err(Denied::unknown());
         }
         let date = self.date();
-        if is_near(&date, now) {
+        let at = read_date(&date);
+        if at.is_some_and(|at| is_near(at, now)) {
             return Ok(());
         }
-        let (date, minutes) = (quoted(&date), DATE_SKEW.as_secs() / 60);
-        let message = format!(
-            "x-ms-date: must be at most {minutes} minutes from the time of the server: value=`{date}`, \
-             now=`{}`",
-            http_date(now)
-        );
+        let minutes = DATE_SKEW.as_secs() / 60;
+        let rule = match (at, date.is_empty()) {
+            (Some(_), _) => {
+                format!("must be at most {minutes} minutes from the time of the server")
+            }
+            (None, true) => "required, or the header Date".to_owned(),
+            (None, false) => "must be a date of HTTP".to_owned(),
+        };
+        let (date, now) = (quoted(&date), http_date(now));
+        let message = format!("x-ms-date: {rule}: value=`{date}`, now=`{now}`");
         Err(Denied::new(Check::Time, Reason::AuthenticationFailed, message))
     }
 
@@ -138,12 +143,13 @@ fn http_date(at: Ticks) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + since_epoch)
 }
 
-/// Whether a date such as `Sat, 21 Nov 2026 12:00:00 GMT` is within the allowed difference of
-/// `now`.
-fn is_near(date: &str, now: Ticks) -> bool {
-    let read = OffsetDateTime::parse(date, &Rfc2822).ok();
-    let utc = read.map(|at| at.to_offset(UtcOffset::UTC));
-    let at = utc.and_then(|at| Ticks::from_unix(at.unix_timestamp(), 0));
-    let skew = DATE_SKEW.as_nanos() / 100;
-    at.is_some_and(|at| u128::from(at.get().abs_diff(now.get())) <= skew)
+/// The time of a date such as `Sat, 21 Nov 2026 12:00:00 GMT`.
+fn read_date(date: &str) -> Option<Ticks> {
+    let utc = OffsetDateTime::parse(date, &Rfc2822).ok()?.to_offset(UtcOffset::UTC);
+    Ticks::from_unix(utc.unix_timestamp(), 0)
+}
+
+/// Whether a time is within the allowed difference of `now`.
+fn is_near(at: Ticks, now: Ticks) -> bool {
+    u128::from(at.get().abs_diff(now.get())) <= DATE_SKEW.as_nanos() / 100
 }

@@ -94,6 +94,11 @@ fn a_text_with_another_beginning_is_added_whole() {
 fn a_text_that_repeats_the_sentence_adds_only_its_values() {
     for (reason, text, expected) in [
         (Reason::TableAlreadyExists, "table exists: TableName=`a`", "TableName=`a`"),
+        (
+            Reason::AuthenticationFailed,
+            "the server failed to authenticate the request: the policy has expired",
+            "the policy has expired",
+        ),
         (Reason::UnsupportedHttpVerb, "the resource does not support this verb", ""),
         (Reason::AccountIsDisabled, "the account is disabled: account=`a`", "account=`a`"),
         (Reason::DuplicatePropertiesSpecified, "property is specified twice: name=`x`", "name=`x`"),

@@ -168,7 +168,8 @@ impl PartRequest {
         let is_secondary = path_of_account.as_ref().is_ok_and(|(_, is_secondary)| *is_secondary);
         let operation = params.clone().and_then(|params| {
             let (path, _) = path_of_account?;
-            route(&RouteRequest { method: request.method, path, params: &params, headers })
+            let (method, account) = (request.method, head.account.as_str());
+            route(&RouteRequest { method, account, path, params: &params, headers })
         });
         let params = params.unwrap_or_default();
         let part = BatchPart {

@@ -16,7 +16,7 @@ fn route_of(
         map.append(*name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
     }
     let params = Params::parse(query).expect("a query");
-    route(&RouteRequest { method, path, params: &params, headers: &map })
+    route(&RouteRequest { method, account: "acme", path, params: &params, headers: &map })
         .map_err(|fault| fault.reason)
 }
 
@@ -53,6 +53,7 @@ fn every_operation_becomes_its_own_call() {
         ("GET", "/?restype=service&comp=properties", "GetServiceProperties", true),
         ("PUT", "/?restype=service&comp=properties", "SetServiceProperties", false),
         ("GET", "/?restype=service&comp=stats", "GetServiceStats", true),
+        ("GET", "/acme?restype=service&comp=stats", "GetServiceStats", true),
         ("POST", "/$batch", "ExecuteBatch", true),
     ] {
         let operation = route_of(method, target, &[]).expect(target);
@@ -136,6 +137,8 @@ fn rejects_invalid_verbs_and_addresses() {
         ("GET", "/tab/$batch", Reason::UnsupportedHttpVerb),
         ("GET", "/tab/?restype=service&comp=properties", Reason::InvalidQueryParameterValue),
         ("PUT", "/tab?restype=service&comp=properties", Reason::InvalidQueryParameterValue),
+        ("GET", "/tab?restype=service&comp=stats", Reason::InvalidQueryParameterValue),
+        ("PUT", "/acme?restype=service&comp=properties", Reason::InvalidQueryParameterValue),
         ("GET", "/$MetricsHourPrimaryTransactionsTable", Reason::ResourceNotFound),
         ("GET", "/tab?$orderby=x", Reason::NotImplemented),
         ("GET", "/tab?$top=1001", Reason::InvalidInput),

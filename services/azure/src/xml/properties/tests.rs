@@ -142,3 +142,46 @@ fn rejects_an_unknown_element() {
         assert_eq!(fault.reason, Reason::InvalidXmlDocument);
     }
 }
+
+#[test]
+fn the_error_distinguishes_unknown_repeated_and_conditional_elements() {
+    for (written, instead, text) in [
+        ("<Cors>", "<Cors/><Cors>", "Cors: must be at most once in StorageServiceProperties"),
+        (
+            "<Enabled>true</Enabled><Days>",
+            "<Enabled>true</Enabled><Days>1</Days><Days>",
+            "Days: must be at most once in RetentionPolicy",
+        ),
+        ("<Logging>", "<Metrics/><Logging>", "Metrics: is no element of StorageServiceProperties"),
+        ("<Cors>", "<Cors><Rule/><Rule/>", "Rule: is no element of Cors"),
+        (
+            "<Enabled>false</Enabled>",
+            "<Enabled>false</Enabled><Days>7</Days>",
+            "Days: must be in RetentionPolicy only when Enabled is true",
+        ),
+    ] {
+        let text_of = FULL.replacen(written, instead, 1);
+        let fault = read_properties(text_of.as_bytes()).expect_err(instead);
+        assert_eq!((fault.reason, fault.message.as_str()), (Reason::InvalidXmlDocument, text));
+    }
+}
+
+#[test]
+fn the_error_of_a_number_that_is_too_large_has_the_bound() {
+    for (written, instead, text) in [
+        (
+            "<MaxAgeInSeconds>500",
+            "<MaxAgeInSeconds>99999999999",
+            "MaxAgeInSeconds: must be a whole number of seconds, 0 to 4294967295: value=`99999999999`",
+        ),
+        (
+            "<Days>7",
+            "<Days>99999999999",
+            "Days: must be a whole number of days, 1 to 365: value=`99999999999`",
+        ),
+    ] {
+        let body = FULL.replacen(written, instead, 1);
+        let fault = read_properties(body.as_bytes()).expect_err(instead);
+        assert_eq!(fault.message, text);
+    }
+}
