@@ -12,7 +12,7 @@ use trestle_identity::{
     account::{AccountSet, Signature},
     caller::Caller,
     credentials::Identity,
-    sas::{self, Check, Denied, Named, NamedResource},
+    sas::{self, Check, Denied, Named, NamedResource, Use},
     shared_key::{Scheme, SignedRequest},
     spec::ServiceSpec,
 };
@@ -41,7 +41,8 @@ pub(crate) fn caller(
         }
         let named = Named { account: Some(head.account.as_str()), resource: named(head, service) };
         let verified = &identity.verified;
-        return verified.verify(&token, named, &accounts, now, &head.peer).map_err(of_signature);
+        let usage = Use { now, peer: &head.peer };
+        return verified.verify(&token, named, &accounts, &usage).map_err(of_signature);
     };
     if values.next().is_some() {
         return Err(malformed("must not be repeated"));

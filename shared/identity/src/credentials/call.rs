@@ -11,7 +11,7 @@ use super::basic::basic;
 use crate::{
     account::{Account, AccountSet},
     caller::{Authority, Caller},
-    sas::{self, Check, Denied, Named, VerifiedTokens},
+    sas::{self, Check, Denied, Named, Use, VerifiedTokens},
 };
 use trestle_service::{
     clock::Ticks, fault::Reason, name::AccountName, peer::Peer, upstream::kind::kind_of,
@@ -52,7 +52,7 @@ impl Call<'_> {
             Some(("basic", value)) => basic(value, named, accounts).map(Arc::new),
             Some((_, token)) => {
                 let named = Named { account: named, resource: self.named_resource()? };
-                verified.verify(token, named, accounts, now, self.peer)
+                verified.verify(token, named, accounts, &Use { now, peer: self.peer })
             }
         }
     }

@@ -37,7 +37,7 @@ pub use self::{
     malformed::Malformed,
     mint::{MintError, mint},
     protocol::Protocol,
-    rules::START_SKEW,
+    rules::{START_SKEW, Use},
     scope::{NamedResource, ResourceScope, Scope},
     sign::string_to_sign,
     terms::Terms,

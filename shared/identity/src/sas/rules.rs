@@ -10,9 +10,12 @@ use trestle_service::{clock::Ticks, fault::Reason, peer::Peer};
 pub const START_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// The time and the peer of a use of a token.
-pub(super) struct Use<'a> {
-    pub(super) now: Ticks,
-    pub(super) peer: &'a Peer,
+#[derive(Debug, Clone, Copy)]
+pub struct Use<'a> {
+    /// The time by the wall clock of the server.
+    pub now: Ticks,
+    /// The peer of the connection.
+    pub peer: &'a Peer,
 }
 
 type CheckFn = fn(&Terms, &Use<'_>) -> Result<(), Denied>;

@@ -17,7 +17,6 @@ use crate::{
     account::{Account, AccountSet},
     caller::Caller,
 };
-use trestle_service::{clock::Ticks, peer::Peer};
 
 /// Most tokens that are cached.
 const TOKENS_MAX: usize = 1_024;
@@ -72,10 +71,8 @@ impl VerifiedTokens {
         token: &str,
         named: Named<'_>,
         accounts: &AccountSet,
-        now: Ticks,
-        peer: &Peer,
+        usage: &Use<'_>,
     ) -> Result<Arc<Caller>, Denied> {
-        let usage = &Use { now, peer };
         // An account is found for a token without one only where the accounts are few.
         let is_found = named.account.is_some() || accounts.len() <= TRIED_MAX;
         if !is_found || token.len() + named.bytes() > CACHED_BYTES_MAX {

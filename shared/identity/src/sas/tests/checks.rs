@@ -10,7 +10,7 @@ use crate::{
     },
     sas::{
         AddressRange, Check, Named, NamedResource, Outcome, Protocol, Scope, Terms, Time, Token,
-        VerifiedTokens, Version, explain, mint, verify,
+        Use, VerifiedTokens, Version, explain, mint, verify,
     },
     spec::{BLOB, QUEUE, TABLE},
 };
@@ -85,7 +85,8 @@ fn used(token: &str, seconds: i64, peer: &Peer) -> Result<Caller, (Check, Reason
     // Tests at other times and from other peers share the cache, which must never make a difference.
     static CACHE: LazyLock<VerifiedTokens> = LazyLock::new(VerifiedTokens::default);
     for attempt in ["verified before or not", "verified before, if it is valid"] {
-        let cached = CACHE.verify(token, Some("acme").into(), &accounts(), at(seconds), peer);
+        let cached =
+            CACHE.verify(token, Some("acme").into(), &accounts(), &Use { now: at(seconds), peer });
         let cached = cached.map(|caller| Caller::clone(&caller));
         assert_eq!(cached, verified, "{attempt}: {token}");
     }

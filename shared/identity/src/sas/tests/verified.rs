@@ -6,7 +6,7 @@ use super::checks::{account, accounts, at, peer, table_terms, token};
 use crate::{
     account::{Account, AccountSet},
     caller::Caller,
-    sas::{AddressRange, Check, Denied, Named, NamedResource, Scope, Terms, VerifiedTokens},
+    sas::{AddressRange, Check, Denied, Named, NamedResource, Scope, Terms, Use, VerifiedTokens},
     spec::QUEUE,
 };
 use trestle_service::{fault::Reason, peer::Peer};
@@ -28,7 +28,7 @@ impl Server {
         token: &str,
         named: Named<'_>,
     ) -> Result<Arc<Caller>, Denied> {
-        self.cache.verify(token, named, accounts, at(0), &Peer::in_process())
+        self.cache.verify(token, named, accounts, &Use { now: at(0), peer: &Peer::in_process() })
     }
 }
 
@@ -77,7 +77,12 @@ fn the_time_and_the_peer_are_checked_in_every_call() {
     let signed = token(terms, "acme", 1);
     let call = |seconds, address| {
         let peer = peer(address, false);
-        let called = server.cache.verify(&signed, acme(), &accounts(), at(seconds), &peer);
+        let called = server.cache.verify(
+            &signed,
+            acme(),
+            &accounts(),
+            &Use { now: at(seconds), peer: &peer },
+        );
         called.map_err(|denied| denied.check)
     };
 
