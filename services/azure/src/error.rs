@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_of_unknown_outcome_tells_its_client_to_read_back() {
+    fn a_write_of_unknown_outcome_has_its_client_read_back() {
         let text =
             "the store failed in this write, which may be stored or not: read back before a retry";
 

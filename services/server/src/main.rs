@@ -55,8 +55,9 @@ const FORCED_WITHIN: Duration = Duration::from_secs(2);
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Has this process use pages of 4 KiB. The allocator asks for huge pages: memory at rest is 62 MiB with them and 34 MiB
-/// without, and an insert or a point get takes no less processor time. Where the system rejects it, nothing else changes.
+/// Makes this process use pages of 4 KiB. The allocator requests huge ones: memory at rest is 62 MiB with them and
+/// 34 MiB without, and an insert or a point get takes no less processor time. Where the system rejects it, nothing
+/// else changes.
 #[cfg(target_os = "linux")]
 fn disable_huge_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);

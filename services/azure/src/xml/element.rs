@@ -28,7 +28,7 @@ pub(super) struct Element<'a> {
     /// Its children, in their order.
     pub(super) children: Vec<Self>,
     /// The names of the children that were removed.
-    taken: Vec<String>,
+    removed: Vec<String>,
 }
 
 impl<'a> Element<'a> {
@@ -49,7 +49,7 @@ impl<'a> Element<'a> {
     pub(super) fn optional(&mut self, name: &str) -> Option<Self> {
         let index = self.children.iter().position(|child| child.name == name)?;
         let child = self.children.remove(index);
-        self.taken.push(child.name.clone());
+        self.removed.push(child.name.clone());
         Some(child)
     }
 
@@ -77,7 +77,7 @@ impl<'a> Element<'a> {
             let rule = "must have elements inside, and no text";
             return Err(Fault::violation(Reason::InvalidXmlDocument, self.name, rule));
         };
-        let rule = match self.taken.contains(&left.name) {
+        let rule = match self.removed.contains(&left.name) {
             true => format!("must be at most once in {}", self.name),
             false => format!("is no element of {}", self.name),
         };

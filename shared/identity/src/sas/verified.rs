@@ -23,7 +23,8 @@ const TOKENS_MAX: usize = 1_024;
 /// Longest token that is cached, with the names in its call, in bytes: bounds the memory of the cache to a few MiB.
 const CACHED_BYTES_MAX: usize = 1_024;
 
-/// Verified tokens with their callers. Contains no invalid tokens, so that only holders of valid ones can replace entries.
+/// Verified tokens with their callers. Contains no invalid tokens, so that only holders of valid ones can replace
+/// entries.
 pub struct VerifiedTokens(Cache<SignedToken, Arc<Verified>>);
 
 /// All that the signature is verified with: see [`Named`].
