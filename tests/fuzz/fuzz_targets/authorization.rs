@@ -11,6 +11,7 @@ use trestle_identity::{
     account::{Account, AccountKey, AccountSet},
     caller::Authority,
     credentials::Call,
+    sas::VerifiedTokens,
 };
 use trestle_service::{clock::Ticks, name::AccountName, peer::Peer};
 
@@ -69,7 +70,7 @@ fuzz_target!(|input: Input| {
     let call = Call { headers: &headers, peer: &peer, is_open: input.is_open, path };
     let now = Ticks::from_unix(1_800_000_000, 0).expect("in range");
 
-    if let Ok(caller) = call.caller(&accounts, now) {
+    if let Ok(caller) = call.caller(&accounts, &VerifiedTokens::default(), now) {
         let is_silent = !headers.contains_key("authorization");
         let is_local = input.is_open && peer.ip().is_loopback();
         let has_public_key = caller.account == AccountName::development();

@@ -76,8 +76,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let engine = MemoryEngine::with_clock(trestle_queue::KEYSPACES, clock.clone());
     let (engine, random) = (Arc::new(engine), || 7);
     let role = QueueRole::new(QueueDeps { engine, clock: clock.clone(), random });
-    let identity =
-        Identity::new(Accounts::new([Account::development()]), clock, true);
+    let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
     let edge = trestle_azure::queues(deps, |calls| calls);

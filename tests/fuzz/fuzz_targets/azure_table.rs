@@ -108,8 +108,7 @@ fuzz_target!(|requests: Vec<FuzzRequest>| {
     let engine = Arc::new(MemoryEngine::with_clock(trestle_table::KEYSPACES, clock.clone()));
     let (quotas, meter) = (LiveQuotas::default(), NoopMeterProvider::new().meter("fuzz"));
     let role = TableRole::new(TableDeps { engine, clock: clock.clone(), quotas, meter });
-    let identity =
-        Identity::new(Accounts::new([Account::development()]), clock, true);
+    let identity = Identity::new(Accounts::new([Account::development()]), clock, true);
     let upstream = Upstream::local(role.server());
     let deps = trestle_azure::EdgeDeps { upstream, identity, compresses: false, is_served: true };
     let edge = trestle_azure::tables(deps, |calls| calls);

@@ -6,8 +6,11 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use trestle_identity::{
     account::{Account, AccountKey, AccountSet},
-    caller::KeyRange,
-    sas::{NamedResource, Scope, Terms, Time, Token, Version, explain, mint, verify},
+    caller::{Caller, KeyRange},
+    sas::{
+        Named, NamedResource, Scope, Terms, Time, Token, Use, VerifiedTokens, Version, explain,
+        mint, verify,
+    },
     spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_service::{clock::Ticks, peer::Peer};
@@ -90,14 +93,21 @@ fuzz_target!(|input: Input| {
     let is_over = input.expiry.is_some_and(|expiry| expiry <= input.now);
     assert_eq!(verified.is_ok(), names_itself && !is_early && !is_over, "{text}: {verified:?}");
 
+    let (cache, usage) = (VerifiedTokens::default(), Use { now, peer: &peer });
+    let cached = |text: &str| {
+        let caller = cache.verify(text, Named::default(), &accounts, &usage);
+        caller.map(|caller| Caller::clone(&caller))
+    };
+    assert_eq!([cached(&text), cached(&text)], [verified.clone(), verified.clone()], "{text}");
+
     let (position, byte) = input.damage;
     let mut damaged = text.clone().into_bytes();
     let position = usize::from(position) % damaged.len();
     damaged[position] = byte % 0x80;
-    if let Ok(damaged) = String::from_utf8(damaged)
-        && let Ok(caller) = verify(&damaged, None, &accounts, now, &peer)
-    {
+    if let Ok(damaged) = String::from_utf8(damaged) {
+        let caller = verify(&damaged, None, &accounts, now, &peer);
+        assert_eq!(cached(&damaged), caller, "{damaged}");
         // Another spelling of the same token at most.
-        assert_eq!(Ok(caller), verified, "{damaged}");
+        assert!(caller.is_err() || caller == verified, "{damaged}");
     }
 });
