@@ -18,6 +18,17 @@ fn at(folder: &Path, args: &[&str]) -> Command {
 }
 
 #[test]
+fn a_data_directory_on_the_command_line_wins_over_memory_in_a_variable() {
+    let mut print = bare(&["config", "print", "--data-dir", "/srv/trestle"]);
+    print.env("TRESTLE__STORAGE__EPHEMERAL", "true");
+
+    let printed = Ended::of(print);
+
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    assert!(printed.output.contains("ephemeral = false"), "{printed:?}");
+}
+
+#[test]
 fn every_mistake_is_reported_at_once_with_its_place() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("wrong.toml");
