@@ -46,8 +46,7 @@ impl Process {
     pub(crate) fn trestle(args: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-        // Only a gateway has listeners for clients of Azure Storage.
-        if !args.contains(&"table") {
+        if trestle_tests::has_gateway(args, &[]) {
             command.args(["--azure-table", "127.0.0.1:0", "--azure-queue", "127.0.0.1:0"]);
             command.args(["--azure-blob", "127.0.0.1:0"]);
         }

@@ -42,7 +42,7 @@ pub use crate::{
     entity::{double, entity, entity_of, int, key_of, null, prop, string, utf16, value_of},
     log::{LogStream, ReadLog, log_record, log_records, log_texts},
     operation::{delete_op, insert_op, update_op, upsert_op},
-    process::{Server, build_server, metric, page, server_binary},
+    process::{Server, build_server, has_gateway, metric, page, server_binary},
     queue::{
         Queue, data, delayed, duration, receipt_of, receipt_of_sent, seconds, text, text_of, texts,
         unique, with_ttl, without_expiry,

@@ -151,7 +151,8 @@ impl Drop for Server {
 }
 
 /// Whether a server with these arguments and settings has the role of the listeners for clients of Azure Storage.
-fn has_gateway(args: &[&str], settings: &[(&str, &str)]) -> bool {
+#[must_use]
+pub fn has_gateway(args: &[&str], settings: &[(&str, &str)]) -> bool {
     let flag = args.iter().skip_while(|arg| **arg != "--roles").nth(1).copied();
     let variable = settings.iter().find(|(name, _)| *name == "TRESTLE__SERVER__ROLES");
     let roles = flag.or(variable.map(|(_, roles)| *roles)).unwrap_or("all");

@@ -80,8 +80,7 @@ impl PlainAnswer {
 ///
 /// `is_foreign`: what answered is not gRPC.
 pub(crate) async fn look(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option<String> {
-    let endpoint = crate::called_address(endpoint, tls);
-    tokio::time::timeout(WITHIN, look_closely(&endpoint, tls, is_foreign)).await.ok().flatten()
+    tokio::time::timeout(WITHIN, look_closely(endpoint, tls, is_foreign)).await.ok().flatten()
 }
 
 async fn look_closely(endpoint: &str, tls: &TlsArgs, is_foreign: bool) -> Option<String> {

@@ -367,13 +367,10 @@ impl ServeArgs {
         let path = |path: &PathBuf| path.display().to_string();
         let yes = |is_set: bool| is_set.then(|| "true".to_owned());
         // A directory on the command line is one to store in, whatever a file or a variable sets.
-        let ephemeral = match (self.ephemeral, &self.data_dir) {
-            (false, Some(_)) => Some("false".to_owned()),
-            (is_ephemeral, _) => yes(is_ephemeral),
-        };
+        let is_stated = self.ephemeral || self.data_dir.is_some();
         let flags = [
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
-            ("storage.ephemeral", ephemeral),
+            ("storage.ephemeral", is_stated.then(|| self.ephemeral.to_string())),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
             ("server.listen", self.listen.clone()),
             ("server.admin", self.admin.clone()),

@@ -245,10 +245,10 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
         let (remote, health) = (remote.clone(), health.clone());
         async move {
             let problem = remote.problem().await.map(str::to_owned);
-            let limitation = remote
-                .is_limited()
-                .then(|| upstream_limitation(remote.is_serving(), problem.is_some()));
-            let limitation = limitation.flatten();
+            let limitation = match remote.is_limited() {
+                true => upstream_limitation(remote.is_serving(), problem.is_some()),
+                false => None,
+            };
             health.limit(healthcheck::WRITES, role, limitation).await;
             for service in services {
                 health.report(service, problem.clone()).await;
@@ -264,10 +264,8 @@ mod tests {
 
     #[test]
     fn a_role_that_does_not_serve_is_stopped_once_that_is_a_problem_and_has_no_full_disk() {
-        let at = |is_serving, is_problem| upstream_limitation(is_serving, is_problem);
-
-        assert_eq!(at(true, false), Some(healthcheck::READ_ONLY_DISK));
-        assert_eq!(at(false, false), None, "it may be restarting, and calls wait");
-        assert_eq!(at(false, true), Some(healthcheck::STOPPED));
+        assert_eq!(upstream_limitation(true, false), Some(healthcheck::READ_ONLY_DISK));
+        assert_eq!(upstream_limitation(false, false), None, "it may be restarting, and calls wait");
+        assert_eq!(upstream_limitation(false, true), Some(healthcheck::STOPPED));
     }
 }

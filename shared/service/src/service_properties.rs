@@ -34,7 +34,8 @@ const CORS_HEADER_PREFIXES_MAX: usize = 2;
 const CORS_AGE_SECONDS_MAX: i64 = 4_294_967_295;
 /// Longest retention of logs and metrics, in days. Azure.
 pub const RETENTION_DAYS_MAX: i64 = 365;
-const DAY_SECONDS: i64 = 86_400;
+/// Seconds of a day: retentions are durations of whole days.
+pub const DAY_SECONDS: i64 = 86_400;
 
 /// The settings under a key, every part set: unset parts have their defaults.
 ///

@@ -13,7 +13,6 @@ mod queues;
 mod stats;
 mod write;
 
-pub(crate) use self::properties::DAY_SECONDS;
 pub use self::{
     messages::{read_message, write_deliveries, write_peeked, write_sent},
     policies::{read_policies, write_policies},

@@ -3,13 +3,12 @@
 use prost_types::Duration;
 use trestle_service::{
     fault::{Fault, Reason},
-    service_properties::{Cors, CorsRule, Logging, Metrics, RETENTION_DAYS_MAX, ServiceProperties},
+    service_properties::{
+        Cors, CorsRule, DAY_SECONDS, Logging, Metrics, RETENTION_DAYS_MAX, ServiceProperties,
+    },
 };
 
 use super::{element::Element, write::XmlWriter};
-
-/// Seconds of a day: retentions are in days.
-pub(crate) const DAY_SECONDS: i64 = 86_400;
 
 /// Parses the settings to change: absent parts are not changed.
 ///

@@ -123,9 +123,12 @@ pub(crate) async fn run(
             return context.output.unless_empty(!records.is_empty(), "no policies");
         }
         PolicyCommand::Set(PolicyArgs { id, .. }) => {
-            let end = policies.len();
-            let at = policies.iter().position(|policy| policy.id == id);
-            drop(policies.splice(at.map_or(end..end, |at| at..at + 1), given));
+            if let Some(policy) = given {
+                match policies.iter_mut().find(|found| found.id == id) {
+                    Some(found) => *found = policy,
+                    None => policies.push(policy),
+                }
+            }
             (id, "set")
         }
         PolicyCommand::Delete { id, .. } => {

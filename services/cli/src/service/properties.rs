@@ -7,7 +7,7 @@ use prost_types::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
-use trestle_service::service_properties::RETENTION_DAYS_MAX;
+use trestle_service::service_properties::{DAY_SECONDS, RETENTION_DAYS_MAX};
 
 use super::DataService;
 use crate::{errors::CliError, files, json_error::json_problem, output::Context};
@@ -35,7 +35,6 @@ pub enum PropertiesCommand {
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// Version of the formats of logs and metrics; only one exists.
 const VERSION: &str = "1.0";
-const DAY_SECONDS: i64 = 86_400;
 
 /// The settings. Absent ones are not changed.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]

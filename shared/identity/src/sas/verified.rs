@@ -84,14 +84,12 @@ impl VerifiedTokens {
         if let Some(cached) = cached.filter(|cached| cached.is_valid(accounts, usage)) {
             return Ok(Arc::clone(&cached.caller));
         }
-        let signed = SignedToken {
-            token: token.to_owned(),
-            account: account.map(str::to_owned),
-            resource: named.resource.clone(),
-        };
+        let resource = named.resource.clone();
         let accepted = accept(token, named, accounts, usage)?;
         let caller = Arc::new(accepted.caller()?);
         if accepted.is_unconditional() {
+            let account = account.map(str::to_owned);
+            let signed = SignedToken { token: token.to_owned(), account, resource };
             let Accepted { account, terms, .. } = accepted;
             let verified =
                 Verified { account: account.clone(), terms, caller: Arc::clone(&caller) };
