@@ -238,10 +238,7 @@ impl Output {
             OutputFormat::Json => self.line(&format!("{record:#}")),
             OutputFormat::Jsonl => self.line(&record.to_string()),
             OutputFormat::Csv => self.columns(std::slice::from_ref(record), &[], title),
-            OutputFormat::Plain => {
-                let mut fields = flat_fields(record).into_iter();
-                fields.try_for_each(|(name, value)| self.row(&[name, value]))
-            }
+            OutputFormat::Plain => self.fields(flat_fields(record)),
             OutputFormat::Table => {
                 let drawn = Drawing { width: self.args.width }.record(heading, record, title);
                 drawn.iter().try_for_each(|table| self.line(table))
@@ -256,6 +253,14 @@ impl Output {
     }
 
     /// Prints for a person that there is no result; beside CSV and plain columns, which have none.
+    /// Prints the fields of one result, a line for each.
+    pub(crate) fn fields(
+        &mut self,
+        fields: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), CliError> {
+        fields.into_iter().try_for_each(|(name, value)| self.row(&[name, value]))
+    }
+
     pub(crate) fn unless_empty(&mut self, printed: bool, none: &str) -> Result<(), CliError> {
         match (printed || self.is_json(), self.is_table()) {
             (true, _) => {}
@@ -289,7 +294,7 @@ impl Output {
         self.columns(&[], &names, escaped)
     }
 
-    /// Prints one entity.
+    /// Prints one entity as JSON, or as a listing of one.
     pub(crate) fn entity(&mut self, entity: &Entity) -> Result<(), CliError> {
         if self.is_json() {
             return self
