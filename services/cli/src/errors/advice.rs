@@ -5,7 +5,7 @@ use std::{error::Error, io, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::client::NotConnected;
+use crate::client::{NotConnected, NotServed};
 
 /// The beginning of an error of HTTP/2 that has no source.
 const H2_ERROR: &str = "h2 protocol error";
@@ -37,7 +37,8 @@ const FULL: &str = "INSUFFICIENT_STORAGE";
 pub(crate) fn is_transport(status: &Status) -> bool {
     let own_deadline = matches!(status.code(), Code::DeadlineExceeded) || is_own_deadline(status);
     let cut = status.code() == Code::Internal && status.message().starts_with(H2_ERROR);
-    (status.source().is_some() || cut) && !own_deadline && NotConnected::of(status).is_none()
+    let is_of_address = NotConnected::of(status).is_some() || NotServed::of(status).is_some();
+    (status.source().is_some() || cut) && !own_deadline && !is_of_address
 }
 
 /// Whether a call ended because it took longer than `--timeout`.
