@@ -300,7 +300,7 @@ fn from_either(
         (None, Some(file)) => {
             let what = format!("cannot read the {what}: file=`{}`", file.display());
             let text = fs::read_to_string(file).map_err(CliError::input(what))?;
-            Ok(Some(SecretText(text.trim().to_owned())))
+            Ok(Some(SecretText(files::without_mark(&text).trim().to_owned())))
         }
         (None, None) => Ok(None),
     }

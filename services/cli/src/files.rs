@@ -81,13 +81,17 @@ impl InputFile {
     }
 }
 
+/// A text without a byte order mark at its beginning.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// The content of a small file, without a byte order mark; `-` is standard input.
 ///
 /// # Errors
 /// A file that cannot be read, is not UTF-8, or has more than `bytes_max` bytes.
 pub fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
-    let text = read_exact(path, bytes_max)?;
-    Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
+    Ok(without_mark(&read_exact(path, bytes_max)?).to_owned())
 }
 
 /// The same with every byte, such as of a text that is sent.

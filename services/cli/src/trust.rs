@@ -16,7 +16,10 @@ use tokio_rustls::rustls::{
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-use crate::{errors::CliError, files};
+use crate::{
+    errors::CliError,
+    files::{self, BYTE_ORDER_MARK},
+};
 
 /// The name of HTTP/2 in a TLS handshake.
 pub(crate) const HTTP2: &[u8] = b"h2";
@@ -171,7 +174,12 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file).map_err(CliError::input(files::cannot("read", file)))
+    let mut bytes = fs::read(file).map_err(CliError::input(files::cannot("read", file)))?;
+    // A label of PEM is recognized at the beginning of a line only.
+    if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
