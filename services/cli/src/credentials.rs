@@ -154,18 +154,24 @@ impl CredentialArgs {
         }
     }
 
-    /// Rejects malformed texts, with which every call would fail: a key that is not base64, a signature without `sig`.
-    pub(crate) fn check_texts(&self) -> Result<(), CliError> {
-        let texts = Self { account_key_file: None, sas_file: None, ..self.clone() };
-        let sas = texts.given()?.sas;
+    /// Rejects credentials with which every call would fail: files that cannot be read, a key that is not base64, a
+    /// signature without `sig`.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        let given = self.given()?;
         let is_signed = |sas: &SecretText| sas.0.trim_start_matches('?').split('&').any(is_sig);
-        if sas.is_some_and(|sas| !is_signed(&sas)) {
-            return Err(usage("--sas: must be a signature with the fields sv and sig"));
+        if given.sas.is_some_and(|sas| !is_signed(&sas)) {
+            let from = match (&self.sas_file, &self.sas) {
+                (Some(file), _) => format!("--sas-file: file=`{}`", file.display()),
+                (None, Some(_)) => "--sas".to_owned(),
+                (None, None) => "--connection-string: SharedAccessSignature".to_owned(),
+            };
+            return Err(usage(&format!("{from}: must be a signature with the fields sv and sig")));
         }
-        let has_files = self.account_key_file.is_some() || self.sas_file.is_some();
-        let is_complete = texts.account_key.is_some() && texts.account.is_some();
-        let has_credentials = is_complete || texts.connection_string.is_some();
-        if has_credentials && !has_files { texts.credentials().map(drop) } else { Ok(()) }
+        given.key.as_ref().map(decoded).transpose()?;
+        let has_key = self.account_key.is_some() || self.account_key_file.is_some();
+        let is_complete = has_key && self.account.is_some();
+        let has_credentials = is_complete || self.connection_string.is_some();
+        if has_credentials { self.credentials().map(drop) } else { Ok(()) }
     }
 
     /// The account and a key of it, if they are given.

@@ -71,6 +71,17 @@ impl TlsArgs {
         Ok(self)
     }
 
+    /// Rejects files that cannot be used. A certificate and its key may be given in different places, and are then
+    /// checked for themselves.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        if self.cert_file.is_some() == self.key_file.is_some() {
+            return self.config().map(drop);
+        }
+        let one = self.cert_file.iter().chain(&self.key_file);
+        one.map(|file| read(file)).try_for_each(|read| read.map(drop))?;
+        Self { cert_file: None, key_file: None, ..self.clone() }.config().map(drop)
+    }
+
     /// The same for a connection that only diagnoses an error; none if the settings are invalid.
     pub(crate) fn probe(&self) -> Option<ClientConfig> {
         let mut roots = RootCertStore::empty();
