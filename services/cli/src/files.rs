@@ -128,6 +128,20 @@ pub(crate) fn target(path: &Path) -> Result<OutputTarget, CliError> {
     }
 }
 
+/// The same for a command that makes no folder, which must exist.
+pub(crate) fn target_in_folder(path: &Path) -> Result<OutputTarget, CliError> {
+    let target = target(path)?;
+    let OutputTarget::File(file) = &target else { return Ok(target) };
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => {
+            let (failed, folder) = (cannot("write", path), folder.display());
+            let text = format!("{failed}: the folder does not exist, create it: folder=`{folder}`");
+            Err(CliError::Usage(text))
+        }
+        None => Ok(target),
+    }
+}
+
 /// The error of a write that must not end silently, unlike with output that is only shown: the destination is
 /// incomplete.
 pub(crate) fn unread(error: io::Error) -> io::Error {

@@ -183,7 +183,7 @@ struct Sink {
 impl Sink {
     fn open(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
-        let (path, is_stored) = match files::target(path)? {
+        let (path, is_stored) = match files::target_in_folder(path)? {
             OutputTarget::Standard => {
                 let name = "standard output".to_owned();
                 let is_file = fs::metadata("/dev/stdout").is_ok_and(|found| found.is_file());
