@@ -97,6 +97,8 @@ impl fmt::Debug for SecretText {
 #[derive(Debug, Default)]
 struct Given {
     account: Option<String>,
+    /// The argument with the account.
+    account_from: &'static str,
     key: Option<SecretText>,
     sas: Option<SecretText>,
 }
@@ -179,7 +181,7 @@ impl CredentialArgs {
         let given = self.given()?;
         let Some(name) = given.account()? else {
             return match given.key {
-                Some(_) => Err(usage("--account: required with a key")),
+                Some(_) => Err(given.without_account()),
                 None => Ok(None),
             };
         };
@@ -197,11 +199,11 @@ impl CredentialArgs {
                 decoded(key)?;
                 Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.0))))
             }
-            (None, Some(_), None) => return Err(usage("--account: required with a key")),
+            (None, Some(_), None) => return Err(given.without_account()),
             (_, None, Some(sas)) => Some(format!("SharedAccessSignature {}", sas.0)),
             (Some(_), None, None) => {
-                let rule = "--account: needs a key or a signature too: --account-key-file, --sas";
-                return Err(usage(rule));
+                let (from, rule) = (given.account_from, "needs a key or a signature too");
+                return Err(usage(&format!("{from}: {rule}: --account-key-file, --sas")));
             }
             (None, None, None) => None,
         };
@@ -220,12 +222,16 @@ impl CredentialArgs {
     fn given(&self) -> Result<Given, CliError> {
         let mut given = Given {
             account: self.account.clone(),
+            account_from: "--account",
             key: from_either("key", self.account_key.clone(), self.account_key_file.as_ref())?,
             sas: from_either("signature", self.sas.clone(), self.sas_file.as_ref())?,
         };
         if let Some(text) = &self.connection_string {
             let field = |key: &str| field(&text.0, key);
-            given.account = given.account.or_else(|| field("AccountName"));
+            if given.account.is_none() {
+                given.account = field("AccountName");
+                given.account_from = "--connection-string: AccountName";
+            }
             given.key = given.key.or_else(|| field("AccountKey").map(SecretText));
             given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(SecretText));
             if !text.0.contains('=') {
@@ -247,10 +253,16 @@ impl CredentialArgs {
 }
 
 impl Given {
+    /// The error of a key without its account.
+    fn without_account(&self) -> CliError {
+        usage(&format!("{}: required with a key", self.account_from))
+    }
+
     fn account(&self) -> Result<Option<AccountName>, CliError> {
         let parse = |name: &String| {
-            let rule = "--account: must be 3 to 24 lower-case letters and digits";
-            AccountName::parse(name).ok_or_else(|| usage(&format!("{rule}: value=`{name}`")))
+            let (from, rule) = (self.account_from, "must be 3 to 24 lower-case letters and digits");
+            let rejected = || usage(&format!("{from}: {rule}: value=`{name}`"));
+            AccountName::parse(name).ok_or_else(rejected)
         };
         self.account.as_ref().map(parse).transpose()
     }
