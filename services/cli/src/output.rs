@@ -4,7 +4,7 @@
 use std::{
     collections::HashSet,
     fmt,
-    io::{self, BufWriter, IsTerminal as _, Write},
+    io::{self, IsTerminal as _, Write},
     time::Duration,
 };
 
@@ -20,11 +20,13 @@ use crate::{client::Session, entity_json, entity_json::Meta, errors::CliError};
 
 mod cells;
 mod drawing;
+mod terminal;
 
 pub use cells::escaped;
 pub(crate) use cells::with_fields;
 use cells::{entity_record, flat, flat_fields, raw, title};
 use drawing::{Drawing, TableListing};
+pub(crate) use terminal::standard_output;
 
 /// Most records of a listing that a table holds before it is printed.
 const TABLE_ROWS_MAX: usize = 1000;
@@ -101,8 +103,13 @@ impl Output {
     /// Writes to standard output.
     #[must_use]
     pub fn standard(args: &OutputArgs) -> Self {
-        let out = Box::new(BufWriter::new(io::stdout()));
-        Self { out, args: *args, listing: None, listed: None, header: Vec::new() }
+        Self {
+            out: standard_output(),
+            args: *args,
+            listing: None,
+            listed: None,
+            header: Vec::new(),
+        }
     }
 
     /// Whether programs read JSON.
@@ -246,13 +253,6 @@ impl Output {
         }
     }
 
-    /// Prints records as one table in which every value is whole.
-    pub(crate) fn whole(&mut self, records: &[Value]) -> Result<(), CliError> {
-        let drawn = Drawing { width: self.args.width }.whole(records, title);
-        drawn.iter().try_for_each(|table| self.line(table))
-    }
-
-    /// Prints for a person that there is no result; beside CSV and plain columns, which have none.
     /// Prints the fields of one result, a line for each.
     pub(crate) fn fields(
         &mut self,
@@ -261,6 +261,13 @@ impl Output {
         fields.into_iter().try_for_each(|(name, value)| self.row(&[name, value]))
     }
 
+    /// Prints records as one table in which every value is whole.
+    pub(crate) fn whole(&mut self, records: &[Value]) -> Result<(), CliError> {
+        let drawn = Drawing { width: self.args.width }.whole(records, title);
+        drawn.iter().try_for_each(|table| self.line(table))
+    }
+
+    /// Prints for a person that there is no result; beside CSV and plain columns, which have none.
     pub(crate) fn unless_empty(&mut self, printed: bool, none: &str) -> Result<(), CliError> {
         match (printed || self.is_json(), self.is_table()) {
             (true, _) => {}

@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
     pin::pin,
     sync::Arc,
@@ -23,7 +23,7 @@ use crate::{
     files::{self, OutputTarget},
     flags::ClientArgs,
     interrupt::Interrupts,
-    output::{counted, report_line},
+    output::{counted, report_line, standard_output},
 };
 
 /// Most messages of one receive. The server's limit.
@@ -210,7 +210,7 @@ impl Sink {
         // On another thread: a pipe without a reader blocks, and Ctrl-C is received meanwhile.
         let written = tokio::task::spawn_blocking(move || {
             let Some(file) = file else {
-                let mut out = io::stdout().lock();
+                let mut out = standard_output();
                 return out.write_all(lines.as_bytes()).and_then(|()| out.flush());
             };
             (&*file).write_all(lines.as_bytes())?;

@@ -24,7 +24,7 @@ use crate::{
     files::{self, OutputTarget},
     flags::ClientArgs,
     interrupt::Interrupts,
-    output::{OutputFormat, counted, thousands},
+    output::{OutputFormat, counted, standard_output, thousands},
     rows::{Format, RowWriter},
     scan::{TableScan, decoded},
 };
@@ -74,7 +74,7 @@ pub(super) async fn run(
         args,
     };
     match &target {
-        OutputTarget::Standard => export.write_through(context, io::stdout()).await?,
+        OutputTarget::Standard => export.write_through(context, standard_output()).await?,
         OutputTarget::Stream => {
             let file = &export.args.file;
             let opened = OpenOptions::new().write(true).open(file);
