@@ -86,7 +86,7 @@ async fn another_grpc_server_is_a_wrong_address_for_every_command() {
         (&["table", "list"][..], "trestle.table.v1.TableService"),
         (&["status"], "trestle.table.v1.TableService"),
         (&["queue", "create", "jobs"], "trestle.queue.v1.QueueService"),
-        (&["blob", "list", "photos"], "trestle.blob.v1.BlobService"),
+        (&["blob", "ls", "blob://photos"], "trestle.blob.v1.BlobService"),
         (&["log", "list"], "trestle.log.v1.LogService"),
     ] {
         let ended = Ended::of(bare(&[args, &["--endpoint", &address.to_string()]].concat()));
