@@ -222,8 +222,8 @@ fn a_file_may_begin_with_a_byte_order_mark() {
     let folder = tempfile::tempdir().unwrap();
     let (key, sas) = (folder.path().join("key"), folder.path().join("sas"));
     let text = STANDARD.encode([7; 64]);
-    std::fs::write(&key, format!("\u{feff}{text}\r\n")).unwrap();
-    std::fs::write(&sas, "\u{feff}sv=1&sig=2\n").unwrap();
+    fs::write(&key, format!("\u{feff}{text}\r\n")).unwrap();
+    fs::write(&sas, "\u{feff}sv=1&sig=2\n").unwrap();
 
     let keyed = sent(&CredentialArgs { account_key_file: Some(key), ..acme() });
     let signed = sent(&CredentialArgs { sas_file: Some(sas), ..acme() });
