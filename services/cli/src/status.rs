@@ -7,18 +7,15 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
-use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
-
-use crate::{
+use trestle_command::{
     client::Session,
-    datetime,
     errors::CliError,
     flags::ClientArgs,
     output::{Output, with_fields},
-    queue,
-    service::durability_name,
-    table,
 };
+use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
+
+use crate::{datetime, queue, service::durability_name, table};
 
 /// The name by which gRPC health reports whether the store accepts writes.
 pub const WRITES: &str = "trestle.storage.writes";

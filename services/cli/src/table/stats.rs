@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use trestle_proto::table::v1::{Entity, GetServiceStatsRequest, StreamEntitiesRequest};
-
-use super::Context;
-use crate::{
+use trestle_command::{
     client::Session,
-    datetime,
-    edm::EdmType,
     errors::CliError,
     output::{bytes, thousands},
     scan::{TableScan, decoded},
-    service::durability_name,
 };
+use trestle_proto::table::v1::{Entity, GetServiceStatsRequest, StreamEntitiesRequest};
+
+use super::Context;
+use crate::{datetime, edm::EdmType, service::durability_name};
 
 /// Most property names that are counted one by one; the rest is counted together.
 const NAMES_MAX: usize = 10_000;

@@ -9,7 +9,7 @@ use clap::{
     Command, Error,
     error::{ContextKind, ContextValue},
 };
-use trestle_cli::output::{escaped, report_line};
+use trestle_command::output::{escaped, report_line};
 
 use crate::process_error::ProcessError;
 
@@ -20,7 +20,7 @@ const PREFIX: &str = "error: ";
 pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
     let error = with_usage(error, command, words);
     if error.use_stderr() && is_json_requested(words) {
-        trestle_cli::report_usage_json(message(&error.to_string()));
+        trestle_command::outcome::report_usage_json(message(&error.to_string()));
         std::process::exit(error.exit_code());
     }
     // A reader that closed its end, such as `head`, has what it wants.
