@@ -23,7 +23,7 @@ pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
         trestle_command::outcome::report_usage_json(message(&error.to_string()));
         std::process::exit(error.exit_code());
     }
-    // A reader that closed its end, such as `head`, has what it wants.
+    // A closed pipe, such as of `head`, is no error.
     let is_failed = |failed: &io::Error| failed.kind() != io::ErrorKind::BrokenPipe;
     let printed = error.print().and_then(|()| io::stdout().flush());
     if let Some(failed) = printed.err().filter(is_failed).filter(|_| !error.use_stderr()) {

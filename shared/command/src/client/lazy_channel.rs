@@ -62,8 +62,8 @@ impl NotServed {
         std::error::Error::source(status)?.downcast_ref()
     }
 
-    /// The error, if the answer to a call at `path` means it. A Trestle process distinguishes a service that it does not
-    /// serve from a method that a service does not have; another server sends no details of Trestle.
+    /// The error, if the answer to a call at `path` means it. A Trestle process distinguishes a service that it does
+    /// not serve from a method that a service does not have; another server sends no details of Trestle.
     fn detect(endpoint: &str, path: &str, headers: &http::HeaderMap) -> Option<Self> {
         let answer =
             Status::from_header_map(headers).filter(|it| it.code() == Code::Unimplemented)?;

@@ -94,8 +94,8 @@ pub(super) fn message(status: &Status) -> String {
     }
 }
 
-/// Whether the signature of a call contains no resource, and the command names none. The server describes the headers of
-/// a call, which commands set themselves.
+/// Whether the signature of a call contains no resource, and the command names none. The server describes the headers
+/// of a call, which commands set themselves.
 fn is_of_one_resource(status: &Status) -> bool {
     status.code() == Code::Unauthenticated && status.message().contains(QUEUE_HEADER)
 }
