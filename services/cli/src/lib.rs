@@ -6,7 +6,6 @@
 
 #![warn(clippy::print_stderr)]
 
-mod args;
 mod bench;
 mod blob;
 mod log;
@@ -25,11 +24,6 @@ use trestle_command::{
 };
 use trestle_service::edm::{self, datetime};
 
-pub use args::{
-    DeleteEntityArgs, EntityArgs, EntityCommand, EntityKeyArgs, ExplainQueryArgs, ExportArgs,
-    GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
-    WriteEntityArgs,
-};
 pub use bench::{
     BenchCommand, BenchLoadArgs, BenchOp, QueueBenchArgs, QueueBenchOp, TableBenchArgs,
 };
@@ -46,6 +40,11 @@ pub use queue::{
 };
 pub use sas::{ExplainArgs, GrantArgs, RangeArgs, SasArgs, SasCommand, ServiceGrantArgs};
 pub use service::{PolicyCommand, PropertiesCommand};
+pub use table::args::{
+    DeleteEntityArgs, EntityArgs, EntityCommand, EntityKeyArgs, ExplainQueryArgs, ExportArgs,
+    GetEntityArgs, ImportArgs, ImportMode, InsertEntityArgs, QueryArgs, TableCommand, UpsertMode,
+    WriteEntityArgs,
+};
 
 /// A command for which a server is called.
 #[derive(Debug)]

@@ -7,11 +7,9 @@ use trestle_command::{
     output::{Context, Output},
 };
 
-use crate::{
-    args::{EntityCommand, TableCommand},
-    service::{DataService, PolicyOwner, run_policy, run_properties},
-};
+use crate::service::{DataService, PolicyOwner, run_policy, run_properties};
 
+pub(crate) mod args;
 mod entities;
 mod explain;
 mod export;
@@ -20,6 +18,7 @@ mod query;
 mod stats;
 mod tables;
 
+use args::{EntityCommand, TableCommand};
 pub(crate) use stats::service_record;
 
 /// Runs a command on tables.

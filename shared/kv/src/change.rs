@@ -1,15 +1,19 @@
 //! A change: the domains and keys that it depends on, and the decision what to write.
 
+mod reads;
+mod writes;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use foldhash::HashMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::domain::{Domain, DomainRef, Lock};
 use crate::keyspace::{Keyspaces, outside_domain, unknown_keyspace};
 use crate::limits::Limits;
 use crate::{CommitError, Engine, Version};
+
+pub use reads::{ReadId, ReadSet, Reads};
+pub use writes::{Write, Writes};
 
 /// An atomic change: what it depends on, and the decision what to write.
 pub struct Change {
@@ -132,198 +136,6 @@ impl ChangeSpec {
             }
         }
         Ok(())
-    }
-}
-
-/// The keys that a change reads, each once.
-#[derive(Debug, Clone, Default)]
-pub struct ReadSet {
-    keys: Vec<Bytes>,
-    /// The index of a key by its hash, once there are too many to compare with each. Two keys of one hash are both
-    /// read; only the first is found again.
-    by_hash: Option<Box<HashMap<u64, u32>>>,
-}
-
-/// Names a key of one [`ReadSet`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ReadId(u32);
-
-/// Up to so many keys, comparing with each costs less than hashing.
-const COMPARED_KEYS_MAX: usize = 16;
-
-impl ReadSet {
-    /// Adds a key, or finds it if it was added before.
-    pub fn add(&mut self, key: impl Into<Bytes>) -> ReadId {
-        let key = key.into();
-        let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
-        if self.keys.len() < COMPARED_KEYS_MAX {
-            if let Some(index) = (0_u32..).zip(&self.keys).find(|(_, other)| **other == key) {
-                return ReadId(index.0);
-            }
-            self.keys.push(key);
-            return ReadId(next);
-        }
-        let by_hash = self.by_hash.get_or_insert_with(|| {
-            Box::new(self.keys.iter().map(|key| xxh3_64(key)).zip(0_u32..).collect())
-        });
-        let index = *by_hash.entry(xxh3_64(&key)).or_insert(next);
-        if index < next && usize::try_from(index).ok().and_then(|i| self.keys.get(i)) == Some(&key)
-        {
-            return ReadId(index);
-        }
-        self.keys.push(key);
-        ReadId(next)
-    }
-
-    /// The keys, in the order in which they were added.
-    #[must_use]
-    pub fn keys(&self) -> &[Bytes] {
-        &self.keys
-    }
-}
-
-/// What a change read: the newest values of its [`ReadSet`].
-#[derive(Debug, Clone, Copy)]
-pub struct Reads<'a> {
-    keys: &'a [Bytes],
-    values: &'a [Option<Bytes>],
-}
-
-impl<'a> Reads<'a> {
-    /// The values of the keys of a set, in its order: for engines, and for tests of decisions.
-    #[must_use]
-    pub fn new(set: &'a ReadSet, values: &'a [Option<Bytes>]) -> Self {
-        Self { keys: &set.keys, values }
-    }
-
-    /// The newest value of a key; none if the key is absent.
-    ///
-    /// # Panics
-    /// If the key is not of this set. An engine rejects the change then.
-    #[must_use]
-    pub fn get(&self, id: ReadId) -> Option<&'a Bytes> {
-        self.values.get(id.0 as usize).expect("the id is of this read set").as_ref()
-    }
-
-    /// The key.
-    ///
-    /// # Panics
-    /// As [`Reads::get`] does.
-    #[must_use]
-    pub fn key(&self, id: ReadId) -> &'a Bytes {
-        self.keys.get(id.0 as usize).expect("the id is of this read set")
-    }
-}
-
-/// What a change writes: any number of keys of any keyspaces. Writes apply in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Writes(Vec<Write>);
-
-/// One write of a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Write {
-    /// Sets a key.
-    Put {
-        /// The key.
-        key: Bytes,
-        /// Its new value.
-        value: Bytes,
-    },
-    /// Removes a key; one that is absent is not an error.
-    Delete {
-        /// The key.
-        key: Bytes,
-    },
-}
-
-impl Write {
-    /// The key that is written.
-    #[must_use]
-    pub fn key(&self) -> &Bytes {
-        let (Self::Put { key, .. } | Self::Delete { key }) = self;
-        key
-    }
-}
-
-impl Writes {
-    /// No writes.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// No writes, with room for so many.
-    #[must_use]
-    pub fn with_capacity(writes: usize) -> Self {
-        Self(Vec::with_capacity(writes))
-    }
-
-    /// Sets a key.
-    pub fn put(&mut self, key: impl Into<Bytes>, value: impl Into<Bytes>) -> &mut Self {
-        self.0.push(Write::Put { key: key.into(), value: value.into() });
-        self
-    }
-
-    /// Removes a key; one that is absent is not an error.
-    pub fn delete(&mut self, key: impl Into<Bytes>) -> &mut Self {
-        self.0.push(Write::Delete { key: key.into() });
-        self
-    }
-
-    /// Adds a write.
-    pub fn push(&mut self, write: Write) {
-        self.0.push(write);
-    }
-
-    /// How many writes there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is no write.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The writes.
-    #[must_use]
-    pub fn as_slice(&self) -> &[Write] {
-        &self.0
-    }
-}
-
-impl From<Vec<Write>> for Writes {
-    fn from(writes: Vec<Write>) -> Self {
-        Self(writes)
-    }
-}
-
-impl From<Write> for Writes {
-    fn from(write: Write) -> Self {
-        Self(vec![write])
-    }
-}
-
-impl FromIterator<Write> for Writes {
-    fn from_iter<I: IntoIterator<Item = Write>>(writes: I) -> Self {
-        Self(writes.into_iter().collect())
-    }
-}
-
-impl Extend<Write> for Writes {
-    fn extend<I: IntoIterator<Item = Write>>(&mut self, writes: I) {
-        self.0.extend(writes);
-    }
-}
-
-impl IntoIterator for Writes {
-    type Item = Write;
-    type IntoIter = std::vec::IntoIter<Write>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
     }
 }
 

@@ -1,35 +1,22 @@
 //! The command line of `trestle blob`.
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand, ValueEnum};
 use trestle_command::{
     errors::{BLOB_EXIT_CODES as EXIT_CODES, with_help},
-    values::{duration, whole_number},
+    values::whole_number,
 };
 
 use super::{BlobAddress, CopySide};
-use crate::service::PolicyCommand;
 
-const COPY_HELP: &str = "\
-A blob begins with blob://, and one side at least is a blob:
-  trestle blob cp cat.png blob://photos/2026/cat.png
-  trestle blob cp -r photos/ blob://photos/2026
-  trestle blob cp -r blob://photos/2026 photos/
+mod containers;
+mod copy;
+mod lease;
 
-Between two blobs the server copies, and no bytes pass through this command; from a URL too, where the settings of the
-server list its host:
-  trestle blob cp -r blob://photos/2026 blob://archive/2026
-  trestle blob cp --version-id 2026-08-28T17:07:35.2821851Z blob://photos/cat.png blob://photos/cat.png
-  trestle blob cp https://example.com/cat.png blob://photos/cat.png
-
-With --recursive, every file in the folder becomes a blob whose name is the path below the folder, after the given name
-and a slash; and back. A blob with a name that no file below the folder can have, such as ../a, fails the command before
-anything is copied.
-
-A file of more than 8 MiB is sent in blocks. They are kept for 7 days: repeating an interrupted copy sends the missing
-ones only. A downloaded file has its name only when it is complete and on stable storage. Existing blobs and files are
-replaced.";
+pub use containers::ContainerCommand;
+pub(super) use containers::PublicAccessArg;
+use copy::COPY_HELP;
+pub use copy::CopyBlobArgs;
+pub use lease::LeaseCommand;
 
 /// Commands on containers and blobs.
 #[derive(Debug, Subcommand)]
@@ -197,15 +184,6 @@ fn on_or_off(text: &str) -> Result<bool, String> {
     }
 }
 
-/// What callers without credentials may read of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PublicAccessArg {
-    /// Its blobs, by their names
-    Blob,
-    /// Its blobs and their listing
-    Container,
-}
-
 /// What `rm` does with the snapshots of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SnapshotsToDelete {
@@ -213,62 +191,6 @@ pub enum SnapshotsToDelete {
     Include,
     /// Delete the snapshots, and not the blob
     Only,
-}
-
-/// Commands on containers.
-#[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
-pub enum ContainerCommand {
-    /// Create a container
-    Create {
-        /// Name: 3 to 63 lower-case letters, digits and single dashes
-        container: String,
-        /// Succeed when the container exists
-        #[arg(long)]
-        if_not_exists: bool,
-        /// What callers without credentials may read, where the account allows it [default: nothing]
-        #[arg(long, value_name = "LEVEL")]
-        public_access: Option<PublicAccessArg>,
-    },
-    /// List containers, ordered by name
-    List {
-        /// Only containers whose name begins so
-        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-        prefix: String,
-        /// Deleted containers that can be restored too
-        #[arg(long)]
-        deleted: bool,
-    },
-    /// Restore a deleted container with its blobs, as long as the settings of the account keep it
-    Undelete {
-        /// Name of the container
-        container: String,
-        /// The version of the deleted container, as `list --deleted` prints it
-        #[arg(value_name = "VERSION")]
-        deleted_version: String,
-    },
-    /// Show one container
-    Stat {
-        /// Name of the container
-        container: String,
-    },
-    /// Delete a container and every blob in it
-    ///
-    /// Takes `--yes`, or its name typed at the prompt on a terminal. Without a terminal and without `--yes` nothing is
-    /// deleted and the exit code is 2.
-    Delete {
-        /// Name of the container
-        container: String,
-        /// Delete it without confirmation
-        #[arg(long, short = 'y')]
-        yes: bool,
-        /// Id of the lease of the container
-        #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
-        lease_id: String,
-    },
-    /// Show or change the stored access policies of a container
-    #[command(subcommand)]
-    Policy(PolicyCommand),
 }
 
 /// Commands on the tags of a blob.
@@ -300,73 +222,6 @@ pub enum TagsCommand {
 fn tag(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     pair.ok_or_else(|| "must be KEY=VALUE".to_owned())
-}
-
-/// Commands on the lease of a blob; of a container, where the name of the blob is left out.
-#[derive(Debug, Subcommand)]
-#[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
-pub enum LeaseCommand {
-    /// Acquire the lease, and print its id
-    Acquire {
-        /// CONTAINER/NAME, or CONTAINER
-        address: BlobAddress,
-        /// 15s to 60s [default: no expiry]
-        #[arg(long, value_parser = duration, value_name = "TIME")]
-        duration: Option<Duration>,
-        /// Id of the lease [default: a new one]
-        #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
-        lease_id: String,
-    },
-    /// Renew the lease for its duration
-    Renew {
-        /// CONTAINER/NAME, or CONTAINER
-        address: BlobAddress,
-        /// Id of the lease
-        lease_id: String,
-    },
-    /// Release the lease
-    Release {
-        /// CONTAINER/NAME, or CONTAINER
-        address: BlobAddress,
-        /// Id of the lease
-        lease_id: String,
-    },
-    /// Break the lease, without its id
-    Break {
-        /// CONTAINER/NAME, or CONTAINER
-        address: BlobAddress,
-        /// How long the lease remains active, up to 60 [default: to its end; a lease without expiry ends at once]
-        #[arg(long, value_name = "SECONDS", value_parser = whole_number::<u32>(0..=60))]
-        period: Option<u32>,
-    },
-}
-
-/// Arguments of `cp`.
-#[derive(Debug, Args)]
-pub struct CopyBlobArgs {
-    /// A file, a folder, blob://CONTAINER/NAME, or a URL
-    pub(super) from: CopySide,
-    /// A file, a folder or blob://CONTAINER/NAME; what is in a folder has the last part of the name of the source
-    pub(crate) to: CopySide,
-    /// Copy a folder
-    #[arg(long, short)]
-    pub(super) recursive: bool,
-    /// How many files or blocks are copied at a time
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole_number::<u8>(1..=64))]
-    pub(super) parallel: u8,
-    /// Media type of the blobs [default: application/octet-stream]
-    #[arg(long, value_name = "TYPE", default_value = "", hide_default_value = true)]
-    pub(super) content_type: String,
-    /// A tag of the blobs; may be repeated
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
-    pub(super) tags: Vec<(String, String)>,
-    /// Id of the lease of the blob that is replaced
-    #[arg(long, value_name = "UUID", default_value = "", hide_default_value = true)]
-    #[arg(conflicts_with = "recursive")]
-    pub(super) lease_id: String,
-    /// Which state of the source
-    #[command(flatten)]
-    pub(super) state: BlobStateArgs,
 }
 
 impl BlobCommand {

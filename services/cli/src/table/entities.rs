@@ -12,11 +12,11 @@ use trestle_proto::table::v1::{
 };
 
 use super::Context;
+use super::args::{
+    DeleteEntityArgs, EntityArgs, EntityKeyArgs, GetEntityArgs, InsertEntityArgs, UpsertMode,
+    WriteEntityArgs,
+};
 use crate::{
-    args::{
-        DeleteEntityArgs, EntityArgs, EntityKeyArgs, GetEntityArgs, InsertEntityArgs, UpsertMode,
-        WriteEntityArgs,
-    },
     datetime,
     edm::{self, EdmType},
 };

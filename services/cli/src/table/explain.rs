@@ -4,8 +4,8 @@ use serde_json::json;
 use trestle_command::{errors::CliError, output};
 use trestle_proto::table::v1::{ExplainQueryRequest, KeyBound};
 
+use super::args::ExplainQueryArgs;
 use super::{Context, entities::mask};
-use crate::args::ExplainQueryArgs;
 
 /// Prints the plan of a query, and with `analyze` the cost of its first page.
 pub(super) async fn run(context: &mut Context, args: ExplainQueryArgs) -> Result<(), CliError> {

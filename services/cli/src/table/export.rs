@@ -26,8 +26,8 @@ use trestle_command::{
 };
 use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
 
+use super::args::ExportArgs;
 use super::{Context, entities::mask};
-use crate::args::ExportArgs;
 
 /// Most columns of a CSV file.
 const COLUMNS_MAX: usize = 10_000;

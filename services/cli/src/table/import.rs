@@ -22,10 +22,8 @@ use trestle_command::{
 use trestle_proto::table::v1::{GetTableRequest, WriteMode};
 
 use super::Context;
-use crate::{
-    args::{ImportArgs, ImportMode},
-    datetime,
-};
+use super::args::{ImportArgs, ImportMode};
+use crate::datetime;
 
 mod chunk;
 mod recorder;

@@ -7,8 +7,8 @@ use trestle_command::{
 };
 use trestle_proto::table::v1::{QueryCost, StreamEntitiesRequest};
 
+use super::args::QueryArgs;
 use super::{Context, entities::mask};
-use crate::args::QueryArgs;
 
 /// Prints the matching entities.
 pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {

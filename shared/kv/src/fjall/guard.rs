@@ -10,32 +10,25 @@
 //! What is in flight is written within seconds, and then takes less, since journals are deleted. So where the headroom
 //! is below the reserve, writes first wait until everything is flushed; space is short if it is below it even then.
 
+mod claims;
+mod cost;
+mod shortage;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use self::cost::{journal_bytes, reclaims};
 use super::options::MEMTABLE_BYTES;
-use crate::limits::RECLAIM_PUT_BYTES_MAX;
 use crate::{CommitError, Write};
-
-/// What the journal adds to a key and its value, at most, in bytes.
-const JOURNAL_ENTRY_BYTES: u64 = 64;
 
 /// Free bytes that deletes leave, whatever the reserve is: a flush of what they wrote must still fit, of a memtable.
 const KEPT_FROM_DELETES: u64 = MEMTABLE_BYTES;
-
-/// The part of the reserve that files leave which replace rows, beside what they leave for a due compaction and for
-/// deletes.
-const KEPT_FROM_REPLACEMENTS: u64 = 2;
 
 /// Free bytes that a flush needs beside those of what it writes: a file has an index and a filter too.
 const FLUSH_SPARE_BYTES: u64 = 1024 * 1024;
 
 /// Writes are accepted again with so much more than the reserve, as a part of it.
 const LEAVES_ABOVE: u64 = 16;
-
-/// Writes are accepted again at the latest once this part of what the store used is free above the reserve, so that
-/// deletes of a part of the data are always enough.
-const FREED_BY_DELETES: u64 = 2;
 
 /// Bytes that may remain in memtables when all is flushed: heartbeats and deletes go on.
 pub(super) const DRAINED_BYTES: u64 = 256 * 1024;
@@ -190,17 +183,6 @@ impl SpaceGuard {
         self.headroom(buffered_bytes).saturating_sub(self.accepting_bytes()) / 2
     }
 
-    /// Counts what a compaction may write that gives back space, until it is dropped.
-    pub(super) fn claim_reclaim(&self, bytes: u64) -> ReclaimClaim<'_> {
-        self.reclaim_bytes.fetch_add(bytes, Relaxed);
-        ReclaimClaim { space: self, bytes }
-    }
-
-    /// Whether such a compaction runs.
-    pub(super) fn is_reclaiming(&self) -> bool {
-        self.reclaim_bytes.load(Relaxed) > 0
-    }
-
     /// Free bytes once journal and memtables are written.
     fn unwritten(&self, buffered_bytes: u64) -> u64 {
         let parts = [&self.admitted_bytes, &self.written_bytes, &self.claimed_bytes];
@@ -279,74 +261,6 @@ impl SpaceGuard {
         Ok(Room::Admitted)
     }
 
-    /// Whether a file of so many bytes may be written beside the database. It counts as in flight from then on, and as
-    /// written with [`SpaceGuard::written`]; [`SpaceGuard::published`] must follow.
-    pub(super) fn claim(&self, bytes: u64, buffered_bytes: u64) -> Result<Room, CommitError> {
-        self.claimed_bytes.fetch_add(bytes, Relaxed);
-        let room = match self.reserve_bytes {
-            0 => Ok(Room::Admitted),
-            _ => self.above_reserve(buffered_bytes),
-        };
-        if !matches!(room, Ok(Room::Admitted)) {
-            self.claimed_bytes.fetch_sub(bytes, Relaxed);
-        }
-        room
-    }
-
-    /// Whether a file of so many bytes may be written that replaces more bytes of the database. It may use a part of
-    /// the reserve: the rest is for the compactions that give back what it replaces. It counts as a claim does.
-    pub(super) fn claim_of_reserve(&self, bytes: u64, buffered_bytes: u64) -> bool {
-        self.claimed_bytes.fetch_add(bytes, Relaxed);
-        let fits = self.spare_bytes(buffered_bytes) >= self.reserve_bytes / KEPT_FROM_REPLACEMENTS;
-        if !fits {
-            self.claimed_bytes.fetch_sub(bytes, Relaxed);
-        }
-        fits
-    }
-
-    /// A claimed file is written, or failed. Until the next measurement its bytes count as used.
-    pub(super) fn written(&self, bytes: u64) {
-        self.written_bytes.fetch_add(bytes, Relaxed);
-        self.unpublished_bytes.fetch_add(bytes, Relaxed);
-        self.claimed_bytes.fetch_sub(bytes, Relaxed);
-    }
-
-    /// A written file is part of the store now, or deleted.
-    pub(super) fn published(&self, bytes: u64) {
-        self.unpublished_bytes.fetch_sub(bytes, Relaxed);
-    }
-
-    /// The flush of what is in flight takes longer than writes wait: they are rejected until it ends.
-    pub(super) fn late(&self) {
-        self.is_late.store(true, Relaxed);
-        self.is_short.store(true, Relaxed);
-    }
-
-    /// The store is open, and space is measured. Where it is short, writes are rejected from the first one on. They go
-    /// on without a delete if compactions, or a flush of what a recovery read, free enough.
-    pub(super) fn opened(&self, buffered_bytes: u64) {
-        let room = match buffered_bytes {
-            ..=DRAINED_BYTES => self.headroom(buffered_bytes),
-            // How much a flush takes, and frees by deleting journals, is not known yet.
-            _ => self.free_bytes(),
-        };
-        if room < self.reserve_bytes {
-            self.late();
-            self.is_draining.store(true, Relaxed);
-            self.log_short(buffered_bytes);
-        }
-    }
-
-    /// What was in flight is flushed: writes go on, or space is short.
-    pub(super) fn drained(&self, buffered_bytes: u64) {
-        if !self.has_room(buffered_bytes) {
-            self.enter(buffered_bytes);
-        } else if self.is_late.swap(false, Relaxed) {
-            self.leave();
-        }
-        self.is_draining.store(false, Relaxed);
-    }
-
     /// Whether the headroom is one with which writes go on.
     pub(super) fn has_room(&self, buffered_bytes: u64) -> bool {
         self.headroom(buffered_bytes) >= self.accepting_bytes()
@@ -378,112 +292,6 @@ impl SpaceGuard {
     fn in_flight(&self, buffered_bytes: u64) -> u64 {
         self.free_bytes().saturating_sub(self.headroom(buffered_bytes))
     }
-
-    /// Checks whether space became low, which begins with a flush, or is enough again, which is logged once.
-    pub(super) fn check(&self, buffered_bytes: u64) {
-        let headroom = self.headroom(buffered_bytes);
-        if !self.is_short() {
-            self.is_draining.fetch_or(headroom < self.reserve_bytes, Relaxed);
-        } else if !self.is_late.load(Relaxed)
-            && headroom >= self.accepting_bytes()
-            && self.free_bytes() >= self.enough_bytes.load(Relaxed)
-        {
-            self.leave();
-        }
-    }
-
-    fn leave(&self) {
-        self.is_short.store(false, Relaxed);
-        if self.is_logged.swap(false, Relaxed) {
-            let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
-            tracing::info!(
-                free_bytes,
-                reserve_bytes,
-                "disk space is enough again, writes are accepted"
-            );
-        }
-    }
-
-    fn enter(&self, buffered_bytes: u64) {
-        let was_late = self.is_late.swap(false, Relaxed);
-        if !self.is_short.swap(true, Relaxed) || was_late {
-            let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
-            let in_use = free_bytes.saturating_sub(self.compacted(buffered_bytes));
-            let enough = bytes_for_writes(reserve_bytes, in_use, self.used_bytes());
-            // Calls that fail now delete their files: then a repeated call would make space short again at once.
-            let unpublished = self.unpublished_bytes.load(Relaxed).min(reserve_bytes);
-            let after_failures =
-                free_bytes.saturating_add(unpublished + reserve_bytes / LEAVES_ABOVE);
-            let enough = if unpublished == 0 { enough } else { enough.max(after_failures) };
-            self.enough_bytes.store(enough, Relaxed);
-            self.log_short(buffered_bytes);
-        }
-    }
-
-    fn log_short(&self, buffered_bytes: u64) {
-        if self.is_logged.swap(true, Relaxed) {
-            return;
-        }
-        let (free_bytes, reserve_bytes) = (self.free_bytes(), self.reserve_bytes);
-        let in_flight_bytes = self.in_flight(buffered_bytes);
-        let effect = match self.accepts_deletes(buffered_bytes) {
-            true => "only deletes are accepted",
-            false => "writes and deletes are rejected",
-        };
-        tracing::warn!(free_bytes, in_flight_bytes, reserve_bytes, "disk space is short, {effect}");
-    }
-}
-
-/// What a running compaction that gives back space may write.
-pub(super) struct ReclaimClaim<'a> {
-    space: &'a SpaceGuard,
-    bytes: u64,
-}
-
-impl Drop for ReclaimClaim<'_> {
-    fn drop(&mut self) {
-        self.space.reclaim_bytes.fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-/// Free bytes from which on writes are accepted again, with what was in flight and what the store used when space
-/// became short. What was in flight gets free without a delete, such as by a compaction that ends: if that were enough,
-/// a writer would make space short again at once.
-fn bytes_for_writes(reserve_bytes: u64, in_flight_bytes: u64, used_bytes: u64) -> u64 {
-    let margin = reserve_bytes / LEAVES_ABOVE;
-    let deleted = (used_bytes / FREED_BY_DELETES).max(margin);
-    reserve_bytes.saturating_add(in_flight_bytes.saturating_add(margin).min(deleted))
-}
-
-fn journal_bytes(writes: &[Write]) -> u64 {
-    let bytes = |write: &Write| match write {
-        Write::Put { key, value } => key.len().saturating_add(value.len()),
-        Write::Delete { key } => key.len(),
-    };
-    let to_u64 = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-    let add = |sum: u64, write| {
-        sum.saturating_add(to_u64(bytes(write))).saturating_add(JOURNAL_ENTRY_BYTES)
-    };
-    writes.iter().fold(0, add)
-}
-
-/// Whether the writes remove something, and put no more than a counter.
-fn reclaims(writes: &[Write]) -> bool {
-    let (mut put_bytes, mut removed_bytes) = (0_usize, 0_usize);
-    let mut deletes = false;
-    for write in writes {
-        match write {
-            Write::Put { key, value } => {
-                put_bytes = put_bytes.saturating_add(key.len()).saturating_add(value.len());
-            }
-            Write::Delete { key } => {
-                deletes = true;
-                removed_bytes = removed_bytes.saturating_add(key.len());
-            }
-        }
-    }
-    // A put may name one of the removed keys, which can be long; so their length counts for it.
-    deletes && put_bytes <= removed_bytes.saturating_add(RECLAIM_PUT_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 
-use super::*;
+use super::{shortage::bytes_for_writes, *};
 
 const MIB: u64 = 1024 * 1024;
 
