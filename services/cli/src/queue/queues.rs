@@ -16,7 +16,7 @@ use crate::{
     datetime,
     errors::CliError,
     output::with_fields,
-    service::durability_name,
+    service::{durability_name, instance_id},
 };
 
 /// The settings in the arguments.
@@ -165,6 +165,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "engine": stats.engine,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
+        "instance_id": instance_id(stats.instance_id),
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "queues_being_reclaimed": stats.queues_being_reclaimed,

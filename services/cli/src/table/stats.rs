@@ -13,7 +13,7 @@ use crate::{
     errors::CliError,
     output::{bytes, thousands},
     scan::{TableScan, decoded},
-    service::durability_name,
+    service::{durability_name, instance_id},
 };
 
 /// Most property names that are counted one by one; the rest is counted together.
@@ -40,6 +40,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "engine": stats.engine,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
+        "instance_id": instance_id(stats.instance_id),
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "tables_being_reclaimed": stats.tables_being_reclaimed,
