@@ -277,6 +277,15 @@ async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_received_and_cleared(
     let sent = run(&server, &["message", "send", "jobs", "b"]);
     // Its write is larger than what every change may add while it removes something.
     let received = run(&server, &["message", "receive", "jobs", "-n", "32", "--delete", "--json"]);
+    // Background work that needs space waits, without a warning and without a refused write.
+    let refused = "trestle_storage_writes_refused_total{error_type=\"full\"";
+    let before = metric(&server.page("/metrics").await, refused);
+    tokio::time::sleep(SWEPT_WITHIN).await;
+    let page = server.page("/metrics").await;
+    let failed = metric(&page, "trestle_task_failures_total{trestle_task_name=\"queue-sweep\"");
+    assert_eq!((failed, metric(&page, refused)), (Some(0.0), before), "{page}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(!text.contains("background step failed") && !text.contains("checkpoint"), "{text}");
     let cleared = run(&server, &["queue", "clear", "jobs", "--yes"]);
     let empty = run(&server, &["message", "peek", "jobs"]);
 
@@ -287,13 +296,4 @@ async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_received_and_cleared(
     assert_eq!(cleared.code, Some(0), "{cleared:?}");
     assert_eq!(empty.code, Some(0), "{empty:?}");
     assert!(empty.errors.contains("no messages"), "{empty:?}");
-    // Background work that needs space waits, without a warning and without a refused write.
-    let refused = "trestle_storage_writes_refused_total{error_type=\"full\"";
-    let before = metric(&server.page("/metrics").await, refused);
-    tokio::time::sleep(SWEPT_WITHIN).await;
-    let page = server.page("/metrics").await;
-    let failed = metric(&page, "trestle_task_failures_total{trestle_task_name=\"queue-sweep\"");
-    assert_eq!((failed, metric(&page, refused)), (Some(0.0), before), "{page}");
-    let text = fs::read_to_string(&log).unwrap();
-    assert!(!text.contains("background step failed") && !text.contains("checkpoint"), "{text}");
 }
