@@ -23,7 +23,7 @@ impl MessageOperations {
         tokio::spawn(async move {
             if let Err(error) = messages.checkpoint(&scheduler).await {
                 // The sweeper tries again soon.
-                tracing::warn!(?error, "a checkpoint cannot be stored");
+                tracing::warn!(%error, "a checkpoint cannot be stored");
             }
             drop(guard);
         });
