@@ -51,6 +51,7 @@ fn from(
     let sources = Sources {
         file,
         environment: environment(variables),
+        exclusive: &[],
         foreign: &[("STANDARD_LISTEN", "server.listen")],
         flags: flags.collect(),
         range: None,
