@@ -37,14 +37,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("trestle-gateway", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
     ("trestle-azure", &["trestle-identity", "trestle-proto", "trestle-service"]),
-    ("trestle-cli", &["trestle-identity", "trestle-kv", "trestle-proto", "trestle-service"]),
-    ("trestle-import", &["trestle-cli", "trestle-identity", "trestle-proto", "trestle-service"]),
+    ("trestle-command", &["trestle-identity", "trestle-proto", "trestle-service"]),
+    ("trestle-cli", &["trestle-command", "trestle-identity", "trestle-proto", "trestle-service"]),
+    (
+        "trestle-import",
+        &["trestle-command", "trestle-identity", "trestle-proto", "trestle-service"],
+    ),
     (
         "trestle",
         &[
             "trestle-azure",
             "trestle-blob",
             "trestle-cli",
+            "trestle-command",
             "trestle-gateway",
             "trestle-identity",
             "trestle-import",
@@ -65,6 +70,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-azure",
             "trestle-blob",
             "trestle-cli",
+            "trestle-command",
             "trestle-gateway",
             "trestle-identity",
             "trestle-import",
@@ -86,6 +92,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "trestle-azure",
             "trestle-blob",
             "trestle-cli",
+            "trestle-command",
             "trestle-filter",
             "trestle-gateway",
             "trestle-identity",
@@ -213,6 +220,8 @@ mod tests {
             ("trestle-table", "trestle-runtime"),
             ("trestle-cli", "trestle-table"),
             ("trestle-cli", "trestle-import"),
+            ("trestle-import", "trestle-cli"),
+            ("trestle-command", "trestle-cli"),
             ("trestle-runtime", "trestle"),
         ] {
             for section in ["", "[dev-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n"] {

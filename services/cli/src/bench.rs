@@ -9,13 +9,12 @@ use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use tokio::{task::JoinSet, time::Instant};
 use tonic::Code;
-
-use crate::{
-    args::{duration, whole_number},
+use trestle_command::{
     client::Session,
     errors::{CliError, EXIT_CODES},
     flags::ClientArgs,
     output::{Output, thousands, with_fields},
+    values::{duration, whole_number},
 };
 
 mod queue;

@@ -1,5 +1,12 @@
 //! `trestle blob`: one file for each kind of command.
 
+use trestle_command::{
+    client::Session,
+    errors::CliError,
+    flags::ClientArgs,
+    output::{Context, Output},
+};
+
 mod address;
 mod args;
 mod blobs;
@@ -17,13 +24,6 @@ pub use address::{BlobAddress, CopySide};
 pub(crate) use args::TagsCommand;
 pub use args::{BlobCommand, ContainerCommand, CopyBlobArgs, LeaseCommand};
 use args::{BlobStateArgs, ListedStatesArgs};
-
-use crate::{
-    client::Session,
-    errors::CliError,
-    flags::ClientArgs,
-    output::{Context, Output},
-};
 
 /// Runs a command.
 pub(crate) async fn run(command: BlobCommand, client: &ClientArgs) -> Result<(), CliError> {

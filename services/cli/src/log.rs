@@ -1,5 +1,12 @@
 //! `trestle log`: one file for each kind of command.
 
+use trestle_command::{
+    client::Session,
+    errors::CliError,
+    flags::ClientArgs,
+    output::{Context, Output},
+};
+
 mod any_value;
 mod append;
 mod args;
@@ -21,13 +28,6 @@ pub use args::{
 pub use input::LineFormat;
 #[cfg(feature = "testing")]
 pub use input::records_of_line;
-
-use crate::{
-    client::Session,
-    errors::CliError,
-    flags::ClientArgs,
-    output::{Context, Output},
-};
 
 /// Runs a command.
 pub(crate) async fn run(command: LogCommand, client: &ClientArgs) -> Result<(), CliError> {

@@ -10,18 +10,16 @@ pub use args::{
     DrainArgs, LoadArgs, MessageArgs, MessageCommand, PeekArgs, QueueCommand, QueueSettingsArgs,
     ReceiptArgs, ReceiveArgs,
 };
-pub use messages::send_messages;
 pub(crate) use queues::service_record;
 
-use std::time::Duration;
-
-use crate::{
+use trestle_command::{
     client::Session,
     errors::CliError,
     flags::ClientArgs,
     output::{Context, Output},
-    service::{DataService, PolicyOwner, run_policy, run_properties},
 };
+
+use crate::service::{DataService, PolicyOwner, run_policy, run_properties};
 
 /// Runs a command on queues.
 pub(crate) async fn run(command: QueueCommand, client: &ClientArgs) -> Result<(), CliError> {
@@ -92,10 +90,4 @@ async fn message(context: &mut Context, command: MessageCommand) -> Result<(), C
         }
         MessageCommand::Release(args) => messages::release_one(context, args).await,
     }
-}
-
-/// A duration as a message; zero beyond 292 billion years.
-#[must_use]
-pub fn proto_duration(duration: Duration) -> prost_types::Duration {
-    prost_types::Duration::try_from(duration).unwrap_or_default()
 }

@@ -7,6 +7,14 @@ use std::{
 
 use clap::{Arg, Args, Subcommand};
 use serde_json::json;
+use trestle_command::{
+    credentials::CredentialArgs,
+    errors::{CliError, with_help},
+    files,
+    flags::ClientArgs,
+    output::{Output, report_line},
+    values::duration,
+};
 use trestle_identity::{
     account::AccountKey,
     caller::KeyRange,
@@ -18,15 +26,7 @@ use trestle_service::{
     name::AccountName,
 };
 
-use crate::{
-    args::duration,
-    blob::BlobAddress,
-    credentials::CredentialArgs,
-    errors::{CliError, with_help},
-    files,
-    flags::ClientArgs,
-    output::{Output, report_line},
-};
+use crate::blob::BlobAddress;
 
 mod explain;
 

@@ -7,15 +7,16 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
-use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
-
-use crate::{
+use trestle_command::{
     client::Session,
-    datetime,
     errors::CliError,
     flags::ClientArgs,
     output::{Output, with_fields},
-    queue,
+};
+use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
+
+use crate::{
+    datetime, queue,
     service::{durability_name, instance_id},
     table,
 };

@@ -1,11 +1,14 @@
 //! `trestle table` and `trestle entity`: one file for each kind of command.
 
-use crate::{
-    args::{EntityCommand, TableCommand},
+use trestle_command::{
     client::Session,
     errors::CliError,
     flags::ClientArgs,
     output::{Context, Output},
+};
+
+use crate::{
+    args::{EntityCommand, TableCommand},
     service::{DataService, PolicyOwner, run_policy, run_properties},
 };
 

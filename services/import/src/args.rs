@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use trestle_cli::{
-    SecretText,
+use trestle_command::{
+    credentials::SecretText,
     errors::{import_exit_codes, with_help},
-    whole_number,
+    values::whole_number,
 };
 
 /// Where tables and queues are copied from.

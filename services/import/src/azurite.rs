@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
-use trestle_cli::{errors::CliError, files};
+use trestle_command::{errors::CliError, files};
 
 use super::{
     ImportTarget, Source,

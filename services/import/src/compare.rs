@@ -5,7 +5,7 @@ mod tests;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
-use trestle_cli::{
+use trestle_command::{
     errors::CliError,
     output::{Output, escaped, thousands},
 };

@@ -27,12 +27,12 @@ use azurite::Azurite;
 use plan::ImportPlan;
 use progress::{MigrationProgress, Tracker};
 use serde_json::{Value, json};
-use trestle_cli::{
-    ClientArgs,
+use trestle_command::{
     client::Session,
     errors::{CliError, Halt},
-    finish_call,
+    flags::ClientArgs,
     interrupt::Interrupts,
+    outcome::finish_call,
     output::{Output, counted},
 };
 

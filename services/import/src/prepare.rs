@@ -1,7 +1,7 @@
 //! Tables and queues prepared for the copy, and queues restored afterwards.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use trestle_cli::errors::CliError;
+use trestle_command::errors::CliError;
 
 use super::{
     ImportTarget,

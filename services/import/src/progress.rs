@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tonic::{Code, Status};
-use trestle_cli::{
+use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     errors::CliError,
     output::thousands,

@@ -7,11 +7,10 @@ use std::{collections::HashSet, time::Duration};
 
 use prost_types::FieldMask;
 use tonic::{Code, Status};
-use trestle_cli::{
+use trestle_command::{
     errors::{CliError, status_of},
-    proto_duration,
+    messages::{proto_duration, send_messages},
     retry::{Temporary, repeated},
-    send_messages,
     upload::describe,
 };
 use trestle_proto::queue::v1::{

@@ -3,7 +3,7 @@
 use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Code;
-use trestle_cli::{
+use trestle_command::{
     errors::CliError,
     retry::repeated,
     scan::{TableScan, decoded},

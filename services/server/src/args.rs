@@ -16,9 +16,12 @@ use clap::{
 };
 use clap_complete::Shell;
 use trestle_cli::{
-    BenchCommand, BlobCommand, ClientFlags, ContextCommand, EntityCommand, LogCommand,
-    MessageCommand, QueueCommand, SasArgs, TableCommand, TlsArgs, VariableArgs, errors::EXIT_CODES,
-    output::OutputFormat,
+    BenchCommand, BlobCommand, EntityCommand, LogCommand, MessageCommand, QueueCommand, SasArgs,
+    TableCommand,
+};
+use trestle_command::{
+    context::ContextCommand, errors::EXIT_CODES, flags::ClientFlags, flags::VariableArgs,
+    output::OutputFormat, trust::TlsArgs,
 };
 use trestle_import::ImportCommand;
 

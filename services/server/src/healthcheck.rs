@@ -5,8 +5,9 @@ use std::{net::SocketAddr, time::Duration};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
+use trestle_cli::status::limitation;
 pub use trestle_cli::status::{READ_ONLY_DISK, STOPPED, WRITES};
-use trestle_cli::{TlsArgs, errors::CliError, status::limitation};
+use trestle_command::{errors::CliError, trust::TlsArgs};
 use trestle_runtime::config::{self, ConfigError, Sources};
 
 use crate::{
@@ -48,12 +49,12 @@ pub async fn check(
     tls: &TlsArgs,
     service: String,
 ) -> Result<Option<&'static str>, String> {
-    let called = trestle_cli::called_address(endpoint, tls);
+    let called = trestle_command::endpoint::called_address(endpoint, tls);
     match tokio::time::timeout(CHECK_WITHIN, call(endpoint, tls, service)).await {
         Err(_) => Err(format!("no answer in time: endpoint=`{called}`")),
         Ok(Ok(checked)) => checked.map_err(|reason| format!("{reason}, endpoint=`{called}`")),
         Ok(Err(error)) => {
-            Err(trestle_cli::explained(error, endpoint, tls).await.described(&called))
+            Err(trestle_command::outcome::explained(error, endpoint, tls).await.described(&called))
         }
     }
 }
@@ -64,7 +65,7 @@ async fn call(
     tls: &TlsArgs,
     service: String,
 ) -> Result<Result<Option<&'static str>, String>, CliError> {
-    let mut client = HealthClient::new(trestle_cli::connect(endpoint, tls).await?);
+    let mut client = HealthClient::new(trestle_command::client::connect(endpoint, tls).await?);
     match client.check(HealthCheckRequest { service }).await?.get_ref().status() {
         ServingStatus::Serving => {}
         other => return Ok(Err(format!("not serving: status=`{}`", other.as_str_name()))),

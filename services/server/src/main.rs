@@ -29,9 +29,11 @@ use trestle::{
     settings::{Settings, StorageSettings},
     storage,
 };
-use trestle_cli::{
-    ClientArgs, ClientCommand, ClientFlags,
+use trestle_cli::ClientCommand;
+use trestle_command::{
     errors::without_number,
+    flags::ClientArgs,
+    flags::ClientFlags,
     output::{OutputFormat, report_line, report_lines},
 };
 use trestle_runtime::{
@@ -81,8 +83,8 @@ fn main() -> ExitCode {
         Command::Version => print_version(client.format()),
         Command::Completions { shell } => print_completions(shell),
         Command::Man { folder } => write_man_pages(&folder, client.is_quiet()),
-        Command::Context(command) => Ok(trestle_cli::run_context(command, client)),
-        Command::Sas(args) => Ok(match trestle_cli::resolve(client) {
+        Command::Context(command) => Ok(trestle_command::outcome::run_context(command, client)),
+        Command::Sas(args) => Ok(match trestle_command::outcome::resolve(client) {
             Ok(client) => trestle_cli::run_sas(args, &client),
             Err(code) => code,
         }),
@@ -109,7 +111,7 @@ fn call(
     flags: ClientFlags,
     command: impl for<'a> FnOnce(&'a ClientArgs) -> Pin<Box<dyn Future<Output = ExitCode> + 'a>>,
 ) -> Result<ExitCode, ProcessError> {
-    match trestle_cli::resolve(flags) {
+    match trestle_command::outcome::resolve(flags) {
         Ok(client) => run(None, command(&client)),
         Err(code) => Ok(code),
     }

@@ -2,7 +2,7 @@
 
 use std::{io, process::ExitCode};
 
-use trestle_cli::errors::without_number;
+use trestle_command::errors::without_number;
 use trestle_kv::OpenError;
 use trestle_objects::OpenObjectsError;
 use trestle_runtime::{

@@ -17,7 +17,7 @@ use opentelemetry::{
 };
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
-use trestle_cli::errors::without_number;
+use trestle_command::errors::without_number;
 use trestle_runtime::task::Task;
 use trestle_service::semconv;
 

@@ -6,6 +6,10 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tokio::time::Instant;
 use tonic::Status;
+use trestle_command::{
+    client::Session, errors::CliError, flags::ClientArgs, messages::proto_duration,
+    values::whole_number,
+};
 use trestle_proto::queue::v1::{
     CreateQueueRequest, DeleteMessagesRequest, DeleteQueueRequest, OutgoingMessage,
     PeekMessagesRequest, Queue, ReceiptRef, ReceiveMessagesRequest, SendMessagesRequest,
@@ -13,9 +17,6 @@ use trestle_proto::queue::v1::{
 };
 
 use super::{BenchLoadArgs, BenchTally, MeasuredTime, measure, op_name, unless_pressed};
-use crate::{
-    args::whole_number, client::Session, errors::CliError, flags::ClientArgs, queue::proto_duration,
-};
 
 /// Visibility timeout of received messages: no bench lasts longer between a receive and its delete.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);

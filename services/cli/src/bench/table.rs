@@ -7,6 +7,11 @@ use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
+use trestle_command::{
+    client::{Session, TableClient},
+    errors::CliError,
+    flags::ClientArgs,
+};
 use trestle_proto::table::v1::{
     BatchInsert, BatchOperation, CreateTableRequest, DeleteTableRequest, Entity,
     ExecuteBatchRequest, GetEntityRequest, ImportChunk, ImportEntitiesRequest,
@@ -16,11 +21,6 @@ use trestle_proto::table::v1::{
 };
 
 use super::{BenchOp, BenchTally, MeasuredTime, TableBenchArgs, measure, op_name, unless_pressed};
-use crate::{
-    client::{Session, TableClient},
-    errors::CliError,
-    flags::ClientArgs,
-};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: u64 = 100;

@@ -3,8 +3,7 @@
 use std::{fmt, path::PathBuf, str::FromStr};
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-
-use crate::errors::CliError;
+use trestle_command::errors::CliError;
 
 /// How an address of a blob begins where it could also be a path.
 const SCHEME: &str = "blob://";

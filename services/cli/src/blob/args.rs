@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use trestle_command::{
+    errors::{BLOB_EXIT_CODES as EXIT_CODES, with_help},
+    values::{duration, whole_number},
+};
 
 use super::{BlobAddress, CopySide};
-use crate::{
-    args::{duration, whole_number},
-    errors::{BLOB_EXIT_CODES as EXIT_CODES, with_help},
-    service::PolicyCommand,
-};
+use crate::service::PolicyCommand;
 
 const COPY_HELP: &str = "\
 A blob begins with blob://, and one side at least is a blob:

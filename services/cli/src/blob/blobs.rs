@@ -6,6 +6,13 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use tonic::Code;
+use trestle_command::{
+    client::Session,
+    confirm::confirm,
+    errors::CliError,
+    output::{Context, counted},
+    retry::repeated,
+};
 use trestle_proto::blob::v1::{
     Blob, BlobConditions, DeleteBlobRequest, DeleteSnapshots, GetBlobRequest, listed_blob::Item,
 };
@@ -14,14 +21,7 @@ use super::{
     BlobAddress, BlobStateArgs, ListedStatesArgs, args::SnapshotsToDelete, content::BlobContent,
     lease, listing::BlobListing,
 };
-use crate::{
-    client::Session,
-    confirm::confirm,
-    datetime,
-    errors::CliError,
-    output::{Context, counted},
-    retry::repeated,
-};
+use crate::datetime;
 
 /// Deletes at a time.
 const DELETES_MAX: usize = 16;

@@ -2,6 +2,11 @@
 
 use serde_json::{Value, json};
 use tonic::Code;
+use trestle_command::{
+    confirm::{confirm, require_found},
+    errors::CliError,
+    output::Context,
+};
 use trestle_proto::blob::v1::{
     Container, ContainerConditions, CreateContainerRequest, DeleteContainerRequest,
     GetContainerRequest, ListContainersRequest, PublicAccess, UndeleteContainerRequest,
@@ -9,10 +14,7 @@ use trestle_proto::blob::v1::{
 
 use super::{ContainerCommand, args::PublicAccessArg, lease};
 use crate::{
-    confirm::{confirm, require_found},
     datetime,
-    errors::CliError,
-    output::Context,
     service::{PolicyOwner, run_policy},
 };
 

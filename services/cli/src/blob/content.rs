@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use tonic::Streaming;
+use trestle_command::{client::Session, errors::CliError, retry::Retries};
 use trestle_proto::blob::v1::{BlobConditions, ByteRange, ReadBlobRequest, ReadBlobResponse};
 
 use super::{BlobAddress, BlobStateArgs};
-use crate::{client::Session, errors::CliError, retry::Retries};
 
 /// A read of one version of a blob. A temporary error continues it at the byte after the last one.
 pub(super) struct BlobContent {
@@ -107,7 +107,7 @@ impl BlobContent {
                 return Err(CliError::Protocol("more bytes than the blob has".to_owned()));
             }
         }
-        self.retries = Retries::new();
+        self.retries = Retries::default();
         Ok(message.data)
     }
 }

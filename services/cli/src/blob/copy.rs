@@ -13,15 +13,15 @@ use std::sync::{
 use indicatif::ProgressBar;
 use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
-
-use super::{CopyBlobArgs, CopySide};
-use crate::{
+use trestle_command::{
     client::Session,
     errors::{CliError, Halt},
     flags::ClientArgs,
     interrupt::Interrupts,
     output::{Context, bytes, counted},
 };
+
+use super::{CopyBlobArgs, CopySide};
 
 /// What the copies of a command share. Clones are the same.
 #[derive(Clone)]

@@ -2,13 +2,13 @@
 
 use prost_types::Duration;
 use serde_json::json;
+use trestle_command::{errors::CliError, output::Context};
 use trestle_proto::blob::v1::{
     AcquireLease, BreakLease, Lease, LeaseBlobRequest, LeaseContainerRequest, ReleaseLease,
     RenewLease, lease_blob_request::Action, lease_container_request::Action as ContainerAction,
 };
 
 use super::{BlobAddress, LeaseCommand};
-use crate::{errors::CliError, output::Context};
 
 /// Runs a command, and prints the id of the lease or how long it remains.
 pub(super) async fn run(context: &mut Context, command: LeaseCommand) -> Result<(), CliError> {

@@ -1,10 +1,10 @@
 //! The blobs of a container, page by page.
 
 use futures::{Stream, TryStreamExt as _, stream};
+use trestle_command::{client::Session, errors::CliError, retry::repeated};
 use trestle_proto::blob::v1::{Blob, ListBlobsRequest, listed_blob::Item};
 
 use super::{BlobAddress, ListedStatesArgs};
-use crate::{client::Session, errors::CliError, retry::repeated};
 
 /// A listing from its first page on.
 pub(super) struct BlobListing {

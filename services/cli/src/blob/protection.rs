@@ -1,11 +1,10 @@
 //! `protection`: what is kept of blobs that are overwritten or deleted.
 
 use serde_json::json;
+use trestle_command::{errors::CliError, output::Context};
 use trestle_proto::blob::v1::{
     DataProtection, DeleteRetentionPolicy, GetServicePropertiesRequest, SetServicePropertiesRequest,
 };
-
-use crate::{errors::CliError, output::Context};
 
 /// Changes the settings that are given, and prints all of them. 0 days keep nothing.
 pub(super) async fn run(

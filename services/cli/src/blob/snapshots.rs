@@ -1,10 +1,10 @@
 //! `snapshot` and `undelete`.
 
 use serde_json::json;
+use trestle_command::{errors::CliError, output::Context};
 use trestle_proto::blob::v1::{SnapshotBlobRequest, UndeleteBlobRequest};
 
 use super::BlobAddress;
-use crate::{errors::CliError, output::Context};
 
 /// Takes a snapshot of a blob, and prints its name.
 pub(super) async fn create(context: &mut Context, blob: BlobAddress) -> Result<(), CliError> {

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
+use trestle_command::{errors::CliError, output::Context, retry::repeated};
 use trestle_proto::blob::v1::{
     BlobConditions, FindBlobsRequest, FoundBlob, GetBlobTagsRequest, SetBlobTagsRequest,
 };
 
 use super::{BlobAddress, BlobStateArgs, TagsCommand};
-use crate::{errors::CliError, output::Context, retry::repeated};
 
 /// Runs a command.
 pub(super) async fn run(context: &mut Context, command: TagsCommand) -> Result<(), CliError> {

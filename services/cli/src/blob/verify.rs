@@ -3,13 +3,13 @@
 use futures::TryStreamExt as _;
 use serde_json::json;
 use tonic::Code;
-
-use super::{BlobAddress, content::BlobContent, listing::BlobListing};
-use crate::{
+use trestle_command::{
     client::Session,
     errors::CliError,
     output::{Context, bytes, counted},
 };
+
+use super::{BlobAddress, content::BlobContent, listing::BlobListing};
 
 /// A blob that was read.
 enum VerifiedBlob {

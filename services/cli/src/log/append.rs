@@ -16,6 +16,14 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tonic::Code;
+use trestle_command::{
+    checkpoint::Checkpoint,
+    errors::CliError,
+    files::{self, InputFile},
+    flags::ClientArgs,
+    interrupt::Interrupts,
+    output::Context,
+};
 use trestle_proto::log::v1::GetStreamRequest;
 
 use self::{
@@ -29,15 +37,7 @@ use super::{
     input::{LineParser, RecordOrigin, TimeRules},
     when,
 };
-use crate::{
-    checkpoint::Checkpoint,
-    datetime,
-    errors::CliError,
-    files::{self, InputFile},
-    flags::ClientArgs,
-    interrupt::Interrupts,
-    output::Context,
-};
+use crate::datetime;
 
 /// Most bytes of the records of a batch; a larger record is a batch of its own.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;

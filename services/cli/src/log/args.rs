@@ -4,16 +4,16 @@ use std::{path::PathBuf, time::Duration};
 
 use chrono::FixedOffset;
 use clap::{Args, Subcommand};
+use trestle_command::{
+    errors::with_help,
+    values::{DURATION_MAX, time_between, whole_number},
+};
 use trestle_proto::log::v1::PromotedAttribute;
 
 use super::{
     input::{self, LineFormat, TimestampPattern},
     settings::{bytes, key_value, promoted},
     when::{TimeBound, bound},
-};
-use crate::{
-    args::{DURATION_MAX, time_between, whole_number},
-    errors::with_help,
 };
 
 const EXIT_CODES: &str = "\

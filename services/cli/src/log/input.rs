@@ -14,6 +14,7 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use prost::Message as _;
 use serde::Serialize;
+use trestle_command::json_error::json_problem;
 use trestle_proto::{
     log::v1::Record,
     opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope},
@@ -23,7 +24,6 @@ pub(super) use text::{TimestampPattern, timestamp_pattern};
 pub(super) use time::TimeRules;
 
 use super::any_value;
-use crate::json_error::json_problem;
 
 /// The rule of every line of text.
 const UTF_8: &str = "must be UTF-8";

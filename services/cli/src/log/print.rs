@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
+use trestle_command::output::escaped;
 use trestle_proto::{
     log::v1::Record,
     opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope},
 };
 
 use super::{any_value, exact_json, severity};
-use crate::output::escaped;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 

@@ -3,17 +3,17 @@
 use prost::Message as _;
 use serde_json::json;
 use tonic::Streaming;
-use trestle_proto::log::v1::{
-    LogReadCost, ReadDirection, ReadRecordsRequest, Record, wire::ReadRecordsResponse,
-};
-
-use super::{ReadLogArgs, args::RecordFilterArgs, print, when};
-use crate::{
+use trestle_command::{
     client::Session,
     errors::CliError,
     output::{self, Context, Output, OutputFormat, counted, report_line, thousands},
     retry::Retries,
 };
+use trestle_proto::log::v1::{
+    LogReadCost, ReadDirection, ReadRecordsRequest, Record, wire::ReadRecordsResponse,
+};
+
+use super::{ReadLogArgs, args::RecordFilterArgs, print, when};
 
 /// Fields by the names that they are printed with.
 const FIELDS: [(&str, &str); 3] = [
@@ -161,7 +161,7 @@ impl RecordScan {
     }
 
     fn received(&mut self, message: ReadRecordsResponse) -> Result<Vec<Record>, CliError> {
-        self.retries = Retries::new();
+        self.retries = Retries::default();
         let records = decoded(&message.records)?;
         self.returned += u64::try_from(records.len()).unwrap_or_default();
         if !message.resume_token.is_empty() {

@@ -1,10 +1,11 @@
 //! `segments`: the Parquet files of a stream.
 
 use serde_json::{Value, json};
+use trestle_command::{errors::CliError, output::Context, retry::repeated};
 use trestle_proto::log::v1::{ListSegmentsRequest, LogSegment};
 
 use super::{SegmentsArgs, when};
-use crate::{datetime, errors::CliError, output::Context, retry::repeated};
+use crate::datetime;
 
 /// Prints the segments that overlap a time range.
 pub(super) async fn list(context: &mut Context, args: SegmentsArgs) -> Result<(), CliError> {

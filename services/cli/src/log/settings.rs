@@ -1,8 +1,9 @@
 //! Values of flags.
 
+use trestle_command::type_names;
 use trestle_proto::log::v1::{AttributeType, PromotedAttribute};
 
-use crate::{edm::EdmType, type_names};
+use crate::edm::EdmType;
 
 const BYTES_RULE: &str = "must be a number above 0 and B, KiB, MiB or GiB";
 const PROMOTED_RULE: &str =

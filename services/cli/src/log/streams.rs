@@ -3,6 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use trestle_command::{
+    confirm::{confirm, require_found},
+    errors::CliError,
+    messages::proto_duration,
+    output::{Context, counted, with_fields},
+};
 use trestle_proto::log::v1::{
     CreateStreamRequest, DeleteStreamRequest, FlushStreamRequest, GetStreamRequest,
     ListStreamsRequest, LogStream, LogStreamStats, RollPolicy, UpdateStreamRequest,
@@ -13,13 +19,7 @@ use super::{
     args::{RetentionArg, StreamSettingsArgs},
     settings::promoted_text,
 };
-use crate::{
-    confirm::{confirm, require_found},
-    datetime,
-    errors::CliError,
-    output::{Context, counted, with_fields},
-    queue::proto_duration,
-};
+use crate::datetime;
 
 /// The stream of these settings.
 fn stream(

@@ -1,5 +1,6 @@
 //! `tail`: the last records, and those that follow.
 
+use trestle_command::{errors::CliError, output::Context, retry::Retries};
 use trestle_proto::log::v1::{
     ReadDirection, ReadRecordsRequest, TailRecordsRequest, tail_records_request::Start,
 };
@@ -8,7 +9,6 @@ use super::{
     TailLogArgs,
     read::{self, RecordScan, decoded, mask},
 };
-use crate::{errors::CliError, output::Context, retry::Retries};
 
 /// Prints the last records.
 pub(super) async fn run(context: &mut Context, args: TailLogArgs) -> Result<(), CliError> {
@@ -62,7 +62,7 @@ async fn attempt(
     let call = context.session.logs().tail_records(request.clone()).await?;
     let mut messages = call.into_inner();
     while let Some(message) = messages.message().await? {
-        *retries = Retries::new();
+        *retries = Retries::default();
         let records = decoded(&message.records)?;
         records.iter().try_for_each(|record| read::print(&mut context.output, record))?;
         context.output.flush()?;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use prost_types::Timestamp;
+use trestle_command::{errors::CliError, values::duration};
 
-use crate::{args::duration, datetime, errors::CliError};
+use crate::datetime;
 
 const RULE: &str =
     "must be a time ago, such as 15m, 1h or 7d, or such as 2026-01-31 or 2026-01-31T08:00:00Z";

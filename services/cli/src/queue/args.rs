@@ -3,12 +3,12 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Arg, Args, Subcommand};
-
-use crate::{
-    args::{DURATION_MAX, time_between, whole_number},
+use trestle_command::{
     errors::{QUEUE_EXIT_CODES as EXIT_CODES, with_help},
-    service::{PolicyCommand, PropertiesCommand},
+    values::{DURATION_MAX, time_between, whole_number},
 };
+
+use crate::service::{PolicyCommand, PropertiesCommand};
 
 /// Commands on queues.
 #[derive(Debug, Subcommand)]

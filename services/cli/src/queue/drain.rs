@@ -12,18 +12,18 @@ use std::{
 
 use indicatif::ProgressBar;
 use serde_json::json;
-use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
-
-use super::{
-    Context, DrainArgs,
-    messages::{ReceiveOptions, delete_all, release, take, to_json},
-};
-use crate::{
+use trestle_command::{
     errors::{CliError, Halt},
     files::{self, OutputTarget},
     flags::ClientArgs,
     interrupt::Interrupts,
     output::{counted, report_line},
+};
+use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
+
+use super::{
+    Context, DrainArgs,
+    messages::{ReceiveOptions, delete_all, release, take, to_json},
 };
 
 /// Most messages of one receive. The server's limit.

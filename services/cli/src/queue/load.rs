@@ -11,6 +11,16 @@ mod lines;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use tonic::Code;
+use trestle_command::{
+    checkpoint::Checkpoint,
+    errors::CliError,
+    files::{self, InputFile},
+    flags::ClientArgs,
+    interrupt::Interrupts,
+    lines::{FilePosition, Lines},
+    output::{counted, thousands},
+    retry::repeated,
+};
 use trestle_proto::queue::v1::{GetQueueRequest, OutgoingMessage};
 
 use self::{
@@ -21,17 +31,7 @@ use super::{
     Context, LoadArgs,
     messages::{BATCH_MAX, send_batch},
 };
-use crate::{
-    checkpoint::Checkpoint,
-    datetime,
-    errors::CliError,
-    files::{self, InputFile},
-    flags::ClientArgs,
-    interrupt::Interrupts,
-    lines::{FilePosition, Lines},
-    output::{counted, thousands},
-    retry::repeated,
-};
+use crate::datetime;
 
 /// Most bytes of the messages of one call, under the server's limit.
 const BATCH_BYTES_MAX: usize = 3 * 1024 * 1024;

@@ -5,24 +5,24 @@ use std::{path::Path, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tonic::Request;
+use trestle_command::{
+    errors::{CliError, status_of},
+    files,
+    messages::{proto_duration, send_messages},
+    output::{counted, thousands, with_fields},
+};
 use trestle_proto::queue::v1::{
     DeleteMessagesRequest, Delivery, Message, NoExpiry, OutgoingMessage, PeekMessagesRequest,
-    ReceiptRef, ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SendResult,
-    SentMessage, UpdateMessageRequest, UpdateMessageResponse,
+    ReceiptRef, ReceiveMessagesRequest, RedriveMessagesRequest, SendMessagesRequest, SentMessage,
+    UpdateMessageRequest, UpdateMessageResponse,
     message::Body,
     outgoing_message::{Body as OutgoingBody, Expiration},
     send_result::Outcome,
     update_message_request::Body as NewBody,
 };
 
-use super::{Context, MessageArgs, ReceiptArgs, proto_duration};
-use crate::{
-    client::Session,
-    datetime,
-    errors::{CliError, status_of},
-    files,
-    output::{counted, thousands, with_fields},
-};
+use super::{Context, MessageArgs, ReceiptArgs};
+use crate::datetime;
 
 /// Most messages of one call. The server's limit.
 pub(super) const BATCH_MAX: usize = 100;
@@ -96,32 +96,6 @@ pub(super) async fn send_batch(
         Outcome::Error(error) => Err(status_of(&error).into()),
     });
     sent.collect()
-}
-
-/// Sends messages; the outcome of each.
-///
-/// # Errors
-/// The error of the call, or an answer without an outcome for each message.
-pub async fn send_messages(
-    session: &Session,
-    request: SendMessagesRequest,
-) -> Result<Vec<Outcome>, CliError> {
-    let count = request.messages.len();
-    let answer = session.queues().send_messages(request).await?;
-    outcomes(answer.into_inner().results, count)
-}
-
-fn outcomes(results: Vec<SendResult>, count: usize) -> Result<Vec<Outcome>, CliError> {
-    // Fewer outcomes must not pass for all of them.
-    let answered = results.len();
-    let outcomes: Vec<_> = results.into_iter().filter_map(|result| result.outcome).collect();
-    match outcomes.len() == count && answered == count {
-        true => Ok(outcomes),
-        false => Err(CliError::Protocol(format!(
-            "{count} messages were answered with {} outcomes in {answered} results",
-            outcomes.len()
-        ))),
-    }
 }
 
 /// Receives messages; the call itself may take as long as its wait.
@@ -335,6 +309,3 @@ pub(super) fn to_json(message: &Message) -> Value {
     };
     with_fields(object, body)
 }
-
-#[cfg(test)]
-mod tests;

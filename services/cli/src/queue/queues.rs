@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 
 use prost_types::FieldMask;
 use serde_json::{Value, json};
+use trestle_command::{
+    client::Session,
+    confirm::{confirm, require_found},
+    errors::CliError,
+    messages::proto_duration,
+    output::with_fields,
+};
 use trestle_proto::queue::v1::{
     ClearMessagesRequest, CreateQueueRequest, DeadLetterPolicy, DeleteQueueRequest,
     GetQueueRequest, GetServiceStatsRequest, ListQueuesRequest, Queue, UpdateQueueRequest,
 };
 
-use super::{Context, QueueSettingsArgs, args::RemovedSettingsArgs, proto_duration};
+use super::{Context, QueueSettingsArgs, args::RemovedSettingsArgs};
 use crate::{
-    client::Session,
-    confirm::{confirm, require_found},
     datetime,
-    errors::CliError,
-    output::with_fields,
     service::{durability_name, instance_id},
 };
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
+use trestle_command::{credentials::CredentialArgs, errors::CliError, output::Output};
 use trestle_identity::{
     account::Account,
     caller::{BLOB_HEADER, QUEUE_HEADER},
@@ -18,7 +19,6 @@ use trestle_service::{
 };
 
 use super::{token_of, usage};
-use crate::{credentials::CredentialArgs, errors::CliError, output::Output};
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]

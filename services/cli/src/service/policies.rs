@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use prost_types::Timestamp;
 use serde_json::json;
+use trestle_command::{errors::CliError, output::Context};
 use trestle_proto::{
     blob::v1::{
         GetContainerAccessPoliciesRequest, PublicAccess, SetContainerAccessPoliciesRequest,
@@ -13,7 +14,7 @@ use trestle_proto::{
 };
 use trestle_service::clock::{Clock as _, SystemClock};
 
-use crate::{datetime, errors::CliError, output::Context, sas};
+use crate::{datetime, sas};
 
 /// Commands on stored access policies.
 #[derive(Debug, Subcommand)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use prost::Message as _;
 use prost_types::Timestamp;
 use serde_json::json;
+use trestle_command::{entity_json, errors::CliError, files, type_names};
 use trestle_proto::table::v1::{
     DeleteEntityRequest, Entity, GetEntityRequest, InsertEntityRequest, Property, PropertyMask,
     UpdateEntityRequest, UpsertEntityRequest, Value, WriteMode,
@@ -18,9 +19,6 @@ use crate::{
     },
     datetime,
     edm::{self, EdmType},
-    entity_json,
-    errors::CliError,
-    files, type_names,
 };
 
 /// Largest entity that is read from standard input, in bytes of JSON.

@@ -1,10 +1,11 @@
 //! `explain`: the reads of a query plan.
 
 use serde_json::json;
+use trestle_command::{errors::CliError, output};
 use trestle_proto::table::v1::{ExplainQueryRequest, KeyBound};
 
 use super::{Context, entities::mask};
-use crate::{args::ExplainQueryArgs, errors::CliError, output};
+use crate::args::ExplainQueryArgs;
 
 /// Prints the plan of a query, and with `analyze` the cost of its first page.
 pub(super) async fn run(context: &mut Context, args: ExplainQueryArgs) -> Result<(), CliError> {

@@ -13,11 +13,7 @@ use std::{
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
-
-use super::{Context, entities::mask};
-use crate::{
-    args::ExportArgs,
+use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     entity_json::Meta,
     errors::{CliError, Halt},
@@ -28,6 +24,10 @@ use crate::{
     rows::{Format, RowWriter},
     scan::{TableScan, decoded},
 };
+use trestle_proto::table::v1::{StreamEntitiesRequest, StreamEntitiesResponse};
+
+use super::{Context, entities::mask};
+use crate::args::ExportArgs;
 
 /// Most columns of a CSV file.
 const COLUMNS_MAX: usize = 10_000;

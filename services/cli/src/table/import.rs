@@ -8,13 +8,8 @@ use std::io;
 use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
-use trestle_proto::table::v1::{GetTableRequest, WriteMode};
-
-use super::Context;
-use crate::{
-    args::{ImportArgs, ImportMode},
+use trestle_command::{
     checkpoint::Checkpoint,
-    datetime,
     errors::CliError,
     files::{self, InputFile},
     flags::ClientArgs,
@@ -23,6 +18,13 @@ use crate::{
     output::{counted, thousands},
     rows::{Format, RowReader},
     upload::{self, EntityUpload, Recorder as _},
+};
+use trestle_proto::table::v1::{GetTableRequest, WriteMode};
+
+use super::Context;
+use crate::{
+    args::{ImportArgs, ImportMode},
+    datetime,
 };
 
 mod chunk;

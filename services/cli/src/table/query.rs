@@ -1,14 +1,14 @@
 //! `query`: the entities that match a filter, as they arrive.
 
-use trestle_proto::table::v1::{QueryCost, StreamEntitiesRequest};
-
-use super::{Context, entities::mask};
-use crate::{
-    args::QueryArgs,
+use trestle_command::{
     errors::CliError,
     output,
     scan::{TableScan, decoded},
 };
+use trestle_proto::table::v1::{QueryCost, StreamEntitiesRequest};
+
+use super::{Context, entities::mask};
+use crate::args::QueryArgs;
 
 /// Prints the matching entities.
 pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), CliError> {

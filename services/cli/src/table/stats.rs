@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use trestle_command::{
+    client::Session,
+    errors::CliError,
+    output::{bytes, thousands},
+    scan::{TableScan, decoded},
+};
 use trestle_proto::table::v1::{Entity, GetServiceStatsRequest, StreamEntitiesRequest};
 
 use super::Context;
 use crate::{
-    client::Session,
     datetime,
     edm::EdmType,
-    errors::CliError,
-    output::{bytes, thousands},
-    scan::{TableScan, decoded},
     service::{durability_name, instance_id},
 };
 

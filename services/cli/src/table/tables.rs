@@ -2,16 +2,16 @@
 
 use serde_json::json;
 use tonic::Code;
+use trestle_command::{
+    confirm::{confirm, require_found},
+    errors::CliError,
+};
 use trestle_proto::table::v1::{
     CreateTableRequest, DeleteTableRequest, GetTableRequest, ListTablesRequest, Table,
 };
 
 use super::Context;
-use crate::{
-    confirm::{confirm, require_found},
-    datetime,
-    errors::CliError,
-};
+use crate::datetime;
 
 /// Creates a table.
 pub(super) async fn create(

@@ -21,10 +21,10 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use trestle_cli::{
+use trestle_command::{
     errors::{CliError, innermost},
-    public_tls_config,
     retry::{Temporary, repeated},
+    trust::public_tls_config,
 };
 use trestle_identity::{
     shared_key::{Scheme, SignedRequest},

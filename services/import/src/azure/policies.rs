@@ -1,7 +1,7 @@
 //! Stored access policies of a table or a queue of an account.
 
 use serde::Deserialize;
-use trestle_cli::errors::CliError;
+use trestle_command::errors::CliError;
 use trestle_proto::service::v1::AccessPolicy;
 
 use super::{

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::UNIX_EPOCH};
 use futures::{StreamExt as _, TryStreamExt as _};
 use http::{Method, StatusCode};
 use serde::Deserialize;
-use trestle_cli::errors::CliError;
+use trestle_command::errors::CliError;
 use trestle_proto::queue::v1::outgoing_message::Body;
 use trestle_service::clock::Ticks;
 

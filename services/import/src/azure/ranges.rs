@@ -5,7 +5,7 @@
 //! the next, and from the last one on: whatever the order of the source, no entity is outside of all
 //! ranges. Ranges of equal size are likely, but not guaranteed.
 
-use trestle_cli::errors::CliError;
+use trestle_command::errors::CliError;
 
 /// Most ranges of a table.
 const RANGES_MAX: usize = 8;

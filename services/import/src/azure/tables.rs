@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use trestle_cli::{entity_json, errors::CliError};
+use trestle_command::{entity_json, errors::CliError};
 
 use super::{
     http::{AzureAnswer, AzureRequest, Http, Service, encoded, header},

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use trestle_cli::entity_json;
+use trestle_command::entity_json;
 use trestle_proto::table::v1::{Entity, value::Kind};
 use trestle_service::{
     clock::Ticks,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path};
 
-use trestle_cli::errors::CliError;
+use trestle_command::errors::CliError;
 
 use super::{
     documents::MessageDocument,

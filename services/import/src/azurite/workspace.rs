@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use trestle_cli::{errors::CliError, files};
+use trestle_command::{errors::CliError, files};
 
 use super::{
     documents::{QueueDocument, TableDocument},

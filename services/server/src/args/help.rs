@@ -1,6 +1,6 @@
 //! Texts below the help of commands: examples, and the exit codes of each command.
 
-use trestle_cli::errors::with_help;
+use trestle_command::errors::with_help;
 
 /// The command with exit codes in its help and in that of its commands: its own, else `inherited`.
 pub(super) fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {

@@ -6,7 +6,7 @@ use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue},
 };
-use trestle_cli::output::escaped;
+use trestle_command::output::escaped;
 
 /// The beginning of an error in the text of the parser.
 const PREFIX: &str = "error: ";
@@ -15,7 +15,7 @@ const PREFIX: &str = "error: ";
 pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
     let error = with_own_suggestion(with_usage(error, command, words), command, words);
     if error.use_stderr() && is_json_requested(words) {
-        trestle_cli::report_usage_json(message(&error.to_string()));
+        trestle_command::outcome::report_usage_json(message(&error.to_string()));
         std::process::exit(error.exit_code());
     }
     error.exit()

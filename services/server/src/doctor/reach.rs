@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trestle_cli::TlsArgs;
+use trestle_command::trust::TlsArgs;
 use trestle_objects::ObjectStorage;
 
 use super::finding::DoctorFinding;

@@ -208,7 +208,7 @@ async fn a_store_short_of_disk_space_remains_ready_and_reports_read_only() {
     let listeners = Listeners::bind(&settings).await.unwrap();
     let endpoint = format!("http://{}", listeners.grpc().unwrap());
     let running = Running::start(node, listeners, &settings, Exposition::default());
-    let tls = trestle_cli::TlsArgs::default();
+    let tls = trestle_command::trust::TlsArgs::default();
     let checked = || trestle::healthcheck::check(&endpoint, &tls, String::new());
     let before = checked().await;
 

@@ -11,7 +11,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
 use trestle::{roles::ROLES, running::Listeners, settings::Settings};
-use trestle_cli::TlsArgs;
+use trestle_command::trust::TlsArgs;
 use trestle_proto::table::v1::{
     CreateTableRequest, GetTableRequest, ListTablesRequest, Table,
     table_service_client::TableServiceClient,

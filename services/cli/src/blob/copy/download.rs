@@ -7,16 +7,15 @@ use std::path::{Path, PathBuf};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::io::AsyncWriteExt as _;
-
-use super::{BlobTransfer, blocking, part_file::PartFile};
-use crate::{
-    blob::{
-        BlobAddress, BlobStateArgs, address::relative_path, content::BlobContent,
-        listing::BlobListing,
-    },
+use trestle_command::{
     client::Session,
     errors::CliError,
     files::{self, OutputTarget},
+};
+
+use super::{BlobTransfer, blocking, part_file::PartFile};
+use crate::blob::{
+    BlobAddress, BlobStateArgs, address::relative_path, content::BlobContent, listing::BlobListing,
 };
 
 /// A blob to copy.

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::{errors::CliError, files};
+use trestle_command::{errors::CliError, files};
 
 /// A file that is not complete. It is removed unless it gets its name.
 pub(super) struct PartFile {

@@ -4,15 +4,11 @@
 mod tests;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use trestle_command::{client::Session, errors::CliError, retry::repeated};
 use trestle_proto::blob::v1::{Blob, BlobConditions, BlobSource, CopyBlobRequest};
 
 use super::BlobTransfer;
-use crate::{
-    blob::{BlobAddress, BlobStateArgs, listing::BlobListing},
-    client::Session,
-    errors::CliError,
-    retry::repeated,
-};
+use crate::blob::{BlobAddress, BlobStateArgs, listing::BlobListing};
 
 /// A copy that the server makes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use crc64fast_nvme::Digest as Crc64;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tonic::Code;
+use trestle_command::{errors::CliError, files, retry::repeated};
 use trestle_proto::blob::v1::{
     BlobConditions, BlockRef, CommitBlocksRequest, GetBlockListRequest, HttpProperties,
     StageBlockRequest, StageBlockSpec, UploadFinish, WriteBlobRequest, WriteBlobSpec,
@@ -24,12 +25,7 @@ use trestle_proto::blob::v1::{
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{BlobTransfer, blocking};
-use crate::{
-    blob::{BlobAddress, address::relative_path},
-    errors::CliError,
-    files,
-    retry::repeated,
-};
+use crate::blob::{BlobAddress, address::relative_path};
 
 /// Length of a block, and of the longest file that is sent in one call.
 const BLOCK_BYTES: u64 = 8 * 1024 * 1024;

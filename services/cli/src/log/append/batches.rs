@@ -8,11 +8,12 @@ use tokio::{
     sync::mpsc::Receiver,
     time::{Instant, timeout_at},
 };
+use trestle_command::lines::FilePosition;
 use trestle_proto::log::v1::wire::AppendRecordsRequest;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::lines::{EncodedRecord, LineStop, ReadLine};
-use crate::{lines::FilePosition, log::input::RecordOrigin};
+use crate::log::input::RecordOrigin;
 
 /// When a batch is complete.
 #[derive(Debug, Clone, Copy)]

@@ -5,12 +5,10 @@ use std::io::{self, Read};
 use bytes::Bytes;
 use prost::Message as _;
 use tokio::sync::mpsc::Sender;
+use trestle_command::lines::{FilePosition, Lines};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{
-    lines::{FilePosition, Lines},
-    log::input::{LineParser, ParsedRecord, RecordOrigin},
-};
+use crate::log::input::{LineParser, ParsedRecord, RecordOrigin};
 
 /// Most lines that wait to be collected into batches.
 pub(super) const AHEAD_MAX: usize = 1024;
@@ -102,7 +100,7 @@ impl LinesAhead {
 
     fn next(&self, lines: &mut Lines) -> io::Result<Option<ReadLine>> {
         loop {
-            let Some(text) = lines.next_or_skipped()? else { return Ok(None) };
+            let Some(text) = lines.read_line_or_skip()? else { return Ok(None) };
             if text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()) {
                 continue;
             }

@@ -3,14 +3,14 @@
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-
-use super::batches::AppendBatch;
-use crate::{
+use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     errors::{CliError, Halt},
     lines::FilePosition,
     output::{Context, counted, report_line, thousands},
 };
+
+use super::batches::AppendBatch;
 
 /// Most failures that are shown one by one.
 const SHOWN_MAX: usize = 20;

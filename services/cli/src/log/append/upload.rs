@@ -10,6 +10,12 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 use tonic_types::{RpcStatusExt as _, Status as RpcStatus};
+use trestle_command::{
+    client::Session,
+    errors::{CliError, needs_an_operator, status_of},
+    retry::Retries,
+    upload::{describe, is_temporary},
+};
 use trestle_proto::log::v1::{
     AppendStreamRequest, AppendStreamResponse, append_stream_response::Outcome,
 };
@@ -18,12 +24,6 @@ use super::{
     batches::{AppendBatch, LineBatches},
     lines::LineStop,
     progress::AppendProgress,
-};
-use crate::{
-    client::Session,
-    errors::{CliError, needs_an_operator, status_of},
-    retry::Retries,
-    upload::{describe, is_temporary},
 };
 
 /// Most batches in flight: bounds memory to as many MiB.
@@ -145,7 +145,7 @@ impl AppendUpload {
         };
         match answer.outcome {
             Some(Outcome::Appended(appended)) => {
-                self.retries = Retries::new();
+                self.retries = Retries::default();
                 // Sent twice by this run: its first acknowledgement was on the stream before.
                 let is_repeated = appended.is_repeated && batch.sends == 1;
                 progress.record(batch, is_repeated);

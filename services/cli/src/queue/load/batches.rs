@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use trestle_proto::queue::v1::OutgoingMessage;
-use xxhash_rust::xxh3::Xxh3;
-
-use crate::{
+use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     errors::{CliError, Halt},
     lines::FilePosition,
     output::{counted, report_line},
 };
+use trestle_proto::queue::v1::OutgoingMessage;
+use xxhash_rust::xxh3::Xxh3;
 
 /// The deduplication window of the server is ten minutes; less the possible duration of a send.
 const DEDUPLICATED: Duration = Duration::from_secs(500);

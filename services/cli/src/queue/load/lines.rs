@@ -4,9 +4,8 @@ use std::io;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
+use trestle_command::{errors::CliError, json_error::json_problem, lines::Lines};
 use trestle_proto::queue::v1::outgoing_message::Body;
-
-use crate::{errors::CliError, json_error::json_problem, lines::Lines};
 
 /// Longest line, in bytes: a message of 64 KiB, every byte of it escaped.
 pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -34,7 +33,7 @@ impl MessageLines {
     pub(super) fn next(&mut self) -> Result<Option<(Body, usize)>, CliError> {
         let (name, before) = (&self.name, self.lines.at.line);
         let invalid = |rule| CliError::Usage(format!("{name}:{}: {rule}", before + 1));
-        let line = self.lines.next().map_err(|error| match error.kind() {
+        let line = self.lines.read_line().map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => invalid(error.to_string()),
             _ => CliError::file(format!("cannot read `{name}` after line {before}"))(error),
         });

@@ -3,8 +3,7 @@
 use std::io;
 
 use tokio::sync::mpsc::Sender;
-
-use crate::{
+use trestle_command::{
     field_error::FieldError,
     lines::FilePosition,
     rows::{Row, RowReader},
@@ -32,7 +31,7 @@ pub(super) fn produce(
     let mut batch = ChunkBuilder::default();
     let (stop, end) = loop {
         let before = Some(reader.position());
-        let chunk = match reader.next() {
+        let chunk = match reader.read() {
             Ok(Some(Row { line, entity: Ok(entity) })) => batch.add(line, entity, before),
             Ok(Some(Row { line, entity: Err(error) })) if keep_going => {
                 batch.reject(line, error.to_string(), before)

@@ -2,15 +2,15 @@
 
 use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
-
-use super::chunk::RowChunk;
-use crate::{
+use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     errors::{CliError, Halt},
     lines::FilePosition,
     output::{counted, report_line, thousands},
     upload::{self, EntityOutcome},
 };
+
+use super::chunk::RowChunk;
 
 /// Most failures that are shown one by one.
 const SHOWN_MAX: usize = 20;

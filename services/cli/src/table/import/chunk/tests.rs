@@ -5,11 +5,10 @@ use std::io::Cursor;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::rows::jsonl;
 
 fn chunks_of(text: &str, keep_going: bool) -> Vec<Result<RowChunk, ImportStop>> {
     let input = Box::new(Cursor::new(text.to_owned().into_bytes()));
-    let reader = RowReader::Jsonl(jsonl::JsonlReader::new(input, FilePosition::default()));
+    let reader = RowReader::jsonl(input, FilePosition::default());
     let (sender, mut receiver) = mpsc::channel(1000);
     produce(reader, keep_going, &sender);
     drop(sender);

@@ -1,0 +1,360 @@
+//! The credentials of a command: their sources, and how a call carries them. They are never
+//! printed.
+
+use std::{fmt, fs, path::PathBuf, str::FromStr};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tonic::{
+    Request, Status,
+    metadata::{Ascii, MetadataValue},
+    service::Interceptor,
+};
+use trestle_identity::{
+    account::{AccountKey, DEVELOPMENT_KEY},
+    caller::{ACCOUNT_HEADER, BLOB_HEADER, QUEUE_HEADER},
+};
+use trestle_service::name::AccountName;
+
+use crate::{errors::CliError, files};
+
+/// The identity of the command. Without credentials a server on this machine authenticates calls as
+/// its development account.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default)]
+#[command(next_help_heading = "Credentials")]
+pub struct CredentialArgs {
+    /// The account; devstoreaccount1 needs no key
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, global = true, env = "TRESTLE_ACCOUNT", value_name = "NAME")]
+    pub account: Option<String>,
+    /// File with a key of the account, in base64
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, global = true, env = "TRESTLE_ACCOUNT_KEY_FILE", value_name = "FILE")]
+    pub account_key_file: Option<PathBuf>,
+    /// A key of the account; for the variable, since others can see a command line
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(
+        long,
+        global = true,
+        env = "TRESTLE_ACCOUNT_KEY",
+        hide_env_values = true,
+        hide_short_help = true,
+        value_name = "KEY"
+    )]
+    pub account_key: Option<SecretText>,
+    /// File with a shared access signature
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, global = true, env = "TRESTLE_SAS_FILE", value_name = "FILE")]
+    pub sas_file: Option<PathBuf>,
+    /// A shared access signature
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, global = true, env = "TRESTLE_SAS", hide_env_values = true, value_name = "TOKEN")]
+    pub sas: Option<SecretText>,
+    /// AccountName=…;AccountKey=… or AccountName=…;SharedAccessSignature=…, in the format of Azure; where it names
+    /// endpoints, which are of REST, --endpoint is required
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(
+        long,
+        global = true,
+        env = "TRESTLE_CONNECTION_STRING",
+        hide_env_values = true,
+        hide_short_help = true,
+        value_name = "TEXT"
+    )]
+    pub connection_string: Option<SecretText>,
+}
+
+/// A text that is never printed.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretText(String);
+
+impl FromStr for SecretText {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
+impl SecretText {
+    /// The text itself.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(redacted)")
+    }
+}
+
+/// All credential arguments of a command.
+#[derive(Debug, Default)]
+struct Given {
+    account: Option<String>,
+    key: Option<SecretText>,
+    sas: Option<SecretText>,
+}
+
+impl CredentialArgs {
+    /// Whether any is given.
+    pub(crate) fn is_given(&self) -> bool {
+        let texts = [&self.account_key, &self.sas, &self.connection_string];
+        let files = [&self.account_key_file, &self.sas_file];
+        self.account.is_some()
+            || texts.into_iter().any(Option::is_some)
+            || files.into_iter().any(Option::is_some)
+    }
+
+    /// The same in every working directory.
+    pub(crate) fn absolute(mut self) -> Result<Self, CliError> {
+        files::make_absolute(&mut self.account_key_file)?;
+        files::make_absolute(&mut self.sas_file)?;
+        Ok(self)
+    }
+
+    /// The name of the account, to show it.
+    pub(crate) fn account_name(&self) -> Option<String> {
+        let text = self.connection_string.as_ref();
+        let development = || AccountName::development().as_str().to_owned();
+        let named = self.account.clone().or_else(|| field(&text?.0, "AccountName"));
+        named.or_else(|| uses_development(text?).then(development))
+    }
+
+    /// Who the calls are from, without secrets.
+    pub(crate) fn identity(&self) -> String {
+        let text = self.connection_string.as_ref();
+        let has_field = |name: &str| text.is_some_and(|text| field(&text.0, name).is_some());
+        let has_sas =
+            self.sas.is_some() || self.sas_file.is_some() || has_field("SharedAccessSignature");
+        match (self.account_name(), has_sas) {
+            (Some(name), true) => format!("account=`{name}`, with a signature"),
+            (Some(name), false) => format!("account=`{name}`"),
+            (None, true) => "with a signature".to_owned(),
+            (None, false) => "without credentials".to_owned(),
+        }
+    }
+
+    /// Rejects a connection string that names a server: its endpoints are of REST, and calls would go to another one.
+    pub(crate) fn reject_endpoints(&self) -> Result<(), CliError> {
+        let Some(text) = &self.connection_string else { return Ok(()) };
+        let mut fields = text.0.split(';').filter_map(|field| field.split_once('='));
+        match fields.find(|(name, value)| names_server(name.trim(), value.trim())) {
+            Some((name, _)) => Err(usage(&format!(
+                "--connection-string: {} is for the protocol of Azure Storage, commands call gRPC: \
+                 give the address of gRPC with --endpoint",
+                name.trim()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Rejects malformed texts, with which every call would fail: a key that is not base64, a signature without `sig`.
+    pub(crate) fn check_texts(&self) -> Result<(), CliError> {
+        let texts = Self { account_key_file: None, sas_file: None, ..self.clone() };
+        let sas = texts.given()?.sas;
+        let is_signed = |sas: &SecretText| sas.0.trim_start_matches('?').split('&').any(is_sig);
+        if sas.is_some_and(|sas| !is_signed(&sas)) {
+            return Err(usage("--sas: must be a signature with the fields sv and sig"));
+        }
+        let has_files = self.account_key_file.is_some() || self.sas_file.is_some();
+        let is_complete = texts.account_key.is_some() && texts.account.is_some();
+        let has_credentials = is_complete || texts.connection_string.is_some();
+        if has_credentials && !has_files { texts.credentials().map(drop) } else { Ok(()) }
+    }
+
+    /// The account and a key of it, if they are given.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a malformed name, key or connection string, a key without an account.
+    pub fn account(&self) -> Result<Option<(AccountName, Option<AccountKey>)>, CliError> {
+        let given = self.given()?;
+        let Some(name) = given.account()? else {
+            return match given.key {
+                Some(_) => Err(usage("--account: required with a key")),
+                None => Ok(None),
+            };
+        };
+        let key = given.key.as_ref().map(decoded).transpose()?;
+        Ok(Some((name, key)))
+    }
+
+    /// The credentials of a call.
+    pub(crate) fn credentials(&self) -> Result<CallCredentials, CliError> {
+        let given = self.given()?;
+        let account = given.account()?;
+        let value = match (&account, &given.key, &given.sas) {
+            (_, Some(_), Some(_)) => return Err(usage("give a key or a signature, not both")),
+            (Some(account), Some(key), None) => {
+                decoded(key)?;
+                Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.0))))
+            }
+            (None, Some(_), None) => return Err(usage("--account: required with a key")),
+            (_, None, Some(sas)) => Some(format!("SharedAccessSignature {}", sas.0)),
+            (Some(_), None, None) => {
+                let rule = "--account: needs a key or a signature too: --account-key-file, --sas";
+                return Err(usage(rule));
+            }
+            (None, None, None) => None,
+        };
+        let header = |text: &str| {
+            text.parse::<MetadataValue<Ascii>>()
+                .map_err(|_| usage("credentials must be visible ASCII on one line"))
+        };
+        let mut authorization = value.as_deref().map(header).transpose()?;
+        if let Some(authorization) = &mut authorization {
+            authorization.set_sensitive(true);
+        }
+        let account = account.map(|account| header(account.as_str())).transpose()?;
+        Ok(CallCredentials { authorization, account, resource: None })
+    }
+
+    fn given(&self) -> Result<Given, CliError> {
+        let mut given = Given {
+            account: self.account.clone(),
+            key: from_either("key", self.account_key.clone(), self.account_key_file.as_ref())?,
+            sas: from_either("signature", self.sas.clone(), self.sas_file.as_ref())?,
+        };
+        if let Some(text) = &self.connection_string {
+            let field = |key: &str| field(&text.0, key);
+            given.account = given.account.or_else(|| field("AccountName"));
+            given.key = given.key.or_else(|| field("AccountKey").map(SecretText));
+            given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(SecretText));
+            if !text.0.contains('=') {
+                return Err(usage("--connection-string: must be name=value, separated by ;"));
+            }
+        }
+        let development = AccountName::development();
+        if self.connection_string.as_ref().is_some_and(uses_development) {
+            given.account.get_or_insert_with(|| development.as_str().to_owned());
+        }
+        if given.account.as_deref() == Some(development.as_str())
+            && given.key.is_none()
+            && given.sas.is_none()
+        {
+            given.key = Some(SecretText(DEVELOPMENT_KEY.to_owned()));
+        }
+        Ok(given)
+    }
+}
+
+impl Given {
+    fn account(&self) -> Result<Option<AccountName>, CliError> {
+        let parse = |name: &String| {
+            let rule = "--account: must be 3 to 24 lower-case letters and digits";
+            AccountName::parse(name).ok_or_else(|| usage(&format!("{rule}: value=`{name}`")))
+        };
+        self.account.as_ref().map(parse).transpose()
+    }
+}
+
+fn decoded(key: &SecretText) -> Result<AccountKey, CliError> {
+    AccountKey::decode(&key.0).map_err(|error| usage(&format!("key of the account: {error}")))
+}
+
+/// Whether a field of a signature is the signature itself.
+fn is_sig(field: &str) -> bool {
+    field.strip_prefix("sig=").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether a field of a connection string names a server, or requires one with TLS.
+fn names_server(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "endpointsuffix" | "developmentstorageproxyuri" => true,
+        "defaultendpointsprotocol" => value.eq_ignore_ascii_case("https"),
+        _ => name.ends_with("endpoint"),
+    }
+}
+
+/// Whether a connection string is that of the development account.
+fn uses_development(text: &SecretText) -> bool {
+    let uses = field(&text.0, "UseDevelopmentStorage");
+    uses.is_some_and(|uses| uses.eq_ignore_ascii_case("true"))
+}
+
+/// The value of a field of a connection string.
+fn field(text: &str, key: &str) -> Option<String> {
+    let mut fields = text.split(';').filter_map(|field| field.split_once('='));
+    let found = fields.find(|(name, _)| name.trim().eq_ignore_ascii_case(key));
+    found.map(|(_, value)| value.trim().to_owned())
+}
+
+fn usage(text: &str) -> CliError {
+    CliError::Usage(text.to_owned())
+}
+
+/// A secret given as text, or in a file.
+fn from_either(
+    what: &str,
+    text: Option<SecretText>,
+    file: Option<&PathBuf>,
+) -> Result<Option<SecretText>, CliError> {
+    match (text, file) {
+        (Some(_), Some(_)) => {
+            Err(usage(&format!("give the {what} in one place: as text or in a file")))
+        }
+        (Some(text), None) => Ok(Some(text)),
+        (None, Some(file)) => {
+            let what = format!("cannot read the {what}: file=`{}`", file.display());
+            let text = fs::read_to_string(file).map_err(CliError::input(what))?;
+            Ok(Some(SecretText(text.trim().to_owned())))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// Puts credentials on calls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallCredentials {
+    /// Marked as sensitive, so that lower layers do not print it.
+    authorization: Option<MetadataValue<Ascii>>,
+    account: Option<MetadataValue<Ascii>>,
+    /// What a signature is for, and the header for it.
+    resource: Option<(&'static str, MetadataValue<Ascii>)>,
+}
+
+impl CallCredentials {
+    /// The same for calls on a queue: a signature over a queue does not contain its name.
+    pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
+        self.on(QUEUE_HEADER, queue)
+    }
+
+    /// The same for calls on a container or a blob, percent-encoded.
+    pub(crate) fn on_blob(self, path: Option<&str>) -> Self {
+        self.on(BLOB_HEADER, path)
+    }
+
+    fn on(self, header: &'static str, name: Option<&str>) -> Self {
+        // The server rejects an invalid name.
+        let value = name.and_then(|name| name.parse().ok());
+        Self { resource: value.map(|value| (header, value)), ..self }
+    }
+}
+
+impl Interceptor for CallCredentials {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let metadata = request.metadata_mut();
+        if let Some(value) = &self.authorization {
+            metadata.insert("authorization", value.clone());
+        }
+        if let Some(value) = &self.account {
+            metadata.insert(ACCOUNT_HEADER, value.clone());
+        }
+        let is_signature = |value: &MetadataValue<Ascii>| value.as_bytes().starts_with(b"Shared");
+        if let Some((header, value)) = &self.resource
+            && self.authorization.as_ref().is_some_and(is_signature)
+        {
+            metadata.insert(*header, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests;
