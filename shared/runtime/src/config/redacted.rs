@@ -5,8 +5,9 @@ use super::places::within;
 /// The section whose values may be secrets.
 const SECRETS: &str = "accounts";
 
-/// The value of a key as part of an error: a number, one with a unit, a boolean, or a short text. A text in a section with
-/// secrets, and a long one, which may be a secret in the wrong place, is named without its content; no text has none.
+/// The value of a key as part of an error: a number, one with a unit, a boolean, or a short text. A text in a section
+/// with secrets, and a long one, which may be a secret in the wrong place, is named without its content; no text has
+/// none.
 pub(super) fn shown(key: &str, text: &str) -> String {
     let is_secret = key == SECRETS || within(key, SECRETS);
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-._".contains(c));
@@ -132,14 +133,14 @@ mod tests {
         let long = ": value=`123456789012345678901234…`";
         assert_eq!(shown("limits.calls_max", "1234567890123456789012345"), long);
         assert_eq!(shown("limits.calls_max", ""), "");
-        let hidden = ": value=(a text, not shown)";
+        let not_shown = ": value=(a text, not shown)";
         for text in ["12apples", "hunter2", "2hunter2", "infinity", "0o9"] {
             assert_eq!(shown("limits.calls_max", text), format!(": value=`{text}`"));
-            assert_eq!(shown("accounts.acme.key1", text), hidden);
-            assert_eq!(shown("accounts", text), hidden);
+            assert_eq!(shown("accounts.acme.key1", text), not_shown);
+            assert_eq!(shown("accounts", text), not_shown);
         }
         for text in ["1e40000000000000000000000", "0x0123456789abcdef0123456789abcdef", "a\nb"] {
-            assert_eq!(shown("limits.calls_max", text), hidden);
+            assert_eq!(shown("limits.calls_max", text), not_shown);
         }
     }
 }
