@@ -132,6 +132,34 @@ fn a_context_has_content_and_the_end_of_the_current_one_is_reported() {
 }
 
 #[test]
+fn a_context_with_a_file_that_cannot_be_used_is_not_stored() {
+    let config = tempdir().unwrap();
+    let run = |args: &[&str]| Ended::of(with(config.path(), args));
+    let (absent, other) = (config.path().join("absent"), config.path().join("other"));
+    fs::write(&other, "neither a key nor a signature").unwrap();
+    let (absent, other) = (absent.to_str().unwrap(), other.to_str().unwrap());
+
+    for (flag, file, endpoint) in [
+        ("--account-key-file", absent, "127.0.0.1:1"),
+        ("--account-key-file", other, "127.0.0.1:1"),
+        ("--sas-file", absent, "127.0.0.1:1"),
+        ("--sas-file", other, "127.0.0.1:1"),
+        ("--ca-file", absent, "https://127.0.0.1:1"),
+        ("--key-file", absent, "https://127.0.0.1:1"),
+    ] {
+        let set =
+            ["context", "set", "dev", "--endpoint", endpoint, "--account", "acme", flag, file];
+        let rejected = run(&set);
+
+        assert_eq!(rejected.code, Some(2), "{flag}: {rejected:?}");
+        let names =
+            rejected.errors.contains(file) || rejected.errors.contains("key of the account");
+        assert!(names, "{flag}: {rejected:?}");
+    }
+    assert_eq!(run(&["context", "list"]).output.lines().count(), 1, "nothing is stored");
+}
+
+#[test]
 fn the_name_of_a_context_is_one_word_and_the_first_one_becomes_current() {
     let config = tempdir().unwrap();
     let set = |name: &str, more: &[&str]| {

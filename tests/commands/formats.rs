@@ -41,6 +41,30 @@ fn every_form_has_every_entity() {
 }
 
 #[test]
+fn one_entity_in_plain_columns_is_a_line_for_each_field() {
+    let server = with_rows();
+    let get = |more: &[&str]| {
+        succeeds(&server, &[&["entity", "get", "rows", "p", "1"], more].concat()).output
+    };
+
+    let plain = get(&["-o", "plain"]);
+
+    let json: Value = serde_json::from_str(&get(&["-o", "json"])).unwrap();
+    let lines: Vec<_> = plain.lines().map(|line| line.split_once('\t').expect(line)).collect();
+    let (timestamp, etag) = (json["Timestamp"].as_str().unwrap(), json["odata.etag"].as_str());
+    let expected = [
+        ("PartitionKey", "p"),
+        ("RowKey", "1"),
+        ("Timestamp", timestamp),
+        ("etag", etag.unwrap()),
+        ("n", "1234"),
+        ("text", "plain, \"quoted\""),
+    ];
+    assert_eq!(lines, expected, "{json}");
+    assert_eq!(get(&[]), plain, "in a pipe");
+}
+
+#[test]
 fn no_results_are_an_empty_document() {
     let server = server();
 

@@ -55,6 +55,22 @@ fn a_signature_for_a_blob_is_for_no_other_blob_and_one_for_a_container_for_each(
 }
 
 #[test]
+fn a_signature_for_a_queue_is_rejected_elsewhere_in_terms_of_commands() {
+    let server = server();
+    succeeds(&server, &["queue", "create", "jobs"]);
+    let sas = signature(&["queue", "jobs", "--permissions", "rp", "--expiry", "1h"]);
+
+    let listed = run(&server, &["queue", "list", "--sas", &sas]);
+
+    assert_eq!(listed.code, Some(1), "{listed:?}");
+    let text = "it is for one queue, container or blob, which this command does not name: it needs one of the account";
+    assert!(listed.errors.contains(text), "{listed:?}");
+    assert!(listed.errors.contains("hint: create one with `trestle sas account`"), "{listed:?}");
+    assert!(!listed.errors.contains("trestle-queue"), "{listed:?}");
+    succeeds(&server, &["queue", "peek", "jobs", "--sas", &sas]);
+}
+
+#[test]
 fn a_policy_of_a_container_grants_until_it_is_deleted_and_keeps_public_access() {
     let server = with_blobs();
     let create = ["blob", "container", "create", "open", "--public-access", "blob"];

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::client::{is_pipe, pipe, run, server, spawned, succeeds, wait};
+use crate::client::{Ended, bare, is_pipe, pipe, run, server, spawned, succeeds, wait};
 
 const KEYS: [&str; 4] = ["-p", "p", "-r", "r"];
 const LINE: &str = "{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\n";
@@ -68,6 +68,28 @@ fn an_export_into_a_closed_pipe_fails() {
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.errors.contains("the reader closed it"), "{ended:?}");
+}
+
+#[test]
+fn a_missing_folder_is_named_before_anything_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("nosuch");
+    let file = folder.join("rows.jsonl");
+    let name = file.to_str().unwrap();
+    let nowhere = ["--endpoint", "127.0.0.1:1"];
+
+    for args in [&["table", "export", "rows", name][..], &["queue", "drain", "jobs", "--to", name]]
+    {
+        let ended = Ended::of(bare(&[args, &nowhere].concat()));
+
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let text = format!(
+            "error: cannot write `{name}`: the folder does not exist, create it: folder=`{}`\n",
+            folder.display()
+        );
+        assert_eq!(ended.errors, text);
+    }
+    assert!(!folder.exists());
 }
 
 #[test]

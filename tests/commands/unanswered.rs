@@ -1,4 +1,4 @@
-//! A server that answers the health call, and then no other one.
+//! A server that answers the health call, and then no other one, or none of a service.
 
 use std::{
     convert::Infallible,
@@ -10,11 +10,12 @@ use std::{
 use tonic::{
     body::Body,
     server::NamedService,
-    transport::{Server, server::TcpIncoming},
+    transport::{Server as GrpcServer, server::TcpIncoming},
 };
 use tower::Service;
+use trestle_tests::Server;
 
-use crate::client::{Ended, bare};
+use crate::client::{Ended, bare, run, succeeds};
 
 /// A table service that never answers.
 #[derive(Clone)]
@@ -42,7 +43,7 @@ async fn silent() -> SocketAddr {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = incoming.local_addr().unwrap();
     let (_, health) = tonic_health::server::health_reporter();
-    let server = Server::builder().add_service(health).add_service(SilentTables);
+    let server = GrpcServer::builder().add_service(health).add_service(SilentTables);
     tokio::spawn(server.serve_with_incoming(incoming));
     address
 }
@@ -67,6 +68,50 @@ async fn a_call_without_an_answer_names_the_address_and_only_writes_are_in_doubt
     assert_eq!((read.code, read.errors), (Some(5), whole("repeat as it is")));
     let doubt = "whether a write took place is unknown, read back first";
     assert_eq!((written.code, written.errors), (Some(5), whole(doubt)));
+}
+
+/// A gRPC server without any service of Trestle.
+async fn other_server() -> SocketAddr {
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap();
+    let (_, health) = tonic_health::server::health_reporter();
+    tokio::spawn(GrpcServer::builder().add_service(health).serve_with_incoming(incoming));
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_grpc_server_is_a_wrong_address_for_every_command() {
+    let address = other_server().await;
+    for (args, service) in [
+        (&["table", "list"][..], "trestle.table.v1.TableService"),
+        (&["status"], "trestle.table.v1.TableService"),
+        (&["queue", "create", "jobs"], "trestle.queue.v1.QueueService"),
+        (&["blob", "ls", "blob://photos"], "trestle.blob.v1.BlobService"),
+        (&["log", "list"], "trestle.log.v1.LogService"),
+    ] {
+        let ended = Ended::of(bare(&[args, &["--endpoint", &address.to_string()]].concat()));
+
+        let text = format!(
+            "error: the server at http://{address} does not serve {service}: another gRPC server answers there; \
+             give the address of Trestle with --endpoint\n"
+        );
+        assert_eq!((ended.code, ended.errors), (Some(6), text), "{args:?}");
+    }
+}
+
+#[test]
+fn a_process_without_the_role_is_a_wrong_address_with_a_hint() {
+    let server = Server::start(&["--ephemeral", "--roles", "queue"], &[]);
+
+    let listed = run(&server, &["table", "list"]);
+    let status = succeeds(&server, &["status", "-o", "json"]).output;
+
+    assert_eq!(listed.code, Some(6), "{listed:?}");
+    let text =
+        "does not serve trestle.table.v1.TableService: it is a Trestle process without the role";
+    assert!(listed.errors.contains(text), "{listed:?}");
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["services"], serde_json::json!(["queue"]), "{status}");
 }
 
 #[test]

@@ -50,9 +50,9 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
     fields.sort();
     let expected = [
         "entity.partition_key",
-        "entity.properties[1].name",
-        "entity.properties[2].value",
-        "entity.properties[3].name",
+        "entity.properties[\"long\"]",
+        "entity.properties[\"not ok\"]",
+        "entity.properties[\"ok\"]",
         "entity.row_key",
         "if_match",
         "mode",

@@ -113,8 +113,8 @@ async fn invalid_entity_fails_alone_and_is_named_by_position(world: &World) {
     assert_eq!(imported.failures().len(), 3);
     for (position, index, reason, field) in [
         (0, 1, "OUT_OF_RANGE_INPUT", "chunk.entities[1].row_key"),
-        (1, 3, "DUPLICATE_PROPERTIES_SPECIFIED", "chunk.entities[0].properties[1].name"),
-        (2, 5, "PROPERTY_NAME_INVALID", "chunk.entities[2].properties[0].name"),
+        (1, 3, "DUPLICATE_PROPERTIES_SPECIFIED", "chunk.entities[0].properties[\"n\"]"),
+        (2, 5, "PROPERTY_NAME_INVALID", "chunk.entities[2].properties[\"1st\"]"),
     ] {
         let (found, error) = failure(&imported, position);
         assert_eq!(found, index);

@@ -4,7 +4,7 @@ use tonic::Code;
 use trestle_proto::table::v1::{
     Entity, Property, PropertyMask, QueryEntitiesRequest, WriteMode, value::Kind,
 };
-use trestle_service::limits;
+use trestle_service::{fault::quoted, limits};
 use trestle_tests::{Table, World, entity, entity_of, int, prop, scenario, string};
 
 scenario!(
@@ -76,8 +76,8 @@ async fn property_names_are_limited_in_utf16_code_units(world: &World) {
         accepted(&table, entity("p", "r", [int(&longest, 1)])).await;
 
         let longer = [int(&format!("{longest}n"), 1)];
-        let field = "entity.properties[0].name";
-        rejected(&table, entity("p", "r", longer), "PROPERTY_NAME_TOO_LONG", field).await;
+        let field = format!("entity.properties[\"{}\"]", quoted(&format!("{longest}n")));
+        rejected(&table, entity("p", "r", longer), "PROPERTY_NAME_TOO_LONG", &field).await;
     }
 }
 
@@ -103,19 +103,19 @@ async fn property_names_are_identifiers_and_not_reserved(world: &World) {
         "Timestamp",
     ] {
         let properties = [int("ok", 1), int(name, 1)];
-        let field = "entity.properties[1].name";
-        rejected(&table, entity("p", "r", properties), "PROPERTY_NAME_INVALID", field).await;
+        let field = format!("entity.properties[\"{name}\"]");
+        rejected(&table, entity("p", "r", properties), "PROPERTY_NAME_INVALID", &field).await;
     }
     let twice = [int("a", 1), int("b", 1), string("a", "x")];
     let reason = "DUPLICATE_PROPERTIES_SPECIFIED";
-    rejected(&table, entity("p", "r", twice), reason, "entity.properties[2].name").await;
+    rejected(&table, entity("p", "r", twice), reason, "entity.properties[\"a\"]").await;
 }
 
 async fn values_are_limited_in_size(world: &World) {
     let table = world.table("values").await;
     let max = limits::STRING_UTF16_UNITS_MAX;
     let one = |property: Property| entity("p", "r", [property]);
-    let (reason, field) = ("PROPERTY_VALUE_TOO_LARGE", "entity.properties[0].value");
+    let (reason, field) = ("PROPERTY_VALUE_TOO_LARGE", "entity.properties[\"v\"]");
     for longest in ["a".repeat(max), "é".repeat(max), "𝄞".repeat(max / 2)] {
         accepted(&table, one(string("v", &longest))).await;
         let longer = string("v", &format!("{longest}a"));
@@ -148,7 +148,7 @@ async fn times_are_limited_and_have_100_ns_resolution(world: &World) {
         (0, 1_000_000_000),
         (0, i32::MIN),
     ] {
-        let field = "entity.properties[0].value";
+        let field = "entity.properties[\"v\"]";
         rejected(&table, at(seconds, nanos), "INVALID_INPUT", field).await;
     }
 }
@@ -165,7 +165,7 @@ async fn guids_have_one_form(world: &World) {
         "c9da64552-13d-42c9-9a79-3e9149a57833",
     ] {
         let guid = prop("v", Kind::GuidValue(text.to_owned()));
-        let field = "entity.properties[0].value";
+        let field = "entity.properties[\"v\"]";
         rejected(&table, entity("p", "r", [guid]), "INVALID_INPUT", field).await;
     }
 }

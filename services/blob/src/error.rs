@@ -174,9 +174,7 @@ impl From<BlobError> for Fault {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }
             BlobError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),
-            BlobError::Full(_) => {
-                Self::new(Reason::InsufficientStorage, message).retry_after(RETRY_AFTER)
-            }
+            BlobError::Full(_) => Self::new(Reason::InsufficientStorage, message),
             BlobError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
             BlobError::Read(failure) => failure.clone().into(),
             BlobError::Commit(failure) => failure.clone().into(),

@@ -44,11 +44,14 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         ("log", log(&session).await),
     ];
     let (mut states, mut missing, mut failed) = (Vec::new(), Vec::new(), None);
+    let mut absent = None;
     for (name, stats) in services {
         match stats {
             Ok(stats) => states.push((name, stats)),
             // The role is not on this server.
-            Err(error) if is_absent(&error) => {}
+            Err(error @ CliError::Misdirected { .. }) => {
+                absent.get_or_insert(error);
+            }
             // A gateway may reach the other ones.
             Err(error) if error.is_unavailable() => {
                 missing.push(name);
@@ -56,6 +59,10 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
             }
             Err(error) => return Err(error),
         }
+    }
+    // A server without any of the services.
+    if let (true, true, Some(error)) = (states.is_empty(), missing.is_empty(), absent) {
+        return Err(error);
     }
     // A gateway that reaches no role does not report their writes.
     let writes = if states.is_empty() { None } else { writes(&session).await };
@@ -146,11 +153,6 @@ async fn log(session: &Session) -> Result<Value, CliError> {
 
 fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 10_000.0).round() / 10.0
-}
-
-fn is_absent(error: &CliError) -> bool {
-    let is_absent = |status: &tonic::Status| status.code() == Code::Unimplemented;
-    matches!(error, CliError::Call(status) if is_absent(status)) && !error.is_foreign()
 }
 
 async fn blob(session: &Session) -> Result<Value, CliError> {

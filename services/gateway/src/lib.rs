@@ -6,6 +6,7 @@
 //! front of it all and serves browsers.
 
 mod cors;
+mod grpc_only;
 mod otlp_http;
 mod route;
 mod short_circuit;
@@ -27,6 +28,7 @@ use trestle_service::layer::{
 use crate::{cors::PageAccountLayer, otlp_http::MessageFramingLayer};
 
 pub use cors::{AccountNames, CorsStore, cors};
+pub use grpc_only::GrpcOnly;
 pub use route::Routes;
 pub use trestle_service::layer::trace::CallTelemetry;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tower::ServiceBuilder;
-use trestle_gateway::{CallLimits, CallTelemetry, Routes};
+use trestle_gateway::{CallLimits, CallTelemetry, GrpcOnly, Routes};
 use trestle_identity::peer_authentication;
 use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter, task::Task};
 use trestle_service::{
@@ -18,7 +18,7 @@ use trestle_service::{
 
 use crate::{
     process_error::ProcessError,
-    roles::{BuildContext, UpstreamRole},
+    roles::{BuildContext, ROLES, RoleSpec, UpstreamRole},
     settings::LimitSettings,
 };
 
@@ -71,7 +71,9 @@ pub(crate) fn direct(
         // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trusts_all))
         .service(routes(roles));
-    let calls = beside_health(context.health, CallService::new(stack))?;
+    let calls = beside_health(context.health, roles, CallService::new(stack))?;
+    // A page must not call: there is no cross-origin rule here, and no caller is authenticated.
+    let calls = CallService::new(GrpcOnly::new(calls));
     Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })
 }
 
@@ -83,16 +85,22 @@ pub(crate) fn routes(roles: &[UpstreamRole]) -> Routes {
     })
 }
 
-/// Health and reflection beside `calls`.
+/// Health and reflection beside the `calls` of these roles.
 pub(crate) fn beside_health(
     health: &Health,
+    roles: &[UpstreamRole],
     calls: CallService,
 ) -> Result<CallService, ProcessError> {
-    Ok(CallService::new(HealthReflectionRouter::new(
-        health,
-        trestle_proto::REFLECTION_DESCRIPTOR_SET,
-        calls,
-    )?))
+    let descriptors = trestle_proto::REFLECTION_DESCRIPTOR_SET;
+    let absent: Vec<_> = absent(roles).map(|(service, _)| service).collect();
+    Ok(CallService::new(HealthReflectionRouter::new(health, descriptors, &absent, calls)?))
+}
+
+/// The services of the other roles, each with its role.
+pub(crate) fn absent(roles: &[UpstreamRole]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_served = |role: &&RoleSpec| roles.iter().any(|served| served.spec.name == role.name);
+    let absent = ROLES.iter().filter(move |role| !is_served(role));
+    absent.flat_map(|role| role.services.iter().map(move |service| (*service, role.name)))
 }
 
 /// How calls are recorded.

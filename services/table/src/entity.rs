@@ -153,16 +153,15 @@ impl Entity {
     }
 }
 
-/// The path of a part of a property, formatted only where a rule is broken.
+/// The path of a property, formatted only where a rule is broken. By its name: a map has no positions that a client sees.
 struct PropertyPath<'a> {
     entity: &'a str,
-    index: usize,
-    part: &'static str,
+    name: &'a str,
 }
 
 impl fmt::Display for PropertyPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.properties[{}].{}", self.entity, self.index, self.part)
+        write!(f, "{}.properties[\"{}\"]", self.entity, quoted(self.name))
     }
 }
 
@@ -174,14 +173,14 @@ fn parse_properties(
 ) -> Option<Vec<(String, Value)>> {
     let mut legal = true;
     let mut parsed = Vec::with_capacity(properties.len());
-    for (index, property) in properties.into_iter().enumerate() {
-        let path = |part| PropertyPath { entity, index, part };
-        if let Err((reason, text)) = name::check(&property.name) {
-            violations.push(reason, path("name").to_string(), text);
+    for proto::Property { name, value } in properties {
+        let path = PropertyPath { entity, name: &name };
+        if let Err((reason, text)) = name::check(&name) {
+            violations.push(reason, path.to_string(), text);
             legal = false;
         }
-        match Value::parse(property.value.unwrap_or_default(), &path("value"), violations) {
-            Ok(value) => parsed.push((property.name, value, index)),
+        match Value::parse(value.unwrap_or_default(), &path, violations) {
+            Ok(value) => parsed.push((name, value)),
             Err(RuleBroken) => legal = false,
         }
     }
@@ -189,12 +188,12 @@ fn parse_properties(
     parsed.sort_by(|a, b| compare_text(&a.0, &b.0));
     for (earlier, later) in parsed.iter().zip(parsed.iter().skip(1)) {
         if earlier.0 == later.0 {
-            let field = PropertyPath { entity, index: later.2, part: "name" }.to_string();
+            let field = PropertyPath { entity, name: &later.0 }.to_string();
             let text = format!("property is specified twice: name=`{}`", quoted(&later.0));
             violations.push(Reason::DuplicatePropertiesSpecified, field, text);
             legal = false;
         }
     }
-    let kept = parsed.into_iter().filter_map(|(name, value, _)| Some((name, value?)));
+    let kept = parsed.into_iter().filter_map(|(name, value)| Some((name, value?)));
     legal.then(|| kept.collect())
 }

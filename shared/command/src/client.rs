@@ -27,7 +27,7 @@ use crate::{
 mod lazy_channel;
 
 use lazy_channel::ConnectTarget;
-pub(crate) use lazy_channel::{LazyChannel, NotConnected};
+pub(crate) use lazy_channel::{LazyChannel, NotConnected, NotServed};
 
 /// Longest wait for a connection with its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

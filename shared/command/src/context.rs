@@ -104,8 +104,8 @@ pub(crate) fn run(command: ContextCommand, flags: ClientFlags) -> Result<(), Cli
                 let rule = "nothing to store: give --endpoint, TLS files or credentials";
                 return Err(CliError::Usage(format!("{rule}: context=`{name}`")));
             }
-            // Files are read when they are used.
-            credentials.check_texts()?;
+            credentials.check()?;
+            tls.check()?;
             let context = ClientContext { endpoint, tls, credentials };
             file.contexts.insert(name.clone(), context);
             let has_current = file.current.is_some();

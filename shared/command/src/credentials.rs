@@ -97,6 +97,8 @@ impl fmt::Debug for SecretText {
 #[derive(Debug, Default)]
 struct Given {
     account: Option<String>,
+    /// The argument with the account.
+    account_from: &'static str,
     key: Option<SecretText>,
     sas: Option<SecretText>,
 }
@@ -154,18 +156,24 @@ impl CredentialArgs {
         }
     }
 
-    /// Rejects malformed texts, with which every call would fail: a key that is not base64, a signature without `sig`.
-    pub(crate) fn check_texts(&self) -> Result<(), CliError> {
-        let texts = Self { account_key_file: None, sas_file: None, ..self.clone() };
-        let sas = texts.given()?.sas;
+    /// Rejects credentials with which every call would fail: files that cannot be read, a key that is not base64, a
+    /// signature without `sig`.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        let given = self.given()?;
         let is_signed = |sas: &SecretText| sas.0.trim_start_matches('?').split('&').any(is_sig);
-        if sas.is_some_and(|sas| !is_signed(&sas)) {
-            return Err(usage("--sas: must be a signature with the fields sv and sig"));
+        if given.sas.is_some_and(|sas| !is_signed(&sas)) {
+            let from = match (&self.sas_file, &self.sas) {
+                (Some(file), _) => format!("--sas-file: file=`{}`", file.display()),
+                (None, Some(_)) => "--sas".to_owned(),
+                (None, None) => "--connection-string: SharedAccessSignature".to_owned(),
+            };
+            return Err(usage(&format!("{from}: must be a signature with the fields sv and sig")));
         }
-        let has_files = self.account_key_file.is_some() || self.sas_file.is_some();
-        let is_complete = texts.account_key.is_some() && texts.account.is_some();
-        let has_credentials = is_complete || texts.connection_string.is_some();
-        if has_credentials && !has_files { texts.credentials().map(drop) } else { Ok(()) }
+        given.key.as_ref().map(decoded).transpose()?;
+        let has_key = self.account_key.is_some() || self.account_key_file.is_some();
+        let is_complete = has_key && self.account.is_some();
+        let has_credentials = is_complete || self.connection_string.is_some();
+        if has_credentials { self.credentials().map(drop) } else { Ok(()) }
     }
 
     /// The account and a key of it, if they are given.
@@ -176,7 +184,7 @@ impl CredentialArgs {
         let given = self.given()?;
         let Some(name) = given.account()? else {
             return match given.key {
-                Some(_) => Err(usage("--account: required with a key")),
+                Some(_) => Err(given.without_account()),
                 None => Ok(None),
             };
         };
@@ -194,11 +202,11 @@ impl CredentialArgs {
                 decoded(key)?;
                 Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.0))))
             }
-            (None, Some(_), None) => return Err(usage("--account: required with a key")),
+            (None, Some(_), None) => return Err(given.without_account()),
             (_, None, Some(sas)) => Some(format!("SharedAccessSignature {}", sas.0)),
             (Some(_), None, None) => {
-                let rule = "--account: needs a key or a signature too: --account-key-file, --sas";
-                return Err(usage(rule));
+                let (from, rule) = (given.account_from, "needs a key or a signature too");
+                return Err(usage(&format!("{from}: {rule}: --account-key-file, --sas")));
             }
             (None, None, None) => None,
         };
@@ -217,12 +225,16 @@ impl CredentialArgs {
     fn given(&self) -> Result<Given, CliError> {
         let mut given = Given {
             account: self.account.clone(),
+            account_from: "--account",
             key: from_either("key", self.account_key.clone(), self.account_key_file.as_ref())?,
             sas: from_either("signature", self.sas.clone(), self.sas_file.as_ref())?,
         };
         if let Some(text) = &self.connection_string {
             let field = |key: &str| field(&text.0, key);
-            given.account = given.account.or_else(|| field("AccountName"));
+            if given.account.is_none() {
+                given.account = field("AccountName");
+                given.account_from = "--connection-string: AccountName";
+            }
             given.key = given.key.or_else(|| field("AccountKey").map(SecretText));
             given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(SecretText));
             if !text.0.contains('=') {
@@ -244,10 +256,16 @@ impl CredentialArgs {
 }
 
 impl Given {
+    /// The error of a key without its account.
+    fn without_account(&self) -> CliError {
+        usage(&format!("{}: required with a key", self.account_from))
+    }
+
     fn account(&self) -> Result<Option<AccountName>, CliError> {
         let parse = |name: &String| {
-            let rule = "--account: must be 3 to 24 lower-case letters and digits";
-            AccountName::parse(name).ok_or_else(|| usage(&format!("{rule}: value=`{name}`")))
+            let (from, rule) = (self.account_from, "must be 3 to 24 lower-case letters and digits");
+            let rejected = || usage(&format!("{from}: {rule}: value=`{name}`"));
+            AccountName::parse(name).ok_or_else(rejected)
         };
         self.account.as_ref().map(parse).transpose()
     }
@@ -303,7 +321,7 @@ fn from_either(
         (None, Some(file)) => {
             let what = format!("cannot read the {what}: file=`{}`", file.display());
             let text = fs::read_to_string(file).map_err(CliError::input(what))?;
-            Ok(Some(SecretText(text.trim().to_owned())))
+            Ok(Some(SecretText(files::without_mark(&text).trim().to_owned())))
         }
         (None, None) => Ok(None),
     }

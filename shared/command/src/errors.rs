@@ -13,7 +13,7 @@ use tonic_types::{Status as RpcStatus, StatusExt as _};
 use trestle_service::fault::code_name;
 
 use crate::{
-    client::NotConnected,
+    client::{NotConnected, NotServed},
     endpoint,
     output::{escaped, with_fields},
 };
@@ -33,7 +33,7 @@ Exit codes:
     3  not found: no such table or entity
     4  already exists, or a condition (--if-match) does not hold
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
+    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
 /// The same for commands that write rows of a file or of another store.
@@ -56,7 +56,7 @@ Exit codes:
     3  not found: no such queue or message, or the receipt is not its last one
     4  already exists, with other settings
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
+    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
 /// The same for blobs.
@@ -68,7 +68,7 @@ Exit codes:
     3  not found: no such container or blob
     4  already exists, or a lease does not permit the command
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: no gRPC server answers there, or TLS fails; trying again does not help
+    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
   130  interrupted by Ctrl-C";
 
 /// Appends a text, such as the exit codes, to the help of a command, unless that has it.
@@ -97,7 +97,7 @@ pub enum CliError {
     /// The server, or the connection to it, failed the call.
     #[error("{}", .0.message())]
     Call(Box<Status>),
-    /// The address is not that of gRPC, or TLS fails there.
+    /// The address is not that of gRPC, TLS fails there, or the called service is not served.
     #[error("{problem}")]
     Misdirected {
         /// The endpoint.
@@ -169,9 +169,14 @@ pub struct Halt {
 
 impl From<Status> for CliError {
     fn from(status: Status) -> Self {
-        match NotConnected::of(&status) {
-            Some(found) => found.clone().into(),
-            None => Self::Call(Box::new(status)),
+        match (NotConnected::of(&status), NotServed::of(&status)) {
+            (Some(found), _) => found.clone().into(),
+            (None, Some(found)) => Self::Misdirected {
+                endpoint: found.endpoint.clone(),
+                problem: found.problem(),
+                cause: found.answer.message().to_owned(),
+            },
+            (None, None) => Self::Call(Box::new(status)),
         }
     }
 }

@@ -87,13 +87,17 @@ impl InputFile {
     }
 }
 
+/// A text without a byte order mark at its beginning.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// The content of a small file, without a byte order mark; `-` is standard input.
 ///
 /// # Errors
 /// A file that cannot be read, is not UTF-8, or has more than `bytes_max` bytes.
 pub fn read_small(path: &Path, bytes_max: u64) -> Result<String, CliError> {
-    let text = read_exact(path, bytes_max)?;
-    Ok(text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text))
+    Ok(without_mark(&read_exact(path, bytes_max)?).to_owned())
 }
 
 /// The same with every byte, such as of a text that is sent.
@@ -133,6 +137,23 @@ pub fn target(path: &Path) -> Result<OutputTarget, CliError> {
         }
         // The target of a link may not exist yet.
         _ => Ok(OutputTarget::File(without_links(path))),
+    }
+}
+
+/// The same for a command that makes no folder, which must exist.
+///
+/// # Errors
+/// A path that cannot be written, or whose folder does not exist.
+pub fn target_in_folder(path: &Path) -> Result<OutputTarget, CliError> {
+    let target = target(path)?;
+    let OutputTarget::File(file) = &target else { return Ok(target) };
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(folder) => {
+            let (failed, folder) = (cannot("write", path), folder.display());
+            let text = format!("{failed}: the folder does not exist, create it: folder=`{folder}`");
+            Err(CliError::Usage(text))
+        }
+        None => Ok(target),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{
     collections::HashSet,
     fmt,
-    io::{self, BufWriter, IsTerminal as _, Write},
+    io::{self, IsTerminal as _, Write},
     time::Duration,
 };
 
@@ -20,11 +20,13 @@ use crate::{client::Session, entity_json, entity_json::Meta, errors::CliError};
 
 mod cells;
 mod drawing;
+mod terminal;
 
 pub use cells::escaped;
 pub use cells::with_fields;
 use cells::{entity_record, flat, flat_fields, raw, title};
 use drawing::{Drawing, TableListing};
+pub use terminal::standard_output;
 
 /// Most records of a listing that a table holds before it is printed.
 const TABLE_ROWS_MAX: usize = 1000;
@@ -103,8 +105,13 @@ impl Output {
     /// Writes to standard output.
     #[must_use]
     pub fn standard(args: &OutputArgs) -> Self {
-        let out = Box::new(BufWriter::new(io::stdout()));
-        Self { out, args: *args, listing: None, listed: None, header: Vec::new() }
+        Self {
+            out: standard_output(),
+            args: *args,
+            listing: None,
+            listed: None,
+            header: Vec::new(),
+        }
     }
 
     /// Whether programs read JSON.
@@ -246,15 +253,23 @@ impl Output {
             OutputFormat::Json => self.line(&format!("{record:#}")),
             OutputFormat::Jsonl => self.line(&record.to_string()),
             OutputFormat::Csv => self.columns(std::slice::from_ref(record), &[], title),
-            OutputFormat::Plain => {
-                let mut fields = flat_fields(record).into_iter();
-                fields.try_for_each(|(name, value)| self.row(&[name, value]))
-            }
+            OutputFormat::Plain => self.fields(flat_fields(record)),
             OutputFormat::Table => {
                 let drawn = Drawing { width: self.args.width }.record(heading, record, title);
                 drawn.iter().try_for_each(|table| self.line(table))
             }
         }
+    }
+
+    /// Prints the fields of one result, a line for each.
+    ///
+    /// # Errors
+    /// The error of the output.
+    pub fn fields(
+        &mut self,
+        fields: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), CliError> {
+        fields.into_iter().try_for_each(|(name, value)| self.row(&[name, value]))
     }
 
     /// Prints records as one table in which every value is whole.
@@ -309,7 +324,7 @@ impl Output {
         self.columns(&[], &names, escaped)
     }
 
-    /// Prints one entity.
+    /// Prints one entity as JSON, or as a listing of one.
     ///
     /// # Errors
     /// The output, or an entity that is malformed.

@@ -16,7 +16,10 @@ use tokio_rustls::rustls::{
 };
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-use crate::{errors::CliError, files};
+use crate::{
+    errors::CliError,
+    files::{self, BYTE_ORDER_MARK},
+};
 
 /// The name of HTTP/2 in a TLS handshake.
 pub(crate) const HTTP2: &[u8] = b"h2";
@@ -66,6 +69,17 @@ impl TlsArgs {
             files::make_absolute(file)?;
         }
         Ok(self)
+    }
+
+    /// Rejects files that cannot be used. A certificate and its key may be given in different places, and are then
+    /// checked for themselves.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        if self.cert_file.is_some() == self.key_file.is_some() {
+            return self.config().map(drop);
+        }
+        let one = self.cert_file.iter().chain(&self.key_file);
+        one.map(|file| read(file)).try_for_each(|read| read.map(drop))?;
+        Self { cert_file: None, key_file: None, ..self.clone() }.config().map(drop)
     }
 
     /// The same for a connection that only diagnoses an error; none if the settings are invalid.
@@ -171,7 +185,12 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, CliError> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file).map_err(CliError::input(files::cannot("read", file)))
+    let mut bytes = fs::read(file).map_err(CliError::input(files::cannot("read", file)))?;
+    // A label of PEM is recognized at the beginning of a line only.
+    if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -234,9 +234,7 @@ impl<L, R, P, S> EntityUpload<L, R, P, S> {
                     {
                         Ok(EntityOutcome::Present)
                     }
-                    (Some(error), sent) => {
-                        Ok(EntityOutcome::Failed(describe_row(&error, sent.as_ref())))
-                    }
+                    (Some(error), _) => Ok(EntityOutcome::Failed(describe_row(&error))),
                 }
             }
         });

@@ -27,19 +27,21 @@ pub struct HealthReflectionRouter {
 }
 
 impl HealthReflectionRouter {
-    /// Health, and reflection of these descriptors, before `rest`. The descriptors of both are among them.
+    /// Health, and reflection of these descriptors, before `rest`. The descriptors of both are among them; services in
+    /// `absent` are not served here, and not listed.
     ///
     /// # Errors
     /// A malformed descriptor set.
     pub fn new(
         health: &Health,
         descriptors: &[u8],
+        absent: &[&str],
         rest: CallService,
     ) -> Result<Self, DescriptorError> {
         let (named, compressed) =
             (UnknownMethodLayer::default(), MessageCompressionLayer::default());
         // A channel that compresses does so for these calls too.
-        let reflection = compressed.layer(named.layer(Reflection::new(descriptors)?));
+        let reflection = compressed.layer(named.layer(Reflection::new(descriptors, absent)?));
         let reflection = CallService::new(reflection);
         let health = CallService::new(compressed.layer(named.layer(health.service())));
         let routes = [

@@ -36,12 +36,12 @@ const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/ServerReflecti
 pub(crate) struct Reflection(ServerReflectionServer<ReflectionApi>);
 
 impl Reflection {
-    /// Of an encoded `FileDescriptorSet`.
+    /// Of an encoded `FileDescriptorSet`. Services in `absent` are not listed; their descriptors are served.
     ///
     /// # Errors
     /// A malformed descriptor set.
-    pub(crate) fn new(descriptors: &[u8]) -> Result<Self, DescriptorError> {
-        let index = Arc::new(DescriptorIndex::new(descriptors)?);
+    pub(crate) fn new(descriptors: &[u8], absent: &[&str]) -> Result<Self, DescriptorError> {
+        let index = Arc::new(DescriptorIndex::new(descriptors, absent)?);
         Ok(Self(ServerReflectionServer::new(ReflectionApi { index })))
     }
 }

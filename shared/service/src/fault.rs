@@ -65,7 +65,7 @@ pub struct OverQuota {
 pub struct Violation {
     /// The error of the field on its own.
     pub reason: Reason,
-    /// Path of the field, such as `entity.properties[3].name`.
+    /// Path of the field, such as `entity.properties["total"]`.
     pub field: String,
     /// The rule, and the value that breaks it.
     pub description: String,

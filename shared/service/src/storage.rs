@@ -36,7 +36,8 @@ impl From<CommitError> for Fault {
             CommitError::Busy { .. } => passing(Reason::ServerBusy, message),
             // No retry delay: only a restart of the server helps, however long a client waits.
             CommitError::Stopped { .. } => Self::new(Reason::StorageStopped, STOPPED),
-            CommitError::Full { .. } => passing(Reason::InsufficientStorage, message),
+            // The same: space has to be freed.
+            CommitError::Full { .. } => Self::new(Reason::InsufficientStorage, message),
             CommitError::Unknown { .. } => Self::new(Reason::OutcomeUnknown, UNKNOWN),
             CommitError::Corrupt { .. } => Self::new(Reason::CorruptRecord, message),
             CommitError::Rejected { .. } => Self::new(Reason::InternalError, message),
@@ -60,6 +61,14 @@ mod tests {
         assert_eq!((stopped.reason, stopped.retry_after), (Reason::StorageStopped, None));
         assert!(stopped.message.contains("until the server is restarted"), "{}", stopped.message);
         assert_eq!(busy.retry_after, Some(RETRY_AFTER));
+        let full = Fault::from(CommitError::Full {
+            free_bytes: 1,
+            in_flight_bytes: 0,
+            reserve_bytes: 2,
+            enough_bytes: 2,
+            are_deletes_accepted: true,
+        });
+        assert_eq!((full.reason, full.retry_after), (Reason::InsufficientStorage, None));
     }
 
     #[test]

@@ -96,7 +96,7 @@ test('every violation of a request is listed', async () => {
   assert.deepEqual(failure.violations, [
     'entity.partition_key',
     'entity.row_key',
-    'entity.properties[0].name',
+    'entity.properties["PartitionKey"]',
   ]);
 });
 

@@ -1,18 +1,36 @@
 //! Files and standard input, as records.
 
-use std::{fs, io::Write as _, path::Path, process::Stdio};
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
-use tempfile::NamedTempFile;
+use tempfile::{TempDir, tempdir};
 use trestle_tests::{Ended, Server};
 
 use super::{bodies, lines, records, with_stream};
 use crate::client::{run, trestle};
 
+/// A file in a folder of its own, which is removed with the checkpoint beside the file.
+pub(super) struct InputFile {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl InputFile {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// A file with this text.
-pub(super) fn file(text: &str) -> NamedTempFile {
-    let file = NamedTempFile::new().unwrap();
-    fs::write(file.path(), text).unwrap();
-    file
+pub(super) fn file(text: &str) -> InputFile {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("input");
+    fs::write(&path, text).unwrap();
+    InputFile { path, _folder: folder }
 }
 
 /// Appends a file to the stream `app`.
@@ -21,7 +39,7 @@ pub(super) fn append(server: &Server, file: &Path, args: &[&str]) -> Ended {
 }
 
 /// The same, without an error.
-pub(super) fn succeeds(server: &Server, file: &NamedTempFile, args: &[&str]) -> Ended {
+pub(super) fn succeeds(server: &Server, file: &InputFile, args: &[&str]) -> Ended {
     let ended = append(server, file.path(), args);
     assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
     ended

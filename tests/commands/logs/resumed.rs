@@ -2,12 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use tempfile::NamedTempFile;
-
 use super::{append, bodies, with_stream};
 use crate::client::{interrupt, run, spawned, wait};
 
-fn checkpoint(file: &NamedTempFile) -> PathBuf {
+fn checkpoint(file: &append::InputFile) -> PathBuf {
     PathBuf::from(format!("{}.trestle-append", file.path().display()))
 }
 

@@ -94,7 +94,7 @@ pub(super) async fn read(get: &Get, call: GrpcCall) -> Result<Bytes, RestError> 
         select: get.options.select.as_ref().map(Select::mask),
     };
     let answer: Result<GetEntityResponse, _> = call.unary(GET_ENTITY, &request).await;
-    Ok(answer.map_err(|status| named::of_entity(status, None))?.entity)
+    Ok(answer.map_err(named::of_entity)?.entity)
 }
 
 /// Insert, update, upsert, delete.
@@ -111,8 +111,7 @@ pub(super) async fn change(
             let origin = origin(head, &table);
             let mut request = InsertEntityRequest { table, entity: Some(entity_of(body, None)?) };
             let answer: Result<InsertEntityResponse, _> = call.unary(path, &request).await;
-            let answer =
-                answer.map_err(|status| named::of_entity(status, request.entity.as_ref()))?;
+            let answer = answer.map_err(named::of_entity)?;
             let mut entity = request.entity.take().unwrap_or_default();
             (entity.etag, entity.timestamp) = (answer.etag, answer.timestamp);
             return inserted(&entity, &origin, level, prefer);
@@ -121,20 +120,20 @@ pub(super) async fn change(
             let (entity, if_match) = (Some(entity_of(body, Some(key))?), Some(if_match));
             let request = UpdateEntityRequest { table, entity, mode: mode.into(), if_match };
             let answer: Result<UpdateEntityResponse, _> = call.unary(path, &request).await;
-            answer.map_err(|status| named::of_entity(status, request.entity.as_ref()))?.etag
+            answer.map_err(named::of_entity)?.etag
         }
         Verb::Upsert { key, mode } => {
             let entity = Some(entity_of(body, Some(key))?);
             let request = UpsertEntityRequest { table, entity, mode: mode.into() };
             let answer: Result<UpsertEntityResponse, _> = call.unary(path, &request).await;
-            answer.map_err(|status| named::of_entity(status, request.entity.as_ref()))?.etag
+            answer.map_err(named::of_entity)?.etag
         }
         Verb::Delete { key, if_match } => {
             let (partition_key, row_key) = (key.partition_key, key.row_key);
             let if_match = Some(if_match);
             let request = DeleteEntityRequest { table, partition_key, row_key, if_match };
             let answer: Result<DeleteEntityResponse, _> = call.unary(path, &request).await;
-            answer.map_err(|status| named::of_entity(status, None))?;
+            answer.map_err(named::of_entity)?;
             return Ok(reply::empty(StatusCode::NO_CONTENT));
         }
     };

@@ -1,30 +1,27 @@
-//! Errors about entities in the words of the request: a property by its name, where gRPC has its
-//! position in the message.
+//! Errors about entities in the words of the request: a property by its name, a key by that of the data model.
 
 use tonic::Status;
-use trestle_proto::table::v1::{BatchOperation, Entity, batch_operation};
-use trestle_service::fault::{Reason, quoted};
+use trestle_service::fault::Reason;
 
 use crate::error::RestError;
 
-/// The error of a call about one entity; none if the call has only its key.
-pub(super) fn of_entity(status: Status, entity: Option<&Entity>) -> RestError {
-    RestError::from(status).with_fields(|field| name(field, entity))
+/// The error of a call about one entity.
+pub(super) fn of_entity(status: Status) -> RestError {
+    RestError::from(status).with_fields(name)
 }
 
 /// The error of a call about the entities of a batch.
-pub(super) fn of_batch(status: Status, operations: &[BatchOperation]) -> RestError {
+pub(super) fn of_batch(status: Status) -> RestError {
     let error = RestError::from(status);
     let key = key_of_batch(&error).map(str::to_owned);
     error.with_fields(|field| {
-        let (index, rest) = field.strip_prefix("operations[")?.split_once(']')?;
+        let (_, rest) = field.strip_prefix("operations[")?.split_once(']')?;
         if rest.is_empty() {
             return key.clone();
         }
-        let named = name(field, operations.get(index.parse::<usize>().ok()?).and_then(entity));
         // The position of the operation begins the whole text.
         let alone = || rest.trim_start_matches('.').split_once('.').map(|(_, own)| own.to_owned());
-        named.or_else(alone)
+        name(field).or_else(alone)
     })
 }
 
@@ -37,22 +34,10 @@ fn key_of_batch(error: &RestError) -> Option<&'static str> {
     keys.into_iter().find(|(reason, _)| error.is(*reason)).map(|(_, key)| key)
 }
 
-fn entity(operation: &BatchOperation) -> Option<&Entity> {
-    use batch_operation::Operation as Proto;
-    match operation.operation.as_ref()? {
-        Proto::Insert(insert) => insert.entity.as_ref(),
-        Proto::Update(update) => update.entity.as_ref(),
-        Proto::Upsert(upsert) => upsert.entity.as_ref(),
-        Proto::Delete(_) => None,
-    }
-}
-
 /// The name of a member of an entity; none for other fields.
-fn name(field: &str, entity: Option<&Entity>) -> Option<String> {
-    if let Some((_, at)) = field.split_once("properties[") {
-        let (index, _) = at.split_once(']')?;
-        let property = entity?.properties.get(index.parse::<usize>().ok()?)?;
-        return Some(quoted(&property.name).into_owned());
+fn name(field: &str) -> Option<String> {
+    if let Some((_, property)) = field.split_once("properties[\"") {
+        return property.strip_suffix("\"]").map(str::to_owned);
     }
     match field.rsplit('.').next()? {
         "partition_key" => Some("PartitionKey".to_owned()),
@@ -65,15 +50,9 @@ fn name(field: &str, entity: Option<&Entity>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use trestle_proto::table::v1::{BatchInsert, Property};
-    use trestle_service::fault::{Fault, Reason};
+    use trestle_service::fault::Fault;
 
     use super::*;
-
-    fn entity_of(names: &[&str]) -> Entity {
-        let property = |name: &&str| Property { name: (*name).to_owned(), value: None };
-        Entity { properties: names.iter().map(property).collect(), ..Entity::default() }
-    }
 
     fn rejected(field: &str) -> Status {
         Fault::violation(Reason::InvalidInput, field, "rule").at(1).into()
@@ -81,40 +60,29 @@ mod tests {
 
     #[test]
     fn a_property_has_its_name_and_a_key_that_of_the_data_model() {
-        let entity = entity_of(&["a", "b-c"]);
         for (field, text) in [
-            ("entity.properties[1].name", "b-c: rule"),
+            ("entity.properties[\"b-c\"]", "b-c: rule"),
             ("entity.partition_key", "PartitionKey: rule"),
             ("row_key", "RowKey: rule"),
             ("entity.properties", "body: rule"),
-            ("entity.properties[2].name", "entity.properties[2].name: rule"),
+            ("entity.properties[\"a\"].\"]\"]", "a\"].\"]: rule"),
             ("if_match", "if_match: rule"),
         ] {
-            let error = of_entity(rejected(field), Some(&entity));
+            let error = of_entity(rejected(field));
             assert_eq!(error.status.message(), text, "{field}");
         }
     }
 
     #[test]
-    fn a_property_in_a_batch_is_that_of_its_operation() {
-        let insert = |names: &[&str]| {
-            let entity = Some(entity_of(names));
-            let operation = Some(batch_operation::Operation::Insert(BatchInsert { entity }));
-            BatchOperation { operation }
-        };
-        let operations = [insert(&["x"]), insert(&["y"])];
-
-        let error =
-            of_batch(rejected("operations[1].insert.entity.properties[0].value"), &operations);
-
-        assert_eq!(error.status.message(), "y: rule");
+    fn a_field_in_a_batch_has_no_position_of_its_operation() {
         for (field, text) in [
+            ("operations[1].insert.entity.properties[\"y\"]", "y: rule"),
             ("operations[1].insert.entity.properties", "body: rule"),
             ("operations[1].insert.entity", "entity: rule"),
             ("operations[0].update.if_match", "if_match: rule"),
             ("operations", "operations: rule"),
         ] {
-            assert_eq!(of_batch(rejected(field), &operations).status.message(), text, "{field}");
+            assert_eq!(of_batch(rejected(field)).status.message(), text, "{field}");
         }
     }
 
@@ -122,7 +90,7 @@ mod tests {
     fn an_operation_that_is_invalid_in_its_batch_has_the_name_of_the_key() {
         let text = |reason| {
             let rejected = Fault::violation(reason, "operations[1]", "rule").at(1).into();
-            of_batch(rejected, &[]).status.message().to_owned()
+            of_batch(rejected).status.message().to_owned()
         };
 
         assert_eq!(text(Reason::InvalidDuplicateRow), "RowKey: rule");

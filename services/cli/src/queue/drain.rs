@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
     pin::pin,
     sync::Arc,
@@ -17,7 +17,7 @@ use trestle_command::{
     files::{self, OutputTarget},
     flags::ClientArgs,
     interrupt::Interrupts,
-    output::{counted, report_line},
+    output::{counted, report_line, standard_output},
 };
 use trestle_proto::queue::v1::{Delivery, GetQueueRequest};
 
@@ -183,7 +183,7 @@ struct Sink {
 impl Sink {
     fn open(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
-        let (path, is_stored) = match files::target(path)? {
+        let (path, is_stored) = match files::target_in_folder(path)? {
             OutputTarget::Standard => {
                 let name = "standard output".to_owned();
                 let is_file = fs::metadata("/dev/stdout").is_ok_and(|found| found.is_file());
@@ -210,7 +210,7 @@ impl Sink {
         // On another thread: a pipe without a reader blocks, and Ctrl-C is received meanwhile.
         let written = tokio::task::spawn_blocking(move || {
             let Some(file) = file else {
-                let mut out = io::stdout().lock();
+                let mut out = standard_output();
                 return out.write_all(lines.as_bytes()).and_then(|()| out.flush());
             };
             (&*file).write_all(lines.as_bytes())?;

@@ -138,14 +138,15 @@ fn read(file: &Path) -> Result<Properties, CliError> {
     }
     let properties: Properties = serde_json::from_str(&text)
         .map_err(|error| rejected(format!(": {}", json_problem(&text, &error))))?;
-    match retention_problem(&properties) {
-        Some(problem) => Err(rejected(format!(": {problem}"))),
-        None => Ok(properties),
+    let problems = retention_problems(&properties);
+    match problems.is_empty() {
+        true => Ok(properties),
+        false => Err(rejected(format!(": {}", problems.join("; ")))),
     }
 }
 
-/// The first retention that is out of range. The server has another name and unit for it.
-fn retention_problem(properties: &Properties) -> Option<String> {
+/// The retentions that are out of range. The server has another name and unit for them.
+fn retention_problems(properties: &Properties) -> Vec<String> {
     let Properties { logging, hour_metrics, minute_metrics, .. } = properties;
     let of_metrics = |metrics: &Option<Metrics>| metrics.as_ref().and_then(|it| it.retention_days);
     let parts = [
@@ -153,11 +154,12 @@ fn retention_problem(properties: &Properties) -> Option<String> {
         ("hour_metrics", of_metrics(hour_metrics)),
         ("minute_metrics", of_metrics(minute_metrics)),
     ];
-    parts.into_iter().find_map(|(part, days)| {
+    let problems = parts.into_iter().filter_map(|(part, days)| {
         let days = days.filter(|days| !(1..=RETENTION_DAYS_MAX).contains(days))?;
         let rule = format!("must be 1 to {RETENTION_DAYS_MAX}");
         Some(format!("{part}.retention_days: {rule}: value=`{days}`"))
-    })
+    });
+    problems.collect()
 }
 
 fn days(retention: Option<Duration>) -> Option<i64> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use prost::Message as _;
 use prost_types::Timestamp;
 use serde_json::json;
-use trestle_command::{entity_json, errors::CliError, files, type_names};
+use trestle_command::{entity_json, errors::CliError, files, output::OutputFormat, type_names};
 use trestle_proto::table::v1::{
     DeleteEntityRequest, Entity, GetEntityRequest, InsertEntityRequest, Property, PropertyMask,
     UpdateEntityRequest, UpsertEntityRequest, Value, WriteMode,
@@ -84,9 +84,19 @@ pub(super) async fn get(context: &mut Context, args: GetEntityArgs) -> Result<()
     let answer = context.session.table().get_entity(request).await?.into_inner();
     let entity =
         Entity::decode(answer.entity).map_err(|error| CliError::Protocol(error.to_string()))?;
-    match context.output.is_table() {
-        true => show(context, &entity)?,
-        false => context.output.entity(&entity)?,
+    match context.output.format() {
+        OutputFormat::Table => {
+            let row = |(name, edm, value)| json!({ "property": name, "type": edm, "value": value });
+            let rows: Vec<_> = fields(&entity)?.into_iter().map(row).collect();
+            context.output.whole(&rows)?;
+        }
+        OutputFormat::Plain => {
+            let fields = fields(&entity)?.into_iter();
+            context.output.fields(fields.map(|(name, _, value)| (name.to_owned(), value)))?;
+        }
+        OutputFormat::Json | OutputFormat::Jsonl | OutputFormat::Csv => {
+            context.output.entity(&entity)?;
+        }
     }
     if let Some(found) = &answer.cost {
         context.output.cost(cost, found);
@@ -94,23 +104,22 @@ pub(super) async fn get(context: &mut Context, args: GetEntityArgs) -> Result<()
     Ok(())
 }
 
-/// One entity is printed vertically: a row for each property.
-fn show(context: &mut Context, entity: &Entity) -> Result<(), CliError> {
-    let row = |name: &str, edm: &str, value: &str| json!({ "property": name, "type": edm, "value": value });
+/// The name, type and value of each field of an entity, which is printed vertically.
+fn fields(entity: &Entity) -> Result<Vec<(&str, &'static str, String)>, CliError> {
     let at = entity.timestamp.as_ref().and_then(datetime::format).unwrap_or_default();
-    let mut rows = vec![
-        row("PartitionKey", "Edm.String", &entity.partition_key),
-        row("RowKey", "Edm.String", &entity.row_key),
-        row("Timestamp", "Edm.DateTime", &at),
-        row("etag", "", &entity.etag),
+    let mut fields = vec![
+        ("PartitionKey", "Edm.String", entity.partition_key.clone()),
+        ("RowKey", "Edm.String", entity.row_key.clone()),
+        ("Timestamp", "Edm.DateTime", at),
+        ("etag", "", entity.etag.clone()),
     ];
     for property in &entity.properties {
         if let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) {
             let value = edm::format_value(kind).map_err(CliError::Protocol)?;
-            rows.push(row(&property.name, EdmType::of(kind).name(), &value));
+            fields.push((&property.name, EdmType::of(kind).name(), value.into_owned()));
         }
     }
-    context.output.whole(&rows)
+    Ok(fields)
 }
 
 /// Deletes an entity.

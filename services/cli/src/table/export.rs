@@ -20,7 +20,7 @@ use trestle_command::{
     files::{self, OutputTarget},
     flags::ClientArgs,
     interrupt::Interrupts,
-    output::{OutputFormat, counted, thousands},
+    output::{OutputFormat, counted, standard_output, thousands},
     rows::{Format, RowWriter},
     scan::{TableScan, decoded},
 };
@@ -55,7 +55,7 @@ pub(super) async fn run(
     args: ExportArgs,
     client: &ClientArgs,
 ) -> Result<(), CliError> {
-    let target = files::target(&args.file)?;
+    let target = files::target_in_folder(&args.file)?;
     let format = format(&args, client.output.format)?;
     if args.resume && !matches!(target, OutputTarget::File(_)) {
         return Err(CliError::Usage("--resume needs a file, not a pipe".to_owned()));
@@ -74,7 +74,7 @@ pub(super) async fn run(
         args,
     };
     match &target {
-        OutputTarget::Standard => export.write_through(context, io::stdout()).await?,
+        OutputTarget::Standard => export.write_through(context, standard_output()).await?,
         OutputTarget::Stream => {
             let file = &export.args.file;
             let opened = OpenOptions::new().write(true).open(file);
@@ -147,7 +147,11 @@ impl Export {
         }
         let opened = open_part(&part, self.checkpoint.state.byte);
         let opened = opened.and_then(|file| Ok((file.try_clone()?, file)));
-        let (out, file) = opened.map_err(CliError::file(files::cannot("open", &part)))?;
+        let (out, file) = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => CliError::file(files::cannot("open", &part))(error),
+            // Nothing was written; the temporary name would not help.
+            _ => CliError::input(files::cannot("write", path))(error),
+        })?;
         self.saved_entities = self.checkpoint.state.entities;
         let mut interrupts = Interrupts::listen()?;
         let out = BufWriter::with_capacity(BUFFER_BYTES, out);

@@ -4,7 +4,10 @@
 
 use std::{
     path::Path,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, UNIX_EPOCH},
 };
 
@@ -91,18 +94,33 @@ pub(super) enum HttpError {
     /// The response is an error.
     Rejected { status: StatusCode, code: String },
     /// No valid response arrived.
-    Unreachable(String),
+    Unreachable {
+        /// Base address of the service.
+        address: String,
+        /// The innermost cause.
+        cause: String,
+        /// Whether a retry may help: a source that never accepted a connection is not retried.
+        is_temporary: bool,
+    },
+    /// The request cannot be built.
+    Malformed,
 }
 
 impl HttpError {
     /// The error of the command; `what` was requested.
     pub(super) fn of(self, what: &str) -> CliError {
-        let busy = self.is_temporary();
+        let busy = self.is_temporary() || matches!(self, Self::Unreachable { .. });
         let text = match self {
             Self::Rejected { status, code } => {
                 format!("the source rejects {what}: {code} ({})", status.as_u16())
             }
-            Self::Unreachable(cause) => format!("the source cannot be reached for {what}: {cause}"),
+            Self::Unreachable { address, cause, .. } => format!(
+                "the source cannot be reached for {what}: {cause}: address=`{address}`; does it run \
+                 there? check the connection string"
+            ),
+            Self::Malformed => {
+                format!("{what} cannot be requested: the address is too long or malformed")
+            }
         };
         CliError::Source { text, busy }
     }
@@ -115,7 +133,8 @@ impl Temporary for HttpError {
             Self::Rejected { status, .. } => {
                 status.is_server_error() || [busy, slow].contains(status)
             }
-            Self::Unreachable(_) => true,
+            Self::Unreachable { is_temporary, .. } => *is_temporary,
+            Self::Malformed => false,
         }
     }
 }
@@ -125,6 +144,8 @@ impl Temporary for HttpError {
 pub(super) struct Http {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     pub(super) connection: Arc<AzureConnection>,
+    /// Whether the source answered once: if not, a failed connection is final.
+    has_answered: Arc<AtomicBool>,
 }
 
 impl Http {
@@ -145,7 +166,7 @@ impl Http {
             .enable_http1()
             .wrap_connector(plain);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, connection: Arc::new(connection) })
+        Ok(Self { client, connection: Arc::new(connection), has_answered: Arc::default() })
     }
 
     /// Sends a request that can be repeated; `what` names it in errors.
@@ -162,19 +183,27 @@ impl Http {
         repeated(async || self.send_once(request).await).await
     }
 
-    async fn send_once(&self, request: &AzureRequest) -> Result<AzureAnswer, HttpError> {
-        let unreachable = |why: &str| HttpError::Unreachable(why.to_owned());
-        let request = self.signed(request);
-        let request = request.ok_or_else(|| unreachable("the address is too long or malformed"))?;
+    async fn send_once(&self, options: &AzureRequest) -> Result<AzureAnswer, HttpError> {
+        let base = self.base(options.service).ok_or(HttpError::Malformed)?;
+        let unreachable = |cause: String, is_temporary: bool| HttpError::Unreachable {
+            address: base.to_owned(),
+            cause,
+            is_temporary,
+        };
+        let request = self.signed(options, base).ok_or(HttpError::Malformed)?;
         let answered = tokio::time::timeout(ANSWER_WITHIN, async {
-            let answer = self.client.request(request).await.map_err(|error| innermost(&error))?;
+            let answer = self.client.request(request).await.map_err(|error| {
+                let is_retried = !error.is_connect() || self.has_answered.load(Ordering::Relaxed);
+                unreachable(innermost(&error), is_retried)
+            })?;
+            self.has_answered.store(true, Ordering::Relaxed);
             let (parts, body) = answer.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| innermost(error.as_ref()))?.to_bytes();
-            Ok(AzureAnswer::from_parts(parts, body))
+            let body = body.map_err(|error| unreachable(innermost(error.as_ref()), true))?;
+            Ok(AzureAnswer::from_parts(parts, body.to_bytes()))
         });
-        let answered = answered.await.map_err(|_| unreachable("no answer in time"))?;
-        let answer = answered.map_err(HttpError::Unreachable)?;
+        let answer =
+            answered.await.map_err(|_| unreachable("no answer in time".to_owned(), true))??;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -183,13 +212,17 @@ impl Http {
         Err(HttpError::Rejected { status: answer.status(), code })
     }
 
+    /// Base address of a service; none if it is unknown.
+    fn base(&self, service: Service) -> Option<&str> {
+        match service {
+            Service::Tables => self.connection.tables.as_deref(),
+            Service::Queues => self.connection.queues.as_deref(),
+        }
+    }
+
     /// The request, signed for now.
-    fn signed(&self, options: &AzureRequest) -> Option<Request<Empty<Bytes>>> {
-        let AzureConnection { account, authority, tables, queues } = &*self.connection;
-        let base = match options.service {
-            Service::Tables => tables.as_ref()?,
-            Service::Queues => queues.as_ref()?,
-        };
+    fn signed(&self, options: &AzureRequest, base: &str) -> Option<Request<Empty<Bytes>>> {
+        let AzureConnection { account, authority, .. } = &*self.connection;
         let signature = match authority {
             AzureAuthority::Signature(signature) => signature.as_str(),
             AzureAuthority::Key(_) => "",

@@ -9,6 +9,7 @@ use std::{
 
 use serde_json::Value;
 use trestle_command::{errors::CliError, files};
+use trestle_service::edm::datetime;
 
 use super::{
     documents::{QueueDocument, TableDocument},
@@ -83,7 +84,8 @@ impl Workspace {
                 let found =
                     fs::metadata(path).and_then(|found| Ok((found.len(), found.modified()?)));
                 let found = found.map_err(CliError::file(files::cannot("read", path)))?;
-                Ok(format!("{} bytes of {:?}", found.0, found.1))
+                let (bytes, time) = (found.0, datetime::format(&found.1.into()));
+                Ok(format!("{bytes} bytes of {}", time.unwrap_or_default()))
             })
             .collect()
     }

@@ -1,12 +1,17 @@
 //! Errors of the command line: with the usage of their command, and as JSON where that is the form of the output.
 
-use std::ffi::OsString;
+use std::{
+    ffi::OsString,
+    io::{self, Write as _},
+};
 
 use clap::{
     Arg, Command, Error,
     error::{ContextKind, ContextValue},
 };
-use trestle_command::output::escaped;
+use trestle_command::output::{escaped, report_line};
+
+use crate::process_error::ProcessError;
 
 /// The beginning of an error in the text of the parser.
 const PREFIX: &str = "error: ";
@@ -18,7 +23,15 @@ pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
         trestle_command::outcome::report_usage_json(message(&error.to_string()));
         std::process::exit(error.exit_code());
     }
-    error.exit()
+    // A closed pipe, such as of `head`, is no error.
+    let is_failed = |failed: &io::Error| failed.kind() != io::ErrorKind::BrokenPipe;
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    if let Some(failed) = printed.err().filter(is_failed).filter(|_| !error.use_stderr()) {
+        let failed = ProcessError::Output(failed);
+        report_line(&format!("{PREFIX}{}", failed.chain()));
+        std::process::exit(1);
+    }
+    std::process::exit(error.exit_code())
 }
 
 /// The words with their control characters escaped: an error that shows them must not control the terminal.

@@ -37,15 +37,12 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
     let is_served = |role: &&RoleSpec| roles.iter().any(|served| served.spec.name == role.name);
-    let absent = ROLES.iter().filter(|role| !is_served(role));
-    let absent =
-        absent.flat_map(|role| role.services.iter().map(move |service| (service, role.name)));
-    let routes = absent.fold(ingress::routes(roles), |routes, (service, role)| {
+    let routes = ingress::absent(roles).fold(ingress::routes(roles), |routes, (service, role)| {
         let key = EndpointText::full_key(role);
         routes.without(service, format!("{key} is not set"))
     });
     let calls = gateway(&stack, routes, identity.clone());
-    let calls = ingress::beside_health(health, calls)?;
+    let calls = ingress::beside_health(health, roles, calls)?;
     let store = |role: &UpstreamRole| {
         let service = role.spec.cors?;
         Some(CorsStore { service, lookup: Lookup::new(service, role.upstream.clone()) })

@@ -212,11 +212,15 @@ fn a_full_or_closed_output_is_reported_once_without_a_panic() {
     let output =
         trestle(&["config", "print"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     let full = File::options().write(true).open("/dev/full").unwrap();
+    let help = trestle(&["--help"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
     let mut wrong = trestle(&["config", "print"]);
     let deaf = wrong.env("TRESTLE__LIMITS__CALLS_MAX", "0").stderr(full).output().unwrap();
 
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert_eq!(errors, "error: output cannot be written: No space left on device\n");
+    for output in [output, help] {
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert_eq!(errors, "error: output cannot be written: No space left on device\n");
+    }
     assert_eq!(deaf.status.code(), Some(2), "{deaf:?}");
 }

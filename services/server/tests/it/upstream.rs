@@ -184,6 +184,34 @@ async fn a_role_without_a_gateway_rejects_unauthenticated_peers_unless_it_trusts
     }
 }
 
+/// A page of any origin may send text without a preflight request.
+#[tokio::test]
+async fn a_role_without_a_gateway_executes_no_request_of_a_browser() {
+    let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);
+    // A table `Things`: the prefix of a gRPC message, and the message.
+    let frame = b"\0\0\0\0\x0a\x0a\x08\x0a\x06Things".as_slice();
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "application/grpc-web+proto"] {
+        let head = format!(
+            "POST /trestle.table.v1.TableService/CreateTable HTTP/1.1\r\nhost: {}\r\n\
+             origin: http://evil.example\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
+             connection: close\r\n\r\n",
+            table.grpc,
+            frame.len()
+        );
+        let mut stream = tokio::net::TcpStream::connect(&table.grpc).await.unwrap();
+        stream.write_all(&[head.as_bytes(), frame].concat()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 415 "), "{kind}: {answer}");
+        assert!(answer.contains("this address serves gRPC over HTTP/2 only"), "{kind}: {answer}");
+    }
+
+    let tables = remote(&table.endpoint()).list_tables(ListTablesRequest::default()).await;
+    assert!(tables.unwrap().into_inner().tables.is_empty());
+}
+
 #[tokio::test]
 async fn a_gateway_listens_for_the_roles_alone_that_it_serves() {
     let table = Serving::start(&["--ephemeral", "--roles", "table"], &[]);

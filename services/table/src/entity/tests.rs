@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use trestle_proto::table::v1::{Property, value::Kind};
+use trestle_service::fault::quoted;
 
 use super::{samples, *};
 
@@ -38,7 +39,7 @@ fn name_is_legal(name: &str) -> Result<(), Reason> {
             Ok(())
         }
         Err(violations) => {
-            assert_eq!(violations[0].1, "entity.properties[0].name");
+            assert_eq!(violations[0].1, format!("entity.properties[\"{}\"]", quoted(name)));
             Err(violations[0].0)
         }
     }
@@ -79,11 +80,11 @@ fn every_violation_is_reported_with_its_path() {
         [
             (Reason::OutOfRangeInput, field("partition_key")),
             (Reason::PropertyValueTooLarge, field("row_key")),
-            (Reason::PropertyNameInvalid, field("properties[1].name")),
-            (Reason::InvalidInput, field("properties[2].value")),
-            (Reason::PropertyNameInvalid, field("properties[4].name")),
-            (Reason::PropertyValueTooLarge, field("properties[4].value")),
-            (Reason::DuplicatePropertiesSpecified, field("properties[3].name")),
+            (Reason::PropertyNameInvalid, field("properties[\"1st\"]")),
+            (Reason::InvalidInput, field("properties[\"guid\"]")),
+            (Reason::PropertyNameInvalid, field("properties[\"RowKey\"]")),
+            (Reason::PropertyValueTooLarge, field("properties[\"RowKey\"]")),
+            (Reason::DuplicatePropertiesSpecified, field("properties[\"fine\"]")),
         ]
     );
 }

@@ -7,7 +7,7 @@ use super::*;
 fn parse(kind: Kind) -> Result<Value, (Reason, String)> {
     let mut violations = Violations::default();
     let value = proto::Value { kind: Some(kind) };
-    match Value::parse(value, &"entity.properties[3].value", &mut violations) {
+    match Value::parse(value, &"entity.properties[\"p\"]", &mut violations) {
         Ok(value) => {
             assert!(violations.is_empty());
             Ok(value.unwrap())
@@ -15,7 +15,7 @@ fn parse(kind: Kind) -> Result<Value, (Reason, String)> {
         Err(RuleBroken) => {
             let fault = violations.check(()).unwrap_err();
             let violation = fault.violations.into_iter().next().unwrap();
-            assert_eq!(violation.field, "entity.properties[3].value");
+            assert_eq!(violation.field, "entity.properties[\"p\"]");
             Err((violation.reason, violation.description))
         }
     }

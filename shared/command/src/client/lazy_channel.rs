@@ -9,15 +9,22 @@ use std::{
 
 use tokio::sync::OnceCell;
 use tonic::{
-    Status,
+    Code, Status,
     body::Body,
     codegen::{BoxFuture, Service, StdError, http},
     transport::{Channel, Endpoint},
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tonic_types::StatusExt as _;
 
 use super::CallMetadata;
-use crate::errors::{NO_ANSWER, innermost, of_other_server, unanswered};
+use crate::{
+    endpoint,
+    errors::{NO_ANSWER, innermost, of_other_server, unanswered},
+};
+
+/// How the messages of a Trestle process begin about a service that it does not serve.
+const ABSENT: [&str; 2] = ["service is not served here", "unknown service"];
 
 /// No connection exists, or nothing answers over it: no call of the command was sent.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -33,6 +40,53 @@ impl NotConnected {
     /// The reason why a call was not sent, if it was not.
     pub(crate) fn of(status: &Status) -> Option<&Self> {
         std::error::Error::source(status)?.downcast_ref()
+    }
+}
+
+/// The server answers gRPC, and does not serve the service of a call.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{endpoint} does not serve {service}")]
+pub(crate) struct NotServed {
+    /// The endpoint.
+    pub(crate) endpoint: String,
+    /// The full name of the service.
+    pub(crate) service: String,
+    /// What the server answers.
+    #[source]
+    pub(crate) answer: Status,
+}
+
+impl NotServed {
+    /// The reason of a status, if it is this.
+    pub(crate) fn of(status: &Status) -> Option<&Self> {
+        std::error::Error::source(status)?.downcast_ref()
+    }
+
+    /// The error, if the answer to a call at `path` means it. A Trestle process distinguishes a service that it does
+    /// not serve from a method that a service does not have; another server sends no details of Trestle.
+    fn detect(endpoint: &str, path: &str, headers: &http::HeaderMap) -> Option<Self> {
+        let answer =
+            Status::from_header_map(headers).filter(|it| it.code() == Code::Unimplemented)?;
+        let is_absent = answer.get_details_error_info().is_none()
+            || ABSENT.iter().any(|beginning| answer.message().starts_with(beginning));
+        let (service, _) = path.strip_prefix('/')?.split_once('/').filter(|_| is_absent)?;
+        Some(Self { endpoint: endpoint.to_owned(), service: service.to_owned(), answer })
+    }
+
+    /// The problem of the address, and the remedy.
+    pub(crate) fn problem(&self) -> String {
+        let Self { endpoint, service, answer } = self;
+        let address = endpoint::with_port(endpoint);
+        let remedy = match answer.get_details_error_info() {
+            Some(_) => {
+                "it is a Trestle process without the role for it, or an older one; give the address of a \
+                 process with this role, or of a gateway, with --endpoint"
+            }
+            None => {
+                "another gRPC server answers there; give the address of Trestle with --endpoint"
+            }
+        };
+        format!("the server at {address} does not serve {service}: {remedy}")
     }
 }
 
@@ -114,7 +168,13 @@ impl Service<http::Request<Body>> for LazyChannel {
         Box::pin(async move {
             let mut channel = lazy.opened().await?;
             poll_fn(|context| channel.poll_ready(context)).await?;
-            Ok(channel.call(request).await?)
+            let uri = request.uri().clone();
+            let answer = channel.call(request).await?;
+            let endpoint = &lazy.0.target.endpoint;
+            match NotServed::detect(endpoint, uri.path(), answer.headers()) {
+                Some(absent) => Err(absent.into()),
+                None => Ok(answer),
+            }
         })
     }
 }

@@ -207,12 +207,44 @@ fn an_identity_is_named_without_its_secret() {
 fn credentials_that_no_call_could_carry_are_not_stored() {
     let given = |sas: &str| CredentialArgs { sas: secret(sas), ..CredentialArgs::default() };
     for sas in ["sv=1", "sv=1&sig=", "text"] {
-        let error = given(sas).check_texts().unwrap_err().to_string();
+        let error = given(sas).check().unwrap_err().to_string();
         assert!(error.contains("--sas: must be a signature"), "{error}");
     }
     let key = |key: &str| CredentialArgs { account_key: secret(key), ..acme() };
-    assert!(key("short").check_texts().is_err());
+    assert!(key("short").check().is_err());
     for valid in [given("sv=1&sig=a"), given("?sig=a"), key(&STANDARD.encode([7; 64])), acme()] {
-        assert!(valid.check_texts().is_ok(), "{valid:?}");
+        assert!(valid.check().is_ok(), "{valid:?}");
+    }
+}
+
+#[test]
+fn a_file_may_begin_with_a_byte_order_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, sas) = (folder.path().join("key"), folder.path().join("sas"));
+    let text = STANDARD.encode([7; 64]);
+    fs::write(&key, format!("\u{feff}{text}\r\n")).unwrap();
+    fs::write(&sas, "\u{feff}sv=1&sig=2\n").unwrap();
+
+    let keyed = sent(&CredentialArgs { account_key_file: Some(key), ..acme() });
+    let signed = sent(&CredentialArgs { sas_file: Some(sas), ..acme() });
+
+    assert_eq!(keyed, sent(&CredentialArgs { account_key: secret(&text), ..acme() }));
+    assert_eq!(signed, sent(&CredentialArgs { sas: secret("sv=1&sig=2"), ..acme() }));
+}
+
+#[test]
+fn an_invalid_account_is_reported_with_its_argument() {
+    let key = STANDARD.encode([7; 64]);
+    let named = connection(&format!("AccountName=No;AccountKey={key}"));
+    let unnamed = connection(&format!("AccountKey={key}"));
+    let keyless = connection("AccountName=acme");
+    for (args, from) in [
+        (named.clone(), "--connection-string: AccountName: must be 3"),
+        (unnamed, "--connection-string: AccountName: required with a key"),
+        (keyless, "--connection-string: AccountName: needs a key"),
+        (CredentialArgs { account: Some("No".to_owned()), ..named }, "--account: must be 3"),
+    ] {
+        let error = sent(&args).unwrap_err();
+        assert!(error.starts_with(from), "{error}");
     }
 }

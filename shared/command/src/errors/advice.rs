@@ -4,8 +4,9 @@ use std::{error::Error, io, time::Duration};
 
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
+use trestle_identity::caller::QUEUE_HEADER;
 
-use crate::client::NotConnected;
+use crate::client::{NotConnected, NotServed};
 
 /// The beginning of an error of HTTP/2 that has no source.
 const H2_ERROR: &str = "h2 protocol error";
@@ -37,7 +38,8 @@ const FULL: &str = "INSUFFICIENT_STORAGE";
 pub(crate) fn is_transport(status: &Status) -> bool {
     let own_deadline = matches!(status.code(), Code::DeadlineExceeded) || is_own_deadline(status);
     let cut = status.code() == Code::Internal && status.message().starts_with(H2_ERROR);
-    (status.source().is_some() || cut) && !own_deadline && NotConnected::of(status).is_none()
+    let is_of_address = NotConnected::of(status).is_some() || NotServed::of(status).is_some();
+    (status.source().is_some() || cut) && !own_deadline && !is_of_address
 }
 
 /// Whether a call ended because it took longer than `--timeout`.
@@ -76,6 +78,11 @@ pub(crate) fn retry_after(details: &ErrorDetails) -> Option<Duration> {
 /// The message of a status; where the connection failed, the cause, without the words of the libraries in between.
 pub(super) fn message(status: &Status) -> String {
     match unanswered(status) {
+        None if is_of_one_resource(status) => {
+            "shared access signature: it is for one queue, container or blob, \
+            which this command does not name: it needs one of the account, or of its table"
+                .to_owned()
+        }
         None => match status.message().strip_prefix(HTTP_STATUS) {
             Some(number) => format!("the answer is not of gRPC: HTTP status {number}"),
             None => status.message().to_owned(),
@@ -85,6 +92,12 @@ pub(super) fn message(status: &Status) -> String {
         }
         Some(cause) => format!("the connection failed: {cause}"),
     }
+}
+
+/// Whether the signature of a call contains no resource, and the command names none. The server describes the headers
+/// of a call, which commands set themselves.
+fn is_of_one_resource(status: &Status) -> bool {
+    status.code() == Code::Unauthenticated && status.message().contains(QUEUE_HEADER)
 }
 
 /// Why a server did not answer a call, if it did not.
@@ -164,6 +177,12 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>, reads_only: bool)
 pub(super) fn hint(status: &Status) -> Option<&'static str> {
     if needs_restart(status) {
         return Some("the server needs a restart; nothing was written");
+    }
+    if is_of_one_resource(status) {
+        return Some(
+            "create one with `trestle sas account` and give it with --sas or --sas-file, or use the \
+             commands on the resource of this one",
+        );
     }
     is_foreign(status).then_some("is this the gRPC address of the server?")
 }

@@ -15,8 +15,8 @@ fn rejected() -> Status {
         "trestle.table.v1.TableService",
         [("azureCode".to_owned(), "PropertyNameInvalid".to_owned())],
     );
-    details.add_bad_request_violation("entity.properties[0].name", "name=`a-b`: rule one");
-    details.add_bad_request_violation("entity.properties[1].name", "name=`1`: rule two");
+    details.add_bad_request_violation("entity.properties[\"a-b\"]", "name=`a-b`: rule one");
+    details.add_bad_request_violation("entity.properties[\"1\"]", "name=`1`: rule two");
     Status::with_error_details(Code::InvalidArgument, "entity is malformed", details)
 }
 
@@ -28,8 +28,8 @@ fn an_invalid_request_shows_reason_and_every_violation() {
         error.render(false),
         "error: entity is malformed\n  \
          reason: PROPERTY_NAME_INVALID (INVALID_ARGUMENT)\n  \
-         violation: entity.properties[0].name: name=`a-b`: rule one\n  \
-         violation: entity.properties[1].name: name=`1`: rule two"
+         violation: entity.properties[\"a-b\"]: name=`a-b`: rule one\n  \
+         violation: entity.properties[\"1\"]: name=`1`: rule two"
     );
     assert_eq!(error.code(), 2);
 }
@@ -43,8 +43,8 @@ fn an_invalid_request_is_one_object_for_programs() {
         "{\"error\":{\"message\":\"entity is malformed\",\"code\":\"INVALID_ARGUMENT\",\
          \"reason\":\"PROPERTY_NAME_INVALID\",\
          \"metadata\":{\"azureCode\":\"PropertyNameInvalid\"},\"violations\":[\
-         {\"field\":\"entity.properties[0].name\",\"rule\":\"name=`a-b`: rule one\"},\
-         {\"field\":\"entity.properties[1].name\",\"rule\":\"name=`1`: rule two\"}],\
+         {\"field\":\"entity.properties[\\\"a-b\\\"]\",\"rule\":\"name=`a-b`: rule one\"},\
+         {\"field\":\"entity.properties[\\\"1\\\"]\",\"rule\":\"name=`1`: rule two\"}],\
          \"hint\":null,\"retry_after_ms\":null,\"exit_code\":2}}"
     );
 }

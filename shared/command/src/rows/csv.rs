@@ -158,9 +158,10 @@ fn open(input: Box<dyn Read + Send>) -> csv::Reader<CsvInput> {
 }
 
 fn broken(error: csv::Error) -> io::Error {
+    let text = error.to_string();
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
-        other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
+        _ => io::Error::new(io::ErrorKind::InvalidData, text),
     }
 }
 

@@ -72,3 +72,11 @@ fn relative_files_are_stored_as_absolute_ones() {
     assert_eq!(absolute.key_file, Some(PathBuf::from("/key")));
     assert_eq!(absolute.server_name.as_deref(), Some("name"));
 }
+
+#[test]
+fn a_file_may_begin_with_a_byte_order_mark() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), "\u{feff}-----BEGIN CERTIFICATE-----\n").unwrap();
+
+    assert_eq!(read(file.path()).unwrap(), b"-----BEGIN CERTIFICATE-----\n");
+}

@@ -1,7 +1,6 @@
 //! The error of a row, with the fields that its file has in place of those of the call.
 
 use tonic_types::Status as RpcStatus;
-use trestle_proto::table::v1::Entity;
 
 use super::describe;
 
@@ -11,18 +10,18 @@ const CHUNK: &str = "chunk.entities[";
 const KEYS: [(&str, &str); 2] = [("partition_key", "PartitionKey"), ("row_key", "RowKey")];
 
 /// One line with the error of an entity that was sent.
-pub(super) fn describe_row(error: &RpcStatus, sent: Option<&Entity>) -> String {
-    of_file(&describe(error), sent)
+pub(super) fn describe_row(error: &RpcStatus) -> String {
+    of_file(&describe(error))
 }
 
-fn of_file(text: &str, sent: Option<&Entity>) -> String {
+fn of_file(text: &str) -> String {
     let (mut shown, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once(CHUNK) {
         shown.push_str(before);
         let Some((_, field)) = after.split_once(']') else { break };
         // An error of the entity itself has no field.
         rest = field.strip_prefix('.').or_else(|| field.strip_prefix(": ")).unwrap_or(field);
-        if let Some((name, after)) = known_field(rest, sent) {
+        if let Some((name, after)) = known_field(rest) {
             shown.push_str(name);
             rest = after;
         }
@@ -31,27 +30,22 @@ fn of_file(text: &str, sent: Option<&Entity>) -> String {
 }
 
 /// The name of a field in a file, and the text behind it.
-fn known_field<'a>(text: &'a str, sent: Option<&'a Entity>) -> Option<(&'a str, &'a str)> {
+fn known_field(text: &str) -> Option<(&str, &str)> {
     let key = KEYS.iter().find_map(|(field, name)| Some((*name, text.strip_prefix(field)?)));
+    // An invalid name may contain the end of the path, but the rule follows only once.
     let property = || {
-        let (index, after) = text.strip_prefix("properties[")?.split_once(']')?;
-        let property = sent?.properties.get(index.parse::<usize>().ok()?)?;
-        let after = after.strip_prefix(".value").or_else(|| after.strip_prefix(".name"));
-        Some((property.name.as_str(), after?))
+        let (name, _) = text.strip_prefix("properties[\"")?.split_once("\"]: ")?;
+        Some((name, text.get(name.len() + "properties[\"\"]".len()..)?))
     };
     key.or_else(property)
 }
 
 #[cfg(test)]
 mod tests {
-    use trestle_proto::table::v1::Property;
-
     use super::*;
 
     #[test]
     fn fields_have_the_names_of_the_file() {
-        let property = |name: &str| Property { name: name.to_owned(), value: None };
-        let sent = Entity { properties: vec![property("a"), property("b")], ..Entity::default() };
         for (text, expected) in [
             (
                 "R: chunk.entities[11].partition_key: must be short",
@@ -61,15 +55,13 @@ mod tests {
                 "R: chunk.entities[0].row_key: x; chunk.entities[0].partition_key: y",
                 "R: RowKey: x; PartitionKey: y",
             ),
-            ("R: chunk.entities[7].properties[1].value: too long", "R: b: too long"),
-            ("R: chunk.entities[7].properties[0].name: invalid", "R: a: invalid"),
-            ("R: chunk.entities[7].properties[9].name: x", "R: properties[9].name: x"),
+            ("R: chunk.entities[7].properties[\"b\"]: too long", "R: b: too long"),
+            ("R: chunk.entities[7].properties[\"a\"]b\"]: invalid", "R: a\"]b: invalid"),
+            ("R: chunk.entities[7].properties: too many", "R: properties: too many"),
             ("R: chunk.entities[7]: too large", "R: too large"),
             ("R: no field", "R: no field"),
         ] {
-            assert_eq!(of_file(text, Some(&sent)), expected);
+            assert_eq!(of_file(text), expected);
         }
-        let unknown = of_file("R: chunk.entities[7].properties[0].name: x", None);
-        assert_eq!(unknown, "R: properties[0].name: x");
     }
 }

@@ -36,16 +36,17 @@ pub(super) struct DescriptorIndex {
 }
 
 impl DescriptorIndex {
-    /// Of an encoded `FileDescriptorSet`.
+    /// Of an encoded `FileDescriptorSet`, without listing the services in `absent`.
     ///
     /// # Errors
     /// A malformed descriptor set.
-    pub(super) fn new(descriptors: &[u8]) -> Result<Self, DescriptorError> {
+    pub(super) fn new(descriptors: &[u8], absent: &[&str]) -> Result<Self, DescriptorError> {
         let mut index = Self::default();
         for encoded in EncodedFiles::decode(descriptors)?.files {
             let descriptor = FileDescriptorProto::decode(encoded.as_slice())?;
             index.add(&descriptor, &encoded.into());
         }
+        index.services.retain(|service| !absent.contains(&service.as_str()));
         Ok(index)
     }
 
@@ -68,7 +69,7 @@ impl DescriptorIndex {
         (self.symbols.contains_key(name) || !numbers.is_empty()).then_some(numbers)
     }
 
-    /// The full names of all services.
+    /// The full names of the listed services.
     pub(super) fn services(&self) -> &[String] {
         &self.services
     }

@@ -16,19 +16,19 @@ use trestle_service::layer::{CallService, Request, Response};
 
 const TABLE: &str = "trestle.table.v1.TableService";
 
-async fn router() -> CallService {
+async fn router(absent: &[&str]) -> CallService {
     let rest = service_fn(|_: Request| async {
         Ok::<Response, std::convert::Infallible>(Status::not_found("the rest").into_http())
     });
     let health = Health::of(&[TABLE]).await;
     let descriptors = trestle_proto::REFLECTION_DESCRIPTOR_SET;
-    let router = HealthReflectionRouter::new(&health, descriptors, CallService::new(rest));
+    let router = HealthReflectionRouter::new(&health, descriptors, absent, CallService::new(rest));
     CallService::new(router.unwrap())
 }
 
 /// The answers to questions of one stream.
 async fn answers(questions: Vec<MessageRequest>) -> Vec<MessageResponse> {
-    let mut client = ServerReflectionClient::new(router().await);
+    let mut client = ServerReflectionClient::new(router(&[]).await);
     let request = |question| ServerReflectionRequest {
         host: "h".to_owned(),
         message_request: Some(question),
@@ -110,7 +110,8 @@ async fn every_detail_of_an_error_can_be_read() {
 
 #[tokio::test]
 async fn the_older_version_has_the_same_services() {
-    let mut client = v1alpha::server_reflection_client::ServerReflectionClient::new(router().await);
+    let mut client =
+        v1alpha::server_reflection_client::ServerReflectionClient::new(router(&[]).await);
     let request = v1alpha::ServerReflectionRequest {
         host: String::new(),
         message_request: Some(v1alpha::server_reflection_request::MessageRequest::ListServices(
@@ -127,12 +128,31 @@ async fn the_older_version_has_the_same_services() {
 }
 
 #[tokio::test]
+async fn a_service_that_is_not_served_is_not_listed_and_its_types_are_found() {
+    let mut client = ServerReflectionClient::new(router(&[TABLE]).await);
+    let symbol = MessageRequest::FileContainingSymbol(TABLE.to_owned());
+    let requests = [MessageRequest::ListServices(String::new()), symbol].map(|request| {
+        ServerReflectionRequest { host: String::new(), message_request: Some(request) }
+    });
+
+    let answers = client.server_reflection_info(tokio_stream::iter(requests)).await;
+    let answers: Vec<_> = answers.unwrap().into_inner().collect().await;
+
+    let response = |at: usize| answers[at].clone().unwrap().message_response.unwrap();
+    let MessageResponse::ListServicesResponse(listed) = response(0) else { panic!("{answers:?}") };
+    let names: Vec<_> = listed.service.iter().map(|service| service.name.as_str()).collect();
+    assert!(!names.contains(&TABLE), "{names:?}");
+    assert!(names.contains(&"trestle.queue.v1.QueueService"), "{names:?}");
+    assert_eq!(file(&response(1)).name(), "trestle/table/v1/table_service.proto");
+}
+
+#[tokio::test]
 async fn an_unknown_method_of_health_and_reflection_is_named() {
     for service in ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"] {
         let mut request = Request::new(tonic::body::Body::empty());
         *request.uri_mut() = format!("/{service}/None").parse().unwrap();
 
-        let Ok(answer) = router().await.oneshot(request).await;
+        let Ok(answer) = router(&[]).await.oneshot(request).await;
 
         let status = Status::from_header_map(answer.headers()).unwrap();
         assert_eq!(status.code(), Code::Unimplemented);

@@ -56,7 +56,7 @@ async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role
     let address = listener.local_addr().unwrap();
     let health = Health::of(&[SERVICE]).await;
     let edge =
-        HealthReflectionRouter::new(&health, trestle_proto::REFLECTION_DESCRIPTOR_SET, calls)
+        HealthReflectionRouter::new(&health, trestle_proto::REFLECTION_DESCRIPTOR_SET, &[], calls)
             .unwrap();
     let stop = CancellationToken::new();
     let connections = Connections::at_most(100);

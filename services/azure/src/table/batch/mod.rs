@@ -110,7 +110,7 @@ impl Batch<'_> {
     ) -> Result<Vec<PartAnswer>, RestError> {
         let request = ExecuteBatchRequest { table, operations };
         let answer: Result<ExecuteBatchResponse, _> = call.unary(EXECUTE_BATCH, &request).await;
-        let answer = answer.map_err(|status| named::of_batch(status, &request.operations))?;
+        let answer = answer.map_err(named::of_batch)?;
         let origin = origin(self.head, &request.table);
         let outcomes = request.operations.into_iter().zip(parts).zip(answer.results);
         let answers = outcomes.map(|((operation, part), result)| {

@@ -23,8 +23,9 @@ impl PartFile {
             fs::create_dir_all(folder).map_err(CliError::file(files::cannot("make", folder)))?;
         }
         let part = files::with_suffix(&path, &format!(".{:08x}.trestle-part", fastrand::u32(..)));
+        // The temporary name would not help.
         let file =
-            File::create_new(&part).map_err(CliError::file(files::cannot("write", &part)))?;
+            File::create_new(&part).map_err(CliError::file(files::cannot("write", &path)))?;
         Ok((Self { part, path, is_complete: false }, file))
     }
 

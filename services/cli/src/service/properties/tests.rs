@@ -97,6 +97,11 @@ fn a_rejected_file_names_the_field_and_the_rule() {
         (r#"{"logging":{"read":"yes"}}"#, ": read: must be true or false: value=`yes`"),
         (r#"{"cors":[{"allowed_methods":[]}]}"#, ": allowed_origins: required"),
         (r#"{"logging":"#, ": it ends before it is complete"),
+        (
+            r#"{"logging":{"retention_days":0},"hour_metrics":{"retention_days":366}}"#,
+            ": logging.retention_days: must be 1 to 365: value=`0`; hour_metrics.retention_days: must be 1 to 365: \
+             value=`366`",
+        ),
     ] {
         std::fs::write(&file, text).unwrap();
         let error = read(&file).unwrap_err().to_string();
