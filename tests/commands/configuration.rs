@@ -29,6 +29,80 @@ fn a_data_directory_on_the_command_line_wins_over_memory_in_a_variable() {
 }
 
 #[test]
+fn a_directory_beside_memory_in_a_file_is_a_mistake_that_a_higher_layer_resolves() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("both.toml");
+    fs::write(&file, "[storage]\nephemeral = true\ndata_dir = \"./own\"\n").unwrap();
+    let path = file.to_str().unwrap();
+    let rule = "storage.data_dir: has no effect with storage.ephemeral = true: remove one of them";
+
+    for command in [&["config", "check"][..], &["config", "print"], &["serve"], &["doctor"]] {
+        let rejected = Ended::of(at(directory.path(), &[command, &["--config", path]].concat()));
+        assert_eq!(rejected.code, Some(2), "{command:?}: {rejected:?}");
+        let text = rejected.output + &rejected.errors;
+        assert!(text.contains(&format!("{path}:3: {rule}")), "{command:?}: {text}");
+    }
+    for flag in [&["--ephemeral"][..], &["--data-dir", "./other"]] {
+        let args = [&["config", "check", "--config", path], flag].concat();
+        let checked = Ended::of(at(directory.path(), &args));
+        assert_eq!(checked.code, Some(0), "{flag:?}: {checked:?}");
+    }
+    let mut of_variable = at(directory.path(), &["config", "print", "--config", path]);
+    let printed = Ended::of({
+        of_variable.env("TRESTLE__STORAGE__EPHEMERAL", "true");
+        of_variable
+    });
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    fs::write(&file, &printed.output).unwrap();
+    let checked = Ended::of(at(directory.path(), &["config", "check", "--config", path]));
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+#[test]
+fn a_doctor_with_a_data_directory_examines_it_although_a_file_selects_memory() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("memory.toml");
+    fs::write(&file, "[storage]\nephemeral = true\n").unwrap();
+    let args = ["doctor", "--config", file.to_str().unwrap(), "--data-dir", "./own"];
+
+    let examined = Ended::of(at(directory.path(), &args));
+
+    assert!(examined.output.contains("own"), "{examined:?}");
+}
+
+#[test]
+fn sections_of_absent_roles_are_named_once() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("all.toml");
+    let text = "[gateway]\ntable_endpoint = \"http://127.0.0.1:1\"\n\
+                [quotas]\naccount_entities_per_second = 5\n[storage]\ncache_bytes = \"64MiB\"\n";
+    fs::write(&file, text).unwrap();
+    let check = |roles: &str| {
+        let args = ["config", "check", "--config", file.to_str().unwrap(), "--roles", roles];
+        Ended::of(at(directory.path(), &args))
+    };
+
+    let (queue, all) = (check("queue"), check("gateway,table,queue"));
+
+    assert_eq!((queue.code, all.code), (Some(0), Some(0)), "{queue:?} {all:?}");
+    let note = "note: no effect in a process with these roles: gateway, quotas\n";
+    assert!(queue.errors.contains(note), "{queue:?}");
+    assert!(!all.errors.contains("note:"), "{all:?}");
+}
+
+#[test]
+fn a_key_that_is_written_twice_is_named() {
+    let directory = tempdir().unwrap();
+    let file = directory.path().join("twice.toml");
+    fs::write(&file, "[storage]\ncache_bytes = 1\n\ncache_bytes = 2\n").unwrap();
+
+    let checked = Ended::of(bare(&["config", "check", "--config", file.to_str().unwrap()]));
+
+    let mistake = format!("{}:4: duplicate key: key=`cache_bytes`", file.display());
+    assert!(checked.errors.contains(&mistake), "{checked:?}");
+}
+
+#[test]
 fn every_mistake_is_reported_at_once_with_its_place() {
     let directory = tempdir().unwrap();
     let file = directory.path().join("wrong.toml");

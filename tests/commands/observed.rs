@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::tempdir;
 use tokio::{
@@ -21,6 +22,8 @@ use crate::client::{Ended, becomes, run, succeeds};
 
 /// Longest wait for what happens every few seconds.
 const WITHIN: Duration = Duration::from_secs(60);
+/// Longest time from one sweep to the end of the next.
+const SWEPT_WITHIN: Duration = Duration::from_secs(8);
 /// A tenth of the series that a user of all commands had before buckets were of services only, and a tenth more.
 const SERIES_MAX: usize = 200;
 const KEY: &str = "a2V5IG9mIGFuIGFjY291bnQgb2YgdGhpcnR5LXR3byBieXRlcw==";
@@ -188,8 +191,6 @@ async fn a_gateway_reports_whether_every_role_behind_it_accepts_writes() {
 async fn the_status_of_a_gateway_shows_by_role_what_differs_and_names_a_role_in_its_error() {
     let start = |role: &str| Server::start(&["--ephemeral", "--roles", role], &[]);
     let table = start("table");
-    // Roles of one process start within a second.
-    tokio::time::sleep(Duration::from_millis(1100)).await;
     let queue = start("queue");
     let settings = [
         ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table.endpoint()),
@@ -210,13 +211,48 @@ async fn the_status_of_a_gateway_shows_by_role_what_differs_and_names_a_role_in_
     let both = parsed(&status(0));
     drop(queue);
     let one = status(5);
+    drop(table);
+    let mut none = run(&gateway, &["status", "-o", "plain"]);
+    let is_shown = becomes(|| {
+        none = run(&gateway, &["status", "-o", "plain"]);
+        none.output.contains("unavailable\ttable,queue")
+    });
+    // No role reports its writes.
+    assert!(is_shown && none.code == Some(5), "{none:?}");
+    assert!(!none.output.contains("writes") && none.output.contains("endpoint\t"), "{none:?}");
+    assert!(none.errors.starts_with("error: table: the service is unreachable"), "{none:?}");
 
     assert_eq!(both["engine"], "memory", "{both}");
     assert!(both["start_time"].is_null(), "{both}");
     let start = |role: &str| both["roles"][role]["start_time"].as_str().map(str::to_owned);
-    assert!(start("table") < start("queue") && start("table").is_some(), "{both}");
-    assert!(parsed(&one)["start_time"].is_string() && parsed(&one)["roles"].is_null(), "{one:?}");
+    assert!(start("table") <= start("queue") && start("table").is_some(), "{both}");
+    let instance = |role: &str| both["roles"][role]["instance_id"].as_str().map(str::to_owned);
+    assert!(instance("table") != instance("queue") && instance("queue").is_some(), "{both}");
+    let reached = parsed(&one);
+    assert!(reached["start_time"].is_string() && reached["roles"].is_null(), "{one:?}");
+    assert!(reached["instance_id"].is_string() && reached["writes"] == "accepted", "{one:?}");
     assert!(one.errors.contains("\"message\":\"queue: the service is unreachable"), "{one:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_of_a_gateway_names_a_role_that_does_not_answer_in_time() {
+    let start = |role: &str| Server::start(&["--ephemeral", "--roles", role], &[]);
+    let (table, queue) = (start("table"), start("queue"));
+    let settings = [
+        ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*table.endpoint()),
+        ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queue.endpoint()),
+    ];
+    let gateway = Server::start(&["--roles", "gateway"], &settings);
+    assert!(becomes(|| run(&gateway, &["status"]).code == Some(0)));
+
+    let pid = Pid::from_raw(i32::try_from(queue.pid()).unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let status = run(&gateway, &["status", "-o", "plain", "--timeout", "1s"]);
+    kill_process(pid, Signal::CONT).unwrap();
+
+    assert_eq!(status.code, Some(5), "{status:?}");
+    assert!(status.output.contains("unavailable\tqueue"), "{status:?}");
+    assert!(status.errors.starts_with("error: queue: "), "{status:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -231,13 +267,25 @@ async fn a_queue_of_a_store_that_starts_on_a_short_disk_is_received_and_cleared(
         assert_eq!(run(&server, command).code, Some(0), "{command:?}");
     }
     assert_eq!(server.terminate(), Some(0));
-    let server = Server::start(&args, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", "4EiB")]);
+    let logs = tempdir().unwrap();
+    let log = logs.path().join("log");
+    let short = [("TRESTLE__STORAGE__MIN_FREE_BYTES", "4EiB")];
+    let server = Server::start_logging(&log, &args, &short);
 
     let peeked = run(&server, &["message", "peek", "jobs"]);
     let shown = run(&server, &["queue", "get", "jobs"]);
     let sent = run(&server, &["message", "send", "jobs", "b"]);
     // Its write is larger than what every change may add while it removes something.
     let received = run(&server, &["message", "receive", "jobs", "-n", "32", "--delete", "--json"]);
+    // Background work that needs space waits, without a warning and without a refused write.
+    let refused = "trestle_storage_writes_refused_total{error_type=\"full\"";
+    let before = metric(&server.page("/metrics").await, refused);
+    tokio::time::sleep(SWEPT_WITHIN).await;
+    let page = server.page("/metrics").await;
+    let failed = metric(&page, "trestle_task_failures_total{trestle_task_name=\"queue-sweep\"");
+    assert_eq!((failed, metric(&page, refused)), (Some(0.0), before), "{page}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(!text.contains("background step failed") && !text.contains("checkpoint"), "{text}");
     let cleared = run(&server, &["queue", "clear", "jobs", "--yes"]);
     let empty = run(&server, &["message", "peek", "jobs"]);
 

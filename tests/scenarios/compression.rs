@@ -137,6 +137,8 @@ async fn a_decompression_bomb_is_rejected_and_the_service_continues(world: &Worl
     let (headers, _) = sent(world, "InsertEntity", &encoded, framed(1, &bomb)).await;
     let expected = (Code::ResourceExhausted, "RPC_MESSAGE_TOO_LARGE");
     assert_eq!(error_of(&headers), (expected.0, expected.1.to_owned()));
+    // A service config retries this code.
+    assert_eq!(headers["grpc-retry-pushback-ms"], "-1");
     for encoding in ENCODINGS {
         let table = trestle_tests::Table::new(compressing(world, encoding), "bombs");
         let error = table.import(None, vec![vec![filler.clone()]]).await.unwrap_err();

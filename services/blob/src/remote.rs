@@ -177,7 +177,8 @@ fn sent_bytes(content_range: &str, range: RequestedRange) -> Option<u64> {
 
 /// Without the address: the network of the server is not the caller's.
 fn unreachable(error: &legacy::Error) -> BlobError {
-    tracing::info!(%error, cause = ?error.source(), "the source of a copy failed");
+    let cause = error.source().map(ToString::to_string);
+    tracing::info!(%error, cause, "the source of a copy failed");
     let what = if error.is_connect() { "cannot be reached" } else { "gave no valid response" };
     BlobError::CopySource(format!("its server {what}"))
 }

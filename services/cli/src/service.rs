@@ -19,6 +19,11 @@ pub(crate) enum DataService {
     Queue,
 }
 
+/// The id of the process of a service; none where an older server reports none.
+pub(crate) fn instance_id(id: String) -> Option<String> {
+    (!id.is_empty()).then_some(id)
+}
+
 /// The name of a durability.
 pub(crate) fn durability_name(durability: i32) -> &'static str {
     let name = Durability::try_from(durability).unwrap_or_default().as_str_name();

@@ -15,7 +15,11 @@ use trestle_command::{
 };
 use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
 
-use crate::{datetime, queue, service::durability_name, table};
+use crate::{
+    datetime, queue,
+    service::{durability_name, instance_id},
+    table,
+};
 
 /// The name by which gRPC health reports whether the store accepts writes.
 pub const WRITES: &str = "trestle.storage.writes";
@@ -25,7 +29,7 @@ pub const READ_ONLY_DISK: &str = "read-only: disk";
 /// before one that is not restarted soon, and of a process that shuts down.
 pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
 
-/// The time in which all roles of a process start.
+/// The time in which all roles of a process start, for servers that report no id of the process.
 const START_WITHIN: Duration = Duration::from_secs(1);
 
 /// Prints the state of a server; the exit code reports whether it answers.
@@ -81,16 +85,16 @@ fn merged(states: &[(&str, Value)]) -> Value {
     let fields = |state: &Value| state.as_object().cloned().unwrap_or_default();
     let (mut common, mut roles) = (Map::new(), Map::new());
     for (name, _) in states.iter().flat_map(|(_, state)| fields(state)) {
-        let reported = states.iter().filter_map(|(role, state)| Some((*role, state.get(&name)?)));
-        let reported: Vec<_> = reported.collect();
+        let reported: Vec<_> =
+            states.iter().filter(|(_, state)| state.get(&name).is_some()).collect();
         match reported.as_slice() {
             [(_, first), rest @ ..] if rest.iter().all(|(_, it)| is_same(&name, first, it)) => {
-                common.insert(name, (*first).clone());
+                common.insert(name.clone(), first[&name].clone());
             }
             differing => {
-                for (role, value) in differing {
+                for (role, state) in differing {
                     let role = roles.entry(*role).or_insert_with(|| json!({}));
-                    *role = with_fields(role.take(), json!({ name.as_str(): value }));
+                    *role = with_fields(role.take(), json!({ name.as_str(): state[&name] }));
                 }
             }
         }
@@ -101,13 +105,18 @@ fn merged(states: &[(&str, Value)]) -> Value {
 
 /// Whether two roles report the same in a field. The roles of a process start one after the other.
 fn is_same(name: &str, one: &Value, other: &Value) -> bool {
-    let time = |value: &Value| DateTime::parse_from_rfc3339(value.as_str()?).ok();
-    match (time(one), time(other)) {
-        (Some(one), Some(other)) if name == "start_time" => {
-            (one - other).abs().to_std().is_ok_and(|apart| apart < START_WITHIN)
-        }
-        _ => one == other,
+    if name != "start_time" {
+        return one[name] == other[name];
     }
+    let instance = |state: &Value| state["instance_id"].as_str().map(str::to_owned);
+    if let (Some(one), Some(other)) = (instance(one), instance(other)) {
+        return one == other;
+    }
+    let time = |state: &Value| DateTime::parse_from_rfc3339(state[name].as_str()?).ok();
+    let (Some(first), Some(second)) = (time(one), time(other)) else {
+        return one[name] == other[name];
+    };
+    (first - second).abs().to_std().is_ok_and(|apart| apart < START_WITHIN)
 }
 
 /// Whether writes are accepted; none where the process does not report it.
@@ -155,6 +164,7 @@ async fn blob(session: &Session) -> Result<Value, CliError> {
         "object_store": stats.object_store,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
+        "instance_id": instance_id(stats.instance_id),
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "containers_being_reclaimed": stats.containers_being_reclaimed,
@@ -187,6 +197,20 @@ mod tests {
         });
         let expected = json!({ "engine": "fjall", "storage_bytes": 5, "roles": times });
         assert_eq!(apart, expected);
+    }
+
+    #[test]
+    fn roles_of_processes_that_start_together_are_distinguished_by_the_id_of_the_process() {
+        let state = |start: &str, id: &str| json!({ "start_time": start, "instance_id": id });
+        let table = state("2026-01-31T08:00:00.1Z", "a");
+        let queue = state("2026-01-31T08:00:00.2Z", "b");
+        let late = state("2026-01-31T08:00:09Z", "a");
+
+        let apart = merged(&[("table", table.clone()), ("queue", queue.clone())]);
+        let together = merged(&[("table", table.clone()), ("blob", late)]);
+
+        assert_eq!(apart, json!({ "roles": { "table": table, "queue": queue } }));
+        assert_eq!(together, with_fields(table, json!({ "roles": null })));
     }
 
     #[test]

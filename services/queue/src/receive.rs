@@ -164,7 +164,7 @@ impl MessageOperations {
         let slots = expired.into_iter().chain(behind).collect();
         match self.remove_expired(queue, slots).await {
             Ok(removed) => claim.ack(&removed, &[]),
-            Err(error) => tracing::warn!(?error, "expired messages cannot be removed"),
+            Err(error) => tracing::warn!(%error, "expired messages cannot be removed"),
         }
     }
 
@@ -179,7 +179,7 @@ impl MessageOperations {
         match self.transfer(MessageTransfer { from, to, slots, is_dead_letter: true }).await {
             Ok(moved) => claim.ack(&moved, &[]),
             Err(error) => {
-                tracing::warn!(?error, "messages cannot be dead-lettered");
+                tracing::warn!(%error, "messages cannot be dead-lettered");
                 if let AttemptError::Fenced(fenced) = error {
                     self.drop_outdated(&fenced);
                 }

@@ -9,7 +9,7 @@ mod expired;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use trestle_kv::ScanLimit;
+use trestle_kv::{CommitError, ScanLimit};
 
 pub(crate) use self::deleted::GRACE;
 use crate::{delivery::AttemptError, error::QueueError, messages::MessageOperations};
@@ -42,7 +42,8 @@ impl Sweeper {
         use_state(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs one step of each kind. Returns true when another step should follow at once.
+    /// Runs one step of each kind. Returns true when another step should follow at once. A step that the store refuses
+    /// because disk space is short waits for the next tick; health and metrics report the disk.
     ///
     /// # Errors
     /// The first error; the other steps were executed too, and the next tick retries.
@@ -55,7 +56,10 @@ impl Sweeper {
         ];
         let mut more = false;
         for step in steps {
-            more |= step?;
+            more |= match step {
+                Err(QueueError::Commit(CommitError::Full { .. })) => false,
+                step => step?,
+            };
         }
         Ok(more)
     }

@@ -18,6 +18,8 @@ pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready:
     let data_dir = owns_data.then(|| place(storage));
     let durability = (owns_data && !storage.ephemeral).then(|| durability(storage.durability));
     let recovery_ms = owns_data.then(|| u64::try_from(recovery.as_millis()).unwrap_or(u64::MAX));
+    let unused = settings.unused_sections();
+    let unused_sections = (!unused.is_empty()).then(|| unused.join(", "));
     info!(
         version = build::VERSION,
         revision = build::REVISION,
@@ -29,6 +31,7 @@ pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready:
         listeners = ready.trim_start_matches("ready ").trim_end(),
         tls = settings.tls.grpc().is_some(),
         development_account = is_open(settings),
+        unused_sections,
         "serving"
     );
 }

@@ -26,7 +26,7 @@ use trestle::{
     repair,
     roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
-    settings::Settings,
+    settings::{Settings, StorageSettings},
     storage,
 };
 use trestle_cli::ClientCommand;
@@ -309,23 +309,29 @@ fn load_store(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Settings, 
     load_or_report(file, &store_flags(data_dir))
 }
 
+/// A directory on the command line is that of a store, whatever a file or a variable sets.
 fn store_flags(data_dir: Option<&Path>) -> Vec<(String, String)> {
-    let flag = |dir: &Path| ("storage.data_dir".to_owned(), dir.display().to_string());
-    data_dir.map(flag).into_iter().collect()
+    let data_dir = data_dir.map(Path::to_owned);
+    ServeArgs { data_dir, ..ServeArgs::default() }.flags()
 }
 
 fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let settings = load_or_report(file.as_deref(), &args.flags())?;
+    let mut settings = load_or_report(file.as_deref(), &args.flags())?;
+    if settings.storage.ephemeral {
+        // One that has no effect: a file with both is rejected.
+        settings.storage.data_dir = StorageSettings::default().data_dir;
+    }
     print(&config::print(&settings)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn check_config(args: &ServeArgs, is_quiet: bool) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
-    let mut unserved = Vec::new();
+    let (mut unserved, mut unused) = (Vec::new(), Vec::new());
     let problems = |settings: &Settings| {
         unserved = settings.server.unserved_keys(ROLES);
+        unused = settings.unused_sections();
         named_files::problems(settings)
     };
     let mistakes = mistakes_with(file.as_deref(), &args.flags(), problems)?;
@@ -334,6 +340,12 @@ fn check_config(args: &ServeArgs, is_quiet: bool) -> Result<ExitCode, ProcessErr
     }
     if !unserved.is_empty() {
         report_lines(&format!("warning: {UNSERVED}: {}", unserved.join(", ")));
+    }
+    if !unused.is_empty() {
+        report_lines(&format!(
+            "note: no effect in a process with these roles: {}",
+            unused.join(", ")
+        ));
     }
     if !is_quiet {
         print(&format!("the configuration is valid: {}\n", file_name(file.as_deref())))?;

@@ -26,6 +26,12 @@ use crate::{process_error::ProcessError, settings::Settings};
 /// How often files are checked without SIGHUP.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 
+/// Results of a reload, as the metric has them.
+const RESULTS: [&str; 3] = [APPLIED, NEEDS_RESTART, FAILED];
+const APPLIED: &str = "applied";
+const NEEDS_RESTART: &str = "needs_restart";
+const FAILED: &str = "failed";
+
 /// Wakes the tasks that check files.
 #[derive(Debug, Clone, Default)]
 pub struct Reload {
@@ -144,7 +150,7 @@ impl ReloadedKeys {
     }
 
     fn result(&self) -> &'static str {
-        if self.needs_restart.is_empty() { "applied" } else { "needs_restart" }
+        if self.needs_restart.is_empty() { APPLIED } else { NEEDS_RESTART }
     }
 }
 
@@ -190,12 +196,20 @@ impl Reloads {
         T: PartialEq + Send + 'static,
     {
         let reloads = self.clone();
+        // From zero: the first increase is visible too.
+        for result in RESULTS {
+            reloads.add(name, result, 0);
+        }
         every(CHECK_EVERY, Watched { name, reloads, current, problem: None, read, apply })
     }
 
     fn count(&self, subject: &'static str, result: &'static str) {
+        self.add(subject, result, 1);
+    }
+
+    fn add(&self, subject: &'static str, result: &'static str, count: u64) {
         let subject = KeyValue::new(semconv::RELOAD_SUBJECT, subject);
-        self.counter.add(1, &[subject, KeyValue::new(semconv::RELOAD_RESULT, result)]);
+        self.counter.add(count, &[subject, KeyValue::new(semconv::RELOAD_RESULT, result)]);
     }
 }
 
@@ -249,7 +263,7 @@ where
             Err(problem) => {
                 let problem = without_number(problem);
                 if self.problem.as_ref() != Some(&problem) {
-                    self.reloads.count(name, "failed");
+                    self.reloads.count(name, FAILED);
                     let located = self.reloads.located(&problem);
                     error!(what = name, problem = %located, "reload failed; nothing changed");
                     self.problem = Some(problem);

@@ -298,11 +298,11 @@ impl CliError {
     /// The error of a role behind a gateway, with its name.
     pub fn of_role(self, role: &str) -> Self {
         match self {
-            // One of this side has a source, and is not of the role.
-            Self::Call(status) if std::error::Error::source(&*status).is_none() => {
-                let message = format!("{role}: {}", status.message());
+            // A broken connection is that to the gateway.
+            Self::Call(status) if !is_transport(&status) => {
+                let text = format!("{role}: {}", message(&status));
                 let details = Bytes::copy_from_slice(status.details());
-                Self::Call(Box::new(Status::with_details(status.code(), message, details)))
+                Self::Call(Box::new(Status::with_details(code(&status), text, details)))
             }
             other => other,
         }

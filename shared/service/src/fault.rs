@@ -9,14 +9,22 @@ mod meaning;
 use std::{borrow::Cow, time::Duration};
 
 use prost::Message as _;
-use tonic::{Code, Status};
+use tonic::{
+    Code, Status,
+    metadata::{AsciiMetadataValue, MetadataMap},
+};
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
+use meaning::may_retry;
 pub use meaning::{Meaning, meaning};
 
 /// `ErrorInfo.domain` of an error while the called service is not determined, and if the path of a call has none.
 pub const DOMAIN: &str = "trestle";
+/// The trailer by which a server controls the retries of a service config, which are by code only (gRFC A6).
+pub const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
+/// Its value where no retry should follow.
+const NO_RETRY: &str = "-1";
 /// Longest name of a service that a domain repeats, in bytes.
 const DOMAIN_BYTES_MAX: usize = 128;
 
@@ -295,7 +303,11 @@ impl Fault {
         if let Some(delay) = fault.retry_after {
             details.set_retry_info(Some(delay));
         }
-        Status::with_error_details(meaning.code, fault.message, details)
+        let mut trailers = MetadataMap::new();
+        if !may_retry(fault.reason) {
+            trailers.insert(RETRY_PUSHBACK, AsciiMetadataValue::from_static(NO_RETRY));
+        }
+        Status::with_error_details_and_metadata(meaning.code, fault.message, details, trailers)
     }
 }
 
@@ -351,6 +363,26 @@ mod tests {
         assert_eq!(violations.len(), 1);
         assert_eq!(violations[0].subject, "account `a`");
         assert_eq!(violations[0].description, "5 entities a second");
+    }
+
+    #[test]
+    fn an_error_that_a_retry_repeats_stops_the_retries_of_a_service_config() {
+        let reasons = || (0..500).filter_map(|number| Reason::try_from(number).ok());
+        let pushback = |reason: &Reason| {
+            let status = Status::from(Fault::new(*reason, "text"));
+            let value = status.metadata().get(RETRY_PUSHBACK)?;
+            Some(value.to_str().expect("text").to_owned())
+        };
+        let is_retried = |reason: &Reason| meaning(*reason).code == Code::ResourceExhausted;
+
+        let stopped: Vec<_> = reasons().filter(|reason| pushback(reason).is_some()).collect();
+        let passing = reasons().filter(|reason| is_retried(reason) && !stopped.contains(reason));
+
+        assert!(stopped.iter().all(|reason| pushback(reason).as_deref() == Some("-1")));
+        assert!(stopped.iter().all(is_retried), "{stopped:?}");
+        assert!(stopped.contains(&Reason::RpcMessageTooLarge), "{stopped:?}");
+        let expected = [Reason::ServerBusy, Reason::LogBacklogFull];
+        assert_eq!(passing.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod exemplar;
 pub mod fault;
 mod forward;
 pub mod forwarded;
+pub mod instance;
 pub mod layer;
 pub mod limits;
 pub mod log_rate;

@@ -46,7 +46,7 @@ fn a_mistake_of_type_has_the_range_of_its_key() {
             ),
             format!(
                 "12: storage.min_free_bytes: {whole} of bytes, or a size such as 128MiB, at least 64MiB: \
-                 value=(a text, not shown)"
+                 value=`1 apple`"
             ),
             format!("14: telemetry.metrics_every_seconds: {whole}, at least 1: value=`10s`"),
         ]
@@ -63,12 +63,12 @@ fn other_types_are_named_in_words_with_what_may_be_shown() {
         mistakes(text),
         [
             "2: server.allow_plaintext: must be true or false (or yes or no, on or off, 1 or 0): \
-             value=(a text, not shown)",
+             value=`banana`",
             "3: server.admin: must be a text",
             "4: server.azure_queue: must be an address, as in 127.0.0.1:10002, or `off`",
             "6: storage.blob_url: must be s3://BUCKET, gs://BUCKET or az://CONTAINER, and may have a path: \
              scheme=`ftp`",
-            "8: telemetry.trace_sample_ratio: must be a number: value=(a text, not shown)",
+            "8: telemetry.trace_sample_ratio: must be a number: value=`x`",
             "10: quotas.accounts: must be a section",
         ]
     );

@@ -126,10 +126,10 @@ fn a_reload_names_what_changed_and_what_needs_a_restart_but_no_secret() {
         metric(&page, &labels).or_else(|| metric(&page, &swapped))
     };
     assert_eq!(of("accounts", "applied"), Some(1.0), "{page}");
-    assert_eq!(of("accounts", "failed"), None, "{page}");
+    assert_eq!(of("accounts", "failed"), Some(0.0), "{page}");
     assert_eq!(of("settings", "failed"), Some(1.0), "{page}");
     assert_eq!(of("settings", "needs_restart"), Some(1.0), "{page}");
-    assert_eq!(of("settings", "applied"), None, "{page}");
+    assert_eq!(of("settings", "applied"), Some(0.0), "{page}");
 }
 
 #[tokio::test]

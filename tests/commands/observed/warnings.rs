@@ -56,7 +56,14 @@ async fn a_failed_export_is_one_plain_line_with_the_endpoint_and_the_cause() {
 
     let log = fs::read_to_string(&log).unwrap();
     assert_eq!(log.matches("export to telemetry.otlp_endpoint failed").count(), 1, "{log}");
-    for words in ["ExportError", "InternalFailure", "gRPC code", "Operation failed", "os error"] {
+    for words in [
+        "opentelemetry",
+        "ExportError",
+        "InternalFailure",
+        "gRPC code",
+        "Operation failed",
+        "os error",
+    ] {
         assert!(!log.contains(words), "{words}: {log}");
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
 use trestle_proto::blob::v1::{self as proto, listed_blob::Item};
 use trestle_proto::service::v1 as service;
-use trestle_service::clock::Ticks;
+use trestle_service::{clock::Ticks, instance::instance_id};
 use uuid::Uuid;
 
 use super::{tags, tiers};
@@ -281,5 +281,6 @@ pub(super) fn service_stats(
         storage_bytes: engine.storage_bytes,
         free_bytes: engine.free_bytes,
         containers_being_reclaimed: containers_being_reclaimed as u64,
+        instance_id: instance_id().to_owned(),
     }
 }

@@ -17,7 +17,10 @@ use trestle_proto::queue::v1::{
 };
 
 use super::{Context, QueueSettingsArgs, args::RemovedSettingsArgs};
-use crate::{datetime, service::durability_name};
+use crate::{
+    datetime,
+    service::{durability_name, instance_id},
+};
 
 /// The settings in the arguments.
 fn settings(args: QueueSettingsArgs) -> Result<Queue, CliError> {
@@ -165,6 +168,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "engine": stats.engine,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
+        "instance_id": instance_id(stats.instance_id),
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "queues_being_reclaimed": stats.queues_being_reclaimed,

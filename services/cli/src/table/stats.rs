@@ -12,7 +12,11 @@ use trestle_command::{
 use trestle_proto::table::v1::{Entity, GetServiceStatsRequest, StreamEntitiesRequest};
 
 use super::Context;
-use crate::{datetime, edm::EdmType, service::durability_name};
+use crate::{
+    datetime,
+    edm::EdmType,
+    service::{durability_name, instance_id},
+};
 
 /// Most property names that are counted one by one; the rest is counted together.
 const NAMES_MAX: usize = 10_000;
@@ -38,6 +42,7 @@ pub(crate) async fn service_record(session: &Session) -> Result<Value, CliError>
         "engine": stats.engine,
         "server_version": stats.server_version,
         "start_time": stats.start_time.as_ref().and_then(datetime::format),
+        "instance_id": instance_id(stats.instance_id),
         "storage_bytes": stats.storage_bytes,
         "free_bytes": stats.free_bytes,
         "tables_being_reclaimed": stats.tables_being_reclaimed,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trestle_kv::{Durability, EngineStatus};
 use trestle_proto::queue::v1::{self as proto, message::Body as ProtoBody, send_result::Outcome};
 use trestle_proto::service::v1 as service;
-use trestle_service::{clock::Ticks, fault::Fault};
+use trestle_service::{clock::Ticks, fault::Fault, instance::instance_id};
 
 use super::item_error;
 use crate::{
@@ -132,5 +132,6 @@ pub(super) fn service_stats(
         storage_bytes: engine.storage_bytes,
         free_bytes: engine.free_bytes,
         queues_being_reclaimed: queues_being_reclaimed as u64,
+        instance_id: instance_id().to_owned(),
     }
 }

@@ -23,18 +23,22 @@ impl MessageOperations {
         tokio::spawn(async move {
             if let Err(error) = messages.checkpoint(&scheduler).await {
                 // The sweeper tries again soon.
-                tracing::warn!(?error, "a checkpoint cannot be stored");
+                tracing::warn!(%error, "a checkpoint cannot be stored");
             }
             drop(guard);
         });
     }
 
-    /// Stores the cursor of a queue, if a message was removed since the last checkpoint.
+    /// Stores the cursor of a queue, if a message was removed since the last checkpoint. While disk space is short, it
+    /// waits: the store would refuse it, and a restart without it only costs a scan.
     ///
     /// # Errors
     /// [`AttemptError::Fenced`], or a failed read or commit.
     pub(crate) async fn checkpoint(&self, scheduler: &Arc<Scheduler>) -> Result<(), AttemptError> {
         self.find_oldest(scheduler).await?;
+        if self.engine.status().is_space_short {
+            return Ok(());
+        }
         match scheduler.take_checkpoint() {
             Some(cursor) => self.write_cursor(scheduler, cursor).await,
             None => Ok(()),

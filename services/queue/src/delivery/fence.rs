@@ -53,11 +53,13 @@ pub(crate) enum FenceCause {
 }
 
 /// Why an operation on an existing queue failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     /// The change was rejected by the fence.
+    #[error("the queue was deleted, or has another owner")]
     Fenced(Fenced),
     /// Any other error.
+    #[error(transparent)]
     Failed(QueueError),
 }
 

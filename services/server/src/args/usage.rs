@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{
-    Command, Error,
+    Arg, Command, Error,
     error::{ContextKind, ContextValue},
 };
 use trestle_command::output::{escaped, report_line};
@@ -18,7 +18,7 @@ const PREFIX: &str = "error: ";
 
 /// Reports an error and ends the process with its exit code; help and the version are no errors.
 pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
-    let error = with_usage(error, command, words);
+    let error = with_own_suggestion(with_usage(error, command, words), command, words);
     if error.use_stderr() && is_json_requested(words) {
         trestle_command::outcome::report_usage_json(message(&error.to_string()));
         std::process::exit(error.exit_code());
@@ -45,6 +45,21 @@ fn with_usage(mut error: Error, command: &Command, words: &[OsString]) -> Error 
     if has_usage {
         let usage = innermost(command, words).render_usage();
         error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
+    error
+}
+
+/// The error without the suggestion of an argument that the help of its command does not list: the parser accepts those
+/// for clients with every command, and the others reject them.
+fn with_own_suggestion(mut error: Error, command: &Command, words: &[OsString]) -> Error {
+    let Some(ContextValue::String(suggested)) = error.get(ContextKind::SuggestedArg) else {
+        return error;
+    };
+    let name = suggested.trim_start_matches('-').to_owned();
+    let inner = innermost(command, words);
+    let is_listed = |arg: &Arg| arg.get_long() == Some(&*name) && !arg.is_hide_set();
+    if !inner.get_arguments().any(is_listed) {
+        error.remove(ContextKind::SuggestedArg);
     }
     error
 }
@@ -98,6 +113,21 @@ mod tests {
         let shown = escaped_words(&words("t \u{1b}[31ma\nb é"));
 
         assert_eq!(shown, words("t \\u001b[31ma\\nb é"));
+    }
+
+    #[test]
+    fn an_argument_is_suggested_only_where_it_is_listed() {
+        let flag = |name: &'static str| Arg::new(name).long(name);
+        let inner = Command::new("serve").args([flag("listen"), flag("endpoint").hide(true)]);
+        let mut root = Command::new("t").subcommand(inner);
+        let mut suggested = |line: &str| {
+            let error = root.try_get_matches_from_mut(words(line)).expect_err("unknown");
+            let error = with_own_suggestion(error, &root, &words(line));
+            error.get(ContextKind::SuggestedArg).map(ToString::to_string)
+        };
+
+        assert_eq!(suggested("t serve --lisen x").as_deref(), Some("--listen"));
+        assert_eq!(suggested("t serve --endpont x"), None);
     }
 
     #[test]

@@ -14,11 +14,11 @@ use std::{collections::HashMap, ops::RangeInclusive, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 use trestle_runtime::{
-    config::{self, ConfigError, Sources},
+    config::{self, ConfigError, Exclusion, Sources},
     telemetry::TelemetrySettings,
 };
 
-use crate::roles::{ROLES, RoleSpec, Roles};
+use crate::roles::{GATEWAY, ROLES, RoleSpec, Roles, TABLE};
 
 pub use self::{
     accounts::{AccountSettings, AccountsSettings, SecretSetting},
@@ -31,13 +31,17 @@ pub use self::{
     tls::{ClientAuth, TlsSettings},
 };
 
-pub(crate) use self::{accounts::has_development, server::parse_address};
+pub(crate) use self::{accounts::has_development, server::parse_address, storage::DATA_DIR};
 
 /// Variables of the OpenTelemetry standard that set a key of ours.
 const FOREIGN: &[(&str, &str)] = &[
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "telemetry.otlp_endpoint"),
     ("OTEL_SERVICE_NAME", "telemetry.service_name"),
 ];
+
+/// A store in memory has no directory.
+const EXCLUSIVE: &[Exclusion<'_>] =
+    &[Exclusion { switch: "storage.ephemeral", unused: "storage.data_dir", default: DATA_DIR }];
 
 /// The settings of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,7 +94,8 @@ impl Settings {
     /// Every kind of [`ConfigError`].
     pub fn load(roles: &[RoleSpec], sources: Sources<'_>) -> Result<Self, ConfigError> {
         let flags = flag_keys(&sources);
-        let sources = Sources { foreign: FOREIGN, range: Some(range_of), ..sources };
+        let sources =
+            Sources { foreign: FOREIGN, exclusive: EXCLUSIVE, range: Some(range_of), ..sources };
         let settings: Self = config::load(&Self::defaults(roles), sources)?;
         settings.check(roles)?;
         let problems = settings.server.unserved_flags(&flags);
@@ -121,7 +126,8 @@ impl Settings {
         files: impl FnOnce(&Self) -> Vec<String>,
     ) -> Result<Vec<String>, ConfigError> {
         let flags = flag_keys(&sources);
-        let sources = Sources { foreign: FOREIGN, range: Some(range_of), ..sources };
+        let sources =
+            Sources { foreign: FOREIGN, exclusive: EXCLUSIVE, range: Some(range_of), ..sources };
         config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
             let presumed = settings.with_presumed_roles(roles);
             let unknown = settings.unknown_keys(roles).into_iter();
@@ -175,6 +181,24 @@ impl Settings {
     #[must_use]
     pub fn owns_data(&self, roles: &[RoleSpec]) -> bool {
         roles.iter().any(|role| role.owns_data() && self.server.roles.has(role.name))
+    }
+
+    /// The sections whose settings were changed and have no effect, since this process has no role that uses them. The
+    /// data directory does not count: images of containers set it for every role.
+    #[must_use]
+    pub fn unused_sections(&self) -> Vec<&'static str> {
+        let storage =
+            StorageSettings { data_dir: self.storage.data_dir.clone(), ..Default::default() };
+        let has = |role: RoleSpec| self.server.roles.has(role.name);
+        let sections = [
+            ("storage", self.owns_data(ROLES), self.storage == storage),
+            ("accounts", has(GATEWAY), self.accounts == AccountsSettings::default()),
+            ("gateway", has(GATEWAY), self.gateway == GatewaySettings::default()),
+            ("quotas", has(TABLE), self.quotas == QuotaSettings::default()),
+        ];
+        let unused =
+            sections.into_iter().filter(|(_, is_used, is_default)| !is_used && !is_default);
+        unused.map(|(section, ..)| section).collect()
     }
 
     /// Whether a gateway with these settings serves a role: its own, or one in another process.

@@ -10,6 +10,8 @@ use trestle_runtime::config::choice;
 
 use super::{NumberRule, outside};
 
+/// The data directory by default.
+pub(crate) const DATA_DIR: &str = "./data";
 /// Longest setting for the time between syncs: an hour.
 const SYNC_EVERY_MS_MAX: u64 = 3_600_000;
 
@@ -21,7 +23,7 @@ const WRITE_BUFFER_BYTES: RangeInclusive<u64> = 32 * 1024 * 1024..=4 * 1024 * 10
 pub struct StorageSettings {
     /// Data directory; created if it does not exist. Default: `./data`.
     pub data_dir: PathBuf,
-    /// Store everything in memory; no data survives the process. Default: no.
+    /// Store everything in memory; no data survives the process. Not in one file with `data_dir`. Default: no.
     pub ephemeral: bool,
     /// Where blobs of more than 32 KiB are stored: `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or `az://CONTAINER/PATH`.
     /// Endpoint and credentials are in the environment. Default: in files of the data directory.
@@ -63,7 +65,7 @@ pub enum DurabilitySetting {
 impl Default for StorageSettings {
     fn default() -> Self {
         Self {
-            data_dir: "./data".into(),
+            data_dir: DATA_DIR.into(),
             ephemeral: false,
             blob_url: None,
             blob_hosts: "127.0.0.1:10000,localhost:10000".to_owned(),

@@ -3,7 +3,7 @@
 use trestle_kv::{Durability, EngineStatus, Version};
 use trestle_proto::service::v1 as service;
 use trestle_proto::table::v1 as proto;
-use trestle_service::{clock::Ticks, etag::format_etag, quota::HeavyHitter};
+use trestle_service::{clock::Ticks, etag::format_etag, instance::instance_id, quota::HeavyHitter};
 
 use crate::{keys::TableRecord, throttle::HotPartition, write::NewVersion};
 
@@ -39,6 +39,7 @@ pub(super) fn stats(
         free_bytes: engine.free_bytes,
         tables_being_reclaimed: tables_being_reclaimed as u64,
         hottest_partitions: Vec::new(),
+        instance_id: instance_id().to_owned(),
     }
 }
 

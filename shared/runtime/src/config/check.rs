@@ -10,9 +10,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use toml::de::DeTable;
 
 use super::{
-    ConfigError, PREFIX, SEPARATOR, Sources, decode, defaults_of, flags_of,
-    places::{Places, flag_of, key_of, line_of, located, names_any, within},
+    ConfigError, Sources,
+    contradictions::{Exclusion, contradictions},
+    decode, defaults_of, flags_of,
+    places::{Places, flag_of, key_of, line_of, located, names_any, variable_of, within},
     quoted_numbers::quote_numbers,
+    redacted::in_words,
     variables_of,
 };
 
@@ -36,6 +39,7 @@ where
     T: Serialize + DeserializeOwned,
 {
     let (defaults, file, range) = (defaults_of(defaults)?, sources.file, sources.range);
+    let exclusive = sources.exclusive;
     let (layers, mut mistakes) = layers(sources)?;
     // What is missing in the other layers may be in the file.
     let is_file_unread = !mistakes.is_empty();
@@ -82,13 +86,26 @@ where
         let is_set = places.iter().any(|places| places.has(key_of(problem)));
         !names_any(problem, &malformed) && (is_set || !is_file_unread)
     });
-    mistakes.extend(others.map(|problem| located(&problem, &places)));
+    mistakes.extend(
+        others.chain(excluded(exclusive, &layers)).map(|problem| located(&problem, &places)),
+    );
     if let Some(file) = file {
         mistakes.sort_by_key(|mistake| line_in(file, mistake));
     }
     let mut known = HashSet::new();
     mistakes.retain(|mistake| known.insert(mistake.clone()));
     Ok(mistakes)
+}
+
+/// The mistakes of the file among the layers, by keys that exclude each other.
+fn excluded(exclusive: &[Exclusion<'_>], layers: &[Layer]) -> Vec<String> {
+    let Some(at) = layers.iter().position(|layer| layer.places.is_of_file()) else {
+        return Vec::new();
+    };
+    let (file, above) = (layers.get(at), layers.get(at + 1..).unwrap_or_default());
+    let is_set_above = |key: &str| above.iter().any(|layer| layer.places.has(key));
+    let problems = |file: &Layer| contradictions(exclusive, &file.values, is_set_above);
+    file.map(problems).unwrap_or_default()
 }
 
 /// The line of the file that a mistake begins with; those of other layers follow the file.
@@ -109,7 +126,7 @@ fn file_layer(path: &Path) -> Result<Result<Layer, Vec<String>>, ConfigError> {
     if !errors.is_empty() {
         let mistake = |error: &toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start);
-            format!("{}: {}", line_of(path, &text, at), error.message())
+            format!("{}: {}", line_of(path, &text, at), in_words(error, &text))
         };
         return Ok(Err(errors.iter().map(mistake).collect()));
     }
@@ -142,10 +159,7 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         }
     }
     let values = cache(Config::builder().add_source(variables_of(sources.environment)).build())?;
-    let places = Places::of_keys(keys("", &values), |key| {
-        let name = key.to_ascii_uppercase().replace('.', SEPARATOR);
-        format!("{PREFIX}{SEPARATOR}{name}")
-    });
+    let places = Places::of_keys(keys("", &values), variable_of);
     layers.push(Layer { values, places });
     let values = cache(flags_of(Config::builder(), sources.flags)?.build())?;
     let places = Places::of_keys(keys("", &values), flag_of);

@@ -4,6 +4,7 @@
 //! one module that reads the environment.
 
 mod check;
+mod contradictions;
 mod places;
 mod quoted_numbers;
 mod redacted;
@@ -24,9 +25,14 @@ use serde::{
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
 
-pub use self::{check::mistakes, whole_numbers::bounds};
+pub use self::{check::mistakes, contradictions::Exclusion, whole_numbers::bounds};
 use self::{
-    quoted_numbers::quote_numbers, redacted::redacted, sections::Sections, sizes::read_sizes,
+    contradictions::contradictions,
+    places::variable_of,
+    quoted_numbers::quote_numbers,
+    redacted::{in_words, redacted},
+    sections::Sections,
+    sizes::read_sizes,
     whole_numbers::WholeNumbers,
 };
 
@@ -79,6 +85,8 @@ pub struct Sources<'a> {
     pub foreign: &'a [(&'a str, &'a str)],
     /// Keys and values of the set flags. The flag of a key is its last name: `--data-dir` of `storage.data_dir`.
     pub flags: Vec<(String, String)>,
+    /// Keys that a file must not set both.
+    pub exclusive: &'a [Exclusion<'a>],
     /// The ranges of numbers, as errors about their types name them.
     pub range: Option<RangeOf>,
 }
@@ -138,7 +146,17 @@ fn layers_of(mut builder: Builder, sources: Sources<'_>) -> Result<Builder, Conf
     }
     builder = builder.add_source(foreign.build().map_err(malformed)?);
     if let Some(path) = sources.file {
-        builder = builder.add_source(file(path)?);
+        let file = file(path)?;
+        let read = Config::builder().add_source(file.clone()).build().map_err(malformed)?;
+        let is_set_above = |key: &str| {
+            sources.environment.contains_key(&variable_of(key))
+                || sources.flags.iter().any(|(flag, _)| flag == key)
+        };
+        let problems = contradictions(sources.exclusive, &read.cache, is_set_above);
+        if !problems.is_empty() {
+            return Err(ConfigError::Invalid { problems });
+        }
+        builder = builder.add_source(file);
     }
     builder = builder.add_source(variables_of(sources.environment));
     flags_of(builder, sources.flags)
@@ -214,7 +232,8 @@ fn file(path: &Path) -> Result<File<config::FileSourceString, FileFormat>, Confi
         // Not the whole error: it repeats the line, which may contain a key.
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        let message = format!("{}: line {line}: {}", path.display(), error.message());
+        let rule = in_words(&error, &text);
+        let message = format!("{}: line {line}: {rule}", path.display());
         return Err(ConfigError::Malformed(message));
     }
     Ok(File::from_str(&text, FileFormat::Toml))

@@ -4,7 +4,7 @@ use std::{collections::HashMap, iter, path::Path};
 
 use toml::de::{DeTable, DeValue};
 
-use super::check::joined;
+use super::{PREFIX, SEPARATOR, check::joined};
 
 /// The places of the keys of a layer.
 pub(super) struct Places {
@@ -37,6 +37,11 @@ impl Places {
     /// Whether the layer sets a key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.of_keys.contains_key(key)
+    }
+
+    /// Whether the layer is a file.
+    pub(super) fn is_of_file(&self) -> bool {
+        self.whole.is_some()
     }
 
     fn of_section(&self, key: &str) -> Option<&String> {
@@ -78,6 +83,12 @@ fn words(problem: &str) -> impl Iterator<Item = &str> {
 pub(super) fn flag_of(key: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     format!("--{}", name.replace('_', "-"))
+}
+
+/// The variable of a key.
+pub(super) fn variable_of(key: &str) -> String {
+    let name = key.to_ascii_uppercase().replace('.', SEPARATOR);
+    format!("{PREFIX}{SEPARATOR}{name}")
 }
 
 /// The key that a problem begins with.

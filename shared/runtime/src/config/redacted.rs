@@ -1,8 +1,15 @@
-//! Errors of the configuration without texts that may be misplaced secrets.
+//! Errors of the configuration without texts that may be secrets.
 
-/// A value as part of an error, where it is a number, one with a unit, or a boolean. Any other text may be a secret in
-/// the wrong place, and is named without its content; no text has none.
-pub(super) fn shown(text: &str) -> String {
+use super::places::within;
+
+/// The section whose values may be secrets.
+const SECRETS: &str = "accounts";
+
+/// The value of a key as part of an error: a number, one with a unit, a boolean, or a short text. A text in a section
+/// with secrets, and a long one, which may be a secret in the wrong place, is named without its content; no text has
+/// none.
+pub(super) fn shown(key: &str, text: &str) -> String {
+    let is_secret = key == SECRETS || within(key, SECRETS);
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-._".contains(c));
     let is_number = unit.len() < text.len() && unit.len() <= UNIT_MAX;
     let has_unit = is_number && unit.chars().all(|c| c.is_ascii_alphabetic());
@@ -15,7 +22,20 @@ pub(super) fn shown(text: &str) -> String {
             let start: String = text.chars().take(NUMBER_MAX).collect();
             format!(": value=`{start}…`")
         }
+        ..=NUMBER_MAX if !is_secret && !text.contains(char::is_control) => {
+            format!(": value=`{text}`")
+        }
         _ => ": value=(a text, not shown)".to_owned(),
+    }
+}
+
+/// The mistake in the syntax of a file, with the key that is written twice.
+pub(super) fn in_words(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message();
+    let is_duplicate = message == "duplicate key";
+    match error.span().filter(|_| is_duplicate).and_then(|span| text.get(span)) {
+        Some(key) => format!("{message}: key=`{key}`"),
+        None => message.to_owned(),
     }
 }
 
@@ -35,7 +55,7 @@ fn has_radix(text: &str) -> bool {
 
 /// Longest unit behind a number, in bytes.
 const UNIT_MAX: usize = 5;
-/// Longest number that is shown whole, in bytes, its unit included.
+/// Longest value that is shown whole, in bytes, its unit included. Keys of accounts and signatures are longer.
 const NUMBER_MAX: usize = 24;
 
 /// An error with its key first, and no text that may be a misplaced secret.
@@ -46,10 +66,11 @@ pub(super) fn redacted(error: config::ConfigError) -> String {
         E::At { error, key: None, .. } => redacted(*error),
         E::Type { key: Some(key), unexpected, expected, .. } => {
             let value = match unexpected.to_string().split_once('`') {
-                Some((_, rest)) => shown(rest.trim_end_matches('`')),
-                None => text_of(&unexpected.to_string()).map_or_else(String::new, shown),
+                Some((_, rest)) => shown(&key, rest.trim_end_matches('`')),
+                None => text_of(&unexpected.to_string())
+                    .map_or_else(String::new, |text| shown(&key, text)),
             };
-            format!("{key}: must be {}{value}", in_words(expected))
+            format!("{key}: must be {}{value}", type_in_words(expected))
         }
         E::Message(message) => match section_in(&message) {
             Some(section) => format!("must be {section}"),
@@ -70,7 +91,7 @@ fn section_in(error: &str) -> Option<&str> {
 }
 
 /// What a setting must be. The decoder reads as a boolean what files and variables of others have, too.
-fn in_words(expected: &'static str) -> &'static str {
+fn type_in_words(expected: &'static str) -> &'static str {
     match expected {
         "a boolean" => "true or false (or yes or no, on or off, 1 or 0)",
         "a string" => "a text",
@@ -102,20 +123,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_shown_and_other_texts_are_not() {
+    fn values_are_shown_but_not_long_texts_nor_those_of_a_section_with_secrets() {
         for text in
             ["-1", "1.5", "128Mob", "1e400", "-2.5e-3", "18446744073709551616", "0o777", "true"]
         {
-            assert_eq!(shown(text), format!(": value=`{text}`"));
+            assert_eq!(shown("limits.calls_max", text), format!(": value=`{text}`"));
+            assert_eq!(shown("accounts.acme.key1", text), format!(": value=`{text}`"));
         }
         let long = ": value=`123456789012345678901234…`";
-        assert_eq!(shown("1234567890123456789012345"), long);
-        assert_eq!(shown(""), "");
-        let hex = "0x0123456789abcdef0123456789abcdef";
-        for text in
-            ["12apples", "hunter2", "2hunter2", "infinity", "1e40000000000000000000000", "0o9", hex]
-        {
-            assert_eq!(shown(text), ": value=(a text, not shown)");
+        assert_eq!(shown("limits.calls_max", "1234567890123456789012345"), long);
+        assert_eq!(shown("limits.calls_max", ""), "");
+        let not_shown = ": value=(a text, not shown)";
+        for text in ["12apples", "hunter2", "2hunter2", "infinity", "0o9"] {
+            assert_eq!(shown("limits.calls_max", text), format!(": value=`{text}`"));
+            assert_eq!(shown("accounts.acme.key1", text), not_shown);
+            assert_eq!(shown("accounts", text), not_shown);
+        }
+        for text in ["1e40000000000000000000000", "0x0123456789abcdef0123456789abcdef", "a\nb"] {
+            assert_eq!(shown("limits.calls_max", text), not_shown);
         }
     }
 }

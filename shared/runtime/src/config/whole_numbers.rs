@@ -73,7 +73,7 @@ fn problem(key: &str, range: &RangeInclusive<u64>, value: &Value) -> String {
     let digits = if is_integral && !is_in_digits { " in digits" } else { "" };
     let bounds = bounds(key, range);
     let size = if is_size(key) { " of bytes, or a size such as 128MiB" } else { "" };
-    format!("must be a whole number{digits}{size}, {bounds}{}", shown(&text))
+    format!("must be a whole number{digits}{size}, {bounds}{}", shown(key, &text))
 }
 
 /// The range of the number with a key as a rule names it, such as `1 to 3600`, or `1MiB to 1GiB` for bytes.

@@ -19,13 +19,17 @@ pub(super) struct HealthState {
 }
 
 impl HealthState {
-    /// The problems, a line each.
+    /// The problems, a line each, with the services that have it.
     pub(super) fn problems(&self) -> Vec<String> {
         let draining = self.draining.then(|| "shutting down".to_owned());
-        let broken = |(name, problem): (&&str, &Option<String>)| {
-            problem.as_ref().map(|problem| format!("{name}: {problem}"))
-        };
-        draining.into_iter().chain(self.parts.iter().filter_map(broken)).collect()
+        let mut services: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, problem) in &self.parts {
+            if let Some(problem) = problem {
+                services.entry(problem).or_default().push(name);
+            }
+        }
+        let line = |(problem, names): (&str, Vec<&str>)| format!("{}: {problem}", names.join(", "));
+        draining.into_iter().chain(services.into_iter().map(line)).collect()
     }
 
     /// The status of a service.

@@ -15,6 +15,8 @@ use tracing_subscriber::{filter::dynamic_filter_fn, layer::Filter};
 const EVERY: Duration = Duration::from_secs(5 * 60);
 /// How the targets of the exporters begin.
 const EXPORTERS: &str = "opentelemetry";
+/// How the names of events of the exporters begin whose error our own line has.
+const FAILED: &str = "Export.Failed.";
 
 /// How the text of a failed export of the SDK names the code of gRPC, behind which are the causes, if any.
 const CODE: &str = "export failed with gRPC code: ";
@@ -95,11 +97,12 @@ fn in_words<'a>(causes: impl Iterator<Item = &'a str>) -> String {
     text
 }
 
-/// Passes every line, and of those of the SDK about exports one in a while.
+/// Passes every line, except those of the SDK about failed exports, and of its other warnings one in a while.
 pub(super) fn collapsed<S: Subscriber>() -> impl Filter<S> + Send + Sync {
     let last = Mutex::new(None);
     dynamic_filter_fn(move |metadata: &Metadata<'_>, _| {
-        !is_of_export(metadata) || may_log(&last, Instant::now())
+        !is_of_export(metadata)
+            || (!metadata.name().starts_with(FAILED) && may_log(&last, Instant::now()))
     })
 }
 
@@ -185,13 +188,17 @@ mod tests {
     }
 
     #[test]
-    fn repeated_errors_of_exporters_are_one_line_and_others_are_all_logged() {
+    fn repeated_warnings_of_exporters_are_one_line_or_none_and_others_are_all_logged() {
         let lines = Arc::new(AtomicUsize::new(0));
         let receiver = Count(Arc::clone(&lines)).with_filter(collapsed());
         tracing::subscriber::with_default(Registry::default().with(receiver), || {
             for _ in 0..3 {
-                tracing::error!(target: "opentelemetry_sdk", "BatchSpanProcessor.ExportError");
-                tracing::warn!(target: "opentelemetry-otlp", "ExportFailed");
+                tracing::warn!(name: "Export.Failed.Exhausted", target: "opentelemetry-otlp", "");
+            }
+            assert_eq!(lines.load(Ordering::Relaxed), 0);
+            for _ in 0..3 {
+                tracing::warn!(target: "opentelemetry_sdk", "BatchSpanProcessor.SpansDropped");
+                tracing::warn!(target: "opentelemetry-otlp", "PartialSuccess");
             }
             assert_eq!(lines.swap(0, Ordering::Relaxed), 1);
             for _ in 0..3 {

@@ -51,6 +51,7 @@ fn from(
     let sources = Sources {
         file,
         environment: environment(variables),
+        exclusive: &[],
         foreign: &[("STANDARD_LISTEN", "server.listen")],
         flags: flags.collect(),
         range: None,
@@ -135,7 +136,7 @@ fn reports_a_missing_or_malformed_file() {
 #[test]
 fn errors_do_not_contain_values_that_may_be_secrets() {
     for text in [
-        "[server]\nlisten = \"x\"\nthreads = \"hunter2\"\n",
+        "[server]\nlisten = \"x\"\nthreads = \"a key of thirty-two bytes, hunter2\"\n",
         "[limits]\nstrict = \"hunter2\\\", expected hunter2\"\n",
         "server = \"hunter2\"\n",
         "[server]\nlisten = \"hunter2\n",

@@ -30,6 +30,9 @@ async fn reports_not_serving_for_the_process_until_every_service_recovers() {
     assert_eq!(status(&mut client, "").await, ServingStatus::NotServing);
     assert_eq!(status(&mut client, "other").await, ServingStatus::Serving);
     assert_eq!(health.problems(), [format!("{TABLE}: storage stopped")]);
+    health.report("other", Some("storage stopped".to_owned())).await;
+    assert_eq!(health.problems(), [format!("other, {TABLE}: storage stopped")]);
+    health.report("other", None).await;
 
     health.report(TABLE, None).await;
     assert_eq!(status(&mut client, TABLE).await, ServingStatus::Serving);

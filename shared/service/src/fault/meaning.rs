@@ -15,6 +15,13 @@ pub struct Meaning {
     pub http_status: u16,
 }
 
+/// Whether the call may succeed a moment later, for reasons whose gRPC code is that of such a call; true for the
+/// others, whose code is enough.
+pub(super) fn may_retry(reason: Reason) -> bool {
+    use Reason as R;
+    !matches!(reason, R::RpcMessageTooLarge | R::BlockCountExceedsLimit | R::InsufficientStorage)
+}
+
 /// The one table of errors.
 #[must_use]
 pub fn meaning(reason: Reason) -> Meaning {

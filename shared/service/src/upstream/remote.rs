@@ -267,7 +267,8 @@ impl RemoteCall {
             };
             drop(lease);
             self.shared.budget.count(RetryOutcome::Sent);
-            debug!(path = self.path.path(), ?pause, "retrying");
+            let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            debug!(path = self.path.path(), pause_ms, "retrying");
             tokio::time::sleep(pause).await;
         }
     }

@@ -19,7 +19,7 @@ use tower::{
 };
 
 use super::failed_call::FailedCall;
-use crate::{layer::code_of, semconv};
+use crate::{fault::RETRY_PUSHBACK, layer::code_of, semconv};
 
 /// Most attempts of a call, the first included.
 const ATTEMPTS_MAX: usize = 3;
@@ -37,8 +37,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 const JITTER: f64 = 0.5;
 /// A longer RetryInfo is left to the client: a call that waits counts for admission.
 const ADVICE_MAX: Duration = Duration::from_secs(1);
-/// When to retry, by the server; anything but a number means never.
-const PUSHBACK_HEADER: &str = "grpc-retry-pushback-ms";
 
 /// Which calls to a role may be retried.
 pub(super) struct RetryBudget {
@@ -77,10 +75,13 @@ impl RetryCounts {
     pub(super) fn new(meter: &Meter, service: &'static str) -> Self {
         let counter = semconv::retries(meter);
         Self(RetryOutcome::ALL.map(|outcome| {
-            counter.bind(&[
+            let counter = counter.bind(&[
                 KeyValue::new(semconv::UPSTREAM_SERVICE, service),
                 KeyValue::new(semconv::RETRY_OUTCOME, outcome.label()),
-            ])
+            ]);
+            // From zero: the first increase is visible too.
+            counter.add(0);
+            counter
         }))
     }
 }
@@ -175,7 +176,8 @@ fn advice(headers: &HeaderMap) -> Option<Duration> {
     if code_of(headers)? != Code::Unavailable {
         return None;
     }
-    if let Some(pushback) = headers.get(PUSHBACK_HEADER) {
+    // Anything but a number means never.
+    if let Some(pushback) = headers.get(RETRY_PUSHBACK) {
         let pause = pushback.to_str().ok()?.parse().ok().map(Duration::from_millis)?;
         return (pause <= ADVICE_MAX).then_some(pause);
     }
@@ -227,7 +229,7 @@ mod tests {
         let after = |answer: &Response| Attempts::default().after_answer(answer.headers(), &budget);
         let pushed = |value| {
             let mut answer = unavailable();
-            answer.headers_mut().insert(PUSHBACK_HEADER, HeaderValue::from_static(value));
+            answer.headers_mut().insert(RETRY_PUSHBACK, HeaderValue::from_static(value));
             answer
         };
         let soon = Duration::from_millis(700);

@@ -45,7 +45,7 @@ impl Scheduler {
                 inner.index.ends_before(now)
             };
             if must_load && let Err(error) = self.load().await {
-                tracing::warn!(?error, "messages that are due cannot be read");
+                tracing::warn!(%error, "messages that are due cannot be read");
                 tokio::time::sleep(TIMER_MAX).await;
             } else if !must_load {
                 let at = self.lock().timer_at;

@@ -59,6 +59,10 @@ fn the_error_of_a_role_behind_a_gateway_names_the_role() {
 
     assert_eq!(error.to_string(), "queue: the service is unreachable");
     assert!(error.render(false).contains("wait 5 ms"), "{}", error.render(false));
+    let late = CliError::from(Status::cancelled("Timeout expired")).of_role("queue");
+    let text = late.render_at(false, Some(SITE));
+    assert!(text.starts_with("error: queue: no answer in time: --timeout limits"), "{text}");
+    assert!(text.contains("code: DEADLINE_EXCEEDED") && late.is_unavailable(), "{text}");
     assert!(!broken().of_role("queue").to_string().contains("queue"));
 }
 
