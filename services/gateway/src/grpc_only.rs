@@ -1,6 +1,6 @@
 //! The entry of a process without the gateway: gRPC and nothing else.
 //!
-//! A page may send text to any origin without a preflight request, and must not write with it. Browsers speak no
+//! A page may send text to any origin without a preflight request, and must not write with it. Browsers use no
 //! HTTP/2 without TLS and send no content type of gRPC without a preflight, which such a process does not answer.
 
 use std::{

@@ -153,7 +153,8 @@ impl Entity {
     }
 }
 
-/// The path of a property, formatted only where a rule is broken. By its name: a map has no positions that a client sees.
+/// The path of a property, formatted only where a rule is broken. By its name: a client does not see the position in a
+/// map.
 struct PropertyPath<'a> {
     entity: &'a str,
     name: &'a str,
