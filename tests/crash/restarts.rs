@@ -177,7 +177,9 @@ async fn killed_table_process_loses_no_acknowledged_write_and_reports_retryable_
     let (written, unknown) = (all.written.len(), all.unknown.len());
     let read: Vec<u64> = made.iter().map(|(_, read)| read.made()).collect();
     println!("{read:?} reads");
-    assert!(unknown <= KILLS * CLIENTS, "one call of each client was in flight at most");
+    // For each client a call in flight, and one that the gateway sends over a new connection to the killed process: the
+    // system may close its connections before the socket that listens.
+    assert!(unknown <= 2 * KILLS * CLIENTS, "{unknown}: two calls of each client at most");
     assert!(unknown > 0, "the kills were under load");
     let bridged = read.iter().all(|read| *read > KILLS as u64);
     assert!(written > 10 * KILLS && bridged, "the gaps were bridged");

@@ -77,16 +77,28 @@ impl NotServed {
     pub(crate) fn problem(&self) -> String {
         let Self { endpoint, service, answer } = self;
         let address = endpoint::with_port(endpoint);
-        let remedy = match answer.get_details_error_info() {
-            Some(_) => {
+        let remedy = match (self.reason(), answer.get_details_error_info()) {
+            (Some(reason), _) => {
+                format!("{reason} at this gateway; set it, or call another one with --endpoint")
+            }
+            (None, Some(_)) => {
                 "it is a Trestle process without the role for it, or an older one; give the address of a \
                  process with this role, or of a gateway, with --endpoint"
+                    .to_owned()
             }
-            None => {
+            (None, None) => {
                 "another gRPC server answers there; give the address of Trestle with --endpoint"
+                    .to_owned()
             }
         };
         format!("the server at {address} does not serve {service}: {remedy}")
+    }
+
+    /// Why a gateway does not serve it, such as `gateway.queue_endpoint is not set`.
+    fn reason(&self) -> Option<&str> {
+        let [absent, _] = ABSENT;
+        let reason = self.answer.message().strip_prefix(absent)?.strip_prefix(": ")?;
+        reason.split_once(": service=").map(|(reason, _)| reason)
     }
 }
 
