@@ -1,10 +1,18 @@
 //! A disk with less free space than the reserve: writes are rejected, reads and deletes are served.
 
+use std::time::Duration;
+
 use tonic::Code;
-use trestle_proto::table::v1::WriteMode;
-use trestle_tests::{Table, delete_op, entity, insert_op, int};
+use trestle_proto::{
+    queue::v1::{CreateQueueRequest, DeadLetterPolicy, Queue as NewQueue},
+    table::v1::WriteMode,
+};
+use trestle_tests::{Queue, Table, delete_op, entity, insert_op, int, seconds, text, texts};
 
 use crate::{contents::MAIN, start, writer::create};
+
+/// More than any disk has.
+const SHORT: (&str, &str) = ("TRESTLE__STORAGE__MIN_FREE_BYTES", "4000000000000000000");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn full_disk_rejects_writes_and_accepts_deletes_until_space_is_freed() {
@@ -17,8 +25,7 @@ async fn full_disk_rejects_writes_and_accepts_deletes_until_space_is_freed() {
     }
     assert_eq!(server.terminate(), Some(0));
 
-    // More than any disk has.
-    let server = start(&data, &[("TRESTLE__STORAGE__MIN_FREE_BYTES", "4000000000000000000")]);
+    let server = start(&data, &[SHORT]);
     let table = Table::over(&server.channel(), MAIN);
     let row = |row| entity("p", row, [int("n", 2)]);
     let errors = [
@@ -44,4 +51,47 @@ async fn full_disk_rejects_writes_and_accepts_deletes_until_space_is_freed() {
     let table = Table::over(&server.channel(), MAIN);
     assert_eq!(table.rows("n eq 1").await.unwrap(), ["a", "d"]);
     table.insert(row("e")).await.unwrap();
+}
+
+/// Messages that were delivered too often are larger together than what is written while space is short.
+const EXHAUSTED: usize = 40;
+
+/// A queue on a server, and that of its dead letters.
+fn queues(server: &trestle_tests::Server) -> [Queue; 2] {
+    ["jobs", "failed"].map(|name| Queue::over(&server.channel(), name))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_behind_exhausted_ones_are_received_while_space_is_short() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(&data, &[]);
+    let [jobs, failed] = queues(&server);
+    let policy = DeadLetterPolicy { queue: failed.name(), max_dequeue_count: 1 };
+    for (queue, dead_letter) in [(&failed, None), (&jobs, Some(policy))] {
+        let queue = NewQueue { name: queue.name(), dead_letter, ..NewQueue::default() };
+        let request = CreateQueueRequest { queue: Some(queue) };
+        jobs.client().create_queue(request).await.unwrap();
+    }
+    let letter = || text(&"x".repeat(1000));
+    jobs.send_all((0..EXHAUSTED).map(|_| letter()).collect()).await.unwrap();
+    let (first, second) = (jobs.receive(32, seconds(1)).await, jobs.receive(32, seconds(1)).await);
+    assert_eq!(first.unwrap().len() + second.unwrap().len(), EXHAUSTED);
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    jobs.send(text("fresh")).await.unwrap();
+    assert_eq!(server.terminate(), Some(0));
+
+    let server = start(&data, &[SHORT]);
+    let [jobs, failed] = queues(&server);
+    let received = jobs.receive(32, seconds(600)).await.unwrap();
+    assert_eq!(texts(&received), ["fresh"]);
+    // What is held blocks neither this call nor the shutdown.
+    assert_eq!(jobs.receive(32, seconds(600)).await.unwrap(), []);
+    assert_eq!((jobs.count().await, failed.count().await), (EXHAUSTED as u64 + 1, 0));
+    assert_eq!(server.terminate(), Some(0));
+
+    let server = start(&data, &[]);
+    let [jobs, failed] = queues(&server);
+    assert_eq!(jobs.receive(32, seconds(600)).await.unwrap(), []);
+    assert_eq!((jobs.count().await, failed.count().await), (1, EXHAUSTED as u64));
+    drop(server);
 }

@@ -8,11 +8,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderValue, StatusCode, Version, header};
+use http::{HeaderValue, Method, StatusCode, Version, header};
 use tower::Service;
 use trestle_service::layer::{CallService, Request, Response, ResponseFuture};
 
-use crate::web::plain;
+use crate::web::{plain, with_allowed};
 
 /// The content type of gRPC.
 const GRPC: &[u8] = b"application/grpc";
@@ -39,11 +39,13 @@ impl Service<Request> for GrpcOnly {
     }
 
     fn call(&mut self, request: Request) -> ResponseFuture {
-        if is_grpc(&request) {
-            return self.0.call(request);
-        }
-        let text = "this address serves gRPC over HTTP/2 only";
-        let answer = plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text.to_owned());
+        let status = match is_grpc(&request) {
+            true if request.method() == Method::POST => return self.0.call(request),
+            true => StatusCode::METHOD_NOT_ALLOWED,
+            false => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        };
+        let text = "this address serves gRPC over HTTP/2 only, by POST";
+        let answer = with_allowed(plain(status, text.to_owned()));
         Box::pin(std::future::ready(Ok(answer)))
     }
 }
@@ -64,14 +66,27 @@ mod tests {
     use super::*;
 
     async fn status_of(version: Version, kind: Option<&'static str>) -> StatusCode {
+        status_by(Method::POST, version, kind).await
+    }
+
+    async fn status_by(method: Method, version: Version, kind: Option<&'static str>) -> StatusCode {
         let calls = service_fn(|_: Request| async { Ok(Status::ok("").into_http()) });
         let mut request = Request::new(Body::empty());
+        *request.method_mut() = method;
         *request.version_mut() = version;
         if let Some(kind) = kind {
             request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         let Ok(answer) = GrpcOnly::new(CallService::new(calls)).call(request).await;
         answer.status()
+    }
+
+    #[tokio::test]
+    async fn a_call_is_a_post() {
+        for method in [Method::GET, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
+            let status = status_by(method, Version::HTTP_2, Some("application/grpc")).await;
+            assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+        }
     }
 
     #[tokio::test]

@@ -122,7 +122,10 @@ impl Service<Request> for Web {
             // Other types are rejected: a page may send text to any origin without a preflight, and
             // must not write with it.
             Some(kind) if kind.starts_with(GRPC) && request.version() >= Version::HTTP_2 => {
-                self.calls.call(request)
+                match *request.method() == Method::POST {
+                    true => self.calls.call(request),
+                    false => self.reject(&request, Reason::UnsupportedHttpVerb, "gRPC needs POST"),
+                }
             }
             _ => {
                 let text = "this address serves gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use trestle_kv::{Engine, Snapshot};
 use trestle_service::{
     clock::{Clock, Ticks},
+    log_rate::LogRate,
     name::QueueName,
 };
 use uuid::Uuid;
@@ -36,6 +37,8 @@ pub(crate) struct MessageOperations {
     pub(crate) queues: Queues,
     /// The process is shutting down: waits end at once.
     pub(crate) shutdown: CancellationToken,
+    /// The lines about messages that cannot be removed, by kind.
+    pub(crate) failures: Arc<LogRate<&'static str>>,
     random: fn() -> u128,
 }
 
@@ -71,7 +74,7 @@ impl MessageOperations {
         let schedulers = Arc::new(Schedulers::new(store, owner, policy));
         let queues = Queues::new(Arc::clone(&engine), clock, Arc::clone(&schedulers));
         let shutdown = CancellationToken::new();
-        Self { engine, schedulers, queues, shutdown, random }
+        Self { engine, schedulers, queues, shutdown, failures: Arc::default(), random }
     }
 
     /// A new id.

@@ -1,5 +1,8 @@
 //! Receiving: slots are claimed in memory, then their messages are made invisible in one change, which reads what is
 //! actually stored there.
+//!
+//! Messages that expired, or that were delivered too often, are removed on the way. Where that fails, as while disk space
+//! is short, they are held for a while, so that consumers receive what is behind them.
 
 mod decide;
 
@@ -24,6 +27,12 @@ use crate::{
 /// Most claims of one call when all the claimed messages prove to be removed.
 const CLAIMS_MAX: usize = 10_000;
 
+/// Most claims of one call whose messages are held.
+const HOLDS_MAX: usize = 32;
+
+/// How long messages that cannot be removed are not claimed again.
+const HELD_FOR: Duration = Duration::from_secs(5);
+
 /// Most messages that are removed together when some prove to be expired.
 const EXPIRED_MAX: usize = 500;
 
@@ -36,6 +45,14 @@ pub(crate) struct Receive {
     pub(crate) visibility_timeout: Duration,
     /// How long to wait for the first.
     pub(crate) wait: Duration,
+}
+
+/// What became of a claim.
+enum Taken {
+    /// These messages are delivered; none where those that were claimed are removed.
+    Delivered(Vec<Delivered>),
+    /// None is, and some are held.
+    Held,
 }
 
 /// The received messages, and the slots of those that were not delivered.
@@ -59,6 +76,7 @@ impl MessageOperations {
         request: Receive,
     ) -> Result<Vec<Delivered>, QueueError> {
         let deadline = Instant::now() + request.wait;
+        let mut holds = 0;
         for _ in 0..CLAIMS_MAX {
             let queue = self.queues.open(access, name).await?;
             let claim = match self.claim(&queue, request.max, deadline).await {
@@ -79,8 +97,11 @@ impl MessageOperations {
             }
             let received = self.clone().take(queue, claim, request.visibility_timeout);
             match detached(received).await {
-                Ok(delivered) if delivered.is_empty() => {}
-                Ok(delivered) => return Ok(delivered),
+                Ok(Taken::Delivered(delivered)) if delivered.is_empty() => {}
+                Ok(Taken::Delivered(delivered)) => return Ok(delivered),
+                // At a shutdown nothing is held.
+                Ok(Taken::Held) if holds == HOLDS_MAX || self.shutdown.is_cancelled() => break,
+                Ok(Taken::Held) => holds += 1,
                 Err(error) => self.may_retry(error, name)?,
             }
         }
@@ -114,7 +135,7 @@ impl MessageOperations {
         queue: FoundQueue,
         mut claim: Claim,
         visibility_timeout: Duration,
-    ) -> Result<Vec<Delivered>, AttemptError> {
+    ) -> Result<Taken, AttemptError> {
         let dead_letters = self.dead_letters_of(&queue).await?;
         let dequeue_count_max = dead_letters.as_ref().map(|(_, max)| *max);
         let found = self.decide(&queue, &claim, (visibility_timeout, dequeue_count_max)).await?;
@@ -124,13 +145,33 @@ impl MessageOperations {
         let filled: Vec<_> = delivered.iter().map(Delivered::entry).collect();
         claim.ack(&emptied, &filled);
         self.checkpoint_if_due(claim.scheduler());
+        let mut are_removed = true;
         if !expired.is_empty() {
-            self.remove_expired_from(&queue, &mut claim, expired).await;
+            are_removed &= self.remove_expired_from(&queue, &mut claim, expired).await;
         }
         if let Some((dead_letter_queue, _)) = dead_letters.filter(|_| !exhausted.is_empty()) {
-            self.dead_letter_exhausted(queue, dead_letter_queue, &mut claim, exhausted).await;
+            are_removed &=
+                self.dead_letter_exhausted(queue, dead_letter_queue, &mut claim, exhausted).await;
         }
-        Ok(delivered)
+        if !are_removed {
+            self.hold(claim);
+        }
+        match delivered.is_empty() && !are_removed {
+            true => Ok(Taken::Held),
+            false => Ok(Taken::Delivered(delivered)),
+        }
+    }
+
+    /// Keeps the slots of a claim from other consumers for a while.
+    fn hold(&self, claim: Claim) {
+        let shutdown = self.shutdown.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(HELD_FOR) => {}
+                () = shutdown.cancelled() => {}
+            }
+            drop(claim);
+        });
     }
 
     async fn decide(
@@ -155,36 +196,50 @@ impl MessageOperations {
         transact(&*self.engine, spec, move |reads, _version| plan.decide(reads)).await?
     }
 
-    /// Removes expired messages, and those behind them that may have expired. On failure they remain for the next
-    /// consumer.
-    async fn remove_expired_from(&self, queue: &FoundQueue, claim: &mut Claim, expired: Vec<Slot>) {
+    /// Removes expired messages, and those behind them that may have expired. On failure they remain.
+    async fn remove_expired_from(
+        &self,
+        queue: &FoundQueue,
+        claim: &mut Claim,
+        expired: Vec<Slot>,
+    ) -> bool {
         let scheduler = Arc::clone(claim.scheduler());
         // Many messages expire together: one commit for every few of them would delay the consumer.
         let behind = scheduler.look(expired.last().copied(), EXPIRED_MAX).await.unwrap_or_default();
         let slots = expired.into_iter().chain(behind).collect();
         match self.remove_expired(queue, slots).await {
             Ok(removed) => claim.ack(&removed, &[]),
-            Err(error) => tracing::warn!(%error, "expired messages cannot be removed"),
+            Err(error) => {
+                if let Some(omitted) = self.failures.may_log("expired", std::time::Instant::now()) {
+                    tracing::warn!(%error, omitted, "expired messages cannot be removed");
+                }
+                return false;
+            }
         }
+        true
     }
 
-    /// Dead-letters messages that were delivered too often. On failure they remain for the next consumer.
+    /// Dead-letters messages that were delivered too often. On failure they remain.
     async fn dead_letter_exhausted(
         &self,
         from: FoundQueue,
         to: FoundQueue,
         claim: &mut Claim,
         slots: Vec<Slot>,
-    ) {
+    ) -> bool {
         match self.transfer(MessageTransfer { from, to, slots, is_dead_letter: true }).await {
             Ok(moved) => claim.ack(&moved, &[]),
+            // The next attempt uses the queue as it is now.
+            Err(AttemptError::Fenced(fenced)) => self.drop_outdated(&fenced),
             Err(error) => {
-                tracing::warn!(%error, "messages cannot be dead-lettered");
-                if let AttemptError::Fenced(fenced) = error {
-                    self.drop_outdated(&fenced);
+                let now = std::time::Instant::now();
+                if let Some(omitted) = self.failures.may_log("dead letters", now) {
+                    tracing::warn!(%error, omitted, "messages cannot be dead-lettered");
                 }
+                return false;
             }
         }
+        true
     }
 
     /// The dead-letter queue of a queue, if it exists, and the deliveries before a message is moved there.

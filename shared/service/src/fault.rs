@@ -373,14 +373,17 @@ mod tests {
             let value = status.metadata().get(RETRY_PUSHBACK)?;
             Some(value.to_str().expect("text").to_owned())
         };
-        let is_retried = |reason: &Reason| meaning(*reason).code == Code::ResourceExhausted;
+        let is_exhausted = |reason: &Reason| meaning(*reason).code == Code::ResourceExhausted;
+        let is_retried =
+            |reason: &Reason| is_exhausted(reason) || meaning(*reason).code == Code::Unavailable;
 
         let stopped: Vec<_> = reasons().filter(|reason| pushback(reason).is_some()).collect();
-        let passing = reasons().filter(|reason| is_retried(reason) && !stopped.contains(reason));
+        let passing = reasons().filter(|reason| is_exhausted(reason) && !stopped.contains(reason));
 
         assert!(stopped.iter().all(|reason| pushback(reason).as_deref() == Some("-1")));
         assert!(stopped.iter().all(is_retried), "{stopped:?}");
         assert!(stopped.contains(&Reason::RpcMessageTooLarge), "{stopped:?}");
+        assert!(stopped.contains(&Reason::StorageStopped), "{stopped:?}");
         let expected = [Reason::ServerBusy, Reason::LogBacklogFull];
         assert_eq!(passing.collect::<Vec<_>>(), expected);
     }

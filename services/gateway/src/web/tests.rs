@@ -171,6 +171,7 @@ async fn rejects_requests_that_are_no_call_with_a_status_of_http() {
         (Version::HTTP_2, Method::POST, "application/grpc-web; charset=utf-8", unsupported),
         (Version::HTTP_11, Method::GET, "application/grpc-web", verb),
         (Version::HTTP_2, Method::PUT, "application/grpc-web-text", verb),
+        (Version::HTTP_2, Method::GET, "application/grpc", verb),
     ] {
         let (mut web, seen) = web(one_message);
         let mut request = request(version, kind, MESSAGE);

@@ -19,7 +19,9 @@ pub struct Meaning {
 /// others, whose code is enough.
 pub(super) fn may_retry(reason: Reason) -> bool {
     use Reason as R;
-    !matches!(reason, R::RpcMessageTooLarge | R::BlockCountExceedsLimit | R::InsufficientStorage)
+    let (too_large, full) = (R::RpcMessageTooLarge, R::InsufficientStorage);
+    // Only a restart helps a stopped store.
+    ![too_large, full, R::BlockCountExceedsLimit, R::StorageStopped].contains(&reason)
 }
 
 /// The one table of errors.
