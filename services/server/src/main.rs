@@ -474,7 +474,11 @@ fn run_and_end<T>(
 /// Standard output has results only.
 fn print(text: &str) -> Result<(), ProcessError> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(ProcessError::Output)
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has closed the pipe, such as `head`.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(ProcessError::Output),
+    }
 }
 
 /// Reports a failure in one line on standard error, unless that is closed.

@@ -162,7 +162,9 @@ struct PropertyPath<'a> {
 
 impl fmt::Display for PropertyPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.properties[\"{}\"]", self.entity, quoted(self.name))
+        // A quote in a name does not end the path: of names in requests, some break the rules.
+        let name = quoted(self.name).replace('\\', "\\\\").replace('"', "\\\"");
+        write!(f, "{}.properties[\"{name}\"]", self.entity)
     }
 }
 

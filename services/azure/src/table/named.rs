@@ -37,7 +37,8 @@ fn key_of_batch(error: &RestError) -> Option<&'static str> {
 /// The name of a member of an entity; none for other fields.
 fn name(field: &str) -> Option<String> {
     if let Some((_, property)) = field.split_once("properties[\"") {
-        return property.strip_suffix("\"]").map(str::to_owned);
+        let escaped = property.strip_suffix("\"]")?;
+        return Some(escaped.replace("\\\"", "\"").replace("\\\\", "\\"));
     }
     match field.rsplit('.').next()? {
         "partition_key" => Some("PartitionKey".to_owned()),
@@ -65,7 +66,7 @@ mod tests {
             ("entity.partition_key", "PartitionKey: rule"),
             ("row_key", "RowKey: rule"),
             ("entity.properties", "body: rule"),
-            ("entity.properties[\"a\"].\"]\"]", "a\"].\"]: rule"),
+            ("entity.properties[\"a\\\"]b\"]", "a\"]b: rule"),
             ("if_match", "if_match: rule"),
         ] {
             let error = of_entity(rejected(field));

@@ -39,7 +39,10 @@ fn name_is_legal(name: &str) -> Result<(), Reason> {
             Ok(())
         }
         Err(violations) => {
-            assert_eq!(violations[0].1, format!("entity.properties[\"{}\"]", quoted(name)));
+            assert_eq!(
+                violations[0].1,
+                format!("entity.properties[\"{}\"]", quoted(name).replace('"', "\\\""))
+            );
             Err(violations[0].0)
         }
     }

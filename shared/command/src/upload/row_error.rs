@@ -32,10 +32,16 @@ fn of_file(text: &str) -> String {
 /// The name of a field in a file, and the text behind it.
 fn known_field(text: &str) -> Option<(&str, &str)> {
     let key = KEYS.iter().find_map(|(field, name)| Some((*name, text.strip_prefix(field)?)));
-    // An invalid name may contain the end of the path, but the rule follows only once.
     let property = || {
-        let (name, _) = text.strip_prefix("properties[\"")?.split_once("\"]: ")?;
-        Some((name, text.get(name.len() + "properties[\"\"]".len()..)?))
+        let name = text.strip_prefix("properties[\"")?;
+        // A quote in a name is escaped, and a backslash.
+        let mut is_escaped = false;
+        let end = name.find(|c| {
+            let is_end = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            is_end
+        })?;
+        Some((name.get(..end)?, name.get(end..)?.strip_prefix("\"]")?))
     };
     key.or_else(property)
 }
@@ -56,7 +62,7 @@ mod tests {
                 "R: RowKey: x; PartitionKey: y",
             ),
             ("R: chunk.entities[7].properties[\"b\"]: too long", "R: b: too long"),
-            ("R: chunk.entities[7].properties[\"a\"]b\"]: invalid", "R: a\"]b: invalid"),
+            ("R: chunk.entities[7].properties[\"a\\\"]: b\"]: invalid", "R: a\\\"]: b: invalid"),
             ("R: chunk.entities[7].properties: too many", "R: properties: too many"),
             ("R: chunk.entities[7]: too large", "R: too large"),
             ("R: no field", "R: no field"),

@@ -38,7 +38,7 @@ pub(super) fn lines(
 ) -> Receiver {
     match settings.log_format {
         LogFormat::Text => {
-            let is_ansi = io::stderr().is_terminal();
+            let is_ansi = io::stderr().is_terminal() && may_color(|name| env_text(name));
             let form = Format::default().with_ansi(is_ansi);
             // That of the layer is for the fields of spans.
             let lines = layer().with_ansi(is_ansi).with_writer(io::stderr);
@@ -50,6 +50,17 @@ pub(super) fn lines(
             lines.event_format(InTrace { form, splice: into_json }).with_filter(filter).boxed()
         }
     }
+}
+
+/// Whether a terminal may be sent colors, by the variables that terminals and their users set (<https://no-color.org>).
+fn may_color(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let is_off = variable("NO_COLOR").is_some_and(|text| !text.is_empty());
+    !is_off && variable("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
+#[allow(clippy::disallowed_methods, reason = "variables of every program, and no settings of ours")]
+fn env_text(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The access log and its guard: dropping the guard writes the last lines.
@@ -158,6 +169,20 @@ mod tests {
     fn context() -> SpanContext {
         let (trace, span) = (TraceId::from_bytes([0xAB; 16]), SpanId::from_bytes([0xCD; 8]));
         SpanContext::new(trace, span, TraceFlags::SAMPLED, false, TraceState::default())
+    }
+
+    #[test]
+    fn colors_are_off_where_the_user_or_the_terminal_has_none() {
+        for (name, value, expected) in [
+            ("NO_COLOR", "1", false),
+            ("NO_COLOR", "", true),
+            ("TERM", "dumb", false),
+            ("TERM", "xterm-256color", true),
+        ] {
+            let variable = |key: &str| (key == name).then(|| value.to_owned());
+            assert_eq!(may_color(variable), expected, "{name}={value}");
+        }
+        assert!(may_color(|_| None));
     }
 
     #[test]

@@ -39,9 +39,10 @@ fn was_rejected(error: &hyper::Error) -> bool {
     false
 }
 
-/// No connection, and no time left to wait for one.
-pub(super) fn unreachable() -> Fault {
-    let message = "the service is unreachable; nothing was sent";
+/// No connection, and no time left to wait for one; of a call at `path`.
+pub(super) fn unreachable(path: &str) -> Fault {
+    let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let message = format!("the service is unreachable: service=`{service}`; nothing was sent");
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
 }
 

@@ -242,7 +242,10 @@ impl RemoteCall {
                     None if self.attempts.any() => {
                         return self.rejected(failed_call::interrupted());
                     }
-                    None => return self.rejected(failed_call::unreachable()),
+                    None => {
+                        let fault = failed_call::unreachable(self.path.path());
+                        return self.rejected(fault);
+                    }
                 },
             };
             let sent = lease.sender().try_send_request(self.request()).await;
