@@ -29,6 +29,10 @@ pub const READ_ONLY_DISK: &str = "read-only: disk";
 /// before one that is not restarted soon, and of a process that shuts down.
 pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
 
+/// What is of one process and its disk.
+const OF_PROCESS: [&str; 4] = ["start_time", "free_bytes", "storage_bytes", "instance_id"];
+/// What the roles of a process report one after the other.
+const MEASURED_BY_ROLE: [&str; 2] = ["start_time", "free_bytes"];
 /// The time in which all roles of a process start, for servers that report no id of the process.
 const START_WITHIN: Duration = Duration::from_secs(1);
 
@@ -108,13 +112,16 @@ fn merged(states: &[(&str, Value)]) -> Value {
 
 /// Whether two roles report the same in a field. The roles of a process start one after the other.
 fn is_same(name: &str, one: &Value, other: &Value) -> bool {
-    // One measures free space after the other.
-    if !["start_time", "free_bytes"].contains(&name) {
-        return one[name] == other[name];
-    }
     let instance = |state: &Value| state["instance_id"].as_str().map(str::to_owned);
-    if let (Some(one), Some(other)) = (instance(one), instance(other)) {
-        return one == other;
+    let same_process = instance(one).zip(instance(other)).map(|(one, other)| one == other);
+    match same_process {
+        // Values of two processes that happen to be equal are those of two.
+        Some(false) if OF_PROCESS.contains(&name) => return false,
+        Some(true) if MEASURED_BY_ROLE.contains(&name) => return true,
+        _ => {}
+    }
+    if name != "start_time" {
+        return one[name] == other[name];
     }
     let time = |state: &Value| DateTime::parse_from_rfc3339(state[name].as_str()?).ok();
     let (Some(first), Some(second)) = (time(one), time(other)) else {
@@ -215,6 +222,20 @@ mod tests {
 
         assert_eq!(apart, json!({ "roles": { "table": table, "queue": queue } }));
         assert_eq!(together, with_fields(table, json!({ "roles": null })));
+    }
+
+    #[test]
+    fn what_is_of_a_process_has_one_place_whatever_its_value_is() {
+        let state = |id: &str, free: u64| json!({ "instance_id": id, "free_bytes": free, "storage_bytes": 5, "engine": "fjall" });
+        let (table, queue) = (state("a", 9), state("b", 9));
+
+        let apart = merged(&[("table", table), ("queue", queue)]);
+        let together = merged(&[("table", state("a", 9)), ("queue", state("a", 8))]);
+
+        let of = |id: &str| json!({ "instance_id": id, "free_bytes": 9, "storage_bytes": 5 });
+        let roles = json!({ "table": of("a"), "queue": of("b") });
+        assert_eq!(apart, json!({ "engine": "fjall", "roles": roles }));
+        assert_eq!(together, with_fields(state("a", 9), json!({ "roles": null })));
     }
 
     #[test]
