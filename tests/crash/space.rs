@@ -5,7 +5,9 @@ use std::time::Duration;
 use tonic::Code;
 use trestle_proto::{
     queue::v1::{CreateQueueRequest, DeadLetterPolicy, Queue as NewQueue},
-    table::v1::WriteMode,
+    table::v1::{
+        CreateTableRequest, Table as NewTable, WriteMode, table_service_client::TableServiceClient,
+    },
 };
 use trestle_tests::{Queue, Table, delete_op, entity, insert_op, int, seconds, text, texts};
 
@@ -40,7 +42,14 @@ async fn full_disk_rejects_writes_and_accepts_deletes_until_space_is_freed() {
         let error = error.unwrap_or_else(|| panic!("operation {index} was accepted"));
         let expected = (Code::ResourceExhausted, "INSUFFICIENT_STORAGE");
         assert_eq!(error.kind(), expected, "operation {index}");
+        assert_eq!(error.retry_after, None, "operation {index}: a retry does not free space");
     }
+    let mut client = TableServiceClient::new(server.channel());
+    let another = NewTable { name: "another".to_owned(), ..NewTable::default() };
+    let request = CreateTableRequest { table: Some(another) };
+    let rejected = client.create_table(request).await.unwrap_err();
+    let pushback = rejected.metadata().get("grpc-retry-pushback-ms").unwrap();
+    assert_eq!(pushback.to_str().unwrap(), "-1", "a service config does not retry");
     assert_eq!(table.rows("n eq 1").await.unwrap(), ["a", "b", "c", "d"]);
     table.delete("p", "b", None).await.unwrap();
     table.batch(vec![delete_op("p", "c", None)]).await.unwrap();

@@ -12,6 +12,7 @@ use trestle_tests::{CallError, World, delete_op, entity, int, scenario, string, 
 scenario!(
     every_violation_of_a_request_is_listed_with_its_path,
     violations_of_batch_operations_are_listed_with_their_paths,
+    a_quote_in_a_name_does_not_end_its_path,
     an_unknown_or_unset_mode_is_rejected,
     missing_required_fields_are_named,
     malformed_protobuf_is_invalid_argument,
@@ -74,6 +75,23 @@ async fn every_violation_of_a_request_is_listed_with_its_path(world: &World) {
     let mut fields = CallError::of(&rejected).fields;
     fields.sort();
     assert_eq!(fields, ["filter", "page_size", "table"]);
+}
+
+async fn a_quote_in_a_name_does_not_end_its_path(world: &World) {
+    let table = world.table("quotes").await;
+    for (name, path) in [
+        ("a\"]", r#"entity.properties["a\"]"]"#),
+        ("\"", r#"entity.properties["\""]"#),
+        ("a\\", r#"entity.properties["a\\"]"#),
+        ("a b", r#"entity.properties["a b"]"#),
+    ] {
+        let rejected = table.insert(entity("p", "r", [int(name, 1)])).await.unwrap_err();
+
+        assert_eq!(rejected.kind(), (Code::InvalidArgument, "PROPERTY_NAME_INVALID"), "{name}");
+        assert_eq!(rejected.fields, [path], "{name}");
+        assert!(rejected.message.starts_with(&format!("{path}: ")), "{}", rejected.message);
+    }
+    assert_eq!(table.rows("").await.unwrap().len(), 0);
 }
 
 async fn violations_of_batch_operations_are_listed_with_their_paths(world: &World) {

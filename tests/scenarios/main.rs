@@ -37,6 +37,7 @@ mod paging;
 mod queries;
 mod queue;
 mod quotas;
+mod reflection;
 mod settings;
 mod short_circuit;
 mod signatures;

@@ -52,6 +52,23 @@ async fn an_error_of_a_property_begins_with_the_sentence_and_names_the_property(
 }
 
 #[tokio::test]
+async fn a_name_with_quotes_and_brackets_is_that_of_the_request() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    for name in [r#"a"b"#, r#"a"]"#, r#"a"]: x"#, r"a\b", r#"\""#, r#"properties["a"]"#, "[a]"] {
+        let member = serde_json::Value::from(name);
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{member}:1}}"#);
+        let response = rest.send(RestRequest::json("POST", "/tab", &body)).await;
+
+        let lines = lines(&response);
+
+        assert_eq!((response.status, lines[0].as_str()), (400, NAME), "{lines:?}");
+        assert!(lines[1].starts_with(&format!("{name}: property name is")), "{name}: {lines:?}");
+        assert_eq!(lines.len(), 4, "{lines:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_error_in_a_batch_names_the_property_too() {
     let rest = Rest::start();
     rest.table("tab").await;

@@ -206,6 +206,20 @@ fn what_cannot_be_opened_is_reported_in_words_alone() {
 }
 
 #[test]
+fn a_pipe_that_its_reader_closed_is_no_error() {
+    use std::{io, process::Stdio};
+    for args in [&["completions", "bash"][..], &["version"], &["config", "print"], &["--help"]] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+
+        let ended = trestle(args).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+
+        let errors = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), errors.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
 fn a_full_or_closed_output_is_reported_once_without_a_panic() {
     use std::{fs::File, process::Stdio};
     let full = File::options().write(true).open("/dev/full").unwrap();
