@@ -38,7 +38,7 @@ pub(super) fn lines(
 ) -> Receiver {
     match settings.log_format {
         LogFormat::Text => {
-            let is_ansi = io::stderr().is_terminal() && may_color(|name| env_text(name));
+            let is_ansi = io::stderr().is_terminal() && may_color(env_text);
             let form = Format::default().with_ansi(is_ansi);
             // That of the layer is for the fields of spans.
             let lines = layer().with_ansi(is_ansi).with_writer(io::stderr);
