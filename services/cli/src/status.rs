@@ -226,7 +226,10 @@ mod tests {
 
     #[test]
     fn what_is_of_a_process_has_one_place_whatever_its_value_is() {
-        let state = |id: &str, free: u64| json!({ "instance_id": id, "free_bytes": free, "storage_bytes": 5, "engine": "fjall" });
+        let state = |id: &str, free: u64| {
+            let sizes = json!({ "free_bytes": free, "storage_bytes": 5 });
+            with_fields(json!({ "instance_id": id, "engine": "fjall" }), sizes)
+        };
         let (table, queue) = (state("a", 9), state("b", 9));
 
         let apart = merged(&[("table", table), ("queue", queue)]);

@@ -1,8 +1,8 @@
 //! Receiving: slots are claimed in memory, then their messages are made invisible in one change, which reads what is
 //! actually stored there.
 //!
-//! Messages that expired, or that were delivered too often, are removed on the way. Where that fails, as while disk space
-//! is short, they are held for a while, so that consumers receive what is behind them.
+//! Messages that expired, or that were delivered too often, are removed on the way. Where that fails, as while disk
+//! space is short, they are held for a while, so that consumers receive what is behind them.
 
 mod decide;
 
@@ -48,7 +48,7 @@ pub(crate) struct Receive {
 }
 
 /// What became of a claim.
-enum Taken {
+enum TakeOutcome {
     /// These messages are delivered; none where those that were claimed are removed.
     Delivered(Vec<Delivered>),
     /// None is, and some are held.
@@ -97,11 +97,13 @@ impl MessageOperations {
             }
             let received = self.clone().take(queue, claim, request.visibility_timeout);
             match detached(received).await {
-                Ok(Taken::Delivered(delivered)) if delivered.is_empty() => {}
-                Ok(Taken::Delivered(delivered)) => return Ok(delivered),
+                Ok(TakeOutcome::Delivered(delivered)) if delivered.is_empty() => {}
+                Ok(TakeOutcome::Delivered(delivered)) => return Ok(delivered),
                 // At a shutdown nothing is held.
-                Ok(Taken::Held) if holds == HOLDS_MAX || self.shutdown.is_cancelled() => break,
-                Ok(Taken::Held) => holds += 1,
+                Ok(TakeOutcome::Held) if holds == HOLDS_MAX || self.shutdown.is_cancelled() => {
+                    break;
+                }
+                Ok(TakeOutcome::Held) => holds += 1,
                 Err(error) => self.may_retry(error, name)?,
             }
         }
@@ -135,7 +137,7 @@ impl MessageOperations {
         queue: FoundQueue,
         mut claim: Claim,
         visibility_timeout: Duration,
-    ) -> Result<Taken, AttemptError> {
+    ) -> Result<TakeOutcome, AttemptError> {
         let dead_letters = self.dead_letters_of(&queue).await?;
         let dequeue_count_max = dead_letters.as_ref().map(|(_, max)| *max);
         let found = self.decide(&queue, &claim, (visibility_timeout, dequeue_count_max)).await?;
@@ -157,8 +159,8 @@ impl MessageOperations {
             self.hold(claim);
         }
         match delivered.is_empty() && !are_removed {
-            true => Ok(Taken::Held),
-            false => Ok(Taken::Delivered(delivered)),
+            true => Ok(TakeOutcome::Held),
+            false => Ok(TakeOutcome::Delivered(delivered)),
         }
     }
 
