@@ -1,6 +1,7 @@
 //! The configuration: where it is found, sizes with units, and mistakes.
 
 mod azure_listeners;
+mod memory;
 mod rules;
 mod together;
 
