@@ -3,6 +3,7 @@
 mod azure_listeners;
 mod memory;
 mod rules;
+mod secrets;
 mod together;
 
 use std::{fs, path::Path, process::Command};

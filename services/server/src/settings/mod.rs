@@ -31,7 +31,10 @@ pub use self::{
     tls::{ClientAuth, TlsSettings},
 };
 
-pub(crate) use self::{accounts::has_development, server::parse_address};
+pub(crate) use self::{
+    accounts::{has_development, misplaced_key},
+    server::parse_address,
+};
 
 /// Variables of the OpenTelemetry standard that set a key of ours.
 const FOREIGN: &[(&str, &str)] = &[

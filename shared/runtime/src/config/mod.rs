@@ -25,7 +25,9 @@ use serde::{
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
 
-pub use self::{check::mistakes, contradictions::Exclusion, whole_numbers::bounds};
+pub use self::{
+    check::mistakes, contradictions::Exclusion, redacted::shown, whole_numbers::bounds,
+};
 use self::{
     contradictions::{contradictions, settle},
     quoted_numbers::quote_numbers,
@@ -232,7 +234,7 @@ where
     T::deserialize(text.as_str().into_deserializer()).map_err(|error: serde::de::value::Error| {
         let error = error.to_string();
         let words = error.split_once(", expected ").map_or(error.as_str(), |(_, words)| words);
-        D::Error::custom(format!("must be {words}: value=`{text}`"))
+        D::Error::custom(format!("must be {words}{}", shown("", &text)))
     })
 }
 
