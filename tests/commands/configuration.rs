@@ -1,7 +1,9 @@
 //! The configuration: where it is found, sizes with units, and mistakes.
 
 mod azure_listeners;
+mod memory;
 mod rules;
+mod secrets;
 mod together;
 
 use std::{fs, path::Path, process::Command};

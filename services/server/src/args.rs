@@ -369,11 +369,9 @@ impl ServeArgs {
     pub fn flags(&self) -> Vec<(String, String)> {
         let path = |path: &PathBuf| path.display().to_string();
         let yes = |is_set: bool| is_set.then(|| "true".to_owned());
-        // A directory on the command line is one to store in, whatever a file or a variable sets.
-        let is_stated = self.ephemeral || self.data_dir.is_some();
         let flags = [
             ("storage.data_dir", self.data_dir.as_ref().map(path)),
-            ("storage.ephemeral", is_stated.then(|| self.ephemeral.to_string())),
+            ("storage.ephemeral", yes(self.ephemeral)),
             ("server.roles", self.roles.as_ref().map(Roles::to_string)),
             ("server.listen", self.listen.clone()),
             ("server.admin", self.admin.clone()),

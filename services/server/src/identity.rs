@@ -14,7 +14,7 @@ use trestle_service::name::AccountName;
 use crate::{
     reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
-    settings::{AccountSettings, Settings, has_development},
+    settings::{AccountSettings, Settings, has_development, misplaced_key},
 };
 
 /// Longest key file that is read, in bytes; a key of the greatest length has less than 700.
@@ -80,6 +80,9 @@ fn key_in(account: &str, key: &str, file: &Path) -> Result<AccountKey, String> {
 }
 
 fn key_of(path: &Path) -> Result<AccountKey, String> {
+    if let Some(rule) = misplaced_key(path) {
+        return Err(rule.to_owned());
+    }
     let fails = |problem: &dyn std::fmt::Display| format!("{problem}: file=`{}`", path.display());
     let mut text = String::new();
     let file = fs::File::open(path).map_err(|error| fails(&error))?;

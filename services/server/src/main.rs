@@ -26,7 +26,7 @@ use trestle::{
     repair,
     roles::{BLOB, ROLES},
     running::{Listeners, Running, Signals},
-    settings::{Settings, StorageSettings},
+    settings::Settings,
     storage,
 };
 use trestle_cli::ClientCommand;
@@ -37,7 +37,7 @@ use trestle_command::{
     output::{OutputFormat, report_line, report_lines},
 };
 use trestle_runtime::{
-    config::{self, Sources},
+    config::{self, ConfigError, Sources},
     serve::Drained,
     telemetry::Telemetry,
 };
@@ -306,7 +306,13 @@ fn diagnose(args: &DoctorArgs, form: Option<OutputFormat>) -> Result<ExitCode, P
 
 /// The settings of a store that is used without a server.
 fn load_store(file: Option<&Path>, data_dir: Option<&Path>) -> Result<Settings, ProcessError> {
-    load_or_report(file, &store_flags(data_dir))
+    let settings = load_or_report(file, &store_flags(data_dir))?;
+    if settings.storage.ephemeral {
+        let rule = "true, so no store is on disk: set --data-dir to the directory of one";
+        let problems = vec![format!("storage.ephemeral: {rule}")];
+        return Err(ConfigError::Invalid { problems }.into());
+    }
+    Ok(settings)
 }
 
 /// A directory on the command line is that of a store, whatever a file or a variable sets.
@@ -319,8 +325,8 @@ fn print_config(args: &ServeArgs) -> Result<ExitCode, ProcessError> {
     let file = args.config.file();
     let mut settings = load_or_report(file.as_deref(), &args.flags())?;
     if settings.storage.ephemeral {
-        // One that has no effect: a file with both is rejected.
-        settings.storage.data_dir = StorageSettings::default().data_dir;
+        // One of a lower layer has no effect: a file with both is rejected.
+        settings.storage.data_dir = PathBuf::new();
     }
     print(&config::print(&settings)?)?;
     Ok(ExitCode::SUCCESS)

@@ -30,7 +30,8 @@ impl FromStr for HostList {
             host_of(&uri).filter(|_| is_plain)
         };
         let hosts = entries(text).map(|entry| {
-            host(entry).ok_or_else(|| format!("must be HOST or HOST:PORT: value=`{entry}`"))
+            let value = || shown(text, entry);
+            host(entry).ok_or_else(|| format!("must be HOST or HOST:PORT{}", value()))
         });
         hosts.collect::<Result<_, _>>().map(Self)
     }
@@ -47,12 +48,26 @@ impl FromStr for ServerList {
         };
         let origins = entries(text).map(|entry| {
             origin(entry).ok_or_else(|| {
-                format!(
-                    "must be https://HOST or http://HOST, with or without a port: value=`{entry}`"
-                )
+                let rule = "must be https://HOST or http://HOST, with or without a port";
+                format!("{rule}{}", shown(text, entry))
             })
         });
         origins.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A rejected entry of a list as part of an error: without a user and a password, which may contain commas, and without
+/// a query, which may have a signature.
+fn shown(text: &str, entry: &str) -> String {
+    let (shown, rule) = match text.rsplit_once('@') {
+        Some((_, host)) => (host, ", without a user"),
+        None => (entry, ""),
+    };
+    match shown.split(['?', '#']).next() {
+        Some(shown) if !(text.contains('@') && text.contains(['?', '#'])) => {
+            format!("{rule}: value=`{shown}`")
+        }
+        _ => rule.to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use trestle_runtime::config::shown;
 
 use super::{ROLES, RoleSpec};
 
@@ -40,7 +41,8 @@ impl Roles {
             return None;
         }
         let hint = if self.has(LOGS) { " (`blob` serves logs)" } else { "" };
-        Some(format!("must be {}: value=`{self}`", rule(roles, hint)))
+        let value = shown("server.roles", &self.to_string());
+        Some(format!("must be {}{value}", rule(roles, hint)))
     }
 }
 

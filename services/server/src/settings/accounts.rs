@@ -1,6 +1,10 @@
 //! The accounts.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize, Serializer};
 use trestle_identity::account::AccountKey;
@@ -9,6 +13,8 @@ use trestle_service::name::AccountName;
 use super::{DevelopmentAccount, ServerSettings};
 use crate::roles::GATEWAY;
 
+/// Shortest text that may be a key, in bytes. Keys of Azure Storage have 88.
+const KEY_TEXT_MIN: usize = 40;
 /// Most accounts of a process.
 const ACCOUNTS_MAX: usize = 1024;
 
@@ -72,6 +78,12 @@ impl AccountSettings {
         keys.into_iter().filter(|(_, text, file)| text.is_some() || file.is_some())
     }
 
+    /// The problems of keys in place of paths, in a process with any role: printed settings have paths.
+    fn misplaced(&self, account: &str) -> Vec<String> {
+        let files = self.keys().filter_map(|(key, _, file)| Some((key, misplaced_key(file?)?)));
+        files.map(|(key, rule)| format!("accounts.{account}.{key}_file: {rule}")).collect()
+    }
+
     fn problems(&self, account: &str) -> Vec<String> {
         let mut problems = Vec::new();
         let mut problem = |key: &str, rule: &str| {
@@ -99,10 +111,11 @@ impl AccountsSettings {
         server: &ServerSettings,
         development: DevelopmentAccount,
     ) -> Vec<String> {
+        let misplaced = self.0.iter().flat_map(|(name, account)| account.misplaced(name));
+        let mut problems: Vec<_> = misplaced.collect();
         if !server.roles.has(GATEWAY.name) {
-            return Vec::new();
+            return problems;
         }
-        let mut problems = Vec::new();
         if self.0.len() > ACCOUNTS_MAX {
             problems.push(format!("accounts: must be at most {ACCOUNTS_MAX}"));
         }
@@ -148,6 +161,21 @@ impl AccountsSettings {
             ),
         })
     }
+}
+
+/// The rule that the path of a key file violates which seems to be a key itself: there is no such file, and it is as long
+/// as one, and in base64 with letters of both cases and digits, or part of a connection string. A path has rarely all
+/// of that, and then only its text is missing in the error.
+pub(crate) fn misplaced_key(file: &Path) -> Option<&'static str> {
+    let text = file.to_string_lossy();
+    let is_base64 = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=-_\r\n ".contains(&b));
+    let has = |is_kind: fn(&u8) -> bool| text.as_bytes().iter().any(|byte| is_kind(byte));
+    let is_mixed =
+        has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    let is_key = text.len() >= KEY_TEXT_MIN && is_base64 && is_mixed;
+    let is_connection = text.to_ascii_lowercase().contains("accountkey=");
+    let is_misplaced = (is_key || is_connection) && !file.exists();
+    is_misplaced.then_some("must be the path of a file, and seems to be a key, which is not shown")
 }
 
 /// Whether the development account exists.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use trestle_runtime::config::choice;
+use trestle_runtime::config::{choice, shown};
 use trestle_service::upstream::Endpoint;
 
 use super::{
@@ -161,9 +161,17 @@ impl GatewaySettings {
         }
         let mut endpoints = Vec::new();
         for (role, EndpointText(text)) in self.endpoints.iter() {
+            let key = EndpointText::full_key(role);
             match Endpoint::parse(text) {
                 Ok(endpoint) => endpoints.push(endpoint),
-                Err(error) => problems.push(format!("{}: {error}", EndpointText::full_key(role))),
+                Err(_) if text.contains('@') => {
+                    let rule = "must have no user or password before an `@`; roles authenticate a gateway by its certificate";
+                    problems.push(format!("{key}: {rule}"));
+                }
+                Err(_) => {
+                    let rule = "endpoint must be `http://host:port` or `https://host:port`";
+                    problems.push(format!("{key}: {rule}{}", shown(&key, text)));
+                }
             }
         }
         problems.extend(self.tls.problems(&endpoints));

@@ -31,7 +31,10 @@ pub use self::{
     tls::{ClientAuth, TlsSettings},
 };
 
-pub(crate) use self::{accounts::has_development, server::parse_address, storage::DATA_DIR};
+pub(crate) use self::{
+    accounts::{has_development, misplaced_key},
+    server::parse_address,
+};
 
 /// Variables of the OpenTelemetry standard that set a key of ours.
 const FOREIGN: &[(&str, &str)] = &[
@@ -41,7 +44,7 @@ const FOREIGN: &[(&str, &str)] = &[
 
 /// A store in memory has no directory.
 const EXCLUSIVE: &[Exclusion<'_>] =
-    &[Exclusion { switch: "storage.ephemeral", unused: "storage.data_dir", default: DATA_DIR }];
+    &[Exclusion { switch: "storage.ephemeral", unused: "storage.data_dir" }];
 
 /// The settings of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
 };
+use trestle_runtime::config::shown;
 
 /// How the keys of a setting are formed: the name of the role between two fixed parts.
 pub trait RoleKey {
@@ -111,8 +112,9 @@ where
             match role.map(|role| (role, text.as_deref().unwrap_or_default().parse())) {
                 Some((role, Ok(value))) => read.set(role, value),
                 Some((role, Err(rule))) => {
-                    let value = text.map_or_else(String::new, |text| format!(": value=`{text}`"));
-                    read.malformed.push(format!("{}: {rule}{value}", T::full_key(role)));
+                    let key = T::full_key(role);
+                    let value = text.map_or_else(String::new, |text| shown(&key, &text));
+                    read.malformed.push(format!("{key}: {rule}{value}"));
                 }
                 None => read.foreign.push(key),
             }

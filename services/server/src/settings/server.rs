@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use trestle_runtime::config::shown;
 
 use super::{
     NumberRule, TlsSettings, outside,
@@ -63,7 +64,7 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::
 /// Parses an address; the error has an example.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let rule = "must be an address, as in 127.0.0.1:50051";
-    text.parse().map_err(|_| format!("{rule}: value=`{text}`"))
+    text.parse().map_err(|_| format!("{rule}{}", shown("", text)))
 }
 
 /// Whether two listeners need the same port of the same address. A wildcard has every address; that of IPv6 has

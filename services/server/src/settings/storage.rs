@@ -1,6 +1,9 @@
 //! The store.
 
-use std::{ops::RangeInclusive, path::PathBuf};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 use trestle_blob::{CopyHosts, HostList, ServerList};
@@ -10,8 +13,6 @@ use trestle_runtime::config::choice;
 
 use super::{NumberRule, outside};
 
-/// The data directory by default.
-pub(crate) const DATA_DIR: &str = "./data";
 /// Longest setting for the time between syncs: an hour.
 const SYNC_EVERY_MS_MAX: u64 = 3_600_000;
 
@@ -22,8 +23,10 @@ const WRITE_BUFFER_BYTES: RangeInclusive<u64> = 32 * 1024 * 1024..=4 * 1024 * 10
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StorageSettings {
     /// Data directory; created if it does not exist. Default: `./data`.
+    #[serde(skip_serializing_if = "is_unused")]
     pub data_dir: PathBuf,
-    /// Store everything in memory; no data survives the process. Not in one file with `data_dir`. Default: no.
+    /// Store everything in memory; no data survives the process. Not in one file, or in variables, with `data_dir`: a
+    /// directory of a higher layer wins over memory of a lower one, and the reverse. Default: no.
     pub ephemeral: bool,
     /// Where blobs of more than 32 KiB are stored: `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or `az://CONTAINER/PATH`.
     /// Endpoint and credentials are in the environment. Default: in files of the data directory.
@@ -62,10 +65,15 @@ pub enum DurabilitySetting {
     Os,
 }
 
+/// Whether no directory is used, as in printed settings of a store in memory.
+fn is_unused(data_dir: &Path) -> bool {
+    data_dir.as_os_str().is_empty()
+}
+
 impl Default for StorageSettings {
     fn default() -> Self {
         Self {
-            data_dir: DATA_DIR.into(),
+            data_dir: "./data".into(),
             ephemeral: false,
             blob_url: None,
             blob_hosts: "127.0.0.1:10000,localhost:10000".to_owned(),
@@ -93,7 +101,7 @@ impl StorageSettings {
     /// The problems of the section, each with its key.
     pub(super) fn problems(&self) -> Vec<String> {
         let mut problems = outside("storage", self.numbers());
-        if self.data_dir.as_os_str().is_empty() && !self.ephemeral {
+        if is_unused(&self.data_dir) && !self.ephemeral {
             problems.push("storage.data_dir: must be a path, such as ./data: value=``".to_owned());
         }
         if let Err(rule) = self.blob_hosts.parse::<HostList>() {

@@ -10,9 +10,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use toml::de::DeTable;
 
 use super::{
-    ConfigError, Sources,
-    contradictions::{Exclusion, contradictions},
-    decode, defaults_of, flags_of,
+    ConfigError, Sources, built,
+    contradictions::{contradictions, settle},
+    decode, defaults_of, flags_of, layer,
     places::{Places, flag_of, key_of, line_of, located, names_any, variable_of, within},
     quoted_numbers::quote_numbers,
     redacted::in_words,
@@ -40,7 +40,10 @@ where
 {
     let (defaults, file, range) = (defaults_of(defaults)?, sources.file, sources.range);
     let exclusive = sources.exclusive;
-    let (layers, mut mistakes) = layers(sources)?;
+    let (mut layers, mut mistakes) = layers(sources)?;
+    let values: Vec<_> = layers.iter().map(|layer| &layer.values).collect();
+    let excluded = contradictions(exclusive, &values);
+    layers.iter_mut().for_each(|layer| settle(exclusive, &mut layer.values));
     // What is missing in the other layers may be in the file.
     let is_file_unread = !mistakes.is_empty();
     let mut valid = Config::builder().add_source(defaults.clone());
@@ -86,26 +89,13 @@ where
         let is_set = places.iter().any(|places| places.has(key_of(problem)));
         !names_any(problem, &malformed) && (is_set || !is_file_unread)
     });
-    mistakes.extend(
-        others.chain(excluded(exclusive, &layers)).map(|problem| located(&problem, &places)),
-    );
+    mistakes.extend(others.chain(excluded).map(|problem| located(&problem, &places)));
     if let Some(file) = file {
         mistakes.sort_by_key(|mistake| line_in(file, mistake));
     }
     let mut known = HashSet::new();
     mistakes.retain(|mistake| known.insert(mistake.clone()));
     Ok(mistakes)
-}
-
-/// The mistakes of the file among the layers, by keys that exclude each other.
-fn excluded(exclusive: &[Exclusion<'_>], layers: &[Layer]) -> Vec<String> {
-    let Some(at) = layers.iter().position(|layer| layer.places.is_of_file()) else {
-        return Vec::new();
-    };
-    let (file, above) = (layers.get(at), layers.get(at + 1..).unwrap_or_default());
-    let is_set_above = |key: &str| above.iter().any(|layer| layer.places.has(key));
-    let problems = |file: &Layer| contradictions(exclusive, &file.values, is_set_above);
-    file.map(problems).unwrap_or_default()
 }
 
 /// The line of the file that a mistake begins with; those of other layers follow the file.
@@ -131,9 +121,8 @@ fn file_layer(path: &Path) -> Result<Result<Layer, Vec<String>>, ConfigError> {
         return Ok(Err(errors.iter().map(mistake).collect()));
     }
     let values = File::from_str(&quote_numbers(&text), FileFormat::Toml);
-    let values = Config::builder().add_source(values).build();
     let places = Places::of_file(path, &text, table.get_ref());
-    Ok(Ok(Layer { values: cache(values)?, places }))
+    Ok(Ok(Layer { values: built(Config::builder().add_source(values))?, places }))
 }
 
 fn with_cause(error: &ConfigError) -> String {
@@ -158,17 +147,13 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
             Err(found) => mistakes = found,
         }
     }
-    let values = cache(Config::builder().add_source(variables_of(sources.environment)).build())?;
+    let values = built(Config::builder().add_source(variables_of(sources.environment)))?;
     let places = Places::of_keys(keys("", &values), variable_of);
     layers.push(Layer { values, places });
-    let values = cache(flags_of(Config::builder(), sources.flags)?.build())?;
+    let values = built(flags_of(Config::builder(), sources.flags)?)?;
     let places = Places::of_keys(keys("", &values), flag_of);
     layers.push(Layer { values, places });
     Ok((layers, mistakes))
-}
-
-fn cache(config: Result<Config, config::ConfigError>) -> Result<Value, ConfigError> {
-    config.map(|config| config.cache).map_err(super::malformed)
 }
 
 /// Every key of a layer, those of its tables included.
@@ -221,7 +206,5 @@ fn nested(path: &[String], value: Value) -> Config {
         let table = Map::from_iter([(name.clone(), value)]);
         Value::new(None, ValueKind::Table(table))
     });
-    let mut config = Config::default();
-    config.cache = tables;
-    config
+    layer(tables)
 }

@@ -1,39 +1,59 @@
-//! Settings of a file that leave others of it without effect.
+//! Settings that leave others without effect.
 
-use config::{Value, ValueKind};
+use config::{Map, Value, ValueKind};
 
-/// A setting that leaves another one without effect.
+/// A setting that leaves another one without effect. A layer that sets only one of them decides which is meant, over
+/// both of the layers below it.
 #[derive(Debug, Clone, Copy)]
 pub struct Exclusion<'a> {
     /// The key of the one: a boolean.
     pub switch: &'a str,
-    /// The key of the other, where the switch is true.
+    /// The key of the other, which has no effect where the switch is true.
     pub unused: &'a str,
-    /// The default of the other, which a file may repeat: printed settings have it.
-    pub default: &'a str,
 }
 
-/// The mistakes of a file by `rules`. A higher layer that sets one of their keys decides which is meant.
-pub(super) fn contradictions(
-    rules: &[Exclusion<'_>],
-    file: &Value,
-    is_set_above: impl Fn(&str) -> bool,
-) -> Vec<String> {
-    let contradicts = |Exclusion { switch, unused, default }: &&Exclusion<'_>| {
-        let is_true = value_of(file, switch).and_then(|value| value.into_bool().ok());
-        let other = value_of(file, unused).filter(|value| value.to_string() != *default);
-        is_true == Some(true) && other.is_some() && !is_set_above(switch) && !is_set_above(unused)
+/// The mistakes by `rules` of the layers, the lowest first. A layer above that sets one of their keys resolves them.
+pub(super) fn contradictions(rules: &[Exclusion<'_>], layers: &[&Value]) -> Vec<String> {
+    let problem = |Exclusion { switch, unused }: &Exclusion<'_>| {
+        let is_set = |layer: &&&Value| {
+            value_of(layer, switch).is_some() || value_of(layer, unused).is_some()
+        };
+        let highest = layers.iter().rev().find(is_set)?;
+        let is_true = value_of(highest, switch)
+            .is_some_and(|value| value.clone().into_bool().is_ok_and(|is_true| is_true));
+        let has_both = is_true && value_of(highest, unused).is_some();
+        has_both
+            .then(|| format!("{unused}: has no effect with {switch} = true: remove one of them"))
     };
-    let problem = |Exclusion { switch, unused, .. }: &Exclusion<'_>| {
-        format!("{unused}: has no effect with {switch} = true: remove one of them")
-    };
-    rules.iter().filter(contradicts).map(problem).collect()
+    rules.iter().filter_map(problem).collect()
 }
 
-fn value_of(values: &Value, key: &str) -> Option<Value> {
-    let found = key.split('.').try_fold(values, |values, name| match &values.kind {
+/// Turns the switch of a rule off in a layer that sets only the other key: it is meant, whatever a layer below sets.
+pub(super) fn settle(rules: &[Exclusion<'_>], layer: &mut Value) {
+    for Exclusion { switch, unused } in rules {
+        if value_of(layer, unused).is_some() && value_of(layer, switch).is_none() {
+            set(layer, switch, Value::from(false));
+        }
+    }
+}
+
+fn value_of<'a>(values: &'a Value, key: &str) -> Option<&'a Value> {
+    key.split('.').try_fold(values, |values, name| match &values.kind {
         ValueKind::Table(values) => values.get(name),
         _ => None,
-    });
-    found.cloned()
+    })
+}
+
+/// Sets a key. A value in place of a section is a mistake of its own and is kept.
+fn set(values: &mut Value, key: &str, value: Value) {
+    let ValueKind::Table(values) = &mut values.kind else { return };
+    match key.split_once('.') {
+        Some((section, rest)) => {
+            let empty = || Value::new(None, ValueKind::Table(Map::new()));
+            set(values.entry(section.to_owned()).or_insert_with(empty), rest, value);
+        }
+        None => {
+            values.insert(key.to_owned(), value);
+        }
+    }
 }

@@ -25,10 +25,11 @@ use serde::{
     de::{DeserializeOwned, Error as _, IntoDeserializer as _},
 };
 
-pub use self::{check::mistakes, contradictions::Exclusion, whole_numbers::bounds};
+pub use self::{
+    check::mistakes, contradictions::Exclusion, redacted::shown, whole_numbers::bounds,
+};
 use self::{
-    contradictions::contradictions,
-    places::variable_of,
+    contradictions::{contradictions, settle},
     quoted_numbers::quote_numbers,
     redacted::{in_words, redacted},
     sections::Sections,
@@ -85,7 +86,7 @@ pub struct Sources<'a> {
     pub foreign: &'a [(&'a str, &'a str)],
     /// Keys and values of the set flags. The flag of a key is its last name: `--data-dir` of `storage.data_dir`.
     pub flags: Vec<(String, String)>,
-    /// Keys that a file must not set both.
+    /// Keys that a layer must not set both.
     pub exclusive: &'a [Exclusion<'a>],
     /// The ranges of numbers, as errors about their types name them.
     pub range: Option<RangeOf>,
@@ -145,21 +146,33 @@ fn layers_of(mut builder: Builder, sources: Sources<'_>) -> Result<Builder, Conf
         foreign = foreign.set_override_option(*key, value).map_err(malformed)?;
     }
     builder = builder.add_source(foreign.build().map_err(malformed)?);
+    let mut layers = Vec::new();
     if let Some(path) = sources.file {
-        let file = file(path)?;
-        let read = Config::builder().add_source(file.clone()).build().map_err(malformed)?;
-        let is_set_above = |key: &str| {
-            sources.environment.contains_key(&variable_of(key))
-                || sources.flags.iter().any(|(flag, _)| flag == key)
-        };
-        let problems = contradictions(sources.exclusive, &read.cache, is_set_above);
-        if !problems.is_empty() {
-            return Err(ConfigError::Invalid { problems });
-        }
-        builder = builder.add_source(file);
+        layers.push(built(Config::builder().add_source(file(path)?))?);
     }
-    builder = builder.add_source(variables_of(sources.environment));
-    flags_of(builder, sources.flags)
+    layers.push(built(Config::builder().add_source(variables_of(sources.environment)))?);
+    layers.push(built(flags_of(Config::builder(), sources.flags)?)?);
+    let problems = contradictions(sources.exclusive, &layers.iter().collect::<Vec<_>>());
+    if !problems.is_empty() {
+        return Err(ConfigError::Invalid { problems });
+    }
+    for mut values in layers {
+        settle(sources.exclusive, &mut values);
+        builder = builder.add_source(layer(values));
+    }
+    Ok(builder)
+}
+
+/// The values of a layer.
+fn built(layer: Builder) -> Result<Value, ConfigError> {
+    layer.build().map(|layer| layer.cache).map_err(malformed)
+}
+
+/// A layer with these values.
+fn layer(values: Value) -> Config {
+    let mut layer = Config::default();
+    layer.cache = values;
+    layer
 }
 
 fn malformed(error: config::ConfigError) -> ConfigError {
@@ -221,7 +234,7 @@ where
     T::deserialize(text.as_str().into_deserializer()).map_err(|error: serde::de::value::Error| {
         let error = error.to_string();
         let words = error.split_once(", expected ").map_or(error.as_str(), |(_, words)| words);
-        D::Error::custom(format!("must be {words}: value=`{text}`"))
+        D::Error::custom(format!("must be {words}{}", shown("", &text)))
     })
 }
 

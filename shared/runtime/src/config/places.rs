@@ -39,11 +39,6 @@ impl Places {
         self.of_keys.contains_key(key)
     }
 
-    /// Whether the layer is a file.
-    pub(super) fn is_of_file(&self) -> bool {
-        self.whole.is_some()
-    }
-
     fn of_section(&self, key: &str) -> Option<&String> {
         self.whole.as_ref().and_then(|_| self.of_keys.get(key))
     }

@@ -8,7 +8,8 @@ const SECRETS: &str = "accounts";
 /// The value of a key as part of an error: a number, one with a unit, a boolean, or a short text. A text in a section
 /// with secrets, and a long one, which may be a secret in the wrong place, is named without its content; no text has
 /// none.
-pub(super) fn shown(key: &str, text: &str) -> String {
+#[must_use]
+pub fn shown(key: &str, text: &str) -> String {
     let is_secret = key == SECRETS || within(key, SECRETS);
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-._".contains(c));
     let is_number = unit.len() < text.len() && unit.len() <= UNIT_MAX;

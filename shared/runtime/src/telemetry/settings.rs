@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::choice;
+use crate::config::{choice, shown};
 
 /// The section `telemetry`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,7 +88,10 @@ impl FromStr for AccessOutput {
             "stderr" => Ok(Self::Stderr),
             // A word alone is more likely a misspelt `off` than the name of a file.
             path if path.contains('/') => Ok(Self::File(path.into())),
-            other => Err(format!("must be `off`, `stderr`, or a path with a `/`: value=`{other}`")),
+            other => {
+                let value = shown("telemetry.access_log", other);
+                Err(format!("must be `off`, `stderr`, or a path with a `/`{value}"))
+            }
         }
     }
 }
@@ -148,7 +151,8 @@ impl TelemetrySettings {
         if !are_levels || EnvFilter::try_new(self.directives()).is_err() {
             let rule = "must be `level` or `target=level`, separated by commas, where a level is \
                         off, error, warn, info, debug or trace";
-            problems.push(format!("telemetry.log_filter: {rule}: value=`{filter}`"));
+            let value = shown("telemetry.log_filter", filter);
+            problems.push(format!("telemetry.log_filter: {rule}{value}"));
         }
         if !(0.0..=1.0).contains(&self.trace_sample_ratio) {
             let ratio = self.trace_sample_ratio;
@@ -158,14 +162,20 @@ impl TelemetrySettings {
             problems
                 .push("telemetry.metrics_every_seconds: must be at least 1: value=`0`".to_owned());
         }
-        if let Some(endpoint) = &self.otlp_endpoint
-            && !endpoint.starts_with("http://")
-        {
-            let rule = "must begin with http://";
-            problems.push(format!("telemetry.otlp_endpoint: {rule}: value=`{endpoint}`"));
-        }
+        problems.extend(self.otlp_endpoint.as_deref().and_then(endpoint_problem));
         problems
     }
+}
+
+/// The problem of the address of a collector, never with a password.
+fn endpoint_problem(endpoint: &str) -> Option<String> {
+    const KEY: &str = "telemetry.otlp_endpoint";
+    if endpoint.contains('@') {
+        let rule = "must have no user or password before an `@`, which would not be sent";
+        return Some(format!("{KEY}: {rule}; a collector on this machine can add credentials"));
+    }
+    let is_valid = endpoint.starts_with("http://");
+    (!is_valid).then(|| format!("{KEY}: must begin with http://{}", shown(KEY, endpoint)))
 }
 
 /// A filter whose levels are at most `most`.
