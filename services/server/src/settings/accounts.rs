@@ -163,13 +163,13 @@ impl AccountsSettings {
     }
 }
 
-/// The rule that the path of a key file violates which seems to be a key itself: there is no such file, and it is as long
-/// as one, and in base64 with letters of both cases and digits, or part of a connection string. A path has rarely all
-/// of that, and then only its text is missing in the error.
+/// The rule that the path of a key file violates which seems to be a key itself: there is no such file, and it is as
+/// long as one, and in base64 with letters of both cases and digits, or part of a connection string. A path has rarely
+/// all of that, and then only its text is missing in the error.
 pub(crate) fn misplaced_key(file: &Path) -> Option<&'static str> {
     let text = file.to_string_lossy();
     let is_base64 = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=-_\r\n ".contains(&b));
-    let has = |is_kind: fn(&u8) -> bool| text.as_bytes().iter().any(|byte| is_kind(byte));
+    let has = |is_kind: fn(&u8) -> bool| text.as_bytes().iter().any(is_kind);
     let is_mixed =
         has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
     let is_key = text.len() >= KEY_TEXT_MIN && is_base64 && is_mixed;

@@ -165,7 +165,8 @@ impl GatewaySettings {
             match Endpoint::parse(text) {
                 Ok(endpoint) => endpoints.push(endpoint),
                 Err(_) if text.contains('@') => {
-                    let rule = "must have no user or password before an `@`; roles authenticate a gateway by its certificate";
+                    let rule = "must have no user or password before an `@`: roles authenticate a \
+                                gateway by its certificate";
                     problems.push(format!("{key}: {rule}"));
                 }
                 Err(_) => {

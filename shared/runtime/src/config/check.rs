@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::{
     ConfigError, Sources, built,
-    contradictions::{contradictions, settle},
+    contradictions::{contradictions, resolve_layers},
     decode, defaults_of, flags_of, layer,
     places::{Places, flag_of, key_of, line_of, located, names_any, variable_of, within},
     quoted_numbers::quote_numbers,
@@ -43,7 +43,7 @@ where
     let (mut layers, mut mistakes) = layers(sources)?;
     let values: Vec<_> = layers.iter().map(|layer| &layer.values).collect();
     let excluded = contradictions(exclusive, &values);
-    layers.iter_mut().for_each(|layer| settle(exclusive, &mut layer.values));
+    layers.iter_mut().for_each(|layer| resolve_layers(exclusive, &mut layer.values));
     // What is missing in the other layers may be in the file.
     let is_file_unread = !mistakes.is_empty();
     let mut valid = Config::builder().add_source(defaults.clone());

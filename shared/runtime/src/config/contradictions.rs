@@ -29,7 +29,7 @@ pub(super) fn contradictions(rules: &[Exclusion<'_>], layers: &[&Value]) -> Vec<
 }
 
 /// Turns the switch of a rule off in a layer that sets only the other key: it is meant, whatever a layer below sets.
-pub(super) fn settle(rules: &[Exclusion<'_>], layer: &mut Value) {
+pub(super) fn resolve_layers(rules: &[Exclusion<'_>], layer: &mut Value) {
     for Exclusion { switch, unused } in rules {
         if value_of(layer, unused).is_some() && value_of(layer, switch).is_none() {
             set(layer, switch, Value::from(false));

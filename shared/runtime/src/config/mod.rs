@@ -29,7 +29,7 @@ pub use self::{
     check::mistakes, contradictions::Exclusion, redacted::shown, whole_numbers::bounds,
 };
 use self::{
-    contradictions::{contradictions, settle},
+    contradictions::{contradictions, resolve_layers},
     quoted_numbers::quote_numbers,
     redacted::{in_words, redacted},
     sections::Sections,
@@ -157,7 +157,7 @@ fn layers_of(mut builder: Builder, sources: Sources<'_>) -> Result<Builder, Conf
         return Err(ConfigError::Invalid { problems });
     }
     for mut values in layers {
-        settle(sources.exclusive, &mut values);
+        resolve_layers(sources.exclusive, &mut values);
         builder = builder.add_source(layer(values));
     }
     Ok(builder)
