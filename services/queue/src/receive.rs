@@ -272,3 +272,6 @@ fn sort_out(slots: &[Slot], found: Vec<Found>) -> Received {
     }
     received
 }
+
+#[cfg(test)]
+mod tests;

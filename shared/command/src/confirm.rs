@@ -50,3 +50,33 @@ pub fn confirm(yes: bool, doing: &str, kind: &str, name: &str) -> Result<(), Cli
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_be_deleted_ends_a_command_before_its_prompt() {
+        let found = |code| require_found::<()>(Err(Status::new(code, "text")));
+        let unsent = NotConnected { endpoint: "http://a".to_owned(), cause: "refused".to_owned() };
+
+        assert!(require_found(Ok(())).is_ok());
+        assert!(found(Code::NotFound).is_err());
+        assert!(require_found::<()>(Err(Status::from_error(Box::new(unsent)))).is_err());
+        // Its caller may be permitted to delete and not to read.
+        for left in [Code::PermissionDenied, Code::Unavailable, Code::Internal] {
+            assert!(found(left).is_ok(), "{left:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_terminal_nothing_is_deleted_unless_it_is_confirmed() {
+        assert!(confirm(true, "deleting a table", "table", "orders").is_ok());
+
+        // Tests have no terminal.
+        let rejected = confirm(false, "deleting a table", "table", "orders").unwrap_err();
+
+        let text = "deleting a table deletes everything in it: repeat with --yes: table=`orders`";
+        assert_eq!(rejected.to_string(), text);
+    }
+}

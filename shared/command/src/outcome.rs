@@ -86,3 +86,6 @@ pub fn finish(result: Result<(), CliError>, json: bool, site: Option<CallSite<'_
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

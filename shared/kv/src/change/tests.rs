@@ -39,3 +39,34 @@ fn the_stronger_lock_of_a_domain_counts() {
         [Some(Lock::Exclusive), Some(Lock::Shared), Some(Lock::Exclusive), None]
     );
 }
+
+#[test]
+fn writes_apply_in_their_order_whichever_way_they_are_collected() {
+    let put = |key: &'static str| Write::Put { key: key.into(), value: "v".into() };
+    let delete = |key: &'static str| Write::Delete { key: key.into() };
+    let expected = vec![put("b"), delete("a"), put("a")];
+    let mut called = Writes::with_capacity(3);
+    called.put("b", "v").delete("a").put("a", "v");
+    let mut extended = Writes::from(put("b"));
+    extended.extend([delete("a")]);
+    extended.push(put("a"));
+
+    for writes in [called, extended, Writes::from(expected.clone())] {
+        assert_eq!((writes.as_slice(), writes.len()), (&*expected, 3));
+        assert_eq!(writes.into_iter().collect::<Writes>(), expected.clone().into());
+    }
+    let keys: Vec<_> = expected.iter().map(Write::key).collect();
+    assert_eq!(keys, ["b", "a", "a"]);
+    assert!(Writes::new().is_empty() && !Writes::from(put("a")).is_empty());
+}
+
+#[test]
+fn an_absent_key_has_no_value_and_its_own_name() {
+    let mut set = ReadSet::default();
+    let (absent, present) = (set.add("absent"), set.add("present"));
+    let values = [None, Some(Bytes::from_static(b"value"))];
+    let reads = Reads::new(&set, &values);
+
+    assert_eq!((reads.get(absent), reads.key(absent)), (None, &Bytes::from_static(b"absent")));
+    assert_eq!(reads.get(present), Some(&Bytes::from_static(b"value")));
+}

@@ -62,3 +62,32 @@ pub(super) fn outcome_unknown() -> Fault {
 pub(super) fn broken(is_read: bool) -> Fault {
     if is_read { interrupted() } else { outcome_unknown() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_not_sent_names_its_service_and_may_be_repeated() {
+        for (path, service) in [
+            ("/trestle.queue.v1.QueueService/SendMessages", "trestle.queue.v1.QueueService"),
+            ("/", ""),
+            ("", ""),
+        ] {
+            let fault = unreachable(path);
+
+            assert_eq!(fault.reason, Reason::ServerUnavailable);
+            assert_eq!(fault.retry_after, Some(RETRY_AFTER));
+            let text = format!("the service is unreachable: service=`{service}`; nothing was sent");
+            assert_eq!(fault.message, text);
+        }
+    }
+
+    #[test]
+    fn only_a_write_whose_connection_broke_has_an_unknown_outcome() {
+        let (read, write) = (broken(true), broken(false));
+
+        assert_eq!((read.reason, read.retry_after), (Reason::ServerUnavailable, Some(RETRY_AFTER)));
+        assert_eq!((write.reason, write.retry_after), (Reason::OutcomeUnknown, None));
+    }
+}
