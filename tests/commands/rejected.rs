@@ -1,5 +1,9 @@
 //! Values that are rejected before a call, with their rule and in the form of the output.
 
+mod escaped;
+mod ranges;
+mod variables;
+
 use std::process::Command;
 
 use serde_json::Value;
@@ -11,78 +15,6 @@ fn usage(args: &[&str]) -> String {
     let ended = Ended::of(bare(args));
     assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
     ended.errors
-}
-
-#[test]
-fn numbers_and_times_are_rejected_with_their_range() {
-    let times = "must be 1ms to 36500d";
-    for (args, rule) in [
-        (&["entity", "query", "t", "--limit", "99999999999"][..], "0 to 4294967295"),
-        (&["entity", "query", "t", "--top", "-1"], "must be a whole number, 0 to 4294967295"),
-        (&["log", "read", "s", "--limit", "0"], "must be a whole number, 1 to "),
-        (&["log", "tail", "s", "-n", "99999999999"], "must be a whole number, 0 to 10000"),
-        (&["log", "append", "s", "--batch", "0"], "must be a whole number, 1 to 4294967295"),
-        (&["log", "append", "s", "--utc-offset", "+99:99"], "must be -23:59 to +23:59"),
-        (&["blob", "cat", "c/b", "--offset", "x"], "must be a whole number, 0 to "),
-        (&["blob", "lease", "break", "c/b", "--period", "61"], "must be a whole number, 0 to 60"),
-        (&["blob", "protection", "--keep-deleted", "366"], "1 to 365, or `off`"),
-        (&["queue", "create", "q", "--max-dequeue-count", "0"], "1 to 1000"),
-        (&["import", "azurite", ".", "--parallel", "0"], "must be a whole number, 1 to 1024"),
-        (&["table", "list", "--timeout", "100000000000d"], times),
-        (&["table", "list", "--timeout", "99999999999999999999s"], times),
-        (&["table", "list", "--timeout", "-1s"], times),
-        (&["bench", "table", "--duration", "-5s"], times),
-        (&["message", "receive", "q", "--wait", "5000000d"], "must be 0s to 20s: "),
-        (&["message", "receive", "q", "--wait", "-1s"], "must be 0s to 20s: "),
-        (
-            &["message", "receive", "q", "--wait", "--limit", "3"],
-            "a value is required for '--wait <TIME>'",
-        ),
-        (&["message", "receive", "q", "--visibility-timeout", "0s"], "must be 1s to 7d: "),
-        (&["message", "send", "q", "a", "--visibility-timeout", "-1s"], "must be 0s to 7d: "),
-        (&["message", "extend", "q", "i", "r", "--visibility-timeout", "8d"], "must be 0s to 7d: "),
-        (&["message", "send", "q", "a", "--ttl", "1.5s"], "must be 1s to 36500d: "),
-        (&["message", "send", "q", "a", "--ttl", "-1s"], "must be 1s to 36500d: "),
-        (&["queue", "create", "q", "--deduplication-window", "0s"], "must be 1s to 7d: "),
-        (&["log", "create", "s", "--roll-age", "2d"], "must be 1s to 1d: "),
-        (&["log", "create", "s", "--retention", "1s"], "must be 1m to 36500d: "),
-        (&["log", "update", "s", "--retention", "1s"], "or `off`"),
-        (&["log", "read", "s", "--since", "-1h"], "must be a time ago, such as 15m"),
-        (&["log", "segments", "s", "--until", "-1h"], "must be a time ago, such as 15m"),
-        (&["sas", "explain", "--from", "banana", "--over", "http"], "must be an IP address"),
-    ] {
-        let errors = usage(args);
-        assert!(errors.contains(rule), "{args:?}: {errors}");
-        for foreign in ["target type", "tip:", "invalid digit", "is not in", "input is"] {
-            assert!(!errors.contains(foreign), "{args:?}: {errors}");
-        }
-    }
-}
-
-#[test]
-fn the_shortest_and_the_longest_times_are_accepted() {
-    let server = server();
-    succeeds(&server, &["queue", "create", "jobs"]);
-    let send = ["message", "send", "jobs", "a", "--visibility-timeout"];
-
-    succeeds(&server, &["table", "list", "--timeout", "36500d"]);
-    succeeds(&server, &["message", "receive", "jobs", "--wait", "0s"]);
-    succeeds(&server, &[&send[..], &["0s", "--ttl", "1s"]].concat());
-    succeeds(&server, &[&send[..], &["7d", "--ttl", "36500d"]].concat());
-    succeeds(&server, &["message", "send", "jobs", "a"]);
-    let receive = ["message", "receive", "jobs", "--visibility-timeout", "7d", "--wait", "20s"];
-    succeeds(&server, &receive);
-}
-
-#[test]
-fn a_negative_expiry_is_rejected_with_its_rule() {
-    let mut sas = bare(&["sas", "queue", "jobs", "--permissions", "r", "--expiry", "-1h"]);
-    sas.env("TRESTLE_ACCOUNT", "shop").env("TRESTLE_ACCOUNT_KEY", "YWJj");
-
-    let ended = Ended::of(sas);
-
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.errors.contains("--expiry: must be 30m, 8h or 7d from now on"), "{ended:?}");
 }
 
 #[test]
@@ -109,78 +41,6 @@ fn a_folder_in_place_of_a_file_is_rejected_before_a_call() {
 }
 
 #[test]
-fn a_range_of_times_that_ends_before_it_begins_is_rejected_before_a_call() {
-    let server = server();
-
-    // A call would find that there is no such stream.
-    for (verb, since, until) in [
-        ("read", "1h", "2h"),
-        ("read", "1h", "1h"),
-        ("read", "2026-01-31", "2026-01-30T23:59:59Z"),
-        ("segments", "1h", "2h"),
-    ] {
-        let ended = run(&server, &["log", verb, "app", "--since", since, "--until", until]);
-
-        assert_eq!(ended.code, Some(2), "{ended:?}");
-        let rule = "error: --until: must be after --since: since=`20";
-        assert!(ended.errors.starts_with(rule), "{ended:?}");
-    }
-}
-
-/// The variables of clients.
-const VARIABLES: [&str; 14] = [
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "TRESTLE_ACCOUNT",
-    "TRESTLE_ACCOUNT_KEY",
-    "TRESTLE_ACCOUNT_KEY_FILE",
-    "TRESTLE_CA_FILE",
-    "TRESTLE_CERT_FILE",
-    "TRESTLE_CONFIG",
-    "TRESTLE_CONNECTION_STRING",
-    "TRESTLE_CONTEXT",
-    "TRESTLE_ENDPOINT",
-    "TRESTLE_KEY_FILE",
-    "TRESTLE_SAS",
-    "TRESTLE_SAS_FILE",
-    "TRESTLE_SERVER_NAME",
-];
-
-#[test]
-fn an_empty_variable_is_the_same_as_one_that_is_not_set() {
-    let server = server();
-    let all = VARIABLES.map(|variable| (variable, ""));
-    let ended = |mut command: Command, variables: &[(&str, &str)]| {
-        command.envs(variables.iter().copied());
-        Ended::of(command)
-    };
-
-    for variable in all {
-        let listed = ended(trestle(&server, &["table", "list"]), &[variable]);
-        assert_eq!(listed.code, Some(0), "{variable:?}: {listed:?}");
-    }
-    let printed = ended(bare(&["config", "print"]), &all);
-    let help = ended(bare(&["table", "list", "--help"]), &all).output;
-    let import = ended(bare(&["import", "azure", "--source-file", "/nosuch"]), &all);
-    let given = ended(bare(&["table", "list", "--ca-file", ""]), &[]);
-
-    assert_eq!(printed.code, Some(0), "{printed:?}");
-    let settings = [
-        "TRESTLE__SERVER__LISTEN",
-        "TRESTLE__SERVER__ROLES",
-        "TRESTLE__STORAGE__DATA_DIR",
-        "TRESTLE__STORAGE__MIN_FREE_BYTES",
-        "TRESTLE__TLS__CERT_FILE",
-        "TRESTLE__ACCOUNTS__ACME__KEY1",
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-    ];
-    let checked = ended(bare(&["config", "check"]), &settings.map(|variable| (variable, "")));
-    assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(help.contains("[env: TRESTLE_CA_FILE=]"), "{help}");
-    assert!(import.errors.contains("/nosuch"), "{import:?}");
-    assert_eq!(given.code, Some(2), "an empty argument is a mistake: {given:?}");
-}
-
-#[test]
 fn an_error_of_the_command_line_is_json_where_that_is_the_form_of_the_output() {
     for args in [
         &["entity", "query", "t", "--limit", "x", "-o", "json"][..],
@@ -192,53 +52,6 @@ fn an_error_of_the_command_line_is_json_where_that_is_the_form_of_the_output() {
         assert!(message.ends_with("must be a whole number, 0 to 4294967295"), "{message}");
     }
     assert!(usage(&["entity", "query", "-o", "csv"]).starts_with("error: the following"));
-}
-
-/// A text that clears a terminal, and looks like a line of its own.
-const HOSTILE: &str = "a\u{1b}[2J\u{9b}2J\r\nerror: b";
-
-#[test]
-fn control_characters_of_names_filters_and_paths_are_escaped_in_errors() {
-    let (server, folder) = (server(), tempfile::tempdir().unwrap());
-    let file = folder.path().join(format!("{HOSTILE}.jsonl"));
-    std::fs::write(&file, "oops\n").unwrap();
-    succeeds(&server, &["table", "create", "rows"]);
-    let (file, filter) = (file.to_str().unwrap(), format!("{HOSTILE} eq 1"));
-
-    for args in [
-        &["table", "create", HOSTILE][..],
-        &["entity", "query", "rows", "--filter", &filter],
-        &["table", "import", "rows", HOSTILE, "--format", "csv"],
-        &["table", "import", "rows", file, "--keep-going"],
-        &["blob", "cp", HOSTILE, "blob://photos/cat.png"],
-        &["queue", "get", HOSTILE],
-        &["entity", "query", "rows", "--limit", HOSTILE],
-        &["entity", HOSTILE],
-        &["entity", "query", "rows", &format!("--{HOSTILE}")],
-        &["table", "list", "--context", HOSTILE],
-    ] {
-        let failed = run(&server, args);
-        assert!(!matches!(failed.code, None | Some(0)), "{args:?}: {failed:?}");
-        one_line_each(&failed.errors, 1);
-    }
-    for (args, errors) in [
-        // The mistake, and the number of mistakes.
-        (&["serve", "--config", HOSTILE][..], 2),
-        (&["compact", "--data-dir", HOSTILE], 1),
-        (&["healthcheck", "--endpoint", HOSTILE], 1),
-        (&["doctor", HOSTILE], 1),
-    ] {
-        let failed = Ended::of(bare(args));
-        assert!(!matches!(failed.code, None | Some(0)), "{args:?}: {failed:?}");
-        one_line_each(&failed.errors, errors);
-    }
-}
-
-fn one_line_each(errors: &str, expected: usize) {
-    assert!(errors.contains(r"a\u001b[2J\u009b2J\r\nerror: b"), "{errors}");
-    assert!(!errors.replace('\n', "").contains(char::is_control), "{errors:?}");
-    let lines = errors.lines().filter(|line| line.starts_with("error: ")).count();
-    assert_eq!(lines, expected, "{errors}");
 }
 
 #[test]

@@ -9,23 +9,25 @@ use std::{
 };
 
 use clap::ValueEnum;
-use indicatif::{
-    BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle,
-};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use serde_json::{Map, Value, json};
-use trestle_proto::table::v1::{Entity, QueryCost, QueryScope};
+use trestle_proto::table::v1::{Entity, QueryCost};
 
 use crate::{client::Session, entity_json, entity_json::Meta, errors::CliError};
 
 mod cells;
+mod cost;
 mod drawing;
+mod numbers;
 mod terminal;
 
 pub use cells::escaped;
 pub use cells::with_fields;
 use cells::{entity_record, flat, flat_fields, raw, title};
+pub use cost::{cost_json, cost_text, scope_name};
 use drawing::{Drawing, TableListing};
+pub use numbers::{bytes, counted, thousands};
 pub use terminal::standard_output;
 
 /// Most records of a listing that a table holds before it is printed.
@@ -445,53 +447,6 @@ pub fn report_lines(text: &str) {
 
 fn broken(error: io::Error) -> CliError {
     CliError::file("cannot write to standard output")(error)
-}
-
-/// One line with the cost of a read.
-pub fn cost_text(cost: &QueryCost) -> String {
-    format!(
-        "cost: {}, {} scanned, {} returned, {}",
-        scope_name(cost.scope),
-        thousands(cost.scanned),
-        thousands(cost.returned),
-        bytes(cost.bytes)
-    )
-}
-
-/// The same for programs.
-pub fn cost_json(cost: &QueryCost) -> Value {
-    json!({
-        "scope": scope_name(cost.scope), "scanned": cost.scanned, "returned": cost.returned,
-        "bytes": cost.bytes,
-    })
-}
-
-/// A scope as the contract spells it, without its prefix.
-pub fn scope_name(scope: i32) -> &'static str {
-    let name = QueryScope::try_from(scope).unwrap_or_default().as_str_name();
-    name.strip_prefix("QUERY_SCOPE_").unwrap_or(name)
-}
-
-/// A number with a thousands separator.
-#[must_use]
-pub fn thousands(number: u64) -> String {
-    HumanCount(number).to_string()
-}
-
-/// How many of a thing, such as `1 entity` or `2,000 entities`.
-#[must_use]
-pub fn counted(number: u64, thing: &str) -> String {
-    let things = match (number, thing.strip_suffix('y')) {
-        (1, _) => thing.to_owned(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        (_, None) => format!("{thing}s"),
-    };
-    format!("{} {things}", thousands(number))
-}
-
-/// A size in a suitable unit.
-pub fn bytes(number: u64) -> String {
-    BinaryBytes(number).to_string()
 }
 
 #[cfg(test)]

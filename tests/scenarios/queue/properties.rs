@@ -1,5 +1,4 @@
-//! The settings of the queue service for an account. Their rules are those of tables, whose scenarios go through them
-//! all.
+//! The settings of the queue service for an account. Their rules are those of tables, whose scenarios cover them all.
 
 use tonic::Code;
 use trestle_proto::queue::v1::SetServicePropertiesRequest;

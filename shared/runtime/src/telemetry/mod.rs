@@ -5,7 +5,9 @@
 //! which `main` alone calls.
 
 mod access_log;
+mod colors;
 mod export_errors;
+mod in_trace;
 mod logged_exporter;
 mod logs;
 mod metrics;
