@@ -162,7 +162,7 @@ impl Interceptor for CallMetadata {
     }
 }
 
-/// Opens one connection, encrypted where the endpoint begins with `https`, in [`CONNECT_TIMEOUT`].
+/// Opens one connection, encrypted where the endpoint begins with `https`, within five seconds.
 ///
 /// # Errors
 /// An address, files for TLS or certificates that cannot be used; the error of the connection.

@@ -48,19 +48,20 @@ impl FromStr for ObjectsUrl {
     /// The rule that the text violates.
     fn from_str(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or(FORM)?;
+        let kind = ObjectStoreKind::ALL.into_iter().find(|kind| kind.scheme() == scheme);
+        let kind = kind.ok_or(FORM)?;
         if rest.contains(['?', '#']) {
             return Err(
                 "must have no query and no fragment: credentials are in the environment".to_owned()
             );
         }
-        let kind = ObjectStoreKind::ALL.into_iter().find(|kind| kind.scheme() == scheme);
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '$');
         if bucket.is_empty() || !bucket.chars().all(is_name) {
             return Err(FORM.to_owned());
         }
         let prefix = Path::parse(prefix).map_err(|_| PATH)?;
-        Ok(Self { kind: kind.ok_or(FORM)?, bucket: bucket.to_owned(), prefix })
+        Ok(Self { kind, bucket: bucket.to_owned(), prefix })
     }
 }
 
