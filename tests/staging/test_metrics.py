@@ -10,7 +10,7 @@ import yaml
 from stack import DEPLOY, ROLES, until
 
 # Words of PromQL before a parenthesis are functions; these are the others.
-KEYWORDS = {"by", "without", "and", "or", "unless", "on", "ignoring", "group_left", "group_right", "bool"}
+KEYWORDS = {"by", "without", "and", "or", "unless", "on", "ignoring", "group_left", "group_right", "bool", "offset"}
 # What alerts have and no process exports: recorded by rules.
 RECORDED = re.compile(r"^role:")
 # Labels with values that occur only when something fails; of the others, each value that is requested must occur.
