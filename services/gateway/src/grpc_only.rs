@@ -8,14 +8,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderValue, Method, StatusCode, Version, header};
+use http::{Method, StatusCode};
 use tower::Service;
 use trestle_service::layer::{CallService, Request, Response, ResponseFuture};
 
-use crate::web::{plain, with_allowed};
-
-/// The content type of gRPC.
-const GRPC: &[u8] = b"application/grpc";
+use crate::web::{grpc_codec, plain, with_allowed};
 
 /// Accepts calls of gRPC; other requests are rejected with 415, as the specification of gRPC over HTTP/2 has it.
 #[derive(Clone)]
@@ -50,16 +47,14 @@ impl Service<Request> for GrpcOnly {
     }
 }
 
-/// Whether a request is a call of gRPC: its version of HTTP and its content type, which may name a codec.
+/// Whether a request is a call of gRPC, and none of gRPC-Web.
 fn is_grpc(request: &Request) -> bool {
-    let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let codec = kind.and_then(|kind| kind.strip_prefix(GRPC));
-    request.version() >= Version::HTTP_2
-        && codec.is_some_and(|codec| matches!(codec, [] | [b'+' | b';', ..]))
+    grpc_codec(request).is_some_and(|codec| matches!(codec, [] | [b'+' | b';', ..]))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderValue, Version, header};
     use tonic::{Status, body::Body};
     use tower::service_fn;
 

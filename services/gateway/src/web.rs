@@ -121,18 +121,23 @@ impl Service<Request> for Web {
             }
             // Other types are rejected: a page may send text to any origin without a preflight, and
             // must not write with it.
-            Some(kind) if kind.starts_with(GRPC) && request.version() >= Version::HTTP_2 => {
-                match *request.method() == Method::POST {
-                    true => self.calls.call(request),
-                    false => self.reject(&request, Reason::UnsupportedHttpVerb, "gRPC needs POST"),
-                }
-            }
+            _ if grpc_codec(&request).is_some() => match *request.method() == Method::POST {
+                true => self.calls.call(request),
+                false => self.reject(&request, Reason::UnsupportedHttpVerb, "gRPC needs POST"),
+            },
             _ => {
                 let text = "this address serves gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
                 self.reject(&request, Reason::InvalidHeaderValue, text)
             }
         }
     }
+}
+
+/// What follows the type of gRPC in the content type of a request over HTTP/2, such as `+proto`; none for other
+/// requests.
+pub(crate) fn grpc_codec(request: &Request) -> Option<&[u8]> {
+    let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.filter(|_| request.version() >= Version::HTTP_2)?.strip_prefix(GRPC)
 }
 
 /// A response has the type of its request, unless the client accepts another one of these only: a

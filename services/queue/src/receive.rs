@@ -6,7 +6,7 @@
 
 mod decide;
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use trestle_kv::transact;
@@ -211,12 +211,7 @@ impl MessageOperations {
         let slots = expired.into_iter().chain(behind).collect();
         match self.remove_expired(queue, slots).await {
             Ok(removed) => claim.ack(&removed, &[]),
-            Err(error) => {
-                if let Some(omitted) = self.failures.may_log("expired", std::time::Instant::now()) {
-                    tracing::warn!(%error, omitted, "expired messages cannot be removed");
-                }
-                return false;
-            }
+            Err(error) => return self.log_kept("expired messages cannot be removed", &error),
         }
         true
     }
@@ -233,15 +228,17 @@ impl MessageOperations {
             Ok(moved) => claim.ack(&moved, &[]),
             // The next attempt uses the queue as it is now.
             Err(AttemptError::Fenced(fenced)) => self.drop_outdated(&fenced),
-            Err(error) => {
-                let now = std::time::Instant::now();
-                if let Some(omitted) = self.failures.may_log("dead letters", now) {
-                    tracing::warn!(%error, omitted, "messages cannot be dead-lettered");
-                }
-                return false;
-            }
+            Err(error) => return self.log_kept("messages cannot be dead-lettered", &error),
         }
         true
+    }
+
+    /// Reports messages that are not removed, at a bounded rate. Returns that they are not.
+    fn log_kept(&self, problem: &'static str, error: &dyn Error) -> bool {
+        if let Some(omitted) = self.failures.may_log(problem, std::time::Instant::now()) {
+            tracing::warn!(%error, omitted, "{problem}");
+        }
+        false
     }
 
     /// The dead-letter queue of a queue, if it exists, and the deliveries before a message is moved there.

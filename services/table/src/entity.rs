@@ -17,7 +17,7 @@ use trestle_filter::shown;
 use trestle_kv::order::compare_text;
 use trestle_proto::table::v1 as proto;
 use trestle_service::{
-    fault::{Reason, Violations, quoted},
+    fault::{Reason, Violations, property_path, quoted},
     limits,
 };
 
@@ -153,8 +153,7 @@ impl Entity {
     }
 }
 
-/// The path of a property, formatted only where a rule is broken. By its name: a client does not see the position in a
-/// map.
+/// The path of a property, formatted only where a rule is broken.
 struct PropertyPath<'a> {
     entity: &'a str,
     name: &'a str,
@@ -162,9 +161,7 @@ struct PropertyPath<'a> {
 
 impl fmt::Display for PropertyPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A quote in a name does not end the path: of names in requests, some break the rules.
-        let name = quoted(self.name).replace('\\', "\\\\").replace('"', "\\\"");
-        write!(f, "{}.properties[\"{name}\"]", self.entity)
+        write!(f, "{}.{}", self.entity, property_path(self.name))
     }
 }
 

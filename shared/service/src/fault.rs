@@ -5,6 +5,7 @@ mod bounds;
 mod fields;
 mod log;
 mod meaning;
+mod property_path;
 
 use std::{borrow::Cow, time::Duration};
 
@@ -18,6 +19,7 @@ pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
 use meaning::may_retry;
 pub use meaning::{Meaning, meaning};
+pub use property_path::{property_path, split_property_path, unescaped};
 
 /// `ErrorInfo.domain` of an error while the called service is not determined, and if the path of a call has none.
 pub const DOMAIN: &str = "trestle";

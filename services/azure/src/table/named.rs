@@ -1,7 +1,7 @@
 //! Errors about entities in the words of the request: a property by its name, a key by that of the data model.
 
 use tonic::Status;
-use trestle_service::fault::Reason;
+use trestle_service::fault::{Reason, split_property_path, unescaped};
 
 use crate::error::RestError;
 
@@ -36,9 +36,10 @@ fn key_of_batch(error: &RestError) -> Option<&'static str> {
 
 /// The name of a member of an entity; none for other fields.
 fn name(field: &str) -> Option<String> {
-    if let Some((_, property)) = field.split_once("properties[\"") {
-        let escaped = property.strip_suffix("\"]")?;
-        return Some(escaped.replace("\\\"", "\"").replace("\\\\", "\\"));
+    // It is the last part, and its name may contain what a path consists of.
+    let property = field.find("properties[").and_then(|at| split_property_path(field.get(at..)?));
+    if let Some((escaped, "")) = property {
+        return Some(unescaped(escaped));
     }
     match field.rsplit('.').next()? {
         "partition_key" => Some("PartitionKey".to_owned()),

@@ -1,6 +1,7 @@
 //! The error of a row, with the fields that its file has in place of those of the call.
 
 use tonic_types::Status as RpcStatus;
+use trestle_service::fault::split_property_path;
 
 use super::describe;
 
@@ -32,18 +33,7 @@ fn of_file(text: &str) -> String {
 /// The name of a field in a file, and the text behind it.
 fn known_field(text: &str) -> Option<(&str, &str)> {
     let key = KEYS.iter().find_map(|(field, name)| Some((*name, text.strip_prefix(field)?)));
-    let property = || {
-        let name = text.strip_prefix("properties[\"")?;
-        // A quote in a name is escaped, and a backslash.
-        let mut is_escaped = false;
-        let end = name.find(|c| {
-            let is_end = c == '"' && !is_escaped;
-            is_escaped = c == '\\' && !is_escaped;
-            is_end
-        })?;
-        Some((name.get(..end)?, name.get(end..)?.strip_prefix("\"]")?))
-    };
-    key.or_else(property)
+    key.or_else(|| split_property_path(text))
 }
 
 #[cfg(test)]
