@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 use tower::Service;
 use trestle_service::layer::{CallService, Request, Response, ResponseFuture};
 
@@ -49,12 +49,14 @@ impl Service<Request> for GrpcOnly {
 
 /// Whether a request is a call of gRPC, and none of gRPC-Web.
 fn is_grpc(request: &Request) -> bool {
-    grpc_codec(request).is_some_and(|codec| matches!(codec, [] | [b'+' | b';', ..]))
+    let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let codec = kind.and_then(|kind| grpc_codec(kind, request.version()));
+    codec.is_some_and(|codec| matches!(codec, [] | [b'+' | b';', ..]))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderValue, Version, header};
+    use http::Version;
     use tonic::{Status, body::Body};
     use tower::service_fn;
 

@@ -121,10 +121,12 @@ impl Service<Request> for Web {
             }
             // Other types are rejected: a page may send text to any origin without a preflight, and
             // must not write with it.
-            _ if grpc_codec(&request).is_some() => match *request.method() == Method::POST {
-                true => self.calls.call(request),
-                false => self.reject(&request, Reason::UnsupportedHttpVerb, "gRPC needs POST"),
-            },
+            Some(kind) if grpc_codec(kind, request.version()).is_some() => {
+                match *request.method() == Method::POST {
+                    true => self.calls.call(request),
+                    false => self.reject(&request, Reason::UnsupportedHttpVerb, "gRPC needs POST"),
+                }
+            }
             _ => {
                 let text = "this address serves gRPC over HTTP/2, and gRPC-Web over HTTP/1.1 too";
                 self.reject(&request, Reason::InvalidHeaderValue, text)
@@ -133,11 +135,9 @@ impl Service<Request> for Web {
     }
 }
 
-/// What follows the type of gRPC in the content type of a request over HTTP/2, such as `+proto`; none for other
-/// requests.
-pub(crate) fn grpc_codec(request: &Request) -> Option<&[u8]> {
-    let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    kind.filter(|_| request.version() >= Version::HTTP_2)?.strip_prefix(GRPC)
+/// What follows the type of gRPC in a content type, such as `+proto`; none for other types, and before HTTP/2.
+pub(crate) fn grpc_codec(kind: &[u8], version: Version) -> Option<&[u8]> {
+    kind.strip_prefix(GRPC).filter(|_| version >= Version::HTTP_2)
 }
 
 /// A response has the type of its request, unless the client accepts another one of these only: a
