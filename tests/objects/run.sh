@@ -90,6 +90,8 @@ done
 
 # serve DATA URL: starts a server on a data directory.
 serve() {
+  # The line of the server before this one would pass for this one's until the shell truncates the file.
+  rm -f "$work/ready"
   TRESTLE__STORAGE__BLOB_URL=$2 "$TRESTLE_BIN" serve --data-dir "$work/$1" --listen 127.0.0.1:0 \
     --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off >"$work/ready" \
     2>"$work/$1.log" </dev/null &

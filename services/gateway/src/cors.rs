@@ -22,6 +22,7 @@ use tower::Service;
 use trestle_service::{
     call_protocol::CallProtocol,
     layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
+    rpc_path::service_of,
 };
 
 pub(crate) use self::page_account::PageAccountLayer;
@@ -30,7 +31,7 @@ use self::{
     page_account::PageAccount,
     service_cors::{ServiceCors, error_response, preflight},
 };
-use crate::{IngressStack, route::service_of, short_circuit::ShortCircuit, web::Web};
+use crate::{IngressStack, short_circuit::ShortCircuit, web::Web};
 
 /// Serves browsers in front of `calls`: gRPC-Web, preflight requests, and the headers of CORS.
 #[must_use]

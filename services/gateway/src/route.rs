@@ -11,6 +11,7 @@ use tower::Service;
 use trestle_service::{
     fault::{Fault, Reason, quoted},
     layer::{Request, Response, ResponseFuture},
+    rpc_path::service_of,
     upstream::Upstream,
 };
 
@@ -36,11 +37,6 @@ impl Routes {
         Arc::make_mut(&mut self.absent).push((name, reason));
         self
     }
-}
-
-/// The full name of the service in the path of a call.
-pub(crate) fn service_of(path: &str) -> Option<&str> {
-    path.strip_prefix('/')?.split_once('/').map(|(service, _)| service)
 }
 
 impl Service<Request> for Routes {

@@ -20,8 +20,11 @@ use trestle_cli::{
     TableCommand,
 };
 use trestle_command::{
-    context::ContextCommand, errors::EXIT_CODES, flags::ClientFlags, flags::VariableArgs,
-    output::OutputFormat, trust::TlsArgs,
+    context::ContextCommand,
+    errors::EXIT_CODES,
+    flags::{ClientFlags, VariableArgs},
+    output::OutputFormat,
+    trust::TlsArgs,
 };
 use trestle_import::ImportCommand;
 

@@ -32,8 +32,7 @@ use trestle::{
 use trestle_cli::ClientCommand;
 use trestle_command::{
     errors::without_number,
-    flags::ClientArgs,
-    flags::ClientFlags,
+    flags::{ClientArgs, ClientFlags},
     output::{OutputFormat, report_line, report_lines},
 };
 use trestle_runtime::{

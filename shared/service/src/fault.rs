@@ -17,6 +17,8 @@ use tonic::{
 use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt as _};
 pub use trestle_proto::errors::v1::ErrorReason as Reason;
 
+use crate::rpc_path::service_of;
+
 use meaning::may_retry;
 pub use meaning::{Meaning, meaning};
 pub use property_path::{property_path, split_property_path, unescaped};
@@ -242,12 +244,11 @@ pub fn code_name(code: Code) -> &'static str {
 /// The domain of the errors of a call: the full name of the service in its path, `/package.Service/Method`.
 #[must_use]
 pub fn domain_of(path: &str) -> &str {
-    let service = path.strip_prefix('/').and_then(|path| path.split_once('/'));
     let is_name = |name: &&str| {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
         !name.is_empty() && name.len() <= DOMAIN_BYTES_MAX && name.bytes().all(legal)
     };
-    service.map(|(service, _)| service).filter(is_name).unwrap_or(DOMAIN)
+    service_of(path).filter(is_name).unwrap_or(DOMAIN)
 }
 
 /// The status of a failed call with `domain` as the domain of its error; none where it has it already, and where it

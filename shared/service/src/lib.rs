@@ -28,6 +28,7 @@ pub mod propagation;
 pub mod quota;
 pub mod read_grace;
 pub mod response_stream;
+pub mod rpc_path;
 pub mod semconv;
 pub mod service_properties;
 mod storage;

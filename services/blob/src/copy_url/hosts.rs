@@ -59,15 +59,14 @@ impl FromStr for ServerList {
 /// A rejected entry of a list as part of an error: without a user and a password, which may contain commas, and without
 /// a query, which may have a signature.
 fn shown(text: &str, entry: &str) -> String {
-    let (shown, rule) = match text.rsplit_once('@') {
-        Some((_, host)) => (host, ", without a user"),
-        None => (entry, ""),
+    let Some((_, host)) = text.rsplit_once('@') else {
+        let plain = entry.split(['?', '#']).next().unwrap_or_default();
+        return format!(": value=`{plain}`");
     };
-    match shown.split(['?', '#']).next() {
-        Some(shown) if !(text.contains('@') && text.contains(['?', '#'])) => {
-            format!("{rule}: value=`{shown}`")
-        }
-        _ => rule.to_owned(),
+    let rule = ", without a user";
+    match text.contains(['?', '#']) {
+        true => rule.to_owned(),
+        false => format!("{rule}: value=`{host}`"),
     }
 }
 

@@ -97,9 +97,7 @@ impl Settings {
     /// Every kind of [`ConfigError`].
     pub fn load(roles: &[RoleSpec], sources: Sources<'_>) -> Result<Self, ConfigError> {
         let flags = flag_keys(&sources);
-        let sources =
-            Sources { foreign: FOREIGN, exclusive: EXCLUSIVE, range: Some(range_of), ..sources };
-        let settings: Self = config::load(&Self::defaults(roles), sources)?;
+        let settings: Self = config::load(&Self::defaults(roles), with_rules(sources))?;
         settings.check(roles)?;
         let problems = settings.server.unserved_flags(&flags);
         if problems.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid { problems }) }
@@ -129,9 +127,7 @@ impl Settings {
         files: impl FnOnce(&Self) -> Vec<String>,
     ) -> Result<Vec<String>, ConfigError> {
         let flags = flag_keys(&sources);
-        let sources =
-            Sources { foreign: FOREIGN, exclusive: EXCLUSIVE, range: Some(range_of), ..sources };
-        config::mistakes(&Self::defaults(roles), sources, |settings: &Self| {
+        config::mistakes(&Self::defaults(roles), with_rules(sources), |settings: &Self| {
             let presumed = settings.with_presumed_roles(roles);
             let unknown = settings.unknown_keys(roles).into_iter();
             unknown
@@ -224,6 +220,11 @@ impl Settings {
         ]
         .concat()
     }
+}
+
+/// The sources with what the settings of this process require of them.
+fn with_rules(sources: Sources<'_>) -> Sources<'_> {
+    Sources { foreign: FOREIGN, exclusive: EXCLUSIVE, range: Some(range_of), ..sources }
 }
 
 /// The keys of the set flags.

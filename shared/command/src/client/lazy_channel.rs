@@ -16,6 +16,7 @@ use tonic::{
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_types::StatusExt as _;
+use trestle_service::rpc_path::service_of;
 
 use super::CallMetadata;
 use crate::{
@@ -69,7 +70,7 @@ impl NotServed {
             Status::from_header_map(headers).filter(|it| it.code() == Code::Unimplemented)?;
         let is_absent = answer.get_details_error_info().is_none()
             || ABSENT.iter().any(|beginning| answer.message().starts_with(beginning));
-        let (service, _) = path.strip_prefix('/')?.split_once('/').filter(|_| is_absent)?;
+        let service = service_of(path).filter(|_| is_absent)?;
         Some(Self { endpoint: endpoint.to_owned(), service: service.to_owned(), answer })
     }
 

@@ -2,7 +2,10 @@
 
 use std::{error::Error, time::Duration};
 
-use crate::fault::{Fault, Reason};
+use crate::{
+    fault::{Fault, Reason},
+    rpc_path::service_of,
+};
 
 /// When a client should retry after a connection failed.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
@@ -41,7 +44,7 @@ fn was_rejected(error: &hyper::Error) -> bool {
 
 /// No connection, and no time left to wait for one; of a call at `path`.
 pub(super) fn unreachable(path: &str) -> Fault {
-    let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    let service = service_of(path).unwrap_or_default();
     let message = format!("the service is unreachable: service=`{service}`; nothing was sent");
     Fault::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
 }
