@@ -130,3 +130,19 @@ fn the_help_names_existing_commands_and_where_a_variable_counts() {
         "{check}"
     );
 }
+
+#[test]
+fn a_command_without_its_subcommand_lists_those_of_the_help() {
+    for (noun, listed, earlier) in [("table", "export", "upsert"), ("queue", "drain", "receive")] {
+        for more in [&["-q"][..], &["--json"]] {
+            let ended = Ended::of(bare(&[&[noun], more].concat()));
+
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            let (has, has_earlier) =
+                (ended.errors.contains(listed), ended.errors.contains(earlier));
+            assert!(has && !has_earlier, "{noun} {more:?}: {ended:?}");
+        }
+        let ended = Ended::of(bare(&["--json", noun]));
+        assert!(ended.errors.contains(&format!("`{noun}` requires a command")), "{ended:?}");
+    }
+}
