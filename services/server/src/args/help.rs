@@ -34,7 +34,8 @@ Exit codes of commands that call a server; the other commands have their own in 
     4  already exists, or a condition does not hold
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
     6  wrong address or certificate: no gRPC server answers there, or TLS fails
-  130  interrupted by Ctrl-C";
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM";
 
 /// Of `completions`.
 pub(super) const COMPLETIONS_HELP: &str = "\
@@ -137,6 +138,22 @@ mod tests {
                 assert_eq!(help.matches("Exit codes").count(), 1, "{help}");
                 assert!(help.contains("\n    0  ") && help.contains("\n    2  "), "{help}");
             }
+        }
+    }
+
+    /// The long names of the arguments of a command and its commands, with earlier spellings.
+    fn flags(command: &clap::Command) -> Vec<String> {
+        let own = command.get_arguments().filter_map(clap::Arg::get_long);
+        let own = own.map(|name| format!("--{name}"));
+        own.chain(command.get_subcommands().flat_map(flags)).collect()
+    }
+
+    #[test]
+    fn every_flag_that_an_error_names_exists() {
+        let existing = flags(&Cli::complete());
+
+        for (field, flag) in trestle_command::errors::FIELD_FLAGS {
+            assert!(existing.iter().any(|name| name == flag), "{field}: {flag}");
         }
     }
 
