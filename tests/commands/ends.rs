@@ -181,14 +181,22 @@ fn a_malformed_row_that_stops_an_import_is_counted_among_the_rows() {
 
 #[test]
 fn a_bench_whose_server_stops_prints_its_measurements_and_what_remains() {
-    for noun in ["table", "queue"] {
+    for (noun, op, show) in
+        [("table", "insert", ["entity", "query"]), ("queue", "send", ["message", "peek"])]
+    {
         let server = server();
-        let bench =
-            ["bench", noun, "--duration", "2s", "--warmup", "1ms", "--clients", "2", "--json"];
+        let bench = ["bench", noun, "--op", op, "--duration", "3s", "--warmup", "1ms", "--json"];
         let mut command = trestle(&server, &bench);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let begun = || !succeeds(&server, &[noun, "list", "--json"]).output.is_empty();
-        assert!(becomes(begun), "the bench made calls");
+        let is_under_load = || {
+            let listed = succeeds(&server, &[noun, "list", "--json"]).output;
+            let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
+            listed[noun].as_str().is_some_and(|name| {
+                let show = [&show[..], &[name, "--limit", "1", "--json"]].concat();
+                !succeeds(&server, &show).output.is_empty()
+            })
+        };
+        assert!(becomes(is_under_load), "the bench made calls");
 
         server.kill();
         let ended = wait(child);

@@ -49,6 +49,8 @@ fn local_commands_have_the_forms_and_the_quiet_of_clients_where_those_apply() {
             &["version", "-o", "csv"],
             "`trestle version` has no form csv: use json, jsonl or plain\n",
         ),
+        (&["context", "list", "-v"], "`trestle context list` takes no --verbose\n"),
+        (&["context", "list", "--timeout", "1s"], "`trestle context list` takes no --timeout\n"),
         (
             &["man", man, "--endpoint", "h:1"],
             "`trestle man` takes no --endpoint: it calls no server",
@@ -144,5 +146,15 @@ fn a_command_without_its_subcommand_lists_those_of_the_help() {
         }
         let ended = Ended::of(bare(&["--json", noun]));
         assert!(ended.errors.contains(&format!("`{noun}` requires a command")), "{ended:?}");
+    }
+}
+
+#[test]
+fn the_help_of_a_report_has_its_forms_only() {
+    for (command, has_csv) in [("version", false), ("doctor", false), ("status", true)] {
+        let help = Ended::of(bare(&[command, "--help"])).output;
+
+        assert!(help.contains("- jsonl:"), "{command}: {help}");
+        assert_eq!(help.contains("- csv:"), has_csv, "{command}: {help}");
     }
 }

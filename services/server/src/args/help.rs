@@ -1,6 +1,10 @@
 //! Texts below the help of commands: examples, and the exit codes of each command.
 
-use trestle_command::errors::with_help;
+use clap::{
+    ValueEnum as _,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
+use trestle_command::{errors::with_help, output::OutputFormat};
 
 /// The command with exit codes in its help and in that of its commands: its own, else `inherited`.
 pub(super) fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {
@@ -15,6 +19,18 @@ pub(super) fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::
         "help" => inner,
         _ => with_exit_codes(inner, &codes),
     })
+}
+
+/// The argument without a form of output in its help that reports do not have. It is parsed, for its own error.
+pub(super) fn without_csv(arg: clap::Arg) -> clap::Arg {
+    if arg.get_id() != "output" {
+        return arg;
+    }
+    let forms = OutputFormat::value_variants().iter();
+    let forms =
+        forms.filter_map(|form| Some(form.to_possible_value()?.hide(*form == OutputFormat::Csv)));
+    let parser = PossibleValuesParser::new(forms.collect::<Vec<_>>());
+    arg.value_parser(parser.try_map(|form| OutputFormat::from_str(&form, false)))
 }
 
 /// Below the help of `trestle`.
