@@ -70,7 +70,7 @@ fn the_port_of_another_service_is_named_with_a_hint() {
 
     let ended = run(&server, &["import", "azure", &source]);
 
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.code, Some(6), "{ended:?}");
     let text = format!(
         "the list of tables: HTTP 415: address=`{address}`; check the address and the port"
     );

@@ -117,11 +117,17 @@ impl HttpError {
     pub(super) fn of(self, what: &str) -> CliError {
         let busy = self.is_temporary() || matches!(self, Self::Unreachable { .. });
         let text = match self {
-            Self::Rejected { address, status, code } if code.is_empty() => format!(
-                "not a service of Azure storage answers for {what}: HTTP {}: address=`{address}`; \
-                 check the address and the port in the connection string",
-                status.as_u16()
-            ),
+            Self::Rejected { address, status, code } if code.is_empty() => {
+                let cause = format!("HTTP {}", status.as_u16());
+                let problem = format!(
+                    "not a service of Azure storage answers for {what}: {cause}: address=`{address}`; \
+                     check the address and the port in the connection string"
+                );
+                match busy {
+                    true => problem,
+                    false => return CliError::Misdirected { endpoint: address, problem, cause },
+                }
+            }
             Self::Rejected { address, status, code } => format!(
                 "the source rejects {what}: {code} ({}): address=`{address}`",
                 status.as_u16()
