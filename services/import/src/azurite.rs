@@ -90,7 +90,10 @@ impl Azurite {
                     _ => Some(0),
                 }
             });
-            skip_ahead(&target.tracker.bar, collection.bytes(after.unwrap_or(u64::MAX)));
+            let copied = collection.bytes(after.unwrap_or(u64::MAX));
+            if copied > 0 {
+                skip_ahead(&target.tracker.bar, copied);
+            }
             Some((name, collection, after?))
         });
         let copies = futures::stream::iter(copies).map(Ok);
