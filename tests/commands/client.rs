@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use trestle_tests::Server;
 pub(crate) use trestle_tests::{Ended, bare_command as bare, command as trestle};
 
@@ -46,8 +47,12 @@ pub(crate) fn wait(mut child: Child) -> Ended {
 
 /// Sends Ctrl-C.
 pub(crate) fn interrupt(child: &Child) {
-    let pid = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("signal is sent");
+    send(child, Signal::INT);
+}
+
+/// Sends a signal.
+pub(crate) fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("signal is sent");
 }
 
 /// Whether a condition becomes true within the time limit.

@@ -7,11 +7,12 @@ use std::{
     process::{Child, Stdio},
 };
 
+use rustix::process::Signal;
 use tempfile::tempdir;
 use trestle_tests::Server;
 
 use crate::client::{
-    Ended, becomes, interrupt, messages, pipe, run, server, spawned, succeeds, trestle, wait,
+    Ended, becomes, interrupt, messages, pipe, run, send, server, spawned, succeeds, trestle, wait,
 };
 
 /// More of one receive than the buffer of a pipe holds.
@@ -102,19 +103,37 @@ fn hanging(server: &Server, fifo: &Path) -> (Child, File) {
 }
 
 #[test]
-fn an_interrupted_drain_makes_unwritten_messages_visible() {
-    let (server, directory) = (server(), tempdir().unwrap());
-    let (child, reader) = hanging(&server, &directory.path().join("pipe"));
+fn an_interrupted_or_terminated_drain_makes_unwritten_messages_visible() {
+    for (signal, code, text) in
+        [(Signal::INT, 130, "error: interrupted"), (Signal::TERM, 143, "error: terminated")]
+    {
+        let (server, directory) = (server(), tempdir().unwrap());
+        let (child, reader) = hanging(&server, &directory.path().join("pipe"));
 
-    interrupt(&child);
+        send(&child, signal);
+        let ended = wait(child);
+
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.errors.contains(text), "{ended:?}");
+        assert!(ended.errors.contains("0 messages drained"), "{ended:?}");
+        drop(reader);
+        let out = succeeds(&server, &["queue", "drain", "jobs", "--to", "-"]).output;
+        assert_eq!(out.lines().count(), LARGE, "all of them are to be had at once");
+    }
+}
+
+#[test]
+fn a_drain_that_cannot_release_messages_reports_how_many_and_until_when() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let (child, _reader) = hanging(&server, &directory.path().join("pipe"));
+
+    server.kill();
+    send(&child, Signal::TERM);
     let ended = wait(child);
 
-    assert_eq!(ended.code, Some(130), "{ended:?}");
-    assert!(ended.errors.contains("interrupted"), "{ended:?}");
-    assert!(ended.errors.contains("0 messages drained"), "{ended:?}");
-    drop(reader);
-    let out = succeeds(&server, &["queue", "drain", "jobs", "--to", "-"]).output;
-    assert_eq!(out.lines().count(), LARGE, "all of them are to be had at once");
+    assert_eq!(ended.code, Some(143), "{ended:?}");
+    let text = "hint: repeat it later: 32 messages invisible until 2";
+    assert!(ended.errors.contains(text), "{ended:?}");
 }
 
 #[test]
@@ -172,7 +191,7 @@ fn a_drain_disconnected_from_its_server_reports_its_progress() {
     let ended = wait(child);
 
     assert_eq!(ended.code, Some(5), "{ended:?}");
-    for text in [&endpoint[..], "0 messages drained", "some may be invisible for 5 minutes"] {
+    for text in [&endpoint[..], "0 messages drained", "32 messages invisible until 2"] {
         assert!(ended.errors.contains(text), "{text}: {ended:?}");
     }
     assert!(!ended.errors.contains("nothing was sent"), "{ended:?}");

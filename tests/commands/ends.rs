@@ -163,6 +163,53 @@ fn code(server: &Server, args: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
+fn a_malformed_row_that_stops_an_import_is_counted_among_the_rows() {
+    let (server, directory) = (server(), tempdir().unwrap());
+    let file = directory.path().join("rows.jsonl");
+    succeeds(&server, &["table", "create", "rows"]);
+
+    for (text, rows) in [("oops\n".to_owned(), 1), (format!("{}\noops\n{}", row(1), row(2)), 2)] {
+        fs::write(&file, text).unwrap();
+        let ended =
+            run(&server, &["table", "import", "rows", file.to_str().unwrap(), "-o", "json"]);
+
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let found: Value = serde_json::from_str(&ended.output).unwrap();
+        assert_eq!((&found["rows"], &found["failed"]), (&rows.into(), &1.into()), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_bench_whose_server_stops_prints_its_measurements_and_what_remains() {
+    for (noun, op, show) in
+        [("table", "insert", ["entity", "query"]), ("queue", "send", ["message", "peek"])]
+    {
+        let server = server();
+        let bench = ["bench", noun, "--op", op, "--duration", "3s", "--warmup", "1ms", "--json"];
+        let mut command = trestle(&server, &bench);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let is_under_load = || {
+            let listed = succeeds(&server, &[noun, "list", "--json"]).output;
+            let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
+            listed[noun].as_str().is_some_and(|name| {
+                let show = [&show[..], &[name, "--limit", "1", "--json"]].concat();
+                !succeeds(&server, &show).output.is_empty()
+            })
+        };
+        assert!(becomes(is_under_load), "the bench made calls");
+
+        server.kill();
+        let ended = wait(child);
+
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        assert!(ended.output.contains("\"latency_us\":"), "{ended:?}");
+        let hint = format!("\"hint\":\"{noun} `bench");
+        assert!(ended.errors.contains(&hint), "{ended:?}");
+        assert!(!ended.errors.contains("nothing was sent"), "{ended:?}");
+    }
+}
+
+#[test]
 fn files_that_are_missing_or_malformed_are_usage_errors() {
     let (server, directory) = (server(), tempdir().unwrap());
     let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();

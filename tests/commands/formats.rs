@@ -31,10 +31,10 @@ fn every_form_has_every_entity() {
     let jsonl = query("jsonl");
     assert_eq!(jsonl.lines().count(), 2, "{jsonl}");
     let csv = query("csv");
-    let first = "PartitionKey,RowKey,n,text\np,1,1234,\"plain, \"\"quoted\"\"\"\n";
+    let first = "PartitionKey,RowKey,text,n\np,1,\"plain, \"\"quoted\"\"\",1234\n";
     assert!(csv.starts_with(first), "{csv}");
     let plain = query("plain");
-    assert_eq!(plain.lines().next(), Some("PartitionKey\tRowKey\tn\ttext"), "{plain}");
+    assert_eq!(plain.lines().next(), Some("PartitionKey\tRowKey\ttext\tn"), "{plain}");
     assert_eq!(plain.lines().count(), 3, "{plain}");
     assert!(!plain.contains('\u{1b}') && plain.contains("\\u001b[31m"), "{plain}");
     assert_eq!(succeeds(&server, &["entity", "query", "rows", "--select", "text,n"]).output, plain);

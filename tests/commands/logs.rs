@@ -7,7 +7,7 @@ mod resumed;
 use serde_json::Value;
 use trestle_tests::Server;
 
-use crate::client::{run, server, succeeds};
+use crate::client::{Ended, bare, run, server, succeeds};
 
 /// A server with the stream `app`.
 fn with_stream() -> Server {
@@ -97,6 +97,13 @@ fn records_are_read_by_time_filter_and_order() {
 
     let shown = succeeds(&server, &["log", "read", "app", "--limit", "1", "--cost"]);
     assert_eq!(shown.output, "2026-01-31T08:00:00Z info one status=200\n");
+    for form in ["table", "plain"] {
+        let read = ["log", "read", "app", "--limit", "1", "-o", form];
+        assert_eq!(succeeds(&server, &read).output, shown.output, "{form}");
+    }
+    let help = Ended::of(bare(&["log", "read", "--help"])).output;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("a record is one line of text, not columns"), "{help}");
     assert!(shown.errors.contains("cost: ") && shown.errors.contains("1 returned"), "{shown:?}");
 }
 
@@ -130,10 +137,13 @@ fn a_tail_continues_behind_its_last_record_when_the_server_returns() {
     append::succeeds(&server, &append::file("one\n"), &["--format", "text"]);
     let address = server.address("grpc");
     let mut command = crate::client::trestle(&server, &["log", "tail", "app", "-f", "-n", "1"]);
-    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
     let output = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut shown = std::io::BufRead::lines(output);
     assert!(shown.next().unwrap().unwrap().ends_with(" one"));
+    let notes = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut notes = std::io::BufRead::lines(notes);
 
     for (text, is_killed) in [("two\n", false), ("three\n", true)] {
         if is_killed {
@@ -141,10 +151,13 @@ fn a_tail_continues_behind_its_last_record_when_the_server_returns() {
         } else {
             assert_eq!(server.terminate(), Some(0), "a tail does not delay a stop");
         }
+        let note = notes.next().unwrap().unwrap();
+        assert!(note.starts_with("connection lost, reconnecting: "), "{note}");
         server = Server::start_at(&address, &args, &[]);
         append::succeeds(&server, &append::file(text), &["--format", "text"]);
         let line = shown.next().unwrap().unwrap();
         assert!(line.ends_with(&format!(" {}", text.trim_end())), "{line}");
+        assert_eq!(notes.next().unwrap().unwrap(), "connected again");
     }
     child.kill().unwrap();
     child.wait().unwrap();

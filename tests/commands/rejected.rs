@@ -55,6 +55,23 @@ fn an_error_of_the_command_line_is_json_where_that_is_the_form_of_the_output() {
 }
 
 #[test]
+fn a_value_that_the_server_rejects_is_named_by_its_flag_for_people_only() {
+    let server = server();
+    succeeds(&server, &["queue", "create", "jobs"]);
+    let send = ["message", "send", "jobs", "a", "--visibility-timeout", "3d", "--ttl", "1d"];
+
+    let text = run(&server, &send);
+    let json = run(&server, &[&send[..], &["--json"]].concat());
+
+    assert_eq!(text.code, Some(2), "{text:?}");
+    assert!(text.errors.starts_with("error: --visibility-timeout: must be less than"), "{text:?}");
+    assert!(!text.errors.contains("messages[0]"), "{text:?}");
+    let json: Value = serde_json::from_str(&json.errors).unwrap();
+    let field = &json["error"]["violations"][0]["field"];
+    assert_eq!(field, "messages[0].visibility_delay");
+}
+
+#[test]
 fn every_error_as_json_has_its_exit_code() {
     let server = server();
 

@@ -99,6 +99,28 @@ async fn another_grpc_server_is_a_wrong_address_for_every_command() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_address_is_not_answered_with_a_hint_to_repeat_the_command() {
+    let address = other_server().await.to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file.jsonl");
+    std::fs::write(&file, "{}\n").unwrap();
+    let file = file.to_str().unwrap();
+
+    for command in [
+        &["queue", "drain", "jobs", "--to", file][..],
+        &["queue", "load", "jobs", file, "--text"],
+        &["blob", "cp", file, "blob://photos/a"],
+        &["blob", "cp", "blob://photos/a", file],
+        &["table", "export", "rows", file],
+    ] {
+        let ended = Ended::of(bare(&[command, &["--endpoint", &address]].concat()));
+
+        assert_eq!(ended.code, Some(6), "{ended:?}");
+        assert!(!ended.errors.contains("hint:"), "{ended:?}");
+    }
+}
+
 #[test]
 fn a_process_without_the_role_is_a_wrong_address_with_a_hint() {
     let server = Server::start(&["--ephemeral", "--roles", "queue"], &[]);

@@ -60,3 +60,19 @@ fn an_unreachable_account_is_unavailable_and_named_at_once() {
     assert!(errors.contains(text), "{errors}");
     assert!(!errors.contains(&KEY[..20]), "{errors}");
 }
+
+#[test]
+fn the_port_of_another_service_is_named_with_a_hint() {
+    let data = tempdir().unwrap();
+    let server = start(&data);
+    let address = format!("http://{}/acme", server.endpoint().trim_start_matches("http://"));
+    let source = format!("AccountName=acme;AccountKey={KEY};TableEndpoint={address}");
+
+    let ended = run(&server, &["import", "azure", &source]);
+
+    assert_eq!(ended.code, Some(6), "{ended:?}");
+    let text = format!(
+        "the list of tables: HTTP 415: address=`{address}`; check the address and the port"
+    );
+    assert!(ended.errors.contains(&text), "{ended:?}");
+}

@@ -104,6 +104,27 @@ fn a_killed_import_moves_every_message_once() {
     assert_eq!(texts.len(), MESSAGES, "each was moved once");
 }
 
+#[test]
+fn a_peek_reports_the_messages_that_remain_in_the_source() {
+    let (source_data, data, directory) =
+        (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let (source, server) = (start(&source_data), start(&data));
+    send(&source, "jobs", 40);
+    let (connection, checkpoint) =
+        (connection(&source, "http"), directory.path().join("checkpoint"));
+    let import = ["import", "azure", &connection, "--checkpoint", checkpoint.to_str().unwrap()];
+
+    let peeked = run(&server, &import);
+    let again = run(&server, &[&import[..], &["--into-existing", "--json"]].concat());
+
+    assert_eq!((peeked.code, again.code), (Some(1), Some(1)), "{peeked:?} {again:?}");
+    let line = "not copied: queue `jobs`, 8 messages: in the source; --queues receive";
+    assert!(peeked.output.contains(line), "{peeked:?}");
+    assert!(peeked.errors.contains("8 items and messages were not copied"), "{peeked:?}");
+    assert!(again.output.contains(r#""not_copied":8,"match":false"#), "{again:?}");
+    assert_eq!(messages(&source, "jobs"), 40, "nothing was changed");
+}
+
 /// An account that is served encrypted, with a table and a queue.
 fn encrypted(data: &TempDir, settings: &[(&str, &str)]) -> Server {
     let plain = start(data);

@@ -28,7 +28,6 @@ mod keys;
 mod lease;
 #[cfg(test)]
 mod model;
-mod names;
 mod objects;
 mod pages;
 mod past;
@@ -46,7 +45,7 @@ use std::sync::Arc;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
-use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+use trestle_service::{blob_name as names, clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
 
 pub use crate::{
     api::BlobApi,

@@ -8,10 +8,10 @@ use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use tokio::{task::JoinSet, time::Instant};
-use tonic::Code;
+use tonic::{Code, Status};
 use trestle_command::{
     client::Session,
-    errors::CliError,
+    errors::{CliError, Halt},
     flags::ClientArgs,
     output::{Output, thousands, with_fields},
 };
@@ -88,10 +88,11 @@ pub(crate) async fn run(command: BenchCommand, client: &ClientArgs) -> Result<()
         BenchCommand::Table(args) => Box::pin(table::run(args, client, &session, name)),
         BenchCommand::Queue(args) => Box::pin(queue::run(args, client, &session, name)),
     };
-    let (record, tally) = measuring.await?;
+    let CompletedBench { record, tally, removed } = measuring.await?;
     let mut output = Output::standard(&client.output);
     output.record(["Bench", ""], &with_fields(record, tally.record(&command)))?;
     output.finish()?;
+    removed?;
     match tally.errors.values().sum::<u64>() {
         0 => Ok(()),
         failed => Err(CliError::Rows(format!("{} calls failed", thousands(failed)))),
@@ -136,11 +137,38 @@ async fn measure<F: Future<Output = BenchTally> + Send + 'static>(
     Ok(total)
 }
 
-/// The work, unless Ctrl-C is pressed.
-async fn unless_pressed<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    tokio::select! {
-        done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+/// What a bench measured.
+struct CompletedBench {
+    /// Its arguments.
+    record: Value,
+    tally: BenchTally,
+    /// Whether its table or queue was removed; where it was not, the server usually stopped under the load.
+    removed: Result<(), CliError>,
+}
+
+impl CompletedBench {
+    /// A bench in something of its own, such as ``table `bench1` ``, which remains unless it was `removed`.
+    fn new<T>(
+        record: Value,
+        measured: Result<BenchTally, CliError>,
+        removed: Result<T, Status>,
+        whose: &str,
+        client: &ClientArgs,
+    ) -> Result<Self, CliError> {
+        let remains = |error: CliError| {
+            error.halted(true, || Halt {
+                endpoint: client.endpoint.clone(),
+                progress: "calls were made".to_owned(),
+                next: format!("{whose} may remain: delete it"),
+            })
+        };
+        match measured {
+            Err(error) if removed.is_err() => Err(remains(error)),
+            measured => {
+                let removed = removed.map(drop).map_err(|status| remains(status.into()));
+                Ok(Self { record, tally: measured?, removed })
+            }
+        }
     }
 }
 

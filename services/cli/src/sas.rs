@@ -20,8 +20,10 @@ use trestle_identity::{
     sas::{AddressRange, Malformed, Protocol, Scope, Terms, Time, Version, mint},
 };
 use trestle_service::{
+    blob_name::{BlobName, ContainerName},
     clock::{Clock as _, SystemClock, Ticks},
-    name::AccountName,
+    fault::Violations,
+    name::{AccountName, QueueName, TableName},
 };
 
 mod args;
@@ -36,6 +38,7 @@ const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 /// Runs a command.
 pub(crate) fn run(args: SasArgs, client: &ClientArgs) -> Result<(), CliError> {
     let (mut output, credentials) = (Output::standard(&client.output), &client.credentials);
+    check_names(&args.command)?;
     let (scope, policy, grant) = match args.command {
         SasCommand::Explain(explain) => {
             return explain::run(&mut output, explain, credentials);
@@ -71,6 +74,29 @@ pub(crate) fn run(args: SasArgs, client: &ClientArgs) -> Result<(), CliError> {
     let text = token.to_query();
     output.either(&text, &json!({ "account": account.as_str(), "sas": text }))?;
     output.finish()
+}
+
+/// Rejects a resource that cannot exist, with the rule of the server: its signature would grant nothing.
+fn check_names(command: &SasCommand) -> Result<(), CliError> {
+    let mut violations = Violations::default();
+    match command {
+        SasCommand::Table { name, .. } => {
+            TableName::parse(name.clone(), "table", &mut violations);
+        }
+        SasCommand::Queue { name, .. } => {
+            QueueName::parse(name.clone(), "queue", &mut violations);
+        }
+        SasCommand::Container { name, .. } => {
+            ContainerName::parse(name.clone(), "container", &mut violations);
+        }
+        SasCommand::Blob { blob, .. } => {
+            let (container, name) = blob.clone().of_blob()?.into_parts();
+            ContainerName::parse(container, "container", &mut violations);
+            BlobName::parse(name, &mut violations);
+        }
+        SasCommand::Account { .. } | SasCommand::Explain(_) => {}
+    }
+    violations.check(()).map_err(|fault| CliError::Usage(fault.message))
 }
 
 fn usage(error: &Malformed) -> CliError {

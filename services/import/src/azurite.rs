@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
-use trestle_command::{errors::CliError, files};
+use trestle_command::{errors::CliError, files, output::skip_ahead};
 
 use super::{
     ImportTarget, Source,
@@ -89,8 +89,12 @@ impl Azurite {
                     Some(SourcePosition::Documents(count)) => Some(count),
                     _ => Some(0),
                 }
-            })?;
-            Some((name, collection, after))
+            });
+            let copied = collection.bytes(after.unwrap_or(u64::MAX));
+            if copied > 0 {
+                skip_ahead(&target.tracker.bar, copied);
+            }
+            Some((name, collection, after?))
         });
         let copies = futures::stream::iter(copies).map(Ok);
         let copy = |(name, collection, after)| copy_table(target, name, collection, after);

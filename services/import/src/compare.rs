@@ -7,14 +7,14 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use trestle_command::{
     errors::CliError,
-    output::{Output, escaped, thousands},
+    output::{Output, counted, escaped, thousands},
 };
 
 use super::{
     ImportTarget,
     plan::ImportPlan,
     progress::{QueueProgress, Skipped, TableProgress},
-    tables,
+    queues, tables,
 };
 use crate::digest::Digest;
 
@@ -128,13 +128,13 @@ impl Report {
         let queues: Vec<_> = self.queues.iter().map(ComparedQueue::record).collect();
         output.records(&queues, &[&["queue"], &counts[..]].concat())?;
         if output.is_json() {
-            for Skipped { whose, which, why } in &self.skipped {
+            for Skipped { whose, which, why } in self.not_copied() {
                 let object = json!({ "not_copied": whose, "which": which, "why": why });
                 output.records(&[object], &[])?;
             }
             let summary = json!({
                 "tables": self.tables.len(), "queues": self.queues.len(),
-                "not_copied": self.skipped_count(), "match": self.differing() == 0,
+                "not_copied": self.not_copied_count(), "match": self.differing() == 0,
             });
             return output.records(&[summary], &[]);
         }
@@ -145,19 +145,38 @@ impl Report {
                 "{received} messages had been received before; their dequeue counts start again"
             ))?;
         }
-        for Skipped { whose, which, why } in self.skipped.iter().take(SHOWN_MAX) {
+        let not_copied = self.not_copied();
+        let items = not_copied.len().saturating_sub(SHOWN_MAX);
+        let more = u64::try_from(items).unwrap_or(u64::MAX).saturating_add(self.skipped_more);
+        for Skipped { whose, which, why } in not_copied.into_iter().take(SHOWN_MAX) {
             let which = if which.is_empty() { String::new() } else { format!(", {which}") };
-            output.line(&format!("not copied: {whose}{which}: {}", escaped(why)))?;
+            output.line(&format!("not copied: {whose}{which}: {}", escaped(&why)))?;
         }
-        let shown = u64::try_from(self.skipped.len().min(SHOWN_MAX)).unwrap_or(u64::MAX);
-        match self.skipped_count() - shown {
+        match more {
             0 => Ok(()),
             more => output.line(&format!("not copied: {} more, see --json", thousands(more))),
         }
     }
 
-    fn skipped_count(&self) -> u64 {
-        u64::try_from(self.skipped.len()).unwrap_or(u64::MAX).saturating_add(self.skipped_more)
+    /// The items that were not copied, and first the messages of each queue that were not received.
+    fn not_copied(&self) -> Vec<Skipped> {
+        let remaining = self.queues.iter().filter(|queue| queue.progress.remaining > 0);
+        let remaining = remaining.map(|ComparedQueue { name, progress, .. }| {
+            let why = "in the source; --queues receive moves those that are visible there";
+            Skipped::new(
+                queues::whose(name),
+                counted(progress.remaining, "message"),
+                why.to_owned(),
+            )
+        });
+        remaining.chain(self.skipped.iter().cloned()).collect()
+    }
+
+    /// How many items and messages were not copied.
+    fn not_copied_count(&self) -> u64 {
+        let skipped = u64::try_from(self.skipped.len()).unwrap_or(u64::MAX);
+        let remaining = self.queues.iter().map(|queue| queue.progress.remaining);
+        remaining.fold(skipped.saturating_add(self.skipped_more), u64::saturating_add)
     }
 
     fn differing(&self) -> usize {
@@ -167,12 +186,12 @@ impl Report {
 
     /// Success where everything was copied and both sides match.
     pub(super) fn verdict(&self) -> Result<(), CliError> {
-        match (self.differing(), self.skipped_count()) {
+        match (self.differing(), self.not_copied_count()) {
             (0, 0) => Ok(()),
-            (differing, skipped) => Err(CliError::Rows(format!(
+            (differing, not_copied) => Err(CliError::Rows(format!(
                 "the target does not match the source: {differing} tables and queues differ, {} items \
-                 were not copied",
-                thousands(skipped)
+                 and messages were not copied",
+                thousands(not_copied)
             ))),
         }
     }

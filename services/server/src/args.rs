@@ -31,7 +31,7 @@ use trestle_import::ImportCommand;
 use self::{
     help::{
         COMPACT_HELP, COMPLETIONS_HELP, CONFIG_HELP, DOCTOR_HELP, HEALTHCHECK_HELP, LOCAL_HELP,
-        REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes,
+        REPAIR_HELP, ROOT_HELP, SERVE_HELP, with_exit_codes, without_csv,
     },
     parsed::{accepts_negative_numbers, with_negative_times, without_empty_variables},
 };
@@ -179,14 +179,16 @@ impl Cli {
         command.build();
         let command = command.mut_subcommand(SIGNING, |inner| unlisted(inner, |id| id == ENDPOINT));
         let command = CONTEXT_COMMANDS.iter().fold(command, |command, name| {
-            let of_call = |id: &str| !OUTPUT_FLAGS.contains(&id);
+            let of_call = |id: &str| !CONTEXT_FLAGS.contains(&id);
             let name = name.trim_start_matches("context ");
             command.mut_subcommand("context", |inner| {
                 inner.mut_subcommand(name, |inner| unlisted(inner, of_call))
             })
         });
         let command = SERVER_COMMANDS.iter().fold(command, |command, (name, kept)| {
-            command.mut_subcommand(name, |inner| unlisted(inner, |id| !kept.contains(&id)))
+            command.mut_subcommand(name, |inner| {
+                unlisted(inner, |id| !kept.contains(&id)).mut_args(without_csv)
+            })
         });
         command.mut_subcommands(|inner| with_exit_codes(inner, ""))
     }
@@ -274,7 +276,9 @@ fn unlisted(command: clap::Command, is_foreign: impl Fn(&str) -> bool + Copy) ->
 const SIGNING: &str = "sas";
 /// These need neither: `context set` alone stores them.
 const CONTEXT_COMMANDS: [&str; 3] = ["context list", "context use", "context delete"];
-/// Their arguments: the form of the output.
+/// Their arguments.
+const CONTEXT_FLAGS: [&str; 4] = ["output", "json", "quiet", "terminal_columns"];
+/// The arguments for clients that name no server and no credentials.
 const OUTPUT_FLAGS: [&str; 6] =
     ["output", "json", "quiet", "verbose", "timeout", "terminal_columns"];
 
@@ -284,7 +288,7 @@ fn foreign_argument(matches: &ArgMatches, command: &mut clap::Command) -> Option
     let (name, flag) = match SERVER_COMMANDS.iter().find(|(known, _)| *known == name) {
         Some((_, kept)) => (name.to_owned(), given_flag(inner, kept)?),
         None if name == SIGNING => (name.to_owned(), endpoint_flag(inner)?),
-        None => (context_command(name, inner)?, given_flag(inner, &OUTPUT_FLAGS)?),
+        None => (context_command(name, inner)?, given_flag(inner, &CONTEXT_FLAGS)?),
     };
     let is_of_call = !OUTPUT_FLAGS.contains(&flag.as_str());
     let reason = match name.as_str() {

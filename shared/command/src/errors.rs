@@ -5,7 +5,6 @@
 use std::{collections::BTreeMap, fmt::Write as _, io, process::ExitCode};
 
 use bytes::Bytes;
-use clap::{Command, builder::StyledStr};
 use prost::Message as _;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
@@ -19,70 +18,16 @@ use crate::{
 };
 
 mod advice;
+mod exit_codes;
+mod field_flags;
 
 pub(crate) use advice::{NO_ANSWER, is_transport, of_other_server, retry_after, unanswered};
-use advice::{advice, code, hint, is_foreign, message, unreachable_hint, was_refused};
+use advice::{advice, code, followed, hint, is_foreign, message, unreachable_hint, was_refused};
 pub use advice::{innermost, needs_an_operator, without_number};
-
-/// Text for `--help`.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such table or entity
-    4  already exists, or a condition (--if-match) does not hold
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C";
-
-/// The same for commands that write rows of a file or of another store.
-#[must_use]
-pub fn import_exit_codes() -> String {
-    EXIT_CODES.replace("1  failed", "1  failed, or some rows were not written")
-}
-
-/// The same for a command on tables, by its name.
-pub fn table_exit_codes(command: &str) -> String {
-    if command == "import" { import_exit_codes() } else { EXIT_CODES.to_owned() }
-}
-
-/// The same for queues.
-pub const QUEUE_EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such queue or message, or the receipt is not its last one
-    4  already exists, with other settings
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C";
-
-/// The same for blobs.
-pub const BLOB_EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed; for verify: a blob is damaged
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such container or blob
-    4  already exists, or a lease does not permit the command
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C";
-
-/// Appends a text, such as the exit codes, to the help of a command, unless that has it.
-#[must_use]
-pub fn with_help(command: Command, text: &str) -> Command {
-    let appended = |help: Option<&StyledStr>| match help {
-        Some(help) if help.to_string().contains(text) => help.to_string(),
-        Some(help) => format!("{help}\n\n{text}"),
-        None => text.to_owned(),
-    };
-    let short = appended(command.get_after_help());
-    let long = appended(command.get_after_long_help().or(command.get_after_help()));
-    command.after_help(short).after_long_help(long)
-}
+pub use exit_codes::{
+    BLOB_EXIT_CODES, EXIT_CODES, QUEUE_EXIT_CODES, import_exit_codes, table_exit_codes, with_help,
+};
+pub use field_flags::FIELD_FLAGS;
 
 /// The beginning of an error for a person.
 const PREFIX: &str = "error: ";
@@ -143,6 +88,9 @@ pub enum CliError {
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+    /// SIGTERM.
+    #[error("terminated")]
+    Terminated,
     /// A command of many calls ended on the way.
     #[error("{cause}")]
     Halted {
@@ -223,12 +171,13 @@ impl CliError {
         match self {
             error if error.is_broken_pipe() => error,
             error @ Self::Call(_) if !begun && error.code() != UNAVAILABLE => error,
-            error @ Self::Connect { .. } if !begun => error,
+            error @ (Self::Connect { .. } | Self::Misdirected { .. }) if !begun => error,
             cause @ (Self::Call(_)
             | Self::Connect { .. }
             | Self::Misdirected { .. }
             | Self::File { .. }
             | Self::Interrupted
+            | Self::Terminated
             | Self::Protocol(_)
             | Self::Source { .. }) => Self::Halted { cause: Box::new(cause), at: at() },
             error => error,
@@ -257,8 +206,9 @@ impl CliError {
             Self::Connect { .. } | Self::Source { busy: true, .. } => UNAVAILABLE,
             Self::Misdirected { .. } => 6,
             Self::Usage(_) => 2,
-            // The exit code that shells use for SIGINT.
+            // The exit codes that shells use for these signals.
             Self::Interrupted => 130,
+            Self::Terminated => 143,
             Self::Halted { cause, .. } => cause.code(),
             Self::File { .. }
             | Self::Rows(_)
@@ -266,6 +216,12 @@ impl CliError {
             | Self::Rejected
             | Self::Protocol(_) => 1,
         }
+    }
+
+    /// Whether a signal ended the command.
+    #[must_use]
+    pub fn is_signal(&self) -> bool {
+        matches!(self, Self::Interrupted | Self::Terminated)
     }
 
     /// Whether the error may be temporary, and the call may have been executed.
@@ -361,6 +317,7 @@ impl CliError {
         if json {
             return json!({ "error": error }).to_string();
         }
+        field_flags::name_flags(&mut error);
         if let Some(fields) = error.as_object_mut() {
             // The message has the address, and a problem has the cause in words.
             if at.is_none() && matches!(cause, Self::Misdirected { .. } | Self::Connect { .. }) {
@@ -415,8 +372,13 @@ impl CliError {
             _ => None,
         };
         match (self, hint, at) {
-            (_, Some(hint), Some(at)) => Some(format!("{hint}; {}", at.next)),
+            (_, Some(hint), Some(at)) => Some(followed(hint, &at.next)),
+            (Self::Connect { .. }, Some(hint), None) => Some(followed(hint, "nothing was sent")),
             (_, Some(hint), None) => Some(hint.to_owned()),
+            // A retry at the same address fails again.
+            (Self::Misdirected { .. }, None, Some(at)) => {
+                Some(format!("with the right address or certificate, {}", at.next))
+            }
             (_, None, Some(at)) => Some(at.next.clone()),
             (Self::Call(status), None, None) => {
                 advice(status, retry_after(&status.get_error_details()), reads_only)

@@ -11,7 +11,7 @@ use crate::errors::CliError;
 /// Most links that are followed to a file. As many as the system follows.
 const LINKS_MAX: usize = 40;
 /// What some programs write before a text; no content.
-pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
+pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A failed file operation, such as ``cannot read `FILE` ``.
 #[must_use]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use rustix::termios::tcgetwinsize;
 use serde_json::{Map, Value, json};
 use trestle_proto::table::v1::{Entity, QueryCost};
@@ -296,17 +296,20 @@ impl Output {
         Ok(())
     }
 
-    /// Prints entities.
+    /// Prints entities; in CSV and plain columns the keys and the selected properties, all where none is selected.
     ///
     /// # Errors
     /// The output, or an entity that is malformed.
-    pub fn entities(&mut self, entities: &[Entity]) -> Result<(), CliError> {
+    pub fn entities(&mut self, entities: &[Entity], select: &[String]) -> Result<(), CliError> {
         if self.is_json() {
             let texts = entities.iter().map(|entity| entity_json::to_string(entity, Meta::All));
             return self.objects(texts.map(|text| text.map_err(CliError::Protocol)));
         }
-        let records: Result<Vec<_>, _> = entities.iter().map(entity_record).collect();
-        self.columns(&records.map_err(CliError::Protocol)?, &[], escaped)
+        let records = entities.iter().map(|entity| entity_record(entity, select));
+        let records: Result<Vec<_>, _> = records.collect();
+        // Without a selection the header is what the first entities have.
+        let columns = if select.is_empty() { Vec::new() } else { with_keys(select) };
+        self.columns(&records.map_err(CliError::Protocol)?, &columns, escaped)
     }
 
     /// Ends a listing without any entity: an empty array of JSON, or a header with the keys and these properties.
@@ -315,27 +318,21 @@ impl Output {
     /// The error of the output.
     pub fn no_entities(&mut self, select: &[String]) -> Result<(), CliError> {
         if self.is_json() {
-            return self.entities(&[]);
+            return self.entities(&[], select);
         }
-        let mut names = vec!["PartitionKey", "RowKey"];
-        for name in select {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        self.columns(&[], &names, escaped)
+        self.columns(&[], &with_keys(select), escaped)
     }
 
     /// Prints one entity as JSON, or as a listing of one.
     ///
     /// # Errors
     /// The output, or an entity that is malformed.
-    pub fn entity(&mut self, entity: &Entity) -> Result<(), CliError> {
+    pub fn entity(&mut self, entity: &Entity, select: &[String]) -> Result<(), CliError> {
         if self.is_json() {
             return self
                 .line(&entity_json::to_string(entity, Meta::All).map_err(CliError::Protocol)?);
         }
-        self.entities(std::slice::from_ref(entity))
+        self.entities(std::slice::from_ref(entity), select)
     }
 
     /// Prints the cost of a read on standard error, where that is requested.
@@ -387,25 +384,28 @@ impl Output {
             bar.set_length(bytes);
         }
         let template = match bytes {
-            Some(_) => "{bar:30} {percent:>3}% {rate} {msg} (eta {eta})",
+            Some(_) => "{bar:30} {percent:>3}% {rate} {msg} {left}",
             None => "{spinner} {msg} in {elapsed}",
         };
         let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
             let _ = text.write_str(&rate_text(state.per_sec(), state.elapsed()));
         };
+        let left = |state: &ProgressState, text: &mut dyn fmt::Write| {
+            let _ = text.write_str(&eta_text(state.eta(), state.elapsed()));
+        };
         let bar = match ProgressStyle::with_template(template) {
-            Ok(style) => bar.with_style(style.with_key("rate", rate)),
+            Ok(style) => bar.with_style(style.with_key("rate", rate).with_key("left", left)),
             Err(_) => bar,
         };
-        begin_at(&bar, start);
+        skip_ahead(&bar, start);
         bar.set_draw_target(ProgressDrawTarget::stderr());
         bar
     }
 }
 
-/// Continues a bar at a position, which does not count for its rate.
-fn begin_at(bar: &ProgressBar, start: u64) {
-    bar.set_position(start);
+/// Moves a bar past the work of an earlier run, which does not count for its rate.
+pub fn skip_ahead(bar: &ProgressBar, bytes: u64) {
+    bar.inc(bytes);
     // The estimate takes the position, and then forgets how fast it was reached.
     bar.tick();
     bar.reset_elapsed();
@@ -423,6 +423,25 @@ fn rate_text(per_sec: f64, elapsed: Duration) -> String {
     )]
     let per_sec = per_sec as u64;
     format!("{}/s", bytes(per_sec))
+}
+
+/// The remaining time; none as long as the rate is none, or nothing was done.
+fn eta_text(eta: Duration, elapsed: Duration) -> String {
+    if elapsed < RATE_AFTER || eta.is_zero() {
+        return String::new();
+    }
+    format!("(eta {:#})", HumanDuration(eta))
+}
+
+/// The columns of entities with these properties, each once.
+fn with_keys(select: &[String]) -> Vec<&str> {
+    let mut names = vec!["PartitionKey", "RowKey"];
+    for name in select {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// The names of the fields of records, in the order in which they appear.

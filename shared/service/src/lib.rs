@@ -5,6 +5,7 @@
 //! crate.
 
 pub mod access;
+pub mod blob_name;
 pub mod call_protocol;
 pub mod call_statistics;
 pub mod clock;

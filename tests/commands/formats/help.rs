@@ -49,6 +49,8 @@ fn local_commands_have_the_forms_and_the_quiet_of_clients_where_those_apply() {
             &["version", "-o", "csv"],
             "`trestle version` has no form csv: use json, jsonl or plain\n",
         ),
+        (&["context", "list", "-v"], "`trestle context list` takes no --verbose\n"),
+        (&["context", "list", "--timeout", "1s"], "`trestle context list` takes no --timeout\n"),
         (
             &["man", man, "--endpoint", "h:1"],
             "`trestle man` takes no --endpoint: it calls no server",
@@ -129,4 +131,30 @@ fn the_help_names_existing_commands_and_where_a_variable_counts() {
         check.contains("that of --config, else TRESTLE_ENDPOINT, else that of its configuration"),
         "{check}"
     );
+}
+
+#[test]
+fn a_command_without_its_subcommand_lists_those_of_the_help() {
+    for (noun, listed, earlier) in [("table", "export", "upsert"), ("queue", "drain", "receive")] {
+        for more in [&["-q"][..], &["--json"]] {
+            let ended = Ended::of(bare(&[&[noun], more].concat()));
+
+            assert_eq!(ended.code, Some(2), "{ended:?}");
+            let (has, has_earlier) =
+                (ended.errors.contains(listed), ended.errors.contains(earlier));
+            assert!(has && !has_earlier, "{noun} {more:?}: {ended:?}");
+        }
+        let ended = Ended::of(bare(&["--json", noun]));
+        assert!(ended.errors.contains(&format!("`{noun}` requires a command")), "{ended:?}");
+    }
+}
+
+#[test]
+fn the_help_of_a_report_has_its_forms_only() {
+    for (command, has_csv) in [("version", false), ("doctor", false), ("status", true)] {
+        let help = Ended::of(bare(&[command, "--help"])).output;
+
+        assert!(help.contains("- jsonl:"), "{command}: {help}");
+        assert_eq!(help.contains("- csv:"), has_csv, "{command}: {help}");
+    }
 }

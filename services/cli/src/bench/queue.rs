@@ -7,8 +7,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use tonic::Status;
 use trestle_command::{
-    client::Session, errors::CliError, flags::ClientArgs, messages::proto_duration,
-    values::whole_number,
+    client::Session, errors::CliError, flags::ClientArgs, interrupt::Interrupts,
+    messages::proto_duration, values::whole_number,
 };
 use trestle_proto::queue::v1::{
     CreateQueueRequest, DeleteMessagesRequest, DeleteQueueRequest, OutgoingMessage,
@@ -16,7 +16,7 @@ use trestle_proto::queue::v1::{
     outgoing_message::Body,
 };
 
-use super::{BenchLoadArgs, BenchTally, MeasuredTime, measure, op_name, unless_pressed};
+use super::{BenchLoadArgs, BenchTally, CompletedBench, MeasuredTime, measure, op_name};
 
 /// Visibility timeout of received messages: no bench lasts longer between a receive and its delete.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -57,13 +57,14 @@ pub(super) async fn run(
     client: &ClientArgs,
     session: &Session,
     name: String,
-) -> Result<(serde_json::Value, BenchTally), CliError> {
+) -> Result<CompletedBench, CliError> {
+    let mut interrupts = Interrupts::listen()?;
     let queue = Some(Queue { name: name.clone(), ..Queue::default() });
     session.queues().create_queue(CreateQueueRequest { queue }).await?;
     let caller = |session, _, span| {
         QueueWorker { session, span, queue: name.clone(), args: args.clone() }.run()
     };
-    let measured = unless_pressed(async {
+    let measured = interrupts.unless_pressed(async {
         if args.op == QueueBenchOp::Peek {
             let span = MeasuredTime { from: Instant::now(), end: Instant::now() };
             let session = session.clone();
@@ -76,9 +77,7 @@ pub(super) async fn run(
     let record = json!({
         "op": op_name(&args.op), "message_bytes": args.message_bytes, "batch": args.batch,
     });
-    let tally = measured?;
-    removed?;
-    Ok((record, tally))
+    CompletedBench::new(record, measured, removed, &format!("queue `{name}`"), client)
 }
 
 /// One caller.

@@ -11,6 +11,7 @@ use trestle_command::{
     client::{Session, TableClient},
     errors::CliError,
     flags::ClientArgs,
+    interrupt::Interrupts,
 };
 use trestle_proto::table::v1::{
     BatchInsert, BatchOperation, CreateTableRequest, DeleteTableRequest, Entity,
@@ -20,7 +21,7 @@ use trestle_proto::table::v1::{
     batch_operation::Operation, import_entities_request::Message, value::Kind,
 };
 
-use super::{BenchOp, BenchTally, MeasuredTime, TableBenchArgs, measure, op_name, unless_pressed};
+use super::{BenchOp, BenchTally, CompletedBench, MeasuredTime, TableBenchArgs, measure, op_name};
 
 /// Entities of a batch, of a page and of an imported chunk.
 const GROUP: u64 = 100;
@@ -35,10 +36,11 @@ pub(super) async fn run(
     client: &ClientArgs,
     session: &Session,
     name: String,
-) -> Result<(serde_json::Value, BenchTally), CliError> {
+) -> Result<CompletedBench, CliError> {
+    let mut interrupts = Interrupts::listen()?;
     let table = Some(Table { name: name.clone(), ..Table::default() });
     session.table().create_table(CreateTableRequest { table }).await?;
-    let measured = unless_pressed(async {
+    let measured = interrupts.unless_pressed(async {
         let load = BenchLoad::new(args, &name);
         if load.needs_entities() {
             load.fill(&mut session.table()).await?;
@@ -53,9 +55,7 @@ pub(super) async fn run(
     let record = json!({
         "op": op_name(&args.op), "entity_bytes": args.entity_bytes, "partitions": args.partitions,
     });
-    let tally = measured?;
-    removed?;
-    Ok((record, tally))
+    CompletedBench::new(record, measured, removed, &format!("table `{name}`"), client)
 }
 
 /// The requests of a bench.

@@ -81,6 +81,11 @@ impl BlobAddress {
         }
     }
 
+    /// The names of its container and its blob.
+    pub(crate) fn into_parts(self) -> (String, String) {
+        (self.container, self.name)
+    }
+
     /// The same as a folder: the common prefix of the names of the blobs in it.
     pub(super) fn folder(&self) -> Self {
         match self.name.is_empty() || self.name.ends_with('/') {

@@ -25,7 +25,7 @@ pub enum BlobCommand {
     /// Create, list, show and delete containers
     #[command(subcommand)]
     Container(ContainerCommand),
-    /// Copy files to blobs, or blobs to files
+    /// Copy files to blobs, blobs to files, or blobs and URLs to blobs
     #[command(after_long_help = COPY_HELP)]
     Cp(CopyBlobArgs),
     /// List blobs, ordered by name

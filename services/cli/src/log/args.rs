@@ -24,7 +24,9 @@ Exit codes:
     3  not found: no such stream
     4  already exists, with other settings
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-  130  interrupted by Ctrl-C";
+    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM";
 
 const APPEND_HELP: &str = "\
 json: one object a line. The time is in `time`, `timestamp`, `ts` or `@timestamp`: RFC 3339, or a number of seconds,
@@ -78,8 +80,13 @@ pub enum LogCommand {
     #[command(after_long_help = APPEND_HELP)]
     Append(Box<AppendLogArgs>),
     /// Print records of a time range, ordered by time
+    ///
+    /// With -o table and -o plain a record is one line of text, not columns: time, severity, body, and the others as
+    /// KEY=VALUE. -o csv has columns, -o jsonl every field.
     Read(ReadLogArgs),
     /// Print the last records; with `-f`, those that follow too
+    ///
+    /// Records have the forms of `trestle log read`.
     Tail(TailLogArgs),
     /// List the segments of a stream: Parquet files that other programs can read
     Segments(SegmentsArgs),
@@ -246,7 +253,8 @@ pub struct ReadLogArgs {
 pub struct TailLogArgs {
     /// Name of the stream
     pub(super) stream: String,
-    /// Continue with records as they are appended, until Ctrl-C
+    /// Continue with records as they are appended, until Ctrl-C; a lost connection is reported and tried again for
+    /// about half a minute
     #[arg(long, short)]
     pub(super) follow: bool,
     /// Begin with this many of the last records

@@ -1,6 +1,10 @@
 //! `tail`: the last records, and those that follow.
 
-use trestle_command::{errors::CliError, output::Context, retry::Retries};
+use trestle_command::{
+    errors::CliError,
+    output::Context,
+    retry::{Retries, Temporary as _},
+};
 use trestle_proto::log::v1::{
     ReadDirection, ReadRecordsRequest, TailRecordsRequest, tail_records_request::Start,
 };
@@ -38,35 +42,56 @@ async fn last(context: &mut Context, args: TailLogArgs) -> Result<(), CliError> 
 
 /// Prints records as they are appended. A broken connection continues behind the last one.
 async fn follow(context: &mut Context, args: TailLogArgs) -> Result<(), CliError> {
-    let mut request = TailRecordsRequest {
-        fields: mask(&args.records),
-        stream: args.stream,
-        filter: args.records.filter,
-        start: Some(Start::Last(args.lines)),
+    let mut tail = RecordTail {
+        request: TailRecordsRequest {
+            fields: mask(&args.records),
+            stream: args.stream,
+            filter: args.records.filter,
+            start: Some(Start::Last(args.lines)),
+        },
+        retries: context.session.first_tries(),
+        is_begun: false,
+        is_lost: false,
     };
-    let mut retries = context.session.first_tries();
     loop {
-        let error = match attempt(context, &mut request, &mut retries).await {
+        let error = match tail.attempt(context).await {
             Ok(()) => tonic::Status::unavailable("stream ended").into(),
             Err(error) => error,
         };
-        retries.wait(error).await?;
+        // Once: the tries of one outage are many.
+        if tail.is_begun && error.is_temporary() && !tail.is_lost {
+            tail.is_lost = true;
+            context.output.note(&format!("connection lost, reconnecting: {error}"));
+        }
+        tail.retries.wait(error).await?;
     }
 }
 
-async fn attempt(
-    context: &mut Context,
-    request: &mut TailRecordsRequest,
-    retries: &mut Retries,
-) -> Result<(), CliError> {
-    let call = context.session.logs().tail_records(request.clone()).await?;
-    let mut messages = call.into_inner();
-    while let Some(message) = messages.message().await? {
-        *retries = Retries::default();
-        let records = decoded(&message.records)?;
-        records.iter().try_for_each(|record| read::print(&mut context.output, record))?;
-        context.output.flush()?;
-        request.start = Some(Start::FromSequence(message.next_sequence));
+/// Records that are followed over several connections.
+struct RecordTail {
+    request: TailRecordsRequest,
+    retries: Retries,
+    /// Whether a call was answered.
+    is_begun: bool,
+    /// Whether a lost connection was reported, and no call was answered since.
+    is_lost: bool,
+}
+
+impl RecordTail {
+    async fn attempt(&mut self, context: &mut Context) -> Result<(), CliError> {
+        let call = context.session.logs().tail_records(self.request.clone()).await?;
+        let mut messages = call.into_inner();
+        self.is_begun = true;
+        if std::mem::take(&mut self.is_lost) {
+            context.output.note("connected again");
+        }
+        while let Some(message) = messages.message().await? {
+            self.retries = Retries::default();
+            let records = decoded(&message.records)?;
+            records.iter().try_for_each(|record| read::print(&mut context.output, record))?;
+            context.output.flush()?;
+            self.request.start = Some(Start::FromSequence(message.next_sequence));
+        }
+        Ok(())
     }
-    Ok(())
 }

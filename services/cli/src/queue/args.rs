@@ -86,8 +86,8 @@ pub enum QueueCommand {
     ///
     /// A message is deleted once its line is on stable storage, so up to 32 may be in the file twice after a crash, but
     /// none is lost. Lines are appended. Invisible messages remain in the queue, and their number is reported at the
-    /// end; Ctrl-C completes the lines that are being written, and makes visible again what was received and not
-    /// written.
+    /// end; Ctrl-C and SIGTERM complete the lines that are being written, and make visible again what was received and
+    /// not written.
     Drain(DrainArgs),
     /// Send every line of a file as a message
     ///

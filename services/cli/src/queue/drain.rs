@@ -12,6 +12,7 @@ use std::{
 
 use indicatif::ProgressBar;
 use serde_json::json;
+use tonic::Status;
 use trestle_command::{
     errors::{CliError, Halt},
     files::{self, OutputTarget},
@@ -25,14 +26,17 @@ use super::{
     Context, DrainArgs,
     messages::{ReceiveOptions, delete_all, release, take, to_json},
 };
+use crate::datetime;
 
 /// Most messages of one receive. The server's limit.
 const RECEIVE_MAX: u32 = 32;
 /// Visibility timeout while messages are written.
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a reader of a pipe may take after Ctrl-C to read what is being written.
+/// How long a reader of a pipe may take after a signal to read what is being written.
 const PIPE_WITHIN: Duration = Duration::from_millis(500);
+/// How long each call may take after a signal: orchestrators kill a process that does not end.
+const CALL_WITHIN: Duration = Duration::from_secs(5);
 
 /// Drains a queue.
 pub(super) async fn run(
@@ -48,14 +52,8 @@ pub(super) async fn run(
         wait: None,
     };
     let progress = context.output.progress(None, 0);
-    let mut drain = QueueDrain {
-        options,
-        sink,
-        progress,
-        drained: 0,
-        is_holding: false,
-        is_interrupted: false,
-    };
+    let mut drain =
+        QueueDrain { options, sink, progress, drained: 0, held: HeldMessages::None, stopped: None };
     let mut interrupts = Interrupts::listen()?;
     let outcome = match drain.all(context, &mut interrupts).await {
         Ok(()) => {
@@ -67,14 +65,11 @@ pub(super) async fn run(
     drain.progress.finish_and_clear();
     let drained = counted(drain.drained, "message");
     let left = outcome.map_err(|error| {
-        let next = match drain.is_holding {
-            true => "repeat it later: some may be invisible for 5 minutes",
-            false => "repeat it: what was not written can be received again",
-        };
-        error.halted(drain.drained > 0 || drain.is_holding, || Halt {
+        let is_holding = !matches!(drain.held, HeldMessages::None);
+        error.halted(drain.drained > 0 || is_holding, || Halt {
             endpoint: client.endpoint.clone(),
             progress: format!("{drained} drained"),
-            next: next.to_owned(),
+            next: drain.held.advice(),
         })
     })?;
     let name = &drain.sink.name;
@@ -101,16 +96,48 @@ async fn left(context: &mut Context, queue: &str) -> Option<u64> {
     Some(answer.into_inner().stats?.approximate_message_count)
 }
 
+/// Messages that were received and are neither deleted nor released.
+enum HeldMessages {
+    None,
+    /// Those of a receive without an answer.
+    Unknown,
+    /// So many, and when they become visible again.
+    Until(u64, String),
+}
+
+impl HeldMessages {
+    /// The first `count` of these, as they were received together.
+    fn of(deliveries: &[Delivery], count: usize) -> Self {
+        let visible = deliveries.iter().filter_map(|delivery| delivery.next_visible_time.as_ref());
+        let last = visible.max_by_key(|time| (time.seconds, time.nanos));
+        match (u64::try_from(count), last.and_then(datetime::format)) {
+            (Ok(0), _) => Self::None,
+            (Ok(count), Some(time)) => Self::Until(count, time),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// When to drain again.
+    fn advice(&self) -> String {
+        match self {
+            Self::None => "repeat it: what was not written can be received again".to_owned(),
+            Self::Unknown => "repeat it later: some may be invisible for 5 minutes".to_owned(),
+            Self::Until(count, time) => {
+                format!("repeat it later: {} invisible until {time}", counted(*count, "message"))
+            }
+        }
+    }
+}
+
 /// A drain in progress.
 struct QueueDrain {
     options: ReceiveOptions,
     sink: Sink,
     progress: ProgressBar,
     drained: u64,
-    /// Whether messages were received that are neither deleted nor released.
-    is_holding: bool,
-    /// Whether Ctrl-C was pressed while messages were written.
-    is_interrupted: bool,
+    held: HeldMessages,
+    /// The signal that came while messages were written.
+    stopped: Option<CliError>,
 }
 
 impl QueueDrain {
@@ -121,50 +148,99 @@ impl QueueDrain {
     ) -> Result<(), CliError> {
         loop {
             interrupts.none_yet().await?;
-            // Not interruptible: the receipts of its messages would be lost.
-            let deliveries = match take(context, &self.options).await {
-                Ok(deliveries) => deliveries,
-                Err(error) => {
-                    self.sink.withdraw(self.drained)?;
-                    // The response may have arrived all the same.
-                    self.is_holding = error.is_unavailable();
-                    return Err(error);
-                }
-            };
+            let deliveries = self.receive(context, interrupts).await?;
             if deliveries.is_empty() {
                 return Ok(());
             }
-            self.is_holding = true;
-            let mut writing = pin!(self.sink.write(&deliveries));
-            let written = match interrupts.unless_pressed(&mut writing).await {
-                // Lines that are being written would be in the file and in the queue: they are completed. Only a pipe
-                // may have no reader.
-                Err(CliError::Interrupted) => {
-                    self.is_interrupted = true;
-                    match self.sink.is_file {
-                        true => writing.await,
-                        false => {
-                            let late = tokio::time::timeout(PIPE_WITHIN, writing).await;
-                            late.unwrap_or(Err(CliError::Interrupted))
-                        }
-                    }
-                }
-                written => written,
-            };
-            if let Err(error) = written {
-                let queue = &self.options.queue;
-                self.is_holding = release(context, queue, &deliveries).await.is_err();
+            self.held = HeldMessages::of(&deliveries, deliveries.len());
+            if let Err(error) = self.write(&deliveries, interrupts).await {
+                self.release(context, &deliveries).await;
                 return Err(error);
             }
-            delete_all(context, &self.options.queue, &deliveries).await?;
-            self.is_holding = false;
+            let deleting = delete_all(context, &self.options.queue, &deliveries);
+            let stopped = self.stopped.take();
+            match &stopped {
+                None => deleting.await?,
+                Some(_) => within(deleting).await?,
+            }
+            self.held = HeldMessages::None;
             self.drained = self.drained.saturating_add(deliveries.len().try_into().unwrap_or(0));
-            if self.is_interrupted {
-                return Err(CliError::Interrupted);
+            if let Some(signal) = stopped {
+                return Err(signal);
             }
             self.progress.set_message(format!("{} drained", counted(self.drained, "message")));
         }
     }
+
+    /// Receives messages; those that arrive after a signal are released.
+    async fn receive(
+        &mut self,
+        context: &mut Context,
+        interrupts: &mut Interrupts,
+    ) -> Result<Vec<Delivery>, CliError> {
+        let (received, signal) = {
+            let mut receiving = pin!(take(context, &self.options));
+            match interrupts.unless_pressed(&mut receiving).await {
+                // Not cancelled: the receipts of its messages would be lost.
+                Err(signal) if signal.is_signal() => (within(receiving).await, Some(signal)),
+                received => (received, None),
+            }
+        };
+        let error = match (received, signal) {
+            (Ok(deliveries), None) => return Ok(deliveries),
+            (Ok(deliveries), Some(signal)) => {
+                self.release(context, &deliveries).await;
+                return Err(signal);
+            }
+            (Err(error), signal) => {
+                // The response may have arrived all the same.
+                if error.is_unavailable() {
+                    self.held = HeldMessages::Unknown;
+                }
+                signal.unwrap_or(error)
+            }
+        };
+        self.sink.withdraw(self.drained)?;
+        Err(error)
+    }
+
+    async fn write(
+        &mut self,
+        deliveries: &[Delivery],
+        interrupts: &mut Interrupts,
+    ) -> Result<(), CliError> {
+        let mut writing = pin!(self.sink.write(deliveries));
+        match interrupts.unless_pressed(&mut writing).await {
+            // Lines that are being written would be in the file and in the queue: they are completed. Only a pipe may
+            // have no reader.
+            Err(signal) if signal.is_signal() && self.sink.is_file => {
+                self.stopped = Some(signal);
+                writing.await
+            }
+            Err(signal) if signal.is_signal() => {
+                match tokio::time::timeout(PIPE_WITHIN, writing).await {
+                    Ok(written) => {
+                        self.stopped = Some(signal);
+                        written
+                    }
+                    Err(_) => Err(signal),
+                }
+            }
+            written => written,
+        }
+    }
+
+    /// Makes messages visible again that were not written.
+    async fn release(&mut self, context: &mut Context, deliveries: &[Delivery]) {
+        let remaining = release(context, &self.options.queue, deliveries, CALL_WITHIN).await;
+        self.held = HeldMessages::of(deliveries, remaining);
+    }
+}
+
+/// The result of a call after a signal.
+async fn within<T>(call: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let called = tokio::time::timeout(CALL_WITHIN, call).await;
+    called.unwrap_or_else(|_| Err(Status::unavailable("no answer after the signal").into()))
 }
 
 /// The destination of messages.
@@ -207,7 +283,7 @@ impl Sink {
             let _ = writeln!(lines, "{}", to_json(message));
         }
         let (file, is_stored) = (self.file.clone(), self.is_stored);
-        // On another thread: a pipe without a reader blocks, and Ctrl-C is received meanwhile.
+        // On another thread: a pipe without a reader blocks, and a signal is received meanwhile.
         let written = tokio::task::spawn_blocking(move || {
             let Some(file) = file else {
                 let mut out = standard_output();

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use tonic::Request;
+use tonic::{Code, Request};
 use trestle_command::{
     errors::{CliError, status_of},
     files,
@@ -169,13 +169,14 @@ async fn delete_receipts(
     }
 }
 
-/// Makes deliveries visible again, as many as possible; the first error fails the command.
+/// Makes deliveries visible again, all in a limited time; returns how many remain invisible.
 pub(super) async fn release(
-    context: &mut Context,
+    context: &Context,
     queue: &str,
     deliveries: &[Delivery],
-) -> Result<(), CliError> {
-    let given = deliveries.iter().map(|delivery| {
+    within: Duration,
+) -> usize {
+    let released = deliveries.iter().map(|delivery| {
         let request = UpdateMessageRequest {
             queue: queue.to_owned(),
             receipt: Some(receipt(delivery)),
@@ -183,10 +184,17 @@ pub(super) async fn release(
             body: None,
         };
         let mut queues = context.session.queues();
-        async move { queues.update_message(request).await }
+        async move {
+            match tokio::time::timeout(within, queues.update_message(request)).await {
+                // Its visibility timeout ended before, or it was deleted.
+                Ok(Err(status)) => status.code() == Code::NotFound,
+                Ok(Ok(_)) => true,
+                Err(_) => false,
+            }
+        }
     });
-    let given = futures::future::join_all(given).await;
-    given.into_iter().try_for_each(|answer| answer.map(drop)).map_err(CliError::from)
+    let released = futures::future::join_all(released).await;
+    released.into_iter().filter(|is_released| !is_released).count()
 }
 
 /// Deletes one message.

@@ -169,6 +169,39 @@ fn half_a_range_of_entities_is_rejected() {
 }
 
 #[test]
+fn a_resource_that_cannot_exist_is_rejected_with_the_rule_of_its_name() {
+    let check = |words: &[&str]| {
+        let words = [&["sas"], words].concat();
+        let command = SasTestCli::try_parse_from(words).unwrap().sas.command;
+        check_names(&command).map_err(|error| error.to_string())
+    };
+    let long = format!("photos/{}", "a".repeat(1025));
+
+    for words in [
+        &["table", "Orders"][..],
+        &["queue", "jobs"],
+        &["container", "$root"],
+        &["blob", "photos/a b"],
+        &["account"],
+    ] {
+        assert_eq!(check(words), Ok(()), "{words:?}");
+    }
+    for (words, rule) in [
+        (
+            &["table", "my-table"][..],
+            "table: must be an ASCII letter, then ASCII letters and digits",
+        ),
+        (&["queue", "Jobs"], "queue: must be lower-case ASCII letters, digits and single `-`"),
+        (&["container", "ab"], "container: must have 3 to 63 characters"),
+        (&["blob", "Photos/a"], "container: must be lower-case"),
+        (&["blob", &long], "blob: must have at most 1,024 characters"),
+    ] {
+        let error = check(words).unwrap_err();
+        assert!(error.starts_with(rule), "{rule}: {error}");
+    }
+}
+
+#[test]
 fn a_token_is_text_or_the_content_of_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sas");

@@ -80,7 +80,7 @@ fn written(
 pub(super) async fn get(context: &mut Context, args: GetEntityArgs) -> Result<(), CliError> {
     let GetEntityArgs { table, key: keys, select, cost } = args;
     let (partition_key, row_key) = key(keys)?;
-    let request = GetEntityRequest { table, partition_key, row_key, select: mask(select) };
+    let request = GetEntityRequest { table, partition_key, row_key, select: mask(select.clone()) };
     let answer = context.session.table().get_entity(request).await?.into_inner();
     let entity =
         Entity::decode(answer.entity).map_err(|error| CliError::Protocol(error.to_string()))?;
@@ -95,7 +95,7 @@ pub(super) async fn get(context: &mut Context, args: GetEntityArgs) -> Result<()
             context.output.fields(fields.map(|(name, _, value)| (name.to_owned(), value)))?;
         }
         OutputFormat::Json | OutputFormat::Jsonl | OutputFormat::Csv => {
-            context.output.entity(&entity)?;
+            context.output.entity(&entity, &select)?;
         }
     }
     if let Some(found) = &answer.cost {

@@ -132,6 +132,8 @@ fn stopped(stop: ImportStop, recorder: &mut ImportRecorder) -> Result<(), CliErr
         }
         ImportStop::Row(line, error) => {
             recorder.fail(line, error.to_string());
+            // It was read, though the last chunk ends before it.
+            recorder.last.row = recorder.last.row.saturating_add(1);
             Ok(())
         }
     }

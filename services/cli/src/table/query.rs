@@ -22,7 +22,7 @@ pub(super) async fn run(context: &mut Context, args: QueryArgs) -> Result<(), Cl
     };
     let (mut scan, mut total) = (TableScan::new(&context.session, request), QueryCost::default());
     while let Some(message) = scan.next().await? {
-        context.output.entities(&decoded(&message)?)?;
+        context.output.entities(&decoded(&message)?, &select)?;
         context.output.flush()?;
         total.returned += u64::try_from(message.entities.len()).unwrap_or_default();
         if let Some(cost) = message.cost {

@@ -92,7 +92,13 @@ pub(super) fn header<'a>(answer: &'a AzureAnswer, name: &str) -> Option<&'a str>
 #[derive(Debug)]
 pub(super) enum HttpError {
     /// The response is an error.
-    Rejected { status: StatusCode, code: String },
+    Rejected {
+        /// Base address of the service.
+        address: String,
+        status: StatusCode,
+        /// Empty where the response has none, which Azure and its emulators never omit.
+        code: String,
+    },
     /// No valid response arrived.
     Unreachable {
         /// Base address of the service.
@@ -111,9 +117,21 @@ impl HttpError {
     pub(super) fn of(self, what: &str) -> CliError {
         let busy = self.is_temporary() || matches!(self, Self::Unreachable { .. });
         let text = match self {
-            Self::Rejected { status, code } => {
-                format!("the source rejects {what}: {code} ({})", status.as_u16())
+            Self::Rejected { address, status, code } if code.is_empty() => {
+                let cause = format!("HTTP {}", status.as_u16());
+                let problem = format!(
+                    "not a service of Azure storage answers for {what}: {cause}: address=`{address}`; \
+                     check the address and the port in the connection string"
+                );
+                match busy {
+                    true => problem,
+                    false => return CliError::Misdirected { endpoint: address, problem, cause },
+                }
             }
+            Self::Rejected { address, status, code } => format!(
+                "the source rejects {what}: {code} ({}): address=`{address}`",
+                status.as_u16()
+            ),
             Self::Unreachable { address, cause, .. } => format!(
                 "the source cannot be reached for {what}: {cause}: address=`{address}`; does it run \
                  there? check the connection string"
@@ -209,7 +227,7 @@ impl Http {
         }
         let code = header(&answer, "x-ms-error-code").map(str::to_owned);
         let code = code.unwrap_or_else(|| code_in(answer.body()));
-        Err(HttpError::Rejected { status: answer.status(), code })
+        Err(HttpError::Rejected { address: base.to_owned(), status: answer.status(), code })
     }
 
     /// Base address of a service; none if it is unknown.
@@ -267,11 +285,11 @@ impl Http {
     }
 }
 
-/// The code of an error in its body.
+/// The code of an error in its body; empty if there is none.
 fn code_in(body: &[u8]) -> String {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
     let code = json.pointer("/odata.error/code").and_then(serde_json::Value::as_str);
     // Codes are words; other text is not repeated.
     let code = code.filter(|code| code.bytes().all(|b| b.is_ascii_alphanumeric()));
-    code.unwrap_or("no error code").to_owned()
+    code.unwrap_or_default().to_owned()
 }

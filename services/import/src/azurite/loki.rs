@@ -33,6 +33,13 @@ impl<'a> Collection<'a> {
         let skipped = usize::try_from(after).unwrap_or(usize::MAX);
         (1..).zip(&self.data).skip(skipped).map(|(number, json)| (number, json.get()))
     }
+
+    /// Bytes of the first `count` documents.
+    pub(super) fn bytes(&self, count: u64) -> u64 {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let lengths = self.data.iter().take(count).map(|json| json.get().len());
+        lengths.map(|bytes| u64::try_from(bytes).unwrap_or_default()).sum()
+    }
 }
 
 /// The text of a database file.
@@ -46,8 +53,9 @@ pub(super) async fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     tokio::fs::read(path).await.map_err(failed())
 }
 
-/// Parses the text of a database; `name` is for the error.
+/// Parses the text of a database; `name` is for the error. An editor may have added a byte order mark.
 pub(super) fn parse<'a>(text: &'a [u8], name: &Path) -> Result<Database<'a>, CliError> {
+    let text = text.strip_prefix(files::BYTE_ORDER_MARK.as_bytes()).unwrap_or(text);
     serde_json::from_slice(text).map_err(|error| {
         let (name, problem) =
             (name.display(), json_problem(&String::from_utf8_lossy(text), &error));
@@ -73,7 +81,15 @@ mod tests {
         assert_eq!((some.name.as_str(), empty.name.as_str()), ("some", "empty"));
         let after_first: Vec<_> = some.documents(1).collect();
         assert_eq!(after_first, [(2, r#"{"n":2}"#), (3, r#"{"n":3}"#)]);
+        assert_eq!((some.bytes(0), some.bytes(2), some.bytes(9)), (0, 14, 21));
         assert_eq!((some.documents(9).count(), empty.documents(0).count()), (0, 0));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let text = format!("\u{feff}{DATABASE}");
+
+        assert_eq!(parse(text.as_bytes(), Path::new("db")).unwrap().collections.len(), 2);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path};
 
-use trestle_command::errors::CliError;
+use trestle_command::{errors::CliError, output::skip_ahead};
 
 use super::{
     documents::MessageDocument,
@@ -44,6 +44,7 @@ pub(super) async fn copy(
     });
     let (mut batches, mut waiting) = (HashMap::<String, MessageBatch>::new(), 0);
     let messages = database.collections.iter().filter(|collection| collection.name == MESSAGES);
+    let mut is_first = true;
     for (number, json) in messages.flat_map(|collection| collection.documents(0)) {
         tracker.bar.inc(u64::try_from(json.len()).unwrap_or_default());
         let document: MessageDocument = match serde_json::from_str(json) {
@@ -58,6 +59,10 @@ pub(super) async fn copy(
         let is_new = done.get(&document.queue_name).is_some_and(|done| number > *done);
         if document.account_name != account || !is_new {
             continue;
+        }
+        if std::mem::take(&mut is_first) {
+            // Those before were copied by an earlier run.
+            skip_ahead(&tracker.bar, 0);
         }
         let message = message(&document, number, &directory);
         let bytes = message.len().saturating_add(MESSAGE_BYTES);

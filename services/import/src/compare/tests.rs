@@ -90,10 +90,22 @@ fn an_import_succeeds_where_everything_matches_and_nothing_is_skipped() {
     let skipped = vec![Skipped::new("table `T`", "", "its name".to_owned())];
     let all = report(vec![table()], Vec::new());
     let listed = Report { skipped, skipped_more: 2, ..all };
-    assert_eq!((listed.differing(), listed.skipped_count()), (0, 3));
+    assert_eq!((listed.differing(), listed.not_copied_count()), (0, 3));
     assert!(matches!(listed.verdict(), Err(CliError::Rows(text)) if text.contains("3 items")));
     let more = Report { skipped_more: u64::MAX, ..listed };
-    assert_eq!(more.skipped_count(), u64::MAX);
+    assert_eq!(more.not_copied_count(), u64::MAX);
+}
+
+#[test]
+fn messages_that_remain_in_the_source_are_counted_as_not_copied() {
+    let mut peeked = queue(0, 32, 0, 32);
+    peeked.progress.remaining = 68;
+    let report = report(Vec::new(), vec![peeked, queue(0, 5, 0, 5)]);
+
+    assert_eq!((report.differing(), report.not_copied_count()), (1, 68));
+    let listed = report.not_copied();
+    let [remaining] = &listed[..] else { panic!("one queue: {listed:?}") };
+    assert_eq!((&*remaining.whose, &*remaining.which), ("queue `q`", "68 messages"));
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Texts below the help of commands: examples, and the exit codes of each command.
 
-use trestle_command::errors::with_help;
+use clap::{
+    ValueEnum as _,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
+use trestle_command::{errors::with_help, output::OutputFormat};
 
 /// The command with exit codes in its help and in that of its commands: its own, else `inherited`.
 pub(super) fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::Command {
@@ -15,6 +19,18 @@ pub(super) fn with_exit_codes(command: clap::Command, inherited: &str) -> clap::
         "help" => inner,
         _ => with_exit_codes(inner, &codes),
     })
+}
+
+/// The argument without a form of output in its help that reports do not have. It is parsed, for its own error.
+pub(super) fn without_csv(arg: clap::Arg) -> clap::Arg {
+    if arg.get_id() != "output" {
+        return arg;
+    }
+    let forms = OutputFormat::value_variants().iter();
+    let forms =
+        forms.filter_map(|form| Some(form.to_possible_value()?.hide(*form == OutputFormat::Csv)));
+    let parser = PossibleValuesParser::new(forms.collect::<Vec<_>>());
+    arg.value_parser(parser.try_map(|form| OutputFormat::from_str(&form, false)))
 }
 
 /// Below the help of `trestle`.
@@ -34,7 +50,8 @@ Exit codes of commands that call a server; the other commands have their own in 
     4  already exists, or a condition does not hold
     5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
     6  wrong address or certificate: no gRPC server answers there, or TLS fails
-  130  interrupted by Ctrl-C";
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM";
 
 /// Of `completions`.
 pub(super) const COMPLETIONS_HELP: &str = "\
@@ -137,6 +154,22 @@ mod tests {
                 assert_eq!(help.matches("Exit codes").count(), 1, "{help}");
                 assert!(help.contains("\n    0  ") && help.contains("\n    2  "), "{help}");
             }
+        }
+    }
+
+    /// The long names of the arguments of a command and its commands, with earlier spellings.
+    fn flags(command: &clap::Command) -> Vec<String> {
+        let own = command.get_arguments().filter_map(clap::Arg::get_long);
+        let own = own.map(|name| format!("--{name}"));
+        own.chain(command.get_subcommands().flat_map(flags)).collect()
+    }
+
+    #[test]
+    fn every_flag_that_an_error_names_exists() {
+        let existing = flags(&Cli::complete());
+
+        for (field, flag) in trestle_command::errors::FIELD_FLAGS {
+            assert!(existing.iter().any(|name| name == flag), "{field}: {flag}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{
     Arg, Command, Error,
-    error::{ContextKind, ContextValue},
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 use trestle_command::output::{escaped, report_line};
 
@@ -19,8 +19,16 @@ const PREFIX: &str = "error: ";
 /// Reports an error and ends the process with its exit code; help and the version are no errors.
 pub(super) fn exit(error: Error, command: &Command, words: &[OsString]) -> ! {
     let error = with_own_suggestion(with_usage(error, command, words), command, words);
+    let error = with_listed_commands(error, command, words);
     if error.use_stderr() && is_json_requested(words) {
-        trestle_command::outcome::report_usage_json(message(&error.to_string()));
+        let text = match error.kind() {
+            // Its text is the help.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                format!("`{}` requires a command", innermost(command, words).get_name())
+            }
+            _ => message(&error.to_string()),
+        };
+        trestle_command::outcome::report_usage_json(text);
         std::process::exit(error.exit_code());
     }
     // A closed pipe, such as of `head`, is no error.
@@ -60,6 +68,21 @@ fn with_own_suggestion(mut error: Error, command: &Command, words: &[OsString]) 
     let is_listed = |arg: &Arg| arg.get_long() == Some(&*name) && !arg.is_hide_set();
     if !inner.get_arguments().any(is_listed) {
         error.remove(ContextKind::SuggestedArg);
+    }
+    error
+}
+
+/// The error without commands that the help does not list, such as earlier spellings.
+fn with_listed_commands(mut error: Error, command: &Command, words: &[OsString]) -> Error {
+    let inner = innermost(command, words);
+    let is_listed =
+        |name: &String| inner.find_subcommand(name).is_none_or(|found| !found.is_hide_set());
+    for kind in [ContextKind::ValidSubcommand, ContextKind::SuggestedSubcommand] {
+        let Some(ContextValue::Strings(names)) = error.remove(kind) else { continue };
+        let listed: Vec<_> = names.into_iter().filter(is_listed).collect();
+        if !listed.is_empty() {
+            error.insert(kind, ContextValue::Strings(listed));
+        }
     }
     error
 }
@@ -128,6 +151,22 @@ mod tests {
 
         assert_eq!(suggested("t serve --lisen x").as_deref(), Some("--listen"));
         assert_eq!(suggested("t serve --endpont x"), None);
+    }
+
+    #[test]
+    fn a_missing_or_unknown_command_is_answered_with_the_listed_ones() {
+        let inner = ["create", "insert"].map(|name| Command::new(name).hide(name == "insert"));
+        let table = Command::new("table").subcommands(inner).subcommand_required(true);
+        let mut root = Command::new("t").subcommand(table.arg(Arg::new("quiet").short('q')));
+        let mut text = |line: &str| {
+            let error = root.try_get_matches_from_mut(words(line)).expect_err("no command");
+            with_listed_commands(error, &root, &words(line)).to_string()
+        };
+
+        let missing = text("t table -q 1");
+        assert!(missing.contains("[subcommands: create, help]"), "{missing}");
+        let unknown = text("t table inser");
+        assert!(unknown.contains("inser") && !unknown.contains("insert"), "{unknown}");
     }
 
     #[test]

@@ -124,16 +124,22 @@ pub(crate) fn of_other_server(cause: String) -> String {
 pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     let has = |words: &str| cause.contains(words);
     if has("lookup address") {
-        "the name of the server does not resolve, check --endpoint; nothing was sent"
+        "the name of the server does not resolve, check --endpoint"
     } else if has(CLOSED) {
-        "is it busy or restarting, or does another server listen there? nothing was sent"
+        "is it busy or restarting, or does another server listen there?"
     } else if has(NO_ANSWER) {
-        "does another server listen there, or a firewall drop the connection? nothing was sent"
+        "does another server listen there, or a firewall drop the connection?"
     } else if has("timed out") {
-        "does a firewall drop the connection? nothing was sent"
+        "does a firewall drop the connection?"
     } else {
-        "is the server running there? nothing was sent"
+        "is the server running there?"
     }
+}
+
+/// A hint, and what comes after it.
+pub(super) fn followed(hint: &str, next: &str) -> String {
+    let mark = if hint.ends_with('?') { "" } else { ";" };
+    format!("{hint}{mark} {next}")
 }
 
 /// Whether and how to repeat the call, without a more specific hint, and what was written unless the command only

@@ -268,6 +268,22 @@ fn an_interrupted_command_reports_its_progress_and_never_that_nothing_was_sent()
 }
 
 #[test]
+fn a_wrong_address_is_not_answered_with_a_repetition() {
+    let misdirected = || {
+        let called = "http://here:1";
+        CliError::Connect { endpoint: called.to_owned(), cause: "x".to_owned() }
+            .misdirected(called, "another server".to_owned())
+    };
+    let at = || Halt { next: "repeat it: nothing is kept".to_owned(), ..halt() };
+
+    let before = misdirected().halted(false, at);
+    assert!(matches!(before, CliError::Misdirected { .. }), "it never began: {before:?}");
+    let text = misdirected().halted(true, at).render(false);
+    let hint = "hint: with the right address or certificate, repeat it: nothing is kept";
+    assert!(text.contains(hint), "{text}");
+}
+
+#[test]
 fn a_broken_connection_never_claims_that_nothing_was_written() {
     let error = Status::from_error(Box::new(io::Error::other("reset")));
 
@@ -312,6 +328,7 @@ fn other_errors_have_the_exit_codes_of_the_help() {
     };
     for (error, expected) in [
         (CliError::Interrupted, 130),
+        (CliError::Terminated, 143),
         (CliError::Rejected, 1),
         (CliError::Protocol("x".to_owned()), 1),
         (source(true), 5),
@@ -431,17 +448,6 @@ fn a_call_that_is_rejected_before_anything_began_has_no_progress() {
     }
     let twice = rejected(true).halted(true, || panic!("has its progress already"));
     assert_eq!(twice.render(false).matches("progress").count(), 1);
-}
-
-#[test]
-fn help_is_appended_to_the_help_of_a_command() {
-    let plain = with_help(with_help(Command::new("x"), "codes"), "codes");
-    assert_eq!(plain.get_after_help().unwrap().to_string(), "codes");
-
-    let longer = Command::new("x").after_help("short").after_long_help("long");
-    let longer = with_help(longer, "codes");
-    assert_eq!(longer.get_after_help().unwrap().to_string(), "short\n\ncodes");
-    assert_eq!(longer.get_after_long_help().unwrap().to_string(), "long\n\ncodes");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use trestle_proto::table::v1::Entity;
 
 use super::{bytes, thousands};
-use crate::edm;
+use crate::{datetime, edm};
 
 /// A record with more fields.
 pub fn with_fields(record: Value, more: Value) -> Value {
@@ -62,11 +62,15 @@ pub(super) fn cell(name: &str, value: &Value, chars_max: usize) -> String {
     }
 }
 
-/// An entity with the texts of its values.
-pub(super) fn entity_record(entity: &Entity) -> Result<Value, String> {
+/// An entity with the texts of its values, and its time where that is selected.
+pub(super) fn entity_record(entity: &Entity, select: &[String]) -> Result<Value, String> {
     let mut record = Map::new();
     record.insert("PartitionKey".to_owned(), json!(entity.partition_key));
     record.insert("RowKey".to_owned(), json!(entity.row_key));
+    if select.iter().any(|name| name == "Timestamp") {
+        let at = entity.timestamp.as_ref().and_then(datetime::format);
+        record.insert("Timestamp".to_owned(), json!(at));
+    }
     for property in &entity.properties {
         if let Some(kind) = property.value.as_ref().and_then(|value| value.kind.as_ref()) {
             record.insert(property.name.clone(), json!(edm::format_value(kind)?));

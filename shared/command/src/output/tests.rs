@@ -153,7 +153,8 @@ fn a_sentence_is_a_record_for_programs() {
 #[test]
 fn a_csv_whose_header_is_printed_rejects_a_new_property() {
     let both = [entity("1", &[("a", "x")]), entity("2", &[("a", "y"), ("b", "z")])];
-    let query = |format| printed(format, |output| both.iter().try_for_each(|it| output.entity(it)));
+    let query =
+        |format| printed(format, |output| both.iter().try_for_each(|it| output.entity(it, &[])));
 
     let (text, result) = query(OutputFormat::Csv);
     let error = result.unwrap_err();
@@ -169,12 +170,26 @@ fn an_absent_property_is_an_empty_cell_below_its_header() {
     let page = [entity("1", &[("a", "x"), ("b", "y")]), entity("2", &[("b", "z")])];
 
     let (text, result) = printed(OutputFormat::Csv, |output| {
-        output.entities(&page)?;
-        output.entity(&entity("3", &[("a", "w")]))
+        output.entities(&page, &[])?;
+        output.entity(&entity("3", &[("a", "w")]), &[])
     });
 
     result.unwrap();
     assert_eq!(text, "PartitionKey,RowKey,a,b\n,1,x,y\n,2,,z\n,3,w,\n");
+}
+
+#[test]
+fn selected_properties_are_the_header_in_their_order_whether_or_not_they_have_a_value() {
+    let select = ["b", "RowKey", "none", "a"].map(str::to_owned);
+
+    for (page, rows) in [
+        (&[entity("1", &[("a", "x"), ("b", "y")]), entity("2", &[])][..], ",1,y,,x\n,2,,,\n"),
+        (&[entity("2", &[])], ",2,,,\n"),
+    ] {
+        let (text, result) = printed(OutputFormat::Csv, |output| output.entities(page, &select));
+        result.unwrap();
+        assert_eq!(text, format!("PartitionKey,RowKey,b,none,a\n{rows}"));
+    }
 }
 
 #[test]
@@ -268,7 +283,7 @@ fn one_item_is_counted_in_the_singular() {
 fn the_rate_of_a_resumed_command_counts_its_own_bytes_only() {
     let start = 1_000_000_000_000;
     let bar = ProgressBar::hidden();
-    begin_at(&bar, start);
+    skip_ahead(&bar, start);
 
     assert_eq!(bar.position(), start);
     let (_sender, never) = std::sync::mpsc::channel::<()>();
@@ -281,11 +296,14 @@ fn the_rate_of_a_resumed_command_counts_its_own_bytes_only() {
 }
 
 #[test]
-fn the_first_frames_show_no_rate() {
+fn the_first_frames_show_no_rate_and_no_remaining_time() {
     let gibibytes = 5.0 * 1024.0 * 1024.0 * 1024.0;
     for elapsed in [0, 20, 300, 499] {
         assert_eq!(rate_text(gibibytes, Duration::from_millis(elapsed)), "", "{elapsed} ms");
     }
     assert_eq!(rate_text(f64::NAN, RATE_AFTER), "");
     assert_eq!(rate_text(2048.0, RATE_AFTER), "2.00 KiB/s");
+    assert_eq!(eta_text(Duration::from_secs(90), Duration::from_millis(499)), "");
+    assert_eq!(eta_text(Duration::ZERO, RATE_AFTER), "", "nothing was done so far");
+    assert_eq!(eta_text(Duration::from_secs(90), RATE_AFTER), "(eta 2m)");
 }

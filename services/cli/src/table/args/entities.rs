@@ -69,7 +69,7 @@ pub struct GetEntityArgs {
     /// The key
     #[command(flatten)]
     pub(crate) key: EntityKeyArgs,
-    /// Only these properties, separated by commas
+    /// Only these properties beside the keys, separated by commas; in CSV the columns in this order
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) select: Vec<String>,
     /// Also print what the read cost, on standard error

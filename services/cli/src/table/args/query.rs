@@ -27,7 +27,7 @@ pub struct QueryArgs {
     /// Which entities, such as "PartitionKey eq 'c42' and total gt 100"; all when left out
     #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) filter: String,
-    /// Only these properties, separated by commas
+    /// Only these properties beside the keys, separated by commas; in CSV the columns in this order
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) select: Vec<String>,
     /// At most this many entities in all

@@ -158,7 +158,7 @@ fn an_entity_is_a_record_of_its_keys_and_the_properties_with_values() {
     let row_key = "r".to_owned();
     let entity = Entity { row_key, properties, ..Entity::default() };
 
-    let record = entity_record(&entity).unwrap();
+    let record = entity_record(&entity, &[]).unwrap();
 
     let expected =
         json!({ "PartitionKey": "", "RowKey": "r", "z": "-9223372036854775808", "a": "NaN" });

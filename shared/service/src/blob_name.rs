@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use trestle_service::{
+use crate::{
     fault::{Reason, Violations, quoted},
     limits::{
         BLOB_NAME_CHARS_MAX, BLOB_NAME_SEGMENTS_MAX, CONTAINER_NAME_CHARS_MAX,
@@ -15,12 +15,12 @@ const SYSTEM_CONTAINERS: [&str; 3] = ["$root", "$logs", "$web"];
 
 /// The name of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ContainerName(String);
+pub struct ContainerName(String);
 
 impl ContainerName {
     /// Parses a container name: 3 to 63 lower-case ASCII letters, digits and `-`; a letter or digit at both ends, no
     /// two `-` in a row; or that of a system container. Records every broken rule under `field`.
-    pub(crate) fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
+    pub fn parse(name: String, field: &str, violations: &mut Violations) -> Option<Self> {
         if name.is_empty() {
             let rule = "required: the name of a container";
             violations.push(Reason::PropertiesNeedValue, field, rule);
@@ -46,7 +46,8 @@ impl ContainerName {
     }
 
     /// The name.
-    pub(crate) fn as_str(&self) -> &str {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -59,11 +60,11 @@ impl fmt::Display for ContainerName {
 
 /// The name of a blob. It is data: nothing in it is a path, and it is never normalised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BlobName(String);
+pub struct BlobName(String);
 
 impl BlobName {
     /// Parses a blob name: 1 to 1,024 characters, at most 254 segments separated by `/`. Records every broken rule.
-    pub(crate) fn parse(name: String, violations: &mut Violations) -> Option<Self> {
+    pub fn parse(name: String, violations: &mut Violations) -> Option<Self> {
         let rule = if name.is_empty() {
             "required: the name of a blob"
         } else if name.chars().count() > BLOB_NAME_CHARS_MAX {
@@ -79,12 +80,14 @@ impl BlobName {
     }
 
     /// A name from a stored key.
-    pub(crate) fn stored(name: String) -> Self {
+    #[must_use]
+    pub fn stored(name: String) -> Self {
         Self(name)
     }
 
     /// The name.
-    pub(crate) fn as_str(&self) -> &str {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }
