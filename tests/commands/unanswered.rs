@@ -65,9 +65,10 @@ async fn a_call_without_an_answer_names_the_address_and_only_writes_are_in_doubt
              hint: {hint}\n  endpoint: http://{address}\n"
         )
     };
-    assert_eq!((read.code, read.errors), (Some(5), whole("repeat as it is")));
+    let cause = "the server may be overloaded or suspended";
+    assert_eq!((read.code, read.errors), (Some(5), whole(&format!("repeat as it is; {cause}"))));
     let doubt = "whether a write took place is unknown, read back first";
-    assert_eq!((written.code, written.errors), (Some(5), whole(doubt)));
+    assert_eq!((written.code, written.errors), (Some(5), whole(&format!("{doubt}; {cause}"))));
 }
 
 /// A gRPC server without any service of Trestle.
@@ -96,6 +97,40 @@ async fn another_grpc_server_is_a_wrong_address_for_every_command() {
              give the address of Trestle with --endpoint\n"
         );
         assert_eq!((ended.code, ended.errors), (Some(6), text), "{args:?}");
+    }
+}
+
+/// A gRPC server of one service, which has no method, and no health.
+async fn server_without_health() -> SocketAddr {
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap();
+    tokio::spawn(GrpcServer::builder().add_service(SilentTables).serve_with_incoming(incoming));
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_names_the_setting_of_an_endpoint_where_another_server_answers() {
+    let (table, other) = (Server::start(&["--ephemeral"], &[]), server_without_health().await);
+    let tables = table.endpoint();
+    for queues in [
+        format!("http://{other}"),
+        Server::start(&["--ephemeral", "--roles", "table"], &[]).endpoint(),
+    ] {
+        let settings = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*tables),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queues),
+        ];
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
+
+        let ended = run(&gateway, &["queue", "list"]);
+
+        let text = format!(
+            "error: the server at {} does not serve trestle.queue.v1.QueueService: the server at \
+             gateway.queue_endpoint does not serve it; correct the settings of this gateway, or call another one \
+             with --endpoint\n",
+            gateway.endpoint()
+        );
+        assert_eq!((ended.code, ended.errors), (Some(6), text), "{queues}");
     }
 }
 

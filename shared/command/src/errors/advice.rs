@@ -128,7 +128,8 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     } else if has(CLOSED) {
         "is it busy or restarting, or does another server listen there? nothing was sent"
     } else if has(NO_ANSWER) {
-        "does another server listen there, or a firewall drop the connection? nothing was sent"
+        "is the server overloaded or suspended, does another one listen there, or does a firewall drop the connection? \
+         nothing was sent"
     } else if has("timed out") {
         "does a firewall drop the connection? nothing was sent"
     } else {
@@ -155,6 +156,12 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>, reads_only: bool)
         Code::ResourceExhausted if reads_only => "repeat later",
         Code::ResourceExhausted => "repeat later; nothing was written",
         Code::Aborted => "read the entity again and redo the change",
+        _ if is_own_deadline(status) && reads_only => {
+            "repeat as it is; the server may be overloaded or suspended"
+        }
+        _ if is_own_deadline(status) => {
+            "whether a write took place is unknown, read back first; the server may be overloaded or suspended"
+        }
         Code::DeadlineExceeded | Code::Cancelled | Code::Unknown if reads_only => "repeat as it is",
         Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
             "whether a write took place is unknown, read back first"
