@@ -109,6 +109,37 @@ async fn server_without_health() -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_of_another_grpc_server_is_a_wrong_address_in_the_words_of_other_commands() {
+    let (with_health, without) = (other_server().await, server_without_health().await);
+    let tables = "trestle.table.v1.TableService";
+    for (address, service, named) in [
+        (without, "", "grpc.health.v1.Health"),
+        (without, tables, "grpc.health.v1.Health"),
+        (with_health, tables, tables),
+    ] {
+        let endpoint = format!("http://{address}");
+        let args = ["healthcheck", "--endpoint", &endpoint, "--service", service];
+        let checked = Ended::of(bare(&args));
+        let mut doctor = bare(&["doctor", "--json"]);
+        doctor.env("TRESTLE__SERVER__ROLES", "gateway");
+        doctor.env("TRESTLE__GATEWAY__TABLE_ENDPOINT", &endpoint);
+        let examined = Ended::of(doctor);
+
+        let text = |service: &str| {
+            format!(
+                "the server at {endpoint} does not serve {service}: another gRPC server answers there; give the \
+                 address of Trestle with --endpoint"
+            )
+        };
+        let whole = format!("error: {}\n", text(named));
+        assert_eq!((checked.code, checked.errors), (Some(1), whole), "{service}");
+        let of_role = if address == without { named } else { tables };
+        let found = format!("gateway.table_endpoint: {}\"", text(of_role));
+        assert!(examined.output.contains(&found), "{examined:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_names_the_setting_of_an_endpoint_where_another_server_answers() {
     let (table, other) = (Server::start(&["--ephemeral"], &[]), server_without_health().await);
     let tables = table.endpoint();

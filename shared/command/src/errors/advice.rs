@@ -29,6 +29,8 @@ const OTHER_SERVERS: [(&str, &str); 7] = [
 const CLOSED: &str = "the server closed the connection";
 /// The store rejects writes until the process is restarted.
 const STOPPED: &str = "STORAGE_STOPPED";
+/// The account, its key or the signature is wrong.
+const WRONG_CREDENTIALS: &str = "AUTHENTICATION_FAILED";
 /// The store rejects writes until disk space is free.
 const FULL: &str = "INSUFFICIENT_STORAGE";
 
@@ -189,6 +191,11 @@ pub(super) fn hint(status: &Status) -> Option<&'static str> {
         return Some(
             "create one with `trestle sas account` and give it with --sas or --sas-file, or use the \
              commands on the resource of this one",
+        );
+    }
+    if has_reason(status, WRONG_CREDENTIALS) {
+        return Some(
+            "check --account and its key or signature; -v prints as whom the server is called",
         );
     }
     is_foreign(status).then_some("is this the gRPC address of the server?")
