@@ -84,7 +84,7 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     }
     // A gateway that reaches no role does not report their writes, and where they differ they are those of the roles.
     let by_role = merged(&states);
-    let roles = by_role["roles"].as_object();
+    let roles = by_role.get("roles").and_then(Value::as_object);
     let differ = roles.is_some_and(|roles| roles.values().any(|it| it.get("writes").is_some()));
     let writes = writes.filter(|_| !states.is_empty() && !differ);
     let head = json!({

@@ -23,8 +23,8 @@ pub fn unserved(path: &str, reason: Option<&str>) -> Fault {
     Fault::about(Reason::NotImplemented, message, KIND, service)
 }
 
-/// Whether the error of a call means that its service is not served: one of a Trestle process says so, and that of
-/// another server has no details.
+/// Whether the error of a call means that its service is not served: that of a Trestle process names the service, and
+/// that of another server has no details.
 #[must_use]
 pub fn is_unserved(status: &Status) -> bool {
     let details = status.get_error_details();

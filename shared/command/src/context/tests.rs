@@ -78,8 +78,8 @@ fn the_name_of_a_new_context_is_one_word() {
 
 #[test]
 fn a_mistake_in_the_file_has_its_line_its_key_and_the_rule_without_the_value() {
-    let fields = "must be one of account, account_key, account_key_file, ca_file, cert_file, connection_string, endpoint, \
-                  key_file, sas, sas_file, server_name";
+    let fields = "must be one of account, account_key, account_key_file, ca_file, cert_file, \
+                  connection_string, endpoint, key_file, sas, sas_file, server_name";
     let text = "must be a text in quotes";
     let section = "must be a section, such as [contexts.dev]";
     for (file, line, expected) in [
