@@ -81,7 +81,7 @@ fn settings_that_no_server_starts_with_end_with_their_own_code() {
 }
 
 #[test]
-fn roles_are_called_and_one_that_does_not_answer_is_a_failure() {
+fn roles_are_called_and_one_that_does_not_answer_or_is_not_served_there_is_a_failure() {
     let role = Server::start(&["--ephemeral", "--roles", "table"], &[]);
     let (here, closed) = (role.endpoint(), "http://127.0.0.1:1");
     let settings = [
@@ -97,9 +97,12 @@ fn roles_are_called_and_one_that_does_not_answer_is_a_failure() {
     let found = findings(&ended);
     let roles = of(&found, "roles");
     let failed: Vec<_> = roles.iter().filter(|it| it["severity"] == "failure").collect();
-    assert_eq!((roles.len(), failed.len()), (3, 1), "{roles:?}");
-    assert!(failed[0]["found"].as_str().unwrap().contains("gateway.queue_endpoint"), "{failed:?}");
-    assert!(failed[0]["remedy"].is_string());
+    assert_eq!((roles.len(), failed.len()), (3, 2), "{roles:?}");
+    let found_of = |key: &str| failed.iter().find_map(|it| it["found"].as_str()?.strip_prefix(key));
+    assert!(found_of("gateway.queue_endpoint: cannot connect to").is_some(), "{failed:?}");
+    let absent = format!("gateway.blob_endpoint: the server at {here} does not serve");
+    assert!(found_of(&absent).is_some(), "{failed:?}");
+    assert!(failed.iter().all(|it| it["remedy"].is_string()), "{failed:?}");
     assert!(of(&found, "disk.sync").is_empty(), "a gateway has no data");
 }
 

@@ -226,6 +226,7 @@ fn files_that_are_missing_or_malformed_are_usage_errors() {
         &["import", "azurite", &absent],
         &["table", "list", "--account", "acme", "--account-key-file", &absent],
         &["table", "list", "--account", "acme", "--sas-file", &absent],
+        &["table", "list", "--sas", "foo"],
         &["queue", "create", "more", "--metadata", "a=b", "--metadata", "a=c"],
     ] {
         let (code, errors) = code(&server, args);

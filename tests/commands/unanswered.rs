@@ -65,9 +65,10 @@ async fn a_call_without_an_answer_names_the_address_and_only_writes_are_in_doubt
              hint: {hint}\n  endpoint: http://{address}\n"
         )
     };
-    assert_eq!((read.code, read.errors), (Some(5), whole("repeat as it is")));
+    let cause = "the server may be overloaded or suspended";
+    assert_eq!((read.code, read.errors), (Some(5), whole(&format!("repeat as it is; {cause}"))));
     let doubt = "whether a write took place is unknown, read back first";
-    assert_eq!((written.code, written.errors), (Some(5), whole(doubt)));
+    assert_eq!((written.code, written.errors), (Some(5), whole(&format!("{doubt}; {cause}"))));
 }
 
 /// A gRPC server without any service of Trestle.
@@ -121,6 +122,71 @@ async fn a_wrong_address_is_not_answered_with_a_hint_to_repeat_the_command() {
     }
 }
 
+/// A gRPC server of one service, which has no method, and no health.
+async fn server_without_health() -> SocketAddr {
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap();
+    tokio::spawn(GrpcServer::builder().add_service(SilentTables).serve_with_incoming(incoming));
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_of_another_grpc_server_is_a_wrong_address_in_the_words_of_other_commands() {
+    let (with_health, without) = (other_server().await, server_without_health().await);
+    let tables = "trestle.table.v1.TableService";
+    for (address, service, named) in [
+        (without, "", "grpc.health.v1.Health"),
+        (without, tables, "grpc.health.v1.Health"),
+        (with_health, tables, tables),
+    ] {
+        let endpoint = format!("http://{address}");
+        let args = ["healthcheck", "--endpoint", &endpoint, "--service", service];
+        let checked = Ended::of(bare(&args));
+        let mut doctor = bare(&["doctor", "--json"]);
+        doctor.env("TRESTLE__SERVER__ROLES", "gateway");
+        doctor.env("TRESTLE__GATEWAY__TABLE_ENDPOINT", &endpoint);
+        let examined = Ended::of(doctor);
+
+        let text = |service: &str| {
+            format!(
+                "the server at {endpoint} does not serve {service}: another gRPC server answers there; give the \
+                 address of Trestle with --endpoint"
+            )
+        };
+        let whole = format!("error: {}\n", text(named));
+        assert_eq!((checked.code, checked.errors), (Some(1), whole), "{service}");
+        let of_role = if address == without { named } else { tables };
+        let found = format!("gateway.table_endpoint: {}\"", text(of_role));
+        assert!(examined.output.contains(&found), "{examined:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_names_the_setting_of_an_endpoint_where_another_server_answers() {
+    let (table, other) = (Server::start(&["--ephemeral"], &[]), server_without_health().await);
+    let tables = table.endpoint();
+    for queues in [
+        format!("http://{other}"),
+        Server::start(&["--ephemeral", "--roles", "table"], &[]).endpoint(),
+    ] {
+        let settings = [
+            ("TRESTLE__GATEWAY__TABLE_ENDPOINT", &*tables),
+            ("TRESTLE__GATEWAY__QUEUE_ENDPOINT", &*queues),
+        ];
+        let gateway = Server::start(&["--roles", "gateway"], &settings);
+
+        let ended = run(&gateway, &["queue", "list"]);
+
+        let text = format!(
+            "error: the server at {} does not serve trestle.queue.v1.QueueService: the server at \
+             gateway.queue_endpoint does not serve it; correct the settings of this gateway, or call another one \
+             with --endpoint\n",
+            gateway.endpoint()
+        );
+        assert_eq!((ended.code, ended.errors), (Some(6), text), "{queues}");
+    }
+}
+
 #[test]
 fn a_process_without_the_role_is_a_wrong_address_with_a_hint() {
     let server = Server::start(&["--ephemeral", "--roles", "queue"], &[]);
@@ -138,10 +204,11 @@ fn a_process_without_the_role_is_a_wrong_address_with_a_hint() {
 
 #[test]
 fn an_address_without_a_port_is_named_with_the_port_that_was_called() {
+    // An address on which nothing listens, also where a server has the default port.
     for (endpoint, called) in [
-        ("http://127.0.0.1", "http://127.0.0.1:80"),
-        ("https://127.0.0.1", "https://127.0.0.1:443"),
-        ("127.0.0.1", "http://127.0.0.1:50051"),
+        ("http://127.93.0.1", "http://127.93.0.1:80"),
+        ("https://127.93.0.1", "https://127.93.0.1:443"),
+        ("127.93.0.1", "http://127.93.0.1:50051"),
     ] {
         let listed = Ended::of(bare(&["table", "list", "--endpoint", endpoint]));
         let checked = Ended::of(bare(&["healthcheck", "--endpoint", endpoint]));

@@ -13,7 +13,12 @@ use trestle_command::{
     flags::ClientArgs,
     output::{Output, with_fields},
 };
-use trestle_proto::{blob::v1::GetServiceStatsRequest, log::v1::ListStreamsRequest};
+use trestle_proto::{
+    blob::v1::{GetServiceStatsRequest, blob_service_server::SERVICE_NAME as BLOB_SERVICE},
+    log::v1::{ListStreamsRequest, log_service_server::SERVICE_NAME as LOG_SERVICE},
+    queue::v1::queue_service_server::SERVICE_NAME as QUEUE_SERVICE,
+    table::v1::table_service_server::SERVICE_NAME as TABLE_SERVICE,
+};
 
 use crate::{
     datetime, queue,
@@ -29,6 +34,9 @@ pub const READ_ONLY_DISK: &str = "read-only: disk";
 /// before one that is not restarted soon, and of a process that shuts down.
 pub const STOPPED: &str = "not accepted: a store is stopped, or the server shuts down";
 
+/// The state of a process or a role that accepts writes.
+const ACCEPTED: &str = "accepted";
+
 /// What is of one process and its disk.
 const OF_PROCESS: [&str; 4] = ["start_time", "free_bytes", "storage_bytes", "instance_id"];
 /// What the roles of a process report one after the other.
@@ -41,12 +49,15 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     let began = Instant::now();
     let session = Session::connect(client).await?;
     let connected = began.elapsed();
+    let of_role = async |state, role, service| -> Result<Value, CliError> {
+        Ok(with_fields(state, writes_of(&session, role, service).await))
+    };
     // At once: several roles that do not answer take the time of one.
     let (tables, queues, blobs, logs, writes) = tokio::join!(
-        table::service_record(&session),
-        queue::service_record(&session),
-        blob(&session),
-        log(&session),
+        async { of_role(table::service_record(&session).await?, "table", TABLE_SERVICE).await },
+        async { of_role(queue::service_record(&session).await?, "queue", QUEUE_SERVICE).await },
+        async { of_role(blob(&session).await?, "blob", BLOB_SERVICE).await },
+        async { of_role(log(&session).await?, "blob", LOG_SERVICE).await },
         writes(&session),
     );
     let services = [("table", tables), ("queue", queues), ("blob", blobs), ("log", logs)];
@@ -71,8 +82,11 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
     if let (true, true, Some(error)) = (states.is_empty(), missing.is_empty(), absent) {
         return Err(error);
     }
-    // A gateway that reaches no role does not report their writes.
-    let writes = writes.filter(|_| !states.is_empty());
+    // A gateway that reaches no role does not report their writes, and where they differ they are those of the roles.
+    let by_role = merged(&states);
+    let roles = by_role.get("roles").and_then(Value::as_object);
+    let differ = roles.is_some_and(|roles| roles.values().any(|it| it.get("writes").is_some()));
+    let writes = writes.filter(|_| !states.is_empty() && !differ);
     let head = json!({
         "endpoint": client.endpoint,
         "connected_in_ms": millis(connected),
@@ -81,7 +95,7 @@ pub(crate) async fn run(client: &ClientArgs) -> Result<(), CliError> {
         "writes": writes,
     });
     let mut output = Output::standard(&client.output);
-    output.record(["Server", ""], &with_fields(head, merged(&states)))?;
+    output.record(["Server", ""], &with_fields(head, by_role))?;
     output.finish()?;
     failed.map_or(Ok(()), Err)
 }
@@ -133,7 +147,16 @@ fn is_same(name: &str, one: &Value, other: &Value) -> bool {
 /// Whether writes are accepted; none where the process does not report it.
 async fn writes(session: &Session) -> Option<&'static str> {
     let (writes, whole) = tokio::join!(status_of(session, WRITES), status_of(session, ""));
-    Some(limitation(writes?, whole?).unwrap_or("accepted"))
+    Some(limitation(writes?, whole?).unwrap_or(ACCEPTED))
+}
+
+/// Whether a role accepts writes, by its name and one of its services; empty where the process does not report it by
+/// role.
+async fn writes_of(session: &Session, role: &str, service: &str) -> Value {
+    let name = format!("{WRITES}.{role}");
+    let (writes, serves) = tokio::join!(status_of(session, &name), status_of(session, service));
+    let Some((writes, serves)) = writes.zip(serves) else { return json!({}) };
+    json!({ "writes": limitation(writes, serves).unwrap_or(ACCEPTED) })
 }
 
 async fn status_of(session: &Session, service: &str) -> Option<ServingStatus> {

@@ -9,9 +9,9 @@ use std::{
 use tonic::Status;
 use tower::Service;
 use trestle_service::{
-    fault::{Fault, Reason, quoted},
     layer::{Request, Response, ResponseFuture},
     rpc_path::service_of,
+    unserved::unserved,
     upstream::Upstream,
 };
 
@@ -56,13 +56,7 @@ impl Service<Request> for Routes {
             return upstream.clone().call(request);
         }
         let absent = self.absent.iter().find(|(name, _)| Some(*name) == service);
-        let message = match absent {
-            Some((name, reason)) => {
-                format!("service is not served here: {reason}: service=`{name}`")
-            }
-            None => format!("unknown service: path=`{}`", quoted(path)),
-        };
-        let fault = Fault::new(Reason::NotImplemented, message);
+        let fault = unserved(path, absent.map(|(_, reason)| reason.as_str()));
         Box::pin(async move { Ok(Status::from(fault).into_http()) })
     }
 }

@@ -161,10 +161,10 @@ pub async fn compose(
     }
     parts.drains.push(Box::new(move || shutdown.begin()));
     if let Some(engine) = &deps.engine {
-        let services = owned_services(settings, roles);
+        let owners = owners(settings, roles);
         // A short disk is reported before the first call, not only at the first tick.
-        report_storage(engine, &health, &services).await;
-        parts.tasks.push(watch_storage(engine, &health, services));
+        report_storage(engine, &health, &owners).await;
+        parts.tasks.push(watch_storage(engine, &health, owners));
     }
     let build = roles.iter().find_map(|role| match role.build {
         Build::Ingress(build) if settings.server.roles.has(role.name) => Some(build),
@@ -191,18 +191,18 @@ fn served(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
     roles.iter().filter(is_served).copied().collect()
 }
 
-/// The services of this process that own data.
-fn owned_services(settings: &Settings, roles: &[RoleSpec]) -> Vec<&'static str> {
+/// The roles of this process that own data.
+fn owners(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
     let owns = |role: &&RoleSpec| role.owns_data() && settings.server.roles.has(role.name);
-    roles.iter().filter(owns).flat_map(|role| role.services).copied().collect()
+    roles.iter().filter(owns).copied().collect()
 }
 
-fn watch_storage(engine: &Arc<dyn Engine>, health: &Health, services: Vec<&'static str>) -> Task {
+fn watch_storage(engine: &Arc<dyn Engine>, health: &Health, owners: Vec<RoleSpec>) -> Task {
     let (engine, health) = (Arc::clone(engine), health.clone());
     Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
-        let (engine, health, services) = (Arc::clone(&engine), health.clone(), services.clone());
+        let (engine, health, owners) = (Arc::clone(&engine), health.clone(), owners.clone());
         async move {
-            report_storage(&engine, &health, &services).await;
+            report_storage(&engine, &health, &owners).await;
             Ok(false)
         }
     })
@@ -210,13 +210,27 @@ fn watch_storage(engine: &Arc<dyn Engine>, health: &Health, services: Vec<&'stat
 
 /// A stopped store accepts no writes until a restart: health reports NOT_SERVING. One that is
 /// short of disk space serves reads and deletes, so it remains.
-async fn report_storage(engine: &Arc<dyn Engine>, health: &Health, services: &[&'static str]) {
+async fn report_storage(engine: &Arc<dyn Engine>, health: &Health, owners: &[RoleSpec]) {
     let status = engine.status();
     let limitation = writes_limitation(status.stopped.is_some(), status.is_space_short);
     health.limit(healthcheck::WRITES, STORE, limitation).await;
     let problem = status.stopped;
     let problem = problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
-    for service in services {
+    for role in owners {
+        report_role(health, role, (limitation, problem.clone())).await;
+    }
+}
+
+/// Reports why a role accepts no writes, and its problem, if it has them.
+async fn report_role(
+    health: &Health,
+    role: &RoleSpec,
+    (limitation, problem): (Option<&'static str>, Option<String>),
+) {
+    if let Some(writes) = role.writes {
+        health.limit(writes, role.name, limitation).await;
+    }
+    for service in role.services {
         health.report(service, problem.clone()).await;
     }
 }
@@ -239,8 +253,7 @@ fn upstream_limitation(is_serving: bool, is_problem: bool) -> Option<&'static st
 /// A gateway is as ready as the roles behind it; while calls wait for a restart, it is ready. It accepts writes while
 /// each of them that it reaches does.
 fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
-    let (role, services) = (spec.name, spec.services);
-    let (remote, health) = (remote.clone(), health.clone());
+    let (spec, remote, health) = (*spec, remote.clone(), health.clone());
     Task::new("upstream-watch", UPSTREAM_WATCH_EVERY, move || {
         let (remote, health) = (remote.clone(), health.clone());
         async move {
@@ -249,10 +262,8 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
                 true => upstream_limitation(remote.is_serving(), problem.is_some()),
                 false => None,
             };
-            health.limit(healthcheck::WRITES, role, limitation).await;
-            for service in services {
-                health.report(service, problem.clone()).await;
-            }
+            health.limit(healthcheck::WRITES, spec.name, limitation).await;
+            report_role(&health, &spec, (limitation, problem)).await;
             Ok(false)
         }
     })
@@ -261,6 +272,15 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roles::ROLES;
+
+    #[test]
+    fn health_reports_the_writes_of_each_role_with_data_under_its_own_name() {
+        for role in ROLES {
+            let name = format!("{}.{}", healthcheck::WRITES, role.name);
+            assert_eq!(role.writes, role.owns_data().then_some(name.as_str()), "{}", role.name);
+        }
+    }
 
     #[test]
     fn a_role_that_does_not_serve_is_stopped_once_that_is_a_problem_and_has_no_full_disk() {

@@ -2,12 +2,12 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use tonic_health::pb::{
-    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
-};
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 use trestle_cli::status::limitation;
 pub use trestle_cli::status::{READ_ONLY_DISK, STOPPED, WRITES};
-use trestle_command::{errors::CliError, trust::TlsArgs};
+use trestle_command::{
+    client::of_health, endpoint::called_address, errors::CliError, trust::TlsArgs,
+};
 use trestle_runtime::config::{self, ConfigError, Sources};
 
 use crate::{
@@ -49,7 +49,7 @@ pub async fn check(
     tls: &TlsArgs,
     service: String,
 ) -> Result<Option<&'static str>, String> {
-    let called = trestle_command::endpoint::called_address(endpoint, tls);
+    let called = called_address(endpoint, tls);
     match tokio::time::timeout(CHECK_WITHIN, call(endpoint, tls, service)).await {
         Err(_) => Err(format!("no answer in time: endpoint=`{called}`")),
         Ok(Ok(checked)) => checked.map_err(|reason| format!("{reason}, endpoint=`{called}`")),
@@ -65,8 +65,10 @@ async fn call(
     tls: &TlsArgs,
     service: String,
 ) -> Result<Result<Option<&'static str>, String>, CliError> {
-    let mut client = HealthClient::new(trestle_command::client::connect(endpoint, tls).await?);
-    match client.check(HealthCheckRequest { service }).await?.get_ref().status() {
+    let mut client = trestle_command::client::health(endpoint, tls).await?;
+    let request = HealthCheckRequest { service: service.clone() };
+    let failed = |status| of_health(status, &called_address(endpoint, tls), &service);
+    match client.check(request).await.map_err(failed)?.get_ref().status() {
         ServingStatus::Serving => {}
         other => return Ok(Err(format!("not serving: status=`{}`", other.as_str_name()))),
     }

@@ -406,6 +406,9 @@ fn mistakes_with(
 /// Reports mistakes; the error that ends the process.
 fn rejected(mistakes: &[String], file: Option<&Path>) -> ProcessError {
     mistakes.iter().for_each(|mistake| report(mistake));
+    // A mistake at a flag or a variable is not of the file.
+    let is_elsewhere = |it: &String| ["--", "TRESTLE__", "OTEL_"].iter().any(|p| it.starts_with(p));
+    let file = file.filter(|_| !mistakes.iter().all(is_elsewhere));
     let file = file.map(|file| file.display().to_string());
     ProcessError::Check { problems: mistakes.len(), file }
 }

@@ -57,6 +57,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
         wait: Duration::from_millis(gateway.wait_ms),
         waiting_max: gateway.waiting_calls_max,
         answer_within: Duration::from_secs(settings.limits.answer_within_seconds),
+        setting: Some(key),
         tls,
         meter: Some(meter.clone()),
     };

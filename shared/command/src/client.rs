@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use tonic::{
-    GrpcMethod, Request, Status,
+    Code, GrpcMethod, Request, Status,
     service::{Interceptor, interceptor::InterceptedService},
-    transport::{Channel, Endpoint},
+    transport::Endpoint,
 };
 use tonic_health::pb::health_client::HealthClient;
 use trestle_proto::{
@@ -27,7 +27,8 @@ use crate::{
 mod lazy_channel;
 
 use lazy_channel::ConnectTarget;
-pub(crate) use lazy_channel::{LazyChannel, NotConnected, NotServed};
+pub use lazy_channel::LazyChannel;
+pub(crate) use lazy_channel::{NotConnected, NotServed};
 
 /// Longest wait for a connection with its TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,6 +37,9 @@ const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Largest answer that is accepted: the server's pages end before 4 MiB.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The service of health.
+const HEALTH: &str = "grpc.health.v1.Health";
 
 /// Methods without a deadline.
 const STREAMS: [&str; 8] = [
@@ -162,12 +166,28 @@ impl Interceptor for CallMetadata {
     }
 }
 
-/// Opens one connection, encrypted where the endpoint begins with `https`, within five seconds.
+/// A client of the health of a server, without credentials; encrypted where the endpoint begins with `https`.
 ///
 /// # Errors
-/// An address, files for TLS or certificates that cannot be used; the error of the connection.
-pub async fn connect(endpoint: &str, tls: &TlsArgs) -> Result<Channel, CliError> {
-    Ok(target(endpoint, tls, CONNECT_TIMEOUT)?.connect().await?)
+/// An address, files for TLS or certificates that cannot be used; no connection within five seconds, or no answer.
+pub async fn health(endpoint: &str, tls: &TlsArgs) -> Result<HealthClient<LazyChannel>, CliError> {
+    let credentials = CallCredentials::default();
+    let metadata = CallMetadata { credentials, timeout: CONNECT_TIMEOUT };
+    let channel = LazyChannel::new(target(endpoint, tls, CONNECT_TIMEOUT)?, metadata);
+    channel.opened().await?;
+    Ok(HealthClient::new(channel))
+}
+
+/// The error of a health check of a service, or of a process: one that a server does not have is named as for a call.
+pub fn of_health(status: Status, endpoint: &str, service: &str) -> CliError {
+    let service = if service.is_empty() { HEALTH } else { service };
+    match status.code() {
+        Code::NotFound => {
+            let (endpoint, service) = (endpoint.to_owned(), service.to_owned());
+            NotServed { endpoint, service, answer: status }.into()
+        }
+        _ => status.into(),
+    }
 }
 
 /// A server to connect to in [`CONNECT_TIMEOUT`] or in `timeout`, the shorter one.

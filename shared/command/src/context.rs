@@ -23,6 +23,10 @@ use crate::{
     trust::TlsArgs,
 };
 
+mod mistake;
+
+use mistake::mistake;
+
 /// Commands on contexts.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXIT_CODES, mut_subcommands = |it| with_help(it, EXIT_CODES))]
@@ -162,12 +166,17 @@ impl ContextFile {
     fn read() -> Result<Self, CliError> {
         let path = Self::path()?;
         match fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text).map_err(|error: toml::de::Error| {
-                let before = error.span().and_then(|span| text.get(..span.start));
-                let line = before.unwrap_or_default().matches('\n').count() + 1;
-                let place = path.display();
-                CliError::Usage(format!("malformed contexts: {place}:{line}: {}", error.message()))
-            }),
+            Ok(text) => {
+                let malformed = |(line, mistake): (usize, String)| {
+                    let place = path.display();
+                    CliError::Usage(format!("malformed contexts: {place}:{line}: {mistake}"))
+                };
+                match mistake(&text) {
+                    Some(found) => Err(malformed(found)),
+                    None => toml::from_str(&text)
+                        .map_err(|error| malformed((1, error.message().to_owned()))),
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(CliError::input(files::cannot("read", &path))(error)),
         }

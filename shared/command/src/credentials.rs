@@ -99,8 +99,15 @@ struct Given {
     account: Option<String>,
     /// The argument with the account.
     account_from: &'static str,
-    key: Option<SecretText>,
-    sas: Option<SecretText>,
+    key: Option<GivenSecret>,
+    sas: Option<GivenSecret>,
+}
+
+/// A secret with its source, such as `--sas-file: file=…`, which its errors name.
+#[derive(Debug)]
+struct GivenSecret {
+    text: SecretText,
+    from: String,
 }
 
 impl CredentialArgs {
@@ -160,16 +167,8 @@ impl CredentialArgs {
     /// signature without `sig`.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         let given = self.given()?;
-        let is_signed = |sas: &SecretText| sas.0.trim_start_matches('?').split('&').any(is_sig);
-        if given.sas.is_some_and(|sas| !is_signed(&sas)) {
-            let from = match (&self.sas_file, &self.sas) {
-                (Some(file), _) => format!("--sas-file: file=`{}`", file.display()),
-                (None, Some(_)) => "--sas".to_owned(),
-                (None, None) => "--connection-string: SharedAccessSignature".to_owned(),
-            };
-            return Err(usage(&format!("{from}: must be a signature with the fields sv and sig")));
-        }
-        given.key.as_ref().map(decoded).transpose()?;
+        given.sas.as_ref().map(GivenSecret::check_signed).transpose()?;
+        given.key.as_ref().map(GivenSecret::decoded).transpose()?;
         let has_key = self.account_key.is_some() || self.account_key_file.is_some();
         let is_complete = has_key && self.account.is_some();
         let has_credentials = is_complete || self.connection_string.is_some();
@@ -188,7 +187,7 @@ impl CredentialArgs {
                 None => Ok(None),
             };
         };
-        let key = given.key.as_ref().map(decoded).transpose()?;
+        let key = given.key.as_ref().map(GivenSecret::decoded).transpose()?;
         Ok(Some((name, key)))
     }
 
@@ -199,11 +198,14 @@ impl CredentialArgs {
         let value = match (&account, &given.key, &given.sas) {
             (_, Some(_), Some(_)) => return Err(usage("give a key or a signature, not both")),
             (Some(account), Some(key), None) => {
-                decoded(key)?;
-                Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.0))))
+                key.decoded()?;
+                Some(format!("Basic {}", STANDARD.encode(format!("{account}:{}", key.text.0))))
             }
             (None, Some(_), None) => return Err(given.without_account()),
-            (_, None, Some(sas)) => Some(format!("SharedAccessSignature {}", sas.0)),
+            (_, None, Some(sas)) => {
+                sas.check_signed()?;
+                Some(format!("SharedAccessSignature {}", sas.text.0))
+            }
             (Some(_), None, None) => {
                 let (from, rule) = (given.account_from, "needs a key or a signature too");
                 return Err(usage(&format!("{from}: {rule}: --account-key-file, --sas")));
@@ -226,8 +228,12 @@ impl CredentialArgs {
         let mut given = Given {
             account: self.account.clone(),
             account_from: "--account",
-            key: from_either("key", self.account_key.clone(), self.account_key_file.as_ref())?,
-            sas: from_either("signature", self.sas.clone(), self.sas_file.as_ref())?,
+            key: from_either(
+                "--account-key",
+                self.account_key.as_ref(),
+                self.account_key_file.as_ref(),
+            )?,
+            sas: from_either("--sas", self.sas.as_ref(), self.sas_file.as_ref())?,
         };
         if let Some(text) = &self.connection_string {
             let field = |key: &str| field(&text.0, key);
@@ -235,8 +241,12 @@ impl CredentialArgs {
                 given.account = field("AccountName");
                 given.account_from = "--connection-string: AccountName";
             }
-            given.key = given.key.or_else(|| field("AccountKey").map(SecretText));
-            given.sas = given.sas.or_else(|| field("SharedAccessSignature").map(SecretText));
+            let secret = |name: &str| {
+                let from = format!("--connection-string: {name}");
+                Some(GivenSecret { text: SecretText(field(name)?), from })
+            };
+            given.key = given.key.or_else(|| secret("AccountKey"));
+            given.sas = given.sas.or_else(|| secret("SharedAccessSignature"));
             if !text.0.contains('=') {
                 return Err(usage("--connection-string: must be name=value, separated by ;"));
             }
@@ -249,7 +259,8 @@ impl CredentialArgs {
             && given.key.is_none()
             && given.sas.is_none()
         {
-            given.key = Some(SecretText(DEVELOPMENT_KEY.to_owned()));
+            let text = SecretText(DEVELOPMENT_KEY.to_owned());
+            given.key = Some(GivenSecret { text, from: "--account".to_owned() });
         }
         Ok(given)
     }
@@ -271,8 +282,26 @@ impl Given {
     }
 }
 
-fn decoded(key: &SecretText) -> Result<AccountKey, CliError> {
-    AccountKey::decode(&key.0).map_err(|error| usage(&format!("key of the account: {error}")))
+impl GivenSecret {
+    /// The key that it is.
+    fn decoded(&self) -> Result<AccountKey, CliError> {
+        AccountKey::decode(&self.text.0)
+            .map_err(|error| usage(&format!("{}: key of the account: {error}", self.from)))
+    }
+
+    /// Rejects what is not a signature: the server would count it as an attempt with wrong credentials.
+    fn check_signed(&self) -> Result<(), CliError> {
+        let (text, from) = (&self.text.0, &self.from);
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(usage(&format!(
+                "{from}: must be a signature in visible ASCII on one line"
+            )));
+        }
+        match text.trim_start_matches('?').split('&').any(is_sig) {
+            true => Ok(()),
+            false => Err(usage(&format!("{from}: must be a signature with the fields sv and sig"))),
+        }
+    }
 }
 
 /// Whether a field of a signature is the signature itself.
@@ -307,21 +336,28 @@ fn usage(text: &str) -> CliError {
     CliError::Usage(text.to_owned())
 }
 
-/// A secret given as text, or in a file.
+/// A secret of an argument, or of a file, which the argument with the suffix `-file` names.
 fn from_either(
-    what: &str,
-    text: Option<SecretText>,
+    flag: &str,
+    text: Option<&SecretText>,
     file: Option<&PathBuf>,
-) -> Result<Option<SecretText>, CliError> {
+) -> Result<Option<GivenSecret>, CliError> {
     match (text, file) {
         (Some(_), Some(_)) => {
-            Err(usage(&format!("give the {what} in one place: as text or in a file")))
+            Err(usage(&format!("give the secret in one place: {flag} or {flag}-file")))
         }
-        (Some(text), None) => Ok(Some(text)),
+        (Some(text), None) => Ok(Some(GivenSecret { text: text.clone(), from: flag.to_owned() })),
         (None, Some(file)) => {
-            let what = format!("cannot read the {what}: file=`{}`", file.display());
-            let text = fs::read_to_string(file).map_err(CliError::input(what))?;
-            Ok(Some(SecretText(files::without_mark(&text).trim().to_owned())))
+            let from = format!("{flag}-file: file=`{}`", file.display());
+            let bytes =
+                fs::read(file).map_err(CliError::input(format!("{from}: cannot be read")))?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| usage(&format!("{from}: must be text in UTF-8")))?;
+            let text = SecretText(files::without_mark(&text).trim().to_owned());
+            if text.0.is_empty() {
+                return Err(usage(&format!("{from}: the file is empty")));
+            }
+            Ok(Some(GivenSecret { text, from }))
         }
         (None, None) => Ok(None),
     }

@@ -119,13 +119,16 @@ impl From<Status> for CliError {
     fn from(status: Status) -> Self {
         match (NotConnected::of(&status), NotServed::of(&status)) {
             (Some(found), _) => found.clone().into(),
-            (None, Some(found)) => Self::Misdirected {
-                endpoint: found.endpoint.clone(),
-                problem: found.problem(),
-                cause: found.answer.message().to_owned(),
-            },
+            (None, Some(found)) => found.clone().into(),
             (None, None) => Self::Call(Box::new(status)),
         }
+    }
+}
+
+impl From<NotServed> for CliError {
+    fn from(found: NotServed) -> Self {
+        let (problem, cause) = (found.problem(), found.answer.message().to_owned());
+        Self::Misdirected { endpoint: found.endpoint, problem, cause }
     }
 }
 

@@ -189,11 +189,22 @@ impl ClientFlags {
         let endpoint = endpoint.unwrap_or_else(|| DEFAULT_ENDPOINT.to_owned());
         if output.verbose {
             let (shown, identity) =
-                (endpoint::shown(&endpoint::with_port(&endpoint)), credentials.identity());
+                (endpoint::shown(&endpoint::with_port(&endpoint)), identity(&credentials, &tls));
             output::report_line(&format!("server: endpoint=`{shown}`, from {from}, {identity}"));
         }
         let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
         Ok(ClientArgs { endpoint, tls, timeout, credentials, output })
+    }
+}
+
+/// As whom a server is called, without secrets.
+fn identity(credentials: &CredentialArgs, tls: &TlsArgs) -> String {
+    match (&tls.cert_file, credentials.is_given()) {
+        (None, _) => credentials.identity(),
+        (Some(file), true) => {
+            format!("{}, client certificate=`{}`", credentials.identity(), file.display())
+        }
+        (Some(file), false) => format!("client certificate=`{}`", file.display()),
     }
 }
 

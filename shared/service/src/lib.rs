@@ -34,5 +34,6 @@ pub mod semconv;
 pub mod service_properties;
 mod storage;
 pub mod traced;
+pub mod unserved;
 pub mod upstream;
 pub mod xml;

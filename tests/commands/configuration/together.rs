@@ -153,3 +153,45 @@ fn a_malformed_value_makes_no_other_mistake() {
         &["FILE:2: tls.client_certificates: must be one of", "FILE:3: tls.client_ca_file: client"],
     );
 }
+
+#[test]
+fn a_key_that_is_written_twice_hides_no_other_mistake() {
+    let text = "[limits]\ncalls_max = 0\ncalls_max = 5\nnone = 1\n[limits]\n[storage]\ncache_bytes = \"x\"\n";
+
+    let reported = checked(text, &[], &[("TRESTLE__LIMITS__CALLS_MIN", "none")]);
+
+    let starts = [
+        "FILE:2: limits.calls_max: ",
+        "FILE:3: duplicate key: key=`calls_max`",
+        "FILE:4: limits.none: unknown key",
+        "FILE:5: duplicate key: key=`limits`",
+        "FILE:7: storage.cache_bytes: ",
+        "TRESTLE__LIMITS__CALLS_MIN: ",
+    ];
+    assert_reports(&reported, &starts);
+}
+
+#[test]
+fn variables_that_differ_in_case_only_are_a_mistake_that_names_both() {
+    let variables =
+        [("TRESTLE__STORAGE__DATA_DIR", "/srv/a"), ("trestle__storage__data_dir", "/srv/b")];
+    let mistake = "TRESTLE__STORAGE__DATA_DIR and trestle__storage__data_dir: set the same key, remove all but one";
+
+    let reported = checked("", &[], &variables);
+
+    assert_reports(&reported, &[mistake]);
+    let mut print = bare(&["config", "print"]);
+    print.envs(variables);
+    let printed = Ended::of(print);
+    assert_eq!(printed.code, Some(2), "{printed:?}");
+    assert!(printed.errors.contains(mistake), "{printed:?}");
+}
+
+#[test]
+fn a_mistake_of_a_flag_is_not_one_of_the_file() {
+    let of_flag = checked("", &["--listen", "here"], &[]);
+    let of_both = checked("[limits]\ncalls_max = 0\n", &["--listen", "here"], &[]);
+
+    assert!(of_flag.contains("error: --listen: server.listen: ") && !of_flag.contains("FILE"));
+    assert!(of_both.contains("mistakes=`2`, file=`FILE`"), "{of_both}");
+}

@@ -8,7 +8,7 @@ use trestle_objects::ObjectStorage;
 use super::finding::DoctorFinding;
 use crate::{
     healthcheck,
-    roles::{BLOB, GATEWAY},
+    roles::{BLOB, GATEWAY, ROLES},
     settings::{EndpointText, RoleKey as _, Settings},
 };
 
@@ -31,7 +31,10 @@ pub(super) async fn check_roles(settings: &Settings) -> Vec<DoctorFinding> {
             key_file: files.key_file.clone(),
         };
         let key = EndpointText::full_key(role);
-        findings.push(match healthcheck::check(endpoint, &tls, String::new()).await {
+        // The health of a whole process is that of other roles too, or of another server.
+        let services = ROLES.iter().filter(|spec| spec.name == role).flat_map(|spec| spec.services);
+        let service = services.copied().next().unwrap_or_default();
+        findings.push(match healthcheck::check(endpoint, &tls, service.to_owned()).await {
             Ok(None) => DoctorFinding::ok("roles", format!("{key}: serves: endpoint=`{endpoint}`")),
             Ok(Some(limited)) => DoctorFinding::warning(
                 "roles",

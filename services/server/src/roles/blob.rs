@@ -30,6 +30,7 @@ pub const BLOB: RoleSpec = RoleSpec {
         OTLP_METRICS_SERVICE,
         OTLP_TRACE_SERVICE,
     ],
+    writes: Some("trestle.storage.writes.blob"),
     keyspaces: &[trestle_blob::KEYSPACES, trestle_log::KEYSPACES],
     cors: Some(BLOB_SERVICE),
     build: Build::Service(build),

@@ -20,6 +20,7 @@ use crate::{
 pub const GATEWAY: RoleSpec = RoleSpec {
     name: "gateway",
     services: &[],
+    writes: None,
     keyspaces: &[],
     cors: None,
     build: Build::Ingress(build),

@@ -36,6 +36,8 @@ pub struct RoleSpec {
     pub name: &'static str,
     /// The full names of its gRPC services. Health reports each.
     pub services: &'static [&'static str],
+    /// By which name health reports whether it accepts writes; none where it owns no data.
+    pub writes: Option<&'static str>,
     /// Where it stores its data; none where it owns none.
     pub keyspaces: &'static [&'static [Keyspace]],
     /// Which of its services stores the cross-origin rules of accounts, in its service properties.

@@ -15,6 +15,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 pub const QUEUE: RoleSpec = RoleSpec {
     name: "queue",
     services: &[QUEUE_SERVICE],
+    writes: Some("trestle.storage.writes.queue"),
     keyspaces: &[KEYSPACES],
     cors: Some(QUEUE_SERVICE),
     build: Build::Service(build),

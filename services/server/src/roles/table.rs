@@ -19,6 +19,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 pub const TABLE: RoleSpec = RoleSpec {
     name: "table",
     services: &[SERVICE],
+    writes: Some("trestle.storage.writes.table"),
     keyspaces: &[KEYSPACES],
     cors: Some(SERVICE),
     build: Build::Service(build),

@@ -21,6 +21,7 @@ use trestle_service::{access::AccessLog, clock::SystemClock, layer, propagation:
 const ECHO: RoleSpec = RoleSpec {
     name: "echo",
     services: &["test.v1.EchoService"],
+    writes: None,
     keyspaces: &[],
     cors: None,
     build: Build::Service(|_| {

@@ -241,7 +241,7 @@ async fn a_gateway_listens_for_the_roles_alone_that_it_serves() {
     let rejected = output(&mut trestle(&["queue", "list", "--endpoint", &gateway.endpoint()]));
     let errors = String::from_utf8(rejected.stderr).unwrap();
     assert!(
-        errors.contains("QueueService: gateway.queue_endpoint is not set at this gateway; set it"),
+        errors.contains("QueueService: gateway.queue_endpoint is not set; correct the settings"),
         "{errors}"
     );
 }

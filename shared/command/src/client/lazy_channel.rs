@@ -9,14 +9,14 @@ use std::{
 
 use tokio::sync::OnceCell;
 use tonic::{
-    Code, Status,
+    Status,
     body::Body,
     codegen::{BoxFuture, Service, StdError, http},
     transport::{Channel, Endpoint},
 };
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use tonic_types::StatusExt as _;
-use trestle_service::rpc_path::service_of;
+use trestle_service::{rpc_path::service_of, unserved::is_unserved};
 
 use super::CallMetadata;
 use crate::{
@@ -24,8 +24,8 @@ use crate::{
     errors::{NO_ANSWER, innermost, of_other_server, unanswered},
 };
 
-/// How the messages of a Trestle process begin about a service that it does not serve.
-const ABSENT: [&str; 2] = ["service is not served here", "unknown service"];
+/// How a gateway begins the message of a service that it does not serve, where it has a reason.
+const WITH_REASON: &str = "service is not served here: ";
 
 /// No connection exists, or nothing answers over it: no call of the command was sent.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -63,14 +63,10 @@ impl NotServed {
         std::error::Error::source(status)?.downcast_ref()
     }
 
-    /// The error, if the answer to a call at `path` means it. A Trestle process distinguishes a service that it does
-    /// not serve from a method that a service does not have; another server sends no details of Trestle.
+    /// The error, if the answer to a call at `path` means it.
     fn detect(endpoint: &str, path: &str, headers: &http::HeaderMap) -> Option<Self> {
-        let answer =
-            Status::from_header_map(headers).filter(|it| it.code() == Code::Unimplemented)?;
-        let is_absent = answer.get_details_error_info().is_none()
-            || ABSENT.iter().any(|beginning| answer.message().starts_with(beginning));
-        let service = service_of(path).filter(|_| is_absent)?;
+        let answer = Status::from_header_map(headers).filter(is_unserved)?;
+        let service = service_of(path)?;
         Some(Self { endpoint: endpoint.to_owned(), service: service.to_owned(), answer })
     }
 
@@ -80,7 +76,7 @@ impl NotServed {
         let address = endpoint::with_port(endpoint);
         let remedy = match (self.reason(), answer.get_details_error_info()) {
             (Some(reason), _) => {
-                format!("{reason} at this gateway; set it, or call another one with --endpoint")
+                format!("{reason}; correct the settings of this gateway, or call another one with --endpoint")
             }
             (None, Some(_)) => {
                 "it is a Trestle process without the role for it, or an older one; give the address of a \
@@ -95,10 +91,9 @@ impl NotServed {
         format!("the server at {address} does not serve {service}: {remedy}")
     }
 
-    /// Why a gateway does not serve it, such as `gateway.queue_endpoint is not set`.
+    /// Why a gateway does not serve it, such as `gateway.queue_endpoint is not set`. It is only shown.
     fn reason(&self) -> Option<&str> {
-        let [absent, _] = ABSENT;
-        let reason = self.answer.message().strip_prefix(absent)?.strip_prefix(": ")?;
+        let reason = self.answer.message().strip_prefix(WITH_REASON)?;
         reason.split_once(": service=").map(|(reason, _)| reason)
     }
 }

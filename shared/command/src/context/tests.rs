@@ -75,3 +75,63 @@ fn the_name_of_a_new_context_is_one_word() {
         assert!(context_name(name).unwrap_err().contains("no spaces"), "{name:?}");
     }
 }
+
+#[test]
+fn a_mistake_in_the_file_has_its_line_its_key_and_the_rule_without_the_value() {
+    let fields = "must be one of account, account_key, account_key_file, ca_file, cert_file, \
+                  connection_string, endpoint, key_file, sas, sas_file, server_name";
+    let text = "must be a text in quotes";
+    let section = "must be a section, such as [contexts.dev]";
+    for (file, line, expected) in [
+        (
+            "[contexts.a]\n\nendpont = \"SECRET\"\n",
+            3,
+            format!("contexts.a.endpont: unknown key, {fields}"),
+        ),
+        (
+            "\ncurrant = \"SECRET\"\n",
+            2,
+            "currant: unknown key, must be one of contexts, current".to_owned(),
+        ),
+        ("[contexts.a]\nsas = 5\n", 2, format!("contexts.a.sas: {text}")),
+        (
+            "[contexts.a]\naccount_key = [\"SECRET\"]\n",
+            2,
+            format!("contexts.a.account_key: {text}"),
+        ),
+        ("current = true\n", 1, format!("current: {text}")),
+        ("[contexts]\na = \"SECRET\"\n", 2, format!("contexts.a: {section}")),
+        ("contexts = 5\n", 1, format!("contexts: {section}")),
+        ("[contexts.a]\nsas = \"x\"\nsas = \"y\"\n", 3, "duplicate key".to_owned()),
+    ] {
+        assert_eq!(mistake(file), Some((line, expected)), "{file}");
+    }
+    assert_eq!(mistake(FULL), None);
+    assert_eq!(mistake(""), None);
+}
+
+#[test]
+fn the_keys_of_a_context_are_those_that_are_stored() {
+    let (tls, credentials) = (
+        TlsArgs {
+            ca_file: Some("x".into()),
+            server_name: Some("x".to_owned()),
+            cert_file: Some("x".into()),
+            key_file: Some("x".into()),
+        },
+        CredentialArgs {
+            account: Some("x".to_owned()),
+            account_key_file: Some("x".into()),
+            account_key: "x".parse().ok(),
+            sas_file: Some("x".into()),
+            sas: "x".parse().ok(),
+            connection_string: "x".parse().ok(),
+        },
+    );
+    let context = ClientContext { endpoint: Some("x".to_owned()), tls, credentials };
+
+    let stored = toml::Table::try_from(&context).unwrap();
+
+    let keys: std::collections::BTreeSet<_> = stored.keys().map(String::as_str).collect();
+    assert_eq!(keys, mistake::OF_CONTEXT.into());
+}

@@ -248,3 +248,56 @@ fn an_invalid_account_is_reported_with_its_argument() {
         assert!(error.starts_with(from), "{error}");
     }
 }
+
+#[test]
+fn a_file_that_is_no_secret_is_named_with_its_argument_and_the_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let utf16: Vec<u8> = "sv=1&sig=2".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let key = STANDARD.encode([7; 64]).into_bytes();
+    for (content, of_key, of_sas) in [
+        (&b"\xff\xfes\0"[..], "must be text in UTF-8", "must be text in UTF-8"),
+        (b" \r\n", "the file is empty", "the file is empty"),
+        (b"sv=1&\nsig=2", "must be base64 of 32 to 512 bytes", "in visible ASCII on one line"),
+        (&utf16, "must be base64 of 32 to 512 bytes", "in visible ASCII on one line"),
+        (
+            b"foo",
+            "must be base64 of 32 to 512 bytes",
+            "must be a signature with the fields sv and sig",
+        ),
+        (&key, "", "must be a signature with the fields sv and sig"),
+    ] {
+        let file = folder.path().join("secret");
+        fs::write(&file, content).unwrap();
+        let of_files = [
+            (
+                of_key,
+                "--account-key-file",
+                CredentialArgs { account_key_file: Some(file.clone()), ..acme() },
+            ),
+            (of_sas, "--sas-file", CredentialArgs { sas_file: Some(file.clone()), ..acme() }),
+        ];
+        for (rule, flag, args) in of_files {
+            if rule.is_empty() {
+                assert!(sent(&args).is_ok());
+                continue;
+            }
+            let error = sent(&args).unwrap_err();
+
+            assert!(error.starts_with(&format!("{flag}: file=`{}`: ", file.display())), "{error}");
+            assert!(error.ends_with(rule), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_text_that_is_no_signature_is_a_mistake_of_the_command_line() {
+    for text in ["foo", "sv=1", "sig=", "", "sv=1&sig=2\n3"] {
+        let args = CredentialArgs { sas: secret(text), ..CredentialArgs::default() };
+
+        let error = args.credentials().unwrap_err();
+
+        assert!(
+            matches!(&error, CliError::Usage(text) if text.starts_with("--sas: must be a signature"))
+        );
+    }
+}

@@ -29,6 +29,8 @@ const OTHER_SERVERS: [(&str, &str); 7] = [
 const CLOSED: &str = "the server closed the connection";
 /// The store rejects writes until the process is restarted.
 const STOPPED: &str = "STORAGE_STOPPED";
+/// The account, its key or the signature is wrong.
+const WRONG_CREDENTIALS: &str = "AUTHENTICATION_FAILED";
 /// The store rejects writes until disk space is free.
 const FULL: &str = "INSUFFICIENT_STORAGE";
 
@@ -128,7 +130,7 @@ pub(super) fn unreachable_hint(cause: &str) -> &'static str {
     } else if has(CLOSED) {
         "is it busy or restarting, or does another server listen there?"
     } else if has(NO_ANSWER) {
-        "does another server listen there, or a firewall drop the connection?"
+        "is the server overloaded or suspended, does another one listen there, or does a firewall drop the connection?"
     } else if has("timed out") {
         "does a firewall drop the connection?"
     } else {
@@ -161,6 +163,12 @@ pub(super) fn advice(status: &Status, delay: Option<Duration>, reads_only: bool)
         Code::ResourceExhausted if reads_only => "repeat later",
         Code::ResourceExhausted => "repeat later; nothing was written",
         Code::Aborted => "read the entity again and redo the change",
+        _ if is_own_deadline(status) && reads_only => {
+            "repeat as it is; the server may be overloaded or suspended"
+        }
+        _ if is_own_deadline(status) => {
+            "whether a write took place is unknown, read back first; the server may be overloaded or suspended"
+        }
         Code::DeadlineExceeded | Code::Cancelled | Code::Unknown if reads_only => "repeat as it is",
         Code::DeadlineExceeded | Code::Cancelled | Code::Unknown => {
             "whether a write took place is unknown, read back first"
@@ -188,6 +196,11 @@ pub(super) fn hint(status: &Status) -> Option<&'static str> {
         return Some(
             "create one with `trestle sas account` and give it with --sas or --sas-file, or use the \
              commands on the resource of this one",
+        );
+    }
+    if has_reason(status, WRONG_CREDENTIALS) {
+        return Some(
+            "check --account and its key or signature; -v prints as whom the server is called",
         );
     }
     is_foreign(status).then_some("is this the gRPC address of the server?")

@@ -101,7 +101,10 @@ fn a_failed_connection_has_its_hint_first_and_no_words_of_libraries() {
         ("Connection refused", "is the server running there?"),
         ("failed to lookup address information", "the name of the server does not resolve"),
         ("Connection timed out", "does a firewall drop the connection?"),
-        (NO_ANSWER, "does another server listen there, or a firewall drop the connection?"),
+        (
+            NO_ANSWER,
+            "is the server overloaded or suspended, does another one listen there, or does a",
+        ),
     ] {
         let text = connect(cause).render(false);
         let start = format!("error: cannot connect to http://here:1\n  hint: {hint}");

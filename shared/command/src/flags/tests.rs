@@ -63,3 +63,14 @@ fn a_variable_does_not_take_a_call_to_another_server_than_the_command_line_names
     assert_eq!(left(VariableArgs::default()), (true, true));
     assert_eq!(left(VariableArgs { context: true, ..endpoint_of_variable() }), (true, true));
 }
+
+#[test]
+fn a_client_certificate_is_named_as_the_identity_of_a_call() {
+    let tls = TlsArgs { cert_file: Some("me.pem".into()), ..TlsArgs::default() };
+    let none = CredentialArgs::default();
+    let acme = CredentialArgs { account: Some("acme".to_owned()), ..CredentialArgs::default() };
+
+    assert_eq!(identity(&none, &tls), "client certificate=`me.pem`");
+    assert_eq!(identity(&acme, &tls), "account=`acme`, client certificate=`me.pem`");
+    assert_eq!(identity(&none, &TlsArgs::default()), "without credentials");
+}

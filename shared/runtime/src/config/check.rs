@@ -6,7 +6,7 @@
 use std::{collections::HashSet, error::Error as _, path::Path};
 
 use config::{Config, File, FileFormat, Map, Value, ValueKind};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize as _, Serialize, de::DeserializeOwned};
 use toml::de::DeTable;
 
 use super::{
@@ -15,8 +15,8 @@ use super::{
     decode, defaults_of, flags_of, layer,
     places::{Places, flag_of, key_of, line_of, located, names_any, variable_of, within},
     quoted_numbers::quote_numbers,
-    redacted::in_words,
-    variables_of,
+    redacted::{in_words, is_duplicate},
+    repeated_variables, variables_of,
 };
 
 /// A layer of settings above the defaults.
@@ -40,12 +40,14 @@ where
 {
     let (defaults, file, range) = (defaults_of(defaults)?, sources.file, sources.range);
     let exclusive = sources.exclusive;
+    let variables = repeated_variables(&sources.environment);
     let (mut layers, mut mistakes) = layers(sources)?;
     let values: Vec<_> = layers.iter().map(|layer| &layer.values).collect();
     let excluded = contradictions(exclusive, &values);
     layers.iter_mut().for_each(|layer| resolve_layers(exclusive, &mut layer.values));
     // What is missing in the other layers may be in the file.
     let is_file_unread = !mistakes.is_empty();
+    mistakes.extend(variables);
     let mut valid = Config::builder().add_source(defaults.clone());
     let mut malformed = Vec::new();
     for layer in &layers {
@@ -105,24 +107,32 @@ fn line_in(file: &Path, mistake: &str) -> usize {
     line.and_then(Result::ok).unwrap_or(usize::MAX)
 }
 
-/// The layer of the file; else why it is unread: it cannot be read, or has mistakes in its syntax, behind which the
-/// rest may be read wrongly.
-fn file_layer(path: &Path) -> Result<Result<Layer, Vec<String>>, ConfigError> {
+/// The layer of the file, and its mistakes. It has no layer where it cannot be read, or has mistakes in its syntax
+/// behind which the rest may be read wrongly; a key that is written twice hides nothing else.
+fn file_layer(path: &Path) -> Result<(Option<Layer>, Vec<String>), ConfigError> {
     let text = match super::read(path) {
         Ok(text) => text,
-        Err(error) => return Ok(Err(vec![with_cause(&error)])),
+        Err(error) => return Ok((None, vec![with_cause(&error)])),
     };
     let (table, errors) = DeTable::parse_recoverable(&text);
-    if !errors.is_empty() {
-        let mistake = |error: &toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start);
-            format!("{}: {}", line_of(path, &text, at), in_words(error, &text))
-        };
-        return Ok(Err(errors.iter().map(mistake).collect()));
-    }
-    let values = File::from_str(&quote_numbers(&text), FileFormat::Toml);
+    let mistake = |error: &toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start);
+        format!("{}: {}", line_of(path, &text, at), in_words(error, &text))
+    };
+    let mistakes = errors.iter().map(mistake).collect();
     let places = Places::of_file(path, &text, table.get_ref());
-    Ok(Ok(Layer { values: built(Config::builder().add_source(values))?, places }))
+    let readable = match errors.is_empty() {
+        true => Some(quote_numbers(&text)),
+        false if errors.iter().all(is_duplicate) => {
+            let first_values = toml::Table::deserialize(toml::de::Deserializer::from(table));
+            first_values.ok().map(|values| values.to_string())
+        }
+        false => None,
+    };
+    let Some(readable) = readable else { return Ok((None, mistakes)) };
+    let values = File::from_str(&readable, FileFormat::Toml);
+    let values = built(Config::builder().add_source(values))?;
+    Ok((Some(Layer { values, places }), mistakes))
 }
 
 fn with_cause(error: &ConfigError) -> String {
@@ -130,7 +140,7 @@ fn with_cause(error: &ConfigError) -> String {
     format!("{error}{}", cause.unwrap_or_default())
 }
 
-/// The layers, and why the file is unread, if it is.
+/// The layers, and the mistakes of the file before its values are decoded.
 fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError> {
     let (mut layers, mut mistakes) = (Vec::new(), Vec::new());
     for (variable, key) in sources.foreign {
@@ -142,10 +152,9 @@ fn layers(sources: Sources<'_>) -> Result<(Vec<Layer>, Vec<String>), ConfigError
         }
     }
     if let Some(path) = sources.file {
-        match file_layer(path)? {
-            Ok(layer) => layers.push(layer),
-            Err(found) => mistakes = found,
-        }
+        let (layer, found) = file_layer(path)?;
+        layers.extend(layer);
+        mistakes = found;
     }
     let values = built(Config::builder().add_source(variables_of(sources.environment)))?;
     let places = Places::of_keys(keys("", &values), variable_of);

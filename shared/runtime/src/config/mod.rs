@@ -13,7 +13,7 @@ mod sizes;
 mod whole_numbers;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     env,
     ops::RangeInclusive,
     path::{Path, PathBuf},
@@ -146,13 +146,14 @@ fn layers_of(mut builder: Builder, sources: Sources<'_>) -> Result<Builder, Conf
         foreign = foreign.set_override_option(*key, value).map_err(malformed)?;
     }
     builder = builder.add_source(foreign.build().map_err(malformed)?);
+    let mut problems = repeated_variables(&sources.environment);
     let mut layers = Vec::new();
     if let Some(path) = sources.file {
         layers.push(built(Config::builder().add_source(file(path)?))?);
     }
     layers.push(built(Config::builder().add_source(variables_of(sources.environment)))?);
     layers.push(built(flags_of(Config::builder(), sources.flags)?)?);
-    let problems = contradictions(sources.exclusive, &layers.iter().collect::<Vec<_>>());
+    problems.extend(contradictions(sources.exclusive, &layers.iter().collect::<Vec<_>>()));
     if !problems.is_empty() {
         return Err(ConfigError::Invalid { problems });
     }
@@ -189,6 +190,24 @@ fn variables_of(environment: HashMap<String, String>) -> Environment {
         .prefix_separator(SEPARATOR)
         .separator(SEPARATOR)
         .source(Some(environment))
+}
+
+/// The mistakes of variables that differ in case only: they set the same key, and their order is random.
+fn repeated_variables(environment: &HashMap<String, String>) -> Vec<String> {
+    let prefix = format!("{PREFIX}{SEPARATOR}");
+    let mut by_key: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in environment.keys() {
+        let upper = name.to_ascii_uppercase();
+        if upper.starts_with(&prefix) {
+            by_key.entry(upper).or_default().push(name);
+        }
+    }
+    let repeated = by_key.into_values().filter(|names| names.len() > 1);
+    let problem = |mut names: Vec<&str>| {
+        names.sort_unstable();
+        format!("{}: set the same key, remove all but one", names.join(" and "))
+    };
+    repeated.map(problem).collect()
 }
 
 fn flags_of(mut builder: Builder, flags: Vec<(String, String)>) -> Result<Builder, ConfigError> {

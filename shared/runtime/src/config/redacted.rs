@@ -33,11 +33,15 @@ pub fn shown(key: &str, text: &str) -> String {
 /// The mistake in the syntax of a file, with the key that is written twice.
 pub(super) fn in_words(error: &toml::de::Error, text: &str) -> String {
     let message = error.message();
-    let is_duplicate = message == "duplicate key";
-    match error.span().filter(|_| is_duplicate).and_then(|span| text.get(span)) {
+    match error.span().filter(|_| is_duplicate(error)).and_then(|span| text.get(span)) {
         Some(key) => format!("{message}: key=`{key}`"),
         None => message.to_owned(),
     }
+}
+
+/// Whether a key is written twice.
+pub(super) fn is_duplicate(error: &toml::de::Error) -> bool {
+    error.message() == "duplicate key"
 }
 
 /// Whether a text is a number with an exponent or without.

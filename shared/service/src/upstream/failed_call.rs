@@ -2,9 +2,14 @@
 
 use std::{error::Error, time::Duration};
 
+use http::HeaderMap;
+use tonic::{Code, Status};
+
 use crate::{
     fault::{Fault, Reason},
+    layer::code_of,
     rpc_path::service_of,
+    unserved,
 };
 
 /// When a client should retry after a connection failed.
@@ -40,6 +45,12 @@ fn was_rejected(error: &hyper::Error) -> bool {
         cause = error.source();
     }
     false
+}
+
+/// Whether a process does not serve the service of a call, by the headers of its response.
+pub(super) fn is_unserved(headers: &HeaderMap) -> bool {
+    code_of(headers) == Some(Code::Unimplemented)
+        && Status::from_header_map(headers).is_some_and(|status| unserved::is_unserved(&status))
 }
 
 /// No connection, and no time left to wait for one; of a call at `path`.

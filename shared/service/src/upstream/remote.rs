@@ -28,6 +28,7 @@ use crate::{
     forward::Forward,
     forwarded,
     layer::{Request, Response, ResponseFuture, deadline, error_response},
+    unserved::unserved,
 };
 
 /// Most connections, as a multiple of those that are kept open: for peaks.
@@ -56,6 +57,9 @@ pub struct RemoteOptions {
     pub waiting_max: usize,
     /// Longest time until a response begins, for calls without a deadline. Default: 60 s.
     pub answer_within: Duration,
+    /// The setting with the endpoint, named in the error of a call whose service is not served there; none: that error
+    /// is forwarded. Default: none.
+    pub setting: Option<String>,
     /// TLS, for endpoints that begin with `https`. Default: none.
     pub tls: Option<Arc<ClientTls>>,
     /// Counts calls that may be retried, labelled with the service. Default: none.
@@ -71,6 +75,7 @@ impl Default for RemoteOptions {
             wait: Duration::ZERO,
             waiting_max: 512,
             answer_within: Duration::from_secs(60),
+            setting: None,
             tls: None,
             meter: None,
         }
@@ -278,6 +283,13 @@ impl RemoteCall {
 
     fn answered(mut self, mut answer: http::Response<Incoming>, lease: Lease) -> Response {
         self.recording.discard();
+        // A client would take the address that it calls for the wrong one.
+        let setting = self.shared.options.setting.as_deref();
+        if let Some(setting) = setting.filter(|_| failed_call::is_unserved(answer.headers())) {
+            let reason = format!("the server at {setting} does not serve it");
+            let fault = unserved(self.path.path(), Some(&reason));
+            return self.rejected(fault);
+        }
         self.forward.answered(answer.headers_mut());
         let Self { path, forward, .. } = self;
         answer
