@@ -28,17 +28,14 @@ enum Runs {
 use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
-/// Recipes of just, which measure for minutes, are not run: they exist. The same is true of benchmarks of cargo.
-const SUITES: [(&str, &str, &str, Runs); 36] = [
+const SUITES: [(&str, &str, &str, Runs); 34] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
     ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
     ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
-    ("", "cargo bench -p trestle-kv", "shared/kv/Cargo.toml", By("[[bench]]")),
     ("", "cargo run --release -- serve", "tests/src/process.rs", By("\"serve\", \"--listen\"")),
     ("", "cargo ", ".ci/run", Words),
     ("", "bash .ci/run", ".ci/run", By("bash .ci/run")),
-    ("", "just bench  ", "justfile", By("bench *names:")),
-    ("", "just bench ", "tests/bench/paths.rs", Words),
+    ("", "just bench batch", ".ci/run", By("--bench budgets -- batch")),
     ("README.md", "export PATH", "tests/commands/readme.rs", Block("trestle table create")),
     (
         "README.md",
@@ -329,7 +326,7 @@ fn a_suite_without_a_command_is_found() {
         ("run(\"table\", \"create\")", Words, "trestle table create --quiet # x", false),
         ("run(\"tables\", \"create\")", Words, "trestle table create", true),
         ("none", Words, "trestle --version", true),
-        ("[\"batch\"]", Words, "just bench batch # of them", false),
+        ("-- batch", By("-- batch"), "just bench batch", false),
         ("KEY_NAME", Words, "export KEY=1", true),
         ("dpkg -i", By("dpkg -i"), "apt-get install x", false),
         ("dpkg", By("dpkg -i"), "apt-get install x", true),

@@ -92,7 +92,7 @@ fn a_difference_between_source_and_target_fails_the_command() {
 
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.output.contains("\tfalse\n"), "{ended:?}");
-    assert!(ended.errors.contains("1 tables and queues differ"), "{ended:?}");
+    assert!(ended.errors.contains("tables and queues that differ: 1,"), "{ended:?}");
 }
 
 #[test]

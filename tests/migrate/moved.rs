@@ -120,7 +120,7 @@ fn a_peek_reports_the_messages_that_remain_in_the_source() {
     assert_eq!((peeked.code, again.code), (Some(1), Some(1)), "{peeked:?} {again:?}");
     let line = "not copied: queue `jobs`, 8 messages: in the source; --queues receive";
     assert!(peeked.output.contains(line), "{peeked:?}");
-    assert!(peeked.errors.contains("8 items and messages were not copied"), "{peeked:?}");
+    assert!(peeked.errors.contains("items and messages that were not copied: 8"), "{peeked:?}");
     assert!(again.output.contains(r#""not_copied":8,"match":false"#), "{again:?}");
     assert_eq!(messages(&source, "jobs"), 40, "nothing was changed");
 }

@@ -189,8 +189,8 @@ impl Report {
         match (self.differing(), self.not_copied_count()) {
             (0, 0) => Ok(()),
             (differing, not_copied) => Err(CliError::Rows(format!(
-                "the target does not match the source: {differing} tables and queues differ, {} items \
-                 and messages were not copied",
+                "the target does not match the source: tables and queues that differ: {differing}, \
+                 items and messages that were not copied: {}",
                 thousands(not_copied)
             ))),
         }

@@ -70,7 +70,8 @@ impl PlainAnswer {
             [] => Self::Closed,
             [ALERT, ..] => Self::Tls,
             [_, _, _, SETTINGS, _, 0, 0, 0, 0] => Self::Http2,
-            [b'H', b'T', b'T', b'P', b'/', ..] => Self::Http1,
+            // A page without a head is an answer too, of a server that does not read the version of HTTP/2.
+            [b'H', b'T', b'T', b'P', b'/', ..] | [b'<', b'!', ..] => Self::Http1,
             _ => Self::Other,
         }
     }

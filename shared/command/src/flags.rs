@@ -16,6 +16,8 @@ use crate::{
 
 /// The variable with the address of the server.
 const ENDPOINT_VARIABLE: &str = "TRESTLE_ENDPOINT";
+/// The variable with the name of a context.
+const CONTEXT_VARIABLE: &str = "TRESTLE_CONTEXT";
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:50051";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -27,7 +29,7 @@ pub struct ClientFlags {
     #[arg(long, global = true, env = ENDPOINT_VARIABLE, value_name = "ADDRESS")]
     pub(crate) endpoint: Option<String>,
     /// A context that `trestle context set` stored [default: of `trestle context use`, unless an endpoint is given]
-    #[arg(long, global = true, env = "TRESTLE_CONTEXT", value_name = "NAME")]
+    #[arg(long, global = true, env = CONTEXT_VARIABLE, value_name = "NAME")]
     pub(crate) context: Option<String>,
     /// TLS
     #[command(flatten)]
@@ -136,12 +138,32 @@ impl ClientFlags {
         if complete(given) == complete(own) || self.credentials.is_given() {
             return Ok(());
         }
-        let rule = "--endpoint and --context name two servers, and credentials of a context are for its server only: \
-                    give one of the two, or credentials for --endpoint";
+        let (one, other) = match self.variables.endpoint {
+            true => (ENDPOINT_VARIABLE, CONTEXT_VARIABLE),
+            false => ("--endpoint", "--context"),
+        };
+        let rule = format!(
+            "{one} and {other} name two servers, and credentials of a context are for its server only: give one of \
+             the two, or credentials for {one}"
+        );
         let (given, own) = (endpoint::shown(given), endpoint::shown(own));
         let places =
             format!("endpoint=`{given}`, context=`{name}`, endpoint of the context=`{own}`");
         Err(CliError::Usage(format!("{rule}: {places}")))
+    }
+
+    /// Rejects arguments that contradict each other. The parser sees those before a command and those after it apart.
+    fn reject_contradictions(&self) -> Result<(), CliError> {
+        let contradictions = [
+            (self.quiet && self.verbose, "--quiet", "--verbose"),
+            (self.json && self.output.is_some(), "--json", "--output"),
+        ];
+        match contradictions.iter().find(|(are_given, ..)| *are_given) {
+            Some((_, one, other)) => {
+                Err(CliError::Usage(format!("{one} cannot be used with {other}")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The form of output.
@@ -160,6 +182,7 @@ impl ClientFlags {
     /// # Errors
     /// A context that does not exist, a malformed address, a connection string with endpoints that are not of gRPC.
     pub fn resolve(self) -> Result<ClientArgs, CliError> {
+        self.reject_contradictions()?;
         let output = self.output();
         let is_complete = self.endpoint.is_some() || self.credentials.connection_string.is_some();
         let (name, context) = match (&self.context, is_complete) {

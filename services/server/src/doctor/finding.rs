@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use trestle_command::errors::without_number;
+use trestle_command::{errors::without_number, output::escaped};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -84,7 +84,7 @@ impl DoctorReport {
                 Severity::Warning => "warning",
                 Severity::Failure => "failure",
             };
-            let _ = writeln!(text, "{word}: {check}: {found}");
+            let _ = writeln!(text, "{word}: {check}: {}", escaped(found));
             if let Some(remedy) = remedy {
                 let _ = writeln!(text, "  hint: {remedy}");
             }
@@ -113,11 +113,11 @@ mod tests {
     #[test]
     fn a_report_has_a_hint_for_each_finding_that_is_not_ok() {
         let report = DoctorReport(vec![
-            DoctorFinding::ok("clock", "synchronised"),
+            DoctorFinding::ok("clock", "synchronised\nby NTP"),
             DoctorFinding::warning("limits", "few", "raise it"),
         ]);
 
-        let text = "ok: clock: synchronised\nwarning: limits: few\n  hint: raise it\n";
+        let text = "ok: clock: synchronised\\nby NTP\nwarning: limits: few\n  hint: raise it\n";
         assert_eq!(report.text(), text);
         assert_eq!(report.json_lines().lines().count(), 2);
         let document: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");

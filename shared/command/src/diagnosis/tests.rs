@@ -202,3 +202,9 @@ fn an_error_that_is_not_of_tls_is_not_explained() {
         assert_eq!(tls_problem("https://here", "here", &error), None, "{error:?}");
     }
 }
+
+#[test]
+fn a_page_without_a_head_is_an_answer_of_http() {
+    assert_eq!(PlainAnswer::of(b"<!DOCTYPE"), PlainAnswer::Http1);
+    assert_eq!(PlainAnswer::of(b"<xml vers"), PlainAnswer::Other);
+}

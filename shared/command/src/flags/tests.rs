@@ -74,3 +74,15 @@ fn a_client_certificate_is_named_as_the_identity_of_a_call() {
     assert_eq!(identity(&acme, &tls), "account=`acme`, client certificate=`me.pem`");
     assert_eq!(identity(&none, &TlsArgs::default()), "without credentials");
 }
+
+#[test]
+fn arguments_that_contradict_each_other_are_rejected_in_every_position() {
+    let output = Some(OutputFormat::Csv);
+    for (flags, named) in [
+        (ClientFlags { quiet: true, verbose: true, ..ClientFlags::default() }, "--verbose"),
+        (ClientFlags { json: true, output, ..ClientFlags::default() }, "--output"),
+    ] {
+        let error = flags.resolve().unwrap_err().to_string();
+        assert!(error.contains("cannot be used with") && error.contains(named), "{error}");
+    }
+}

@@ -252,6 +252,10 @@ impl SpaceGuard {
 
     fn above_reserve(&self, buffered_bytes: u64) -> Result<Room, CommitError> {
         if self.is_short() {
+            // Space may have become enough since the last check, which is made once a second.
+            self.check(buffered_bytes);
+        }
+        if self.is_short() {
             return Err(self.full(buffered_bytes));
         }
         if self.is_draining() || self.headroom(buffered_bytes) < self.reserve_bytes {

@@ -72,8 +72,11 @@ fn problem(key: &str, range: &RangeInclusive<u64>, value: &Value) -> String {
     let is_in_digits = text.trim_start_matches(['-', '+']).bytes().all(|b| b.is_ascii_digit());
     let digits = if is_integral && !is_in_digits { " in digits" } else { "" };
     let bounds = bounds(key, range);
-    let size = if is_size(key) { " of bytes, or a size such as 128MiB" } else { "" };
-    format!("must be a whole number{digits}{size}, {bounds}{}", shown(key, &text))
+    let number = match is_size(key) {
+        true => format!("a whole number of bytes{digits}, or a size such as 128MiB"),
+        false => format!("a whole number{digits}"),
+    };
+    format!("must be {number}, {bounds}{}", shown(key, &text))
 }
 
 /// The range of the number with a key as a rule names it, such as `1 to 3600`, or `1MiB to 1GiB` for bytes.
@@ -121,6 +124,14 @@ mod tests {
         for kind in [text(" 20 "), Kind::I64(0), Kind::U64(u64::MAX)] {
             assert_eq!(problems("a.seconds", None, kind), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn a_size_is_bytes_in_digits_or_with_a_unit() {
+        let found = problem("cache_bytes", &(1..=1 << 30), &Value::from("1e9"));
+
+        let rule = "must be a whole number of bytes in digits, or a size such as 128MiB, ";
+        assert!(found.starts_with(rule), "{found}");
     }
 
     #[test]

@@ -291,6 +291,18 @@ fn what_was_in_flight_when_space_became_short_is_not_enough_when_it_is_written()
 }
 
 #[test]
+fn a_write_that_finds_enough_space_does_not_wait_for_the_next_check() {
+    let space = with_free(64 * MIB, 100 * MIB);
+    space.measured_used(1_000 * MIB);
+    space.drained(40 * MIB);
+    assert!(matches!(admits(&space, 0), Err(CommitError::Full { .. })));
+
+    let _ = space.measure(0, || Ok::<_, Infallible>(156 * MIB));
+
+    assert!(admits(&space, 0).unwrap());
+}
+
+#[test]
 fn writes_are_rejected_while_a_flush_is_late_and_space_is_short_by_what_it_leaves() {
     for (free_mebibytes, is_short) in [(67, true), (69, false)] {
         let space = with_free(64 * MIB, 120 * MIB);
