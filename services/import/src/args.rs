@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use trestle_command::{
     credentials::SecretText,
-    errors::{import_exit_codes, with_help},
+    errors::{IMPORT_EXIT_CODES, with_help},
     values::whole_number,
 };
 
 /// Where tables and queues are copied from.
 #[derive(Debug, Subcommand)]
-#[command(after_help = import_exit_codes(), mut_subcommands = |it| with_help(it, &import_exit_codes()))]
+#[command(after_help = IMPORT_EXIT_CODES, mut_subcommands = |it| with_help(it, IMPORT_EXIT_CODES))]
 pub enum ImportCommand {
     /// Copy the tables and queues of an Azurite workspace, which must not be in use
     #[command(after_long_help = AZURITE_HELP)]

@@ -217,7 +217,7 @@ async fn report_storage(engine: &Arc<dyn Engine>, health: &Health, owners: &[Rol
     let problem = status.stopped;
     let problem = problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
     for role in owners {
-        report_role(health, role, (limitation, problem.clone())).await;
+        report_role(health, role, limitation, problem.clone()).await;
     }
 }
 
@@ -225,7 +225,8 @@ async fn report_storage(engine: &Arc<dyn Engine>, health: &Health, owners: &[Rol
 async fn report_role(
     health: &Health,
     role: &RoleSpec,
-    (limitation, problem): (Option<&'static str>, Option<String>),
+    limitation: Option<&'static str>,
+    problem: Option<String>,
 ) {
     if let Some(writes) = role.writes {
         health.limit(writes, role.name, limitation).await;
@@ -263,7 +264,7 @@ fn watch_upstream(spec: &RoleSpec, remote: &Remote, health: &Health) -> Task {
                 false => None,
             };
             health.limit(healthcheck::WRITES, spec.name, limitation).await;
-            report_role(&health, &spec, (limitation, problem)).await;
+            report_role(&health, &spec, limitation, problem).await;
             Ok(false)
         }
     })

@@ -25,7 +25,8 @@ pub(crate) use advice::{NO_ANSWER, is_transport, of_other_server, retry_after, u
 use advice::{advice, code, followed, hint, is_foreign, message, unreachable_hint, was_refused};
 pub use advice::{innermost, needs_an_operator, without_number};
 pub use exit_codes::{
-    BLOB_EXIT_CODES, EXIT_CODES, QUEUE_EXIT_CODES, import_exit_codes, table_exit_codes, with_help,
+    BLOB_EXIT_CODES, EXIT_CODES, IMPORT_EXIT_CODES, LOG_EXIT_CODES, QUEUE_EXIT_CODES,
+    table_exit_codes, with_help,
 };
 pub use field_flags::FIELD_FLAGS;
 

@@ -8,6 +8,7 @@ use crate::{
         BLOB_NAME_CHARS_MAX, BLOB_NAME_SEGMENTS_MAX, CONTAINER_NAME_CHARS_MAX,
         CONTAINER_NAME_CHARS_MIN,
     },
+    name::broken_label_rule,
 };
 
 /// Containers whose names break the rule, by their meaning in Azure.
@@ -26,23 +27,16 @@ impl ContainerName {
             violations.push(Reason::PropertiesNeedValue, field, rule);
             return None;
         }
-        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let is_legal = name.bytes().all(|b| is_plain(b) || b == b'-')
-            && !name.starts_with('-')
-            && !name.ends_with('-')
-            && !name.contains("--");
-        let (reason, rule) = if SYSTEM_CONTAINERS.contains(&name.as_str()) {
+        if SYSTEM_CONTAINERS.contains(&name.as_str()) {
             return Some(Self(name));
-        } else if !is_legal {
-            let rule = "must be lower-case ASCII letters, digits and single `-` between them";
-            (Reason::InvalidResourceName, rule)
-        } else if !(CONTAINER_NAME_CHARS_MIN..=CONTAINER_NAME_CHARS_MAX).contains(&name.len()) {
-            (Reason::OutOfRangeInput, "must have 3 to 63 characters")
-        } else {
-            return Some(Self(name));
-        };
-        violations.push(reason, field, format!("{rule}: value=`{}`", quoted(&name)));
-        None
+        }
+        match broken_label_rule(&name, CONTAINER_NAME_CHARS_MIN..=CONTAINER_NAME_CHARS_MAX) {
+            None => Some(Self(name)),
+            Some((reason, rule)) => {
+                violations.push(reason, field, rule);
+                None
+            }
+        }
     }
 
     /// The name.

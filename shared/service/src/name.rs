@@ -1,6 +1,6 @@
 //! Names from clients: parsed once at the boundary, valid everywhere inside.
 
-use std::fmt;
+use std::{fmt, ops::RangeInclusive};
 
 use crate::{
     fault::{Reason, Violations, quoted},
@@ -101,21 +101,13 @@ impl QueueName {
             violations.push(Reason::PropertiesNeedValue, field, "required: the name of a queue");
             return None;
         }
-        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-        let is_legal = name.bytes().all(|b| is_plain(b) || b == b'-')
-            && !name.starts_with('-')
-            && !name.ends_with('-')
-            && !name.contains("--");
-        let (reason, rule) = if !is_legal {
-            let rule = "must be lower-case ASCII letters, digits and single `-` between them";
-            (Reason::InvalidResourceName, rule)
-        } else if !(QUEUE_NAME_CHARS_MIN..=QUEUE_NAME_CHARS_MAX).contains(&name.len()) {
-            (Reason::OutOfRangeInput, "must have 3 to 63 characters")
-        } else {
-            return Some(Self(name));
-        };
-        violations.push(reason, field, format!("{rule}: value=`{}`", quoted(&name)));
-        None
+        match broken_label_rule(&name, QUEUE_NAME_CHARS_MIN..=QUEUE_NAME_CHARS_MAX) {
+            None => Some(Self(name)),
+            Some((reason, rule)) => {
+                violations.push(reason, field, rule);
+                None
+            }
+        }
     }
 
     /// The name.
@@ -129,6 +121,29 @@ impl fmt::Display for QueueName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The rule of DNS labels that the name of a queue or a container breaks: lower-case ASCII letters, digits and `-`; a
+/// letter or digit at both ends, no two `-` in a row; a number of characters in `lengths`.
+pub(crate) fn broken_label_rule(
+    name: &str,
+    lengths: RangeInclusive<usize>,
+) -> Option<(Reason, String)> {
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let is_legal = name.bytes().all(|b| is_plain(b) || b == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--");
+    let (reason, rule) = if !is_legal {
+        let rule = "must be lower-case ASCII letters, digits and single `-` between them";
+        (Reason::InvalidResourceName, rule.to_owned())
+    } else if !lengths.contains(&name.len()) {
+        let rule = format!("must have {} to {} characters", lengths.start(), lengths.end());
+        (Reason::OutOfRangeInput, rule)
+    } else {
+        return None;
+    };
+    Some((reason, format!("{rule}: value=`{}`", quoted(name))))
 }
 
 #[cfg(test)]

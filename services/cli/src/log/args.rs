@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use chrono::FixedOffset;
 use clap::{Args, Subcommand};
 use trestle_command::{
-    errors::with_help,
+    errors::{LOG_EXIT_CODES as EXIT_CODES, with_help},
     values::{DURATION_MAX, time_between, whole_number},
 };
 use trestle_proto::log::v1::PromotedAttribute;
@@ -15,18 +15,6 @@ use super::{
     settings::{bytes, key_value, promoted},
     when::{TimeBound, bound},
 };
-
-const EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed; for append: some lines were not appended
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such stream
-    4  already exists, with other settings
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C
-  143  terminated by SIGTERM";
 
 const APPEND_HELP: &str = "\
 json: one object a line. The time is in `time`, `timestamp`, `ts` or `@timestamp`: RFC 3339, or a number of seconds,

@@ -21,7 +21,7 @@ pub use query::{ExplainQueryArgs, QueryArgs};
 #[derive(Debug, Subcommand)]
 #[command(
     after_help = EXIT_CODES,
-    mut_subcommands = |it| { let codes = table_exit_codes(it.get_name()); with_help(it, &codes) }
+    mut_subcommands = |it| { let codes = table_exit_codes(it.get_name()); with_help(it, codes) }
 )]
 pub enum TableCommand {
     /// Create a table

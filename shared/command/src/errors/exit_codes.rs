@@ -2,55 +2,68 @@
 
 use clap::{Command, builder::StyledStr};
 
-/// Text for `--help`.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such table or entity
-    4  already exists, or a condition (--if-match) does not hold
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C
-  143  terminated by SIGTERM";
-
-/// The same for commands that write rows of a file or of another store.
-#[must_use]
-pub fn import_exit_codes() -> String {
-    EXIT_CODES.replace("1  failed", "1  failed, or some rows were not written")
+/// The list with the meaning of the codes 1, 3 and 4, which differs between commands.
+macro_rules! exit_codes {
+    ($failed:literal, $not_found:literal, $conflict:literal) => {
+        concat!(
+            "Exit codes:\n",
+            "    0  done\n",
+            "    1  ",
+            $failed,
+            "\n",
+            "    2  usage: a malformed flag, value or file, or a request the server rejects as malformed\n",
+            "    3  not found: ",
+            $not_found,
+            "\n",
+            "    4  already exists, ",
+            $conflict,
+            "\n",
+            "    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again\n",
+            "    6  wrong address or certificate: the service is not served there, or TLS fails; ",
+            "trying again does not help\n",
+            "  130  interrupted by Ctrl-C\n",
+            "  143  terminated by SIGTERM"
+        )
+    };
 }
 
+/// Text for `--help`.
+pub const EXIT_CODES: &str =
+    exit_codes!("failed", "no such table or entity", "or a condition (--if-match) does not hold");
+
+/// The same for commands that write rows of a file or of another store.
+pub const IMPORT_EXIT_CODES: &str = exit_codes!(
+    "failed, or some rows were not written",
+    "no such table or entity",
+    "or a condition (--if-match) does not hold"
+);
+
 /// The same for a command on tables, by its name.
-pub fn table_exit_codes(command: &str) -> String {
-    if command == "import" { import_exit_codes() } else { EXIT_CODES.to_owned() }
+#[must_use]
+pub fn table_exit_codes(command: &str) -> &'static str {
+    if command == "import" { IMPORT_EXIT_CODES } else { EXIT_CODES }
 }
 
 /// The same for queues.
-pub const QUEUE_EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such queue or message, or the receipt is not its last one
-    4  already exists, with other settings
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C
-  143  terminated by SIGTERM";
+pub const QUEUE_EXIT_CODES: &str = exit_codes!(
+    "failed",
+    "no such queue or message, or the receipt is not its last one",
+    "with other settings"
+);
 
 /// The same for blobs.
-pub const BLOB_EXIT_CODES: &str = "\
-Exit codes:
-    0  done
-    1  failed; for verify: a blob is damaged
-    2  usage: a malformed flag, value or file, or a request the server rejects as malformed
-    3  not found: no such container or blob
-    4  already exists, or a lease does not permit the command
-    5  unavailable: the server cannot be reached, is busy, or did not answer in time; try again
-    6  wrong address or certificate: the service is not served there, or TLS fails; trying again does not help
-  130  interrupted by Ctrl-C
-  143  terminated by SIGTERM";
+pub const BLOB_EXIT_CODES: &str = exit_codes!(
+    "failed; for verify: a blob is damaged",
+    "no such container or blob",
+    "or a lease does not permit the command"
+);
+
+/// The same for logs.
+pub const LOG_EXIT_CODES: &str = exit_codes!(
+    "failed; for append: some lines were not appended",
+    "no such stream",
+    "with other settings"
+);
 
 /// Appends a text, such as the exit codes, to the help of a command, unless that has it.
 #[must_use]

@@ -195,7 +195,7 @@ fn unwritten_rows_are_in_the_exit_codes_of_imports_only() {
     let rows = "1  failed, or some rows were not written\n";
 
     assert!(EXIT_CODES.contains("1  failed\n") && !EXIT_CODES.contains("rows"));
-    assert!(import_exit_codes().contains(rows), "{}", import_exit_codes());
+    assert!(IMPORT_EXIT_CODES.contains(rows), "{IMPORT_EXIT_CODES}");
     for (command, has_rows) in [("import", true), ("export", false), ("list", false)] {
         assert_eq!(table_exit_codes(command).contains(rows), has_rows, "{command}");
     }
@@ -341,7 +341,7 @@ fn other_errors_have_the_exit_codes_of_the_help() {
         (CliError::input("cannot read")(io::ErrorKind::NotFound.into()), 2),
     ] {
         assert_eq!(error.code(), expected, "{error:?}");
-        for help in [EXIT_CODES, QUEUE_EXIT_CODES, BLOB_EXIT_CODES] {
+        for help in [EXIT_CODES, QUEUE_EXIT_CODES, BLOB_EXIT_CODES, LOG_EXIT_CODES] {
             let documented = |line: &str| line.trim().starts_with(&format!("{expected}  "));
             assert!(help.lines().any(documented), "{expected} in {help}");
         }
