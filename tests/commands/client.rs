@@ -4,15 +4,12 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use trestle_tests::Server;
 pub(crate) use trestle_tests::{Ended, bare_command as bare, command as trestle};
-
-/// The time limit of every wait.
-const SOON: Duration = Duration::from_secs(30);
+use trestle_tests::{HANG, Server};
 
 /// A server without stable storage.
 pub(crate) fn server() -> Server {
@@ -57,7 +54,7 @@ pub(crate) fn send(child: &Child, signal: Signal) {
 
 /// Whether a condition becomes true within the time limit.
 pub(crate) fn becomes(mut is_so: impl FnMut() -> bool) -> bool {
-    let until = Instant::now() + SOON;
+    let until = Instant::now() + HANG;
     while Instant::now() < until {
         if is_so() {
             return true;

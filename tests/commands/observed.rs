@@ -16,12 +16,10 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use trestle_tests::{CertificateAuthority, Server, metric, replace_file};
+use trestle_tests::{CertificateAuthority, HANG, Server, metric, replace_file};
 
 use crate::client::{Ended, becomes, run, succeeds};
 
-/// Longest wait for what happens every few seconds.
-const WITHIN: Duration = Duration::from_secs(60);
 /// Longest time from one sweep to the end of the next.
 const SWEPT_WITHIN: Duration = Duration::from_secs(8);
 /// A tenth of the series that a user of all commands had before buckets were of services only, and a tenth more.
@@ -43,7 +41,7 @@ fn logged(log: &Path, parts: &[&str]) -> String {
 
 /// Waits until a series has a value.
 async fn measured(server: &Server, series: &str, expected: f64) {
-    let until = Instant::now() + WITHIN;
+    let until = Instant::now() + HANG;
     loop {
         let page = server.page("/metrics").await;
         if metric(&page, series) == Some(expected) {

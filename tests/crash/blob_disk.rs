@@ -21,7 +21,7 @@ const MESSAGES: usize = 8;
 /// Writers are rejected for so long before they end.
 const REJECTED_FOR: Duration = Duration::from_secs(3);
 /// Deleted contents are kept for a minute for reads in progress, and then deleted within a few ticks.
-const FREED_WITHIN: Duration = Duration::from_secs(150);
+const FREED_WITHIN: Duration = Duration::from_secs(240);
 /// What journals and tables of the store may have grown by when all contents are deleted.
 const GROWTH_MAX: u64 = 32 * MIB;
 

@@ -12,7 +12,7 @@ use std::{
 use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tempfile::TempDir;
-use trestle_tests::Server;
+use trestle_tests::{HANG, Server};
 
 use crate::{
     appends::AppendWriter,
@@ -78,10 +78,20 @@ impl LoopDisk {
         run(self.cutter.to_str().unwrap(), &[&self.mount()]).unwrap();
     }
 
-    /// Mounts what is left after [`Self::cut`], when no process uses it.
-    fn restore(&self) {
-        run("umount", &[&self.mount()]).unwrap();
-        self.attach().unwrap();
+    /// Mounts what is left after [`Self::cut`], when no process uses it. The file system that was cut off stays while
+    /// another mount namespace has a copy of the mount, as a test with `unshare` makes one: until then the new mount is
+    /// the old file system, whose calls all fail.
+    async fn restore(&self) {
+        let began = Instant::now();
+        loop {
+            run("umount", &[&self.mount()]).unwrap();
+            self.attach().unwrap();
+            match fs::read_dir(self.mount()).map(Iterator::count) {
+                Ok(_) => return,
+                Err(error) => assert!(began.elapsed() < HANG, "still cut off: {error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     fn start(&self) -> Server {
@@ -133,7 +143,7 @@ async fn acknowledged_blobs_survive_power_cuts_and_are_whole() {
                 server.kill();
             }
         );
-        disk.restore();
+        disk.restore().await;
         server = disk.start();
         let container = self::container(&server);
         join_all(writers.iter_mut().map(|writer| writer.verify(&container))).await;

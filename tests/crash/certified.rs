@@ -6,14 +6,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tonic::Code;
 use trestle_proto::queue::v1 as proto;
-use trestle_tests::{CertificateAuthority, Issued, Queue, Server, Table, entity, text};
+use trestle_tests::{CertificateAuthority, HANG, Issued, Queue, Server, Table, entity, text};
 
 use crate::{contents::MAIN, writer::create};
 
 /// The address of the table process, as its certificate names it.
 const LOOPBACK: &str = "127.0.0.1";
-/// How long a reload may take, with the reconnect after it.
-const SOON: Duration = Duration::from_secs(30);
 
 /// A role process that requires client certificates of a CA.
 fn process(role: &str, data: &TempDir, own: &Issued, gateways: &CertificateAuthority) -> Server {
@@ -130,7 +128,7 @@ async fn gateway_reloads_its_client_certificate() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    tokio::time::timeout(SOON, works).await.expect("the new certificate is shown");
+    tokio::time::timeout(HANG, works).await.expect("the new certificate is shown");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,8 +18,9 @@ use trestle_tests::{Queue, Server, Table, entity, int, seconds, string, text, te
 
 use crate::{contents::MAIN, faults, queue::gateway, start, writer::create};
 
-/// Longer than any drain of these tests should take, shorter than the server's own bound.
-const SOON: Duration = Duration::from_secs(10);
+/// A drain that takes longer waits for what it should not wait for: the bound of the server is twice this.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+const DRAIN_SECONDS: (&str, &str) = ("TRESTLE__SERVER__DRAIN_SECONDS", "120");
 
 async fn terminate(server: Server) -> (Option<i32>, Duration) {
     let began = Instant::now();
@@ -37,7 +38,7 @@ async fn shutdown_answers_writes_in_flight() {
     let server = start(&data, &[]);
     create(&Table::over(&server.channel(), MAIN)).await.unwrap();
     assert_eq!(server.terminate(), Some(0));
-    let slow = [("LD_PRELOAD", library), ("KVFAULT_SYNC_DELAY_US", "400000")];
+    let slow = [("LD_PRELOAD", library), ("KVFAULT_SYNC_DELAY_US", "400000"), DRAIN_SECONDS];
     let server = start(&data, &slow);
     let table = Table::over(&server.channel(), MAIN);
     assert_eq!(table.rows("").await.unwrap().len(), 0, "connected");
@@ -57,7 +58,7 @@ async fn shutdown_answers_writes_in_flight() {
     let in_flight = outcomes.iter().all(|(_, answered)| *answered > signalled);
     assert!(in_flight, "answered before the signal: {outcomes:?}");
     assert_eq!(code, Some(0));
-    assert!(elapsed < SOON, "{elapsed:?}");
+    assert!(elapsed < DRAIN_MAX, "{elapsed:?}");
     let late = table.insert(entity("p", "late", [])).await.unwrap_err();
     assert_eq!(late.code, Code::Unavailable, "{late:?}");
     let server = start(&data, &[]);
@@ -68,7 +69,7 @@ async fn shutdown_answers_writes_in_flight() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_does_not_wait_for_idle_connections() {
     let data = tempfile::tempdir().unwrap();
-    let server = start(&data, &[]);
+    let server = start(&data, &[DRAIN_SECONDS]);
     let table = Table::over(&server.channel(), MAIN);
     create(&table).await.unwrap();
     table.insert(entity("p", "r", [int("n", 1)])).await.unwrap();
@@ -76,14 +77,14 @@ async fn shutdown_does_not_wait_for_idle_connections() {
     let (code, elapsed) = terminate(server).await;
 
     assert_eq!(code, Some(0));
-    assert!(elapsed < SOON, "{elapsed:?}");
+    assert!(elapsed < DRAIN_MAX, "{elapsed:?}");
 }
 
 /// Clients that stay connected and send nothing: one of HTTP/1 after a response, one of HTTP/2 that acknowledges no
 /// frame, one that never sent a byte.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_waits_neither_for_clients_without_calls_nor_to_notify_them() {
-    const NOTICE: Duration = Duration::from_secs(3);
+    const NOTICE: Duration = Duration::from_secs(12);
     let data = tempfile::tempdir().unwrap();
     let notice = NOTICE.as_millis().to_string();
     let server = start(&data, &[("TRESTLE__SERVER__DRAIN_NOTICE_MS", &notice)]);
@@ -101,7 +102,7 @@ async fn shutdown_waits_neither_for_clients_without_calls_nor_to_notify_them() {
     let (code, elapsed) = terminate(server).await;
 
     assert_eq!(code, Some(0));
-    assert!(elapsed < NOTICE - Duration::from_secs(1), "{elapsed:?}");
+    assert!(elapsed < NOTICE, "{elapsed:?}");
     drop((http1, http2, silent));
 }
 
@@ -122,7 +123,7 @@ async fn shutdown_aborts_an_unread_stream_at_the_drain_timeout_and_logs_it() {
 
     let (code, elapsed) = terminate(server).await;
 
-    assert!(elapsed >= Duration::from_millis(900) && elapsed < SOON, "{elapsed:?}");
+    assert!(elapsed >= Duration::from_millis(900) && elapsed < DRAIN_MAX, "{elapsed:?}");
     assert!(code.is_some_and(|code| code != 0), "{code:?}");
     let end = loop {
         match stream.message().await {
@@ -138,7 +139,7 @@ async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
     let data = tempfile::tempdir().unwrap();
     let path = data.path().to_str().unwrap();
     let role = Server::start(&["--roles", "queue", "--data-dir", path], &[]);
-    let (first, second) = (gateway(&role, &[]), gateway(&role, &[]));
+    let (first, second) = (gateway(&role, &[DRAIN_SECONDS]), gateway(&role, &[]));
     let queue = crate::queue::create(&first.channel()).await;
     let open = StreamOpen { queue: queue.name(), credit: 3, ..Default::default() };
     let open = StreamMessagesRequest { message: Some(Message::Open(open)) };
@@ -159,7 +160,7 @@ async fn gateway_shutdown_ends_waiting_receives_of_another_process() {
         assert_eq!(waited.unwrap(), []);
     }
     assert_eq!(code, Some(0));
-    assert!(elapsed < SOON, "{elapsed:?}");
+    assert!(elapsed < DRAIN_MAX, "{elapsed:?}");
     let end = stream.message().await.unwrap_err();
     assert_eq!(end.code(), Code::Unavailable, "{end:?}");
     let queue = Queue::over(&second.channel(), "jobs");

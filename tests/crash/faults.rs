@@ -18,7 +18,7 @@ use tonic_health::{
     ServingStatus,
     pb::{HealthCheckRequest, health_client::HealthClient},
 };
-use trestle_tests::{Ended, RestRequest, Server, Table, command, entity, exchange};
+use trestle_tests::{Ended, HANG, RestRequest, Server, Table, command, entity, exchange};
 
 use crate::{
     contents::{Contents, MAIN},
@@ -61,7 +61,7 @@ async fn becomes_unhealthy(channel: &Channel, service: &str) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(10), not_serving).await;
+    let waited = tokio::time::timeout(HANG, not_serving).await;
     assert!(waited.is_ok(), "`{service}` still reports SERVING");
 }
 
@@ -106,7 +106,7 @@ async fn failed_sync_rejects_all_writes_until_a_restart_that_loses_none() {
         panic!("writes failed without a fault");
     };
     fs::write(&trigger, "").unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(20), load).await;
+    let ended = tokio::time::timeout(HANG, load).await;
     let mut crew = ended.expect("writes continue, though no sync succeeds");
     fs::remove_file(&trigger).unwrap();
 

@@ -19,16 +19,13 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 use tonic::Code;
-use trestle_tests::{CallError, Server, Table, entity};
+use trestle_tests::{CallError, HANG, Server, Table, entity};
 
 use crate::{
     contents::MAIN,
     inserts::{CallCounts, Outcomes},
     writer::create,
 };
-
-/// No call may take longer, also if its process ends.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Writes before the restart, and as many after it.
 const WRITES: u64 = 100;
@@ -104,7 +101,7 @@ async fn recovered(table: &Table) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let waited = tokio::time::timeout(ANSWER_WITHIN, works).await;
+    let waited = tokio::time::timeout(HANG, works).await;
     assert!(waited.is_ok(), "the gateway does not find the new process");
 }
 
@@ -124,7 +121,7 @@ async fn restart(end: impl FnOnce(Server) + Send + 'static) -> Outcomes {
     create(&table).await.unwrap();
     table.insert(entity("p", "first", [])).await.unwrap();
     let (counts, stop) = (CallCounts::default(), AtomicBool::new(false));
-    let insert = |client| Outcomes::insert((client, &table), ANSWER_WITHIN, &counts, &stop);
+    let insert = |client| Outcomes::insert((client, &table), &counts, &stop);
     let clients = join_all((0..8).map(insert));
     let gap = async {
         counts.written.by(WRITES).await;

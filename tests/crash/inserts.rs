@@ -8,7 +8,7 @@ use std::{
 };
 
 use tonic::Code;
-use trestle_tests::{Table, entity};
+use trestle_tests::{HANG, Table, entity};
 
 use crate::progress::Progress;
 
@@ -33,10 +33,9 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Inserts rows, each once, until stopped; every call must be answered `within` a time.
+    /// Inserts rows, each once, until stopped; every call is answered.
     pub(crate) async fn insert(
         (client, table): (usize, &Table),
-        within: Duration,
         counts: &CallCounts,
         stop: &AtomicBool,
     ) -> Self {
@@ -46,7 +45,7 @@ impl Outcomes {
                 break;
             }
             let row = format!("{client}-{number:06}");
-            let call = tokio::time::timeout(within, table.insert(entity("p", &row, [])));
+            let call = tokio::time::timeout(HANG, table.insert(entity("p", &row, [])));
             match call.await.expect("every call is answered") {
                 Ok(_) => {
                     counts.written.step();

@@ -5,8 +5,7 @@ use std::{
     time::Duration,
 };
 
-/// The time limit of the progress of a test, also on a busy machine.
-const WITHIN: Duration = Duration::from_secs(60);
+use trestle_tests::HANG;
 
 /// A counter of completed operations.
 #[derive(Debug, Default)]
@@ -32,7 +31,7 @@ impl Progress {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let waited = tokio::time::timeout(WITHIN, getting_on).await;
+        let waited = tokio::time::timeout(HANG, getting_on).await;
         assert!(waited.is_ok(), "the load hangs: {begun} then, {} now, not {goal}", self.made());
     }
 }

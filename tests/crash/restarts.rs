@@ -11,7 +11,7 @@ use futures::future::join_all;
 use tempfile::TempDir;
 use tonic::Code;
 use trestle_proto::queue::v1 as proto;
-use trestle_tests::{CallError, Queue, Server, Table, entity, receipt_of, seconds, text};
+use trestle_tests::{CallError, HANG, Queue, Server, Table, entity, receipt_of, seconds, text};
 
 use crate::{
     contents::MAIN,
@@ -28,8 +28,6 @@ const RESTARTS: usize = 4;
 const DATA: [&str; 2] = ["table", "queue"];
 /// Clients that write, and as many that read.
 const CLIENTS: usize = 8;
-/// No call takes longer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
 /// A gateway and the processes behind it, each on a fixed address.
 struct Roles {
@@ -129,7 +127,7 @@ fn drained(server: Server) {
 }
 
 async fn answered<T>(call: impl Future<Output = T>) -> T {
-    tokio::time::timeout(ANSWER_WITHIN, call).await.expect("every call is answered")
+    tokio::time::timeout(HANG, call).await.expect("every call is answered")
 }
 
 /// Reads until stopped; a read may always be retried.
@@ -153,9 +151,8 @@ async fn killed_table_process_loses_no_acknowledged_write_and_reports_retryable_
     let made: Vec<_> =
         tables.iter().map(|_| (CallCounts::default(), Progress::default())).collect();
     let clients = || tables.iter().zip(&made).enumerate();
-    let writers = clients().map(|(client, (table, (counts, _)))| {
-        Outcomes::insert((client, table), ANSWER_WITHIN, counts, &stop)
-    });
+    let writers = clients()
+        .map(|(client, (table, (counts, _)))| Outcomes::insert((client, table), counts, &stop));
     let readers = clients().map(|(_, (table, (_, read)))| read_rows(table, read, &stop));
     // Every client outlasts every restart.
     let all_get_on = async || {

@@ -6,16 +6,14 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use tempfile::TempDir;
-use trestle_tests::{Server, server_binary};
+use trestle_tests::{HANG, Server, server_binary};
 
 /// Rows of the file: enough for many chunks, so that a kill falls between two of them.
 const ROWS: usize = 60_000;
-/// How long the import may take to write its first checkpoint.
-const PROGRESS_WITHIN: Duration = Duration::from_secs(30);
 
 fn trestle(server: &Server, args: &[&str]) -> Command {
     let mut command = Command::new(server_binary());
@@ -48,7 +46,7 @@ fn write_rows(path: &Path) {
 fn kill_on_the_way(server: &Server, args: &[&str], checkpoint: &Path) -> bool {
     let mut import = trestle(server, args).spawn().expect("the client runs");
     let started = Instant::now();
-    while !has_progress(checkpoint) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(checkpoint) && started.elapsed() < HANG {
         if import.try_wait().expect("the client is ours").is_some() {
             return false;
         }
@@ -107,7 +105,7 @@ fn repeatedly_killed_load_sends_every_message_once() {
         let before = fs::read(&checkpoint).unwrap();
         let mut load = trestle(&server, &resume).spawn().expect("the client runs");
         let started = Instant::now();
-        while fs::read(&checkpoint).unwrap() == before && started.elapsed() < PROGRESS_WITHIN {
+        while fs::read(&checkpoint).unwrap() == before && started.elapsed() < HANG {
             std::thread::yield_now();
         }
         load.kill().expect("the client is killed");

@@ -4,11 +4,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use tempfile::{TempDir, tempdir};
-use trestle_tests::Server;
+use trestle_tests::{HANG, Server};
 
 use crate::{
     command::{run, start, succeeds, trestle},
@@ -19,8 +19,6 @@ const DEV: &str = "devstoreaccount1";
 /// Enough for many chunks, so that a kill falls between two of them.
 const ENTITIES: usize = 30_000;
 const MESSAGES: usize = 4_000;
-/// How long an import may take to write its first checkpoint.
-const PROGRESS_WITHIN: Duration = Duration::from_secs(60);
 
 fn large() -> Workspace {
     let mut workspace = Workspace::default();
@@ -79,7 +77,7 @@ fn kill_after_progress(server: &Server, args: &[&str], checkpoint: &Path) -> boo
     let mut import =
         import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the client runs");
     let started = Instant::now();
-    while !has_progress(checkpoint) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(checkpoint) && started.elapsed() < HANG {
         if import.try_wait().expect("the client is ours").is_some() {
             return false;
         }
@@ -125,7 +123,7 @@ fn an_interrupted_import_reports_its_progress_and_resumes() {
     let mut command = trestle(server, &import);
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
-    while !has_progress(checkpoint) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(checkpoint) && started.elapsed() < HANG {
         std::thread::yield_now();
     }
 
@@ -171,7 +169,7 @@ fn an_import_survives_a_server_restart_during_the_copy() {
     let address = server.address("grpc");
     let import = import.stdout(Stdio::piped()).spawn().expect("the client runs");
     let started = Instant::now();
-    while !has_progress(&checkpoint) && started.elapsed() < PROGRESS_WITHIN {
+    while !has_progress(&checkpoint) && started.elapsed() < HANG {
         std::thread::yield_now();
     }
 
@@ -201,7 +199,7 @@ fn an_import_survives_a_server_restart_during_creation() {
     let import = import.expect("the client runs");
     let started = Instant::now();
     // The checkpoint is written before the first table is created.
-    while !checkpoint.exists() && started.elapsed() < PROGRESS_WITHIN {
+    while !checkpoint.exists() && started.elapsed() < HANG {
         std::thread::yield_now();
     }
 

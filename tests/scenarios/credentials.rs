@@ -13,7 +13,7 @@ use trestle_identity::{
 use trestle_proto::table::v1::StreamEntitiesRequest;
 use trestle_service::clock::{Clock as _, SystemClock, Ticks};
 use trestle_tests::{
-    CallError, Server, World, entity, int, over_account, replace_file, scenario_with,
+    CallError, HANG, Server, World, entity, int, over_account, replace_file, scenario_with,
     server_binary, string, terms, text,
 };
 
@@ -216,7 +216,7 @@ async fn until(world: &World, key: &str, is_accepted: bool) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(60), changed).await;
+    let waited = tokio::time::timeout(HANG, changed).await;
     assert!(
         waited.is_ok(),
         "the key is still {}",

@@ -25,14 +25,12 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use trestle_proto::table::v1::{
     self as proto, CreateTableRequest, ListTablesRequest, table_service_client::TableServiceClient,
 };
-use trestle_tests::{CertificateAuthority, Issued, Server, Table, entity, server_binary};
+use trestle_tests::{CertificateAuthority, HANG, Issued, Server, Table, entity, server_binary};
 
 /// The address that servers of tests listen on, as a certificate names it.
 const LOOPBACK: &str = "127.0.0.1";
 /// A key of an account.
 const KEY: &str = "c2VjcmV0LW9uZS1zZWNyZXQtb25lLXNlY3JldC1vbmU=";
-/// How long a server may take to reload a changed file.
-const SOON: Duration = Duration::from_secs(30);
 
 /// A server with a certificate, and more settings.
 fn server(issued: &Issued, more: &[(&str, &str)]) -> Server {
@@ -74,7 +72,7 @@ async fn is_served(server: &Server, tls: ClientTlsConfig) -> bool {
 
 /// Whether the server presents the certificate of `name` in time.
 async fn becomes(server: &Server, authority: &CertificateAuthority, name: &str) -> bool {
-    let until = Instant::now() + SOON;
+    let until = Instant::now() + HANG;
     while Instant::now() < until {
         if is_served(server, trusting(authority).domain_name(name)).await {
             return true;
@@ -152,7 +150,7 @@ async fn every_listener_rejects_plain_text_and_untrusting_clients() {
         assert_eq!(status_over_tls(&address, target, &another).await, None, "{listener}");
 
         let mut plain = TcpStream::connect(&address).unwrap();
-        plain.set_read_timeout(Some(SOON)).unwrap();
+        plain.set_read_timeout(Some(HANG)).unwrap();
         let request = format!("GET {target} HTTP/1.1\r\nhost: {address}\r\n\r\n");
         plain.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
@@ -319,7 +317,7 @@ async fn connections_of_other_protocols_are_closed() {
         b"",
     ] {
         let mut client = TcpStream::connect(address).unwrap();
-        client.set_read_timeout(Some(SOON)).unwrap();
+        client.set_read_timeout(Some(HANG)).unwrap();
         // Fails where the server has closed the connection before the end.
         let _ = client.write_all(garbage);
         let mut answer = Vec::new();

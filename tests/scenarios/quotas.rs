@@ -12,7 +12,7 @@ use trestle_proto::table::v1::{
     QueryEntitiesRequest, StreamEntitiesRequest, WriteMode, stored::decode_entities,
 };
 use trestle_tests::{
-    CallError, Server, Table, World, entity, insert_op, metric, page, replace_file, string,
+    CallError, HANG, Server, Table, World, entity, insert_op, metric, page, replace_file, string,
     update_op,
 };
 
@@ -378,7 +378,7 @@ async fn reload_changes_limits_and_ignores_invalid_ones() {
     };
 
     assert!((10..70).contains(&broken.0), "{broken:?}");
-    let lifted = tokio::time::timeout(Duration::from_secs(60), lifted).await;
+    let lifted = tokio::time::timeout(HANG, lifted).await;
     assert!(lifted.is_ok(), "still limited");
 }
 

@@ -6,7 +6,7 @@ use tonic::Code;
 use trestle_proto::table::v1::{
     Entity, StreamEntitiesRequest, StreamEntitiesResponse, stored::decode_entities, value::Kind,
 };
-use trestle_tests::{Table, World, entity, entity_of, prop, scenario};
+use trestle_tests::{HANG, Table, World, entity, entity_of, prop, scenario};
 
 scenario!(
     stream_returns_every_match_in_order,
@@ -141,7 +141,7 @@ async fn slow_reader_blocks_no_other_client_and_receives_everything(world: &Worl
             assert_eq!(table.rows(filter).await.unwrap(), numbered(0..10));
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(20), others).await;
+    let waited = tokio::time::timeout(HANG, others).await;
     assert!(waited.is_ok(), "a stream that is not read stops other calls");
 
     let mut received = rows(&first);

@@ -33,6 +33,8 @@ mod tables;
 mod wire;
 mod world;
 
+use std::time::Duration;
+
 pub use crate::{
     blob::{Container, ReadContent, if_match, if_none_match},
     browser::{BINARY, TEXT, WebAnswer, framed, path_of, web_request},
@@ -54,6 +56,9 @@ pub use crate::{
     table::{Imported, Table, Version},
     world::{Transport, World},
 };
+
+/// The bound of a wait for a condition: what takes longer hangs, also on a machine that is busy with other programs.
+pub const HANG: Duration = Duration::from_secs(120);
 
 /// Runs each scenario in every kind of world.
 #[macro_export]

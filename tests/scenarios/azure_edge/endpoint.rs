@@ -1,7 +1,5 @@
 //! The edge of one Azure service in a server of its own, called byte by byte.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Version};
 use tempfile::TempDir;
@@ -10,12 +8,10 @@ use tokio::{
     net::TcpStream,
     time::timeout,
 };
-use trestle_tests::{RestRequest, RestResponse, Server, exchange};
+use trestle_tests::{HANG, RestRequest, RestResponse, Server, exchange};
 
 /// The development account, which signs the requests.
 pub(super) const ACCOUNT: &str = "devstoreaccount1";
-/// How long a test waits for bytes before it fails.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An Azure service, as far as these tests need it.
 #[derive(Debug)]
@@ -217,7 +213,7 @@ pub(super) struct Wire(BufReader<TcpStream>);
 impl Wire {
     /// Sends bytes; the server may have closed the connection by then.
     pub(super) async fn send(&mut self, bytes: &[u8]) {
-        let _ = timeout(TIMEOUT, self.0.write_all(bytes)).await.expect("the server reads");
+        let _ = timeout(HANG, self.0.write_all(bytes)).await.expect("the server reads");
     }
 
     /// Shuts down the sending direction.
@@ -279,13 +275,13 @@ impl Wire {
     /// The next line; none if the connection is closed before its end.
     async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = timeout(TIMEOUT, self.0.read_line(&mut line)).await.expect("the server answers");
+        let read = timeout(HANG, self.0.read_line(&mut line)).await.expect("the server answers");
         read.is_ok_and(|_| line.ends_with("\r\n")).then_some(line)
     }
 
     async fn exactly(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        let read = timeout(TIMEOUT, self.0.read_exact(&mut bytes)).await;
+        let read = timeout(HANG, self.0.read_exact(&mut bytes)).await;
         read.expect("the server answers").expect("the whole answer");
         bytes
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use trestle_tests::HANG;
+
 use super::endpoint::{EDGES, ServedEdge, TABLES};
 
-/// How long a server may take to read what was sent to it.
-const READ_WITHIN: Duration = Duration::from_secs(40);
 /// The bytes of bodies in these tests; the minimum of the setting.
 const BODIES_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -32,7 +32,7 @@ async fn overload_is_503_with_retry_after() {
         let body = [edge.put.body.as_bytes(), &padding].concat();
 
         // Earlier ones may not have been read.
-        let until = Instant::now() + READ_WITHIN;
+        let until = Instant::now() + HANG;
         let mut response = endpoint.put(&body, &[]).await;
         while response.status != 503 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,10 +1,8 @@
 //! Following a stream.
 
-use std::time::Duration;
-
 use tonic::Code;
 use trestle_proto::log::v1::{self as proto, tail_records_request::Start};
-use trestle_tests::{CallError, World, blob_scenario, log_record, log_records, log_texts};
+use trestle_tests::{CallError, HANG, World, blob_scenario, log_record, log_records, log_texts};
 
 use super::an_hour;
 
@@ -18,7 +16,7 @@ type Responses = tonic::Streaming<proto::TailRecordsResponse>;
 /// The texts of the next records, at least one.
 async fn next(responses: &mut Responses) -> Result<Vec<String>, CallError> {
     loop {
-        let response = tokio::time::timeout(Duration::from_secs(20), responses.message());
+        let response = tokio::time::timeout(HANG, responses.message());
         let response = response.await.expect("records come")?.expect("the call goes on");
         if !response.records.is_empty() {
             return Ok(log_texts(&log_records(response.records)));

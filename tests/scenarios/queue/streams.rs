@@ -10,7 +10,7 @@ use trestle_proto::queue::v1::{
     CreditGrant, StreamMessagesRequest, StreamMessagesResponse, StreamOpen,
     stream_messages_request::Message,
 };
-use trestle_tests::{CallError, Queue, World, queue_scenario, receipt_of, seconds, text};
+use trestle_tests::{CallError, HANG, Queue, World, queue_scenario, receipt_of, seconds, text};
 
 queue_scenario!(
     stream_delivers_up_to_its_credit,
@@ -53,7 +53,7 @@ impl Stream {
     async fn next(&mut self, count: usize) -> Vec<String> {
         let mut delivered = Vec::new();
         while delivered.len() < count {
-            let next = tokio::time::timeout(Duration::from_secs(10), self.answers.next()).await;
+            let next = tokio::time::timeout(HANG, self.answers.next()).await;
             let answer = next.expect("in time").expect("more").expect("a delivery");
             assert!(!answer.deliveries.is_empty(), "an answer delivers something");
             delivered
@@ -63,7 +63,7 @@ impl Stream {
     }
 
     async fn end(&mut self) -> Option<CallError> {
-        let next = tokio::time::timeout(Duration::from_secs(10), self.answers.next()).await;
+        let next = tokio::time::timeout(HANG, self.answers.next()).await;
         match next.expect("in time") {
             None => None,
             Some(Ok(answer)) => panic!("one more delivery: {answer:?}"),

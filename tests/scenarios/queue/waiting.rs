@@ -6,7 +6,7 @@ use futures::future::join_all;
 use tonic::Code;
 use trestle_proto::queue::v1::Delivery;
 use trestle_tests::{
-    CallError, Queue, World, delayed, queue_scenario, receipt_of, seconds, text, texts,
+    CallError, HANG, Queue, World, delayed, queue_scenario, receipt_of, seconds, text, texts,
 };
 
 queue_scenario!(
@@ -17,9 +17,6 @@ queue_scenario!(
     waiting_receive_ends_when_the_queue_is_deleted,
     waiting_consumers_share_messages,
 );
-
-/// Far less than the waits of these tests.
-const SOON: Duration = Duration::from_secs(10);
 
 /// The messages of a waiting consumer, with a concurrent action.
 async fn while_waiting(queue: &Queue, then: impl Future<Output = ()>) -> Waited {
@@ -34,7 +31,7 @@ async fn while_waiting(queue: &Queue, then: impl Future<Output = ()>) -> Waited 
 type Waited = Result<Vec<Delivery>, CallError>;
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(SOON, work).await.expect("in time")
+    tokio::time::timeout(HANG, work).await.expect("in time")
 }
 
 async fn a_send_wakes_a_waiting_consumer(world: &World) {

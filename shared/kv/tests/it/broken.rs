@@ -321,7 +321,7 @@ async fn every_rule_is_broken_by_an_engine_that_breaks_it() {
         let found = BREAKS.iter().find(|(rule, _)| rule == name);
         let (_, defect) = found.unwrap_or_else(|| panic!("no defect is given for {name}"));
         let check = conformance::run(*rule, |clock| Box::new(Broken::new(*defect, clock)));
-        let ended = tokio::time::timeout(Duration::from_secs(60), tokio::spawn(check)).await;
+        let ended = tokio::time::timeout(crate::HANG, tokio::spawn(check)).await;
         let outcome = ended.unwrap_or_else(|_| panic!("{name} does not end with {defect:?}"));
         assert!(outcome.is_err(), "{name} does not notice {defect:?}");
     }

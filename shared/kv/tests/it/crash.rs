@@ -15,8 +15,6 @@ const ROUNDS: u64 = 24;
 const TASKS: u64 = 4;
 /// Changes that a child has acknowledged before every other kill.
 const CHANGES: usize = 10;
-/// However busy the machine is, a child gets there in this time.
-const WITHIN: Duration = Duration::from_secs(15);
 
 /// Rows of one change: in two keyspaces, small and big.
 fn rows(change: &str) -> Vec<trestle_kv::Write> {
@@ -42,7 +40,7 @@ pub(crate) fn commit_until_killed(directory: &Path) {
         });
     }
     // Until the parent kills it, or has ended itself.
-    std::thread::sleep(Duration::from_secs(20));
+    std::thread::sleep(2 * crate::HANG);
 }
 
 /// Names of the changes and how many of their rows there are.
@@ -85,7 +83,7 @@ async fn acknowledged_changes_survive_kill_9_and_are_whole() {
         // Even rounds hit the making of the directory, and recovery; odd ones hit commits.
         if round % 2 == 1 {
             for _ in 0..CHANGES {
-                acknowledgements.recv_timeout(WITHIN).expect("the child commits");
+                acknowledgements.recv_timeout(crate::HANG).expect("the child commits");
             }
         }
         std::thread::sleep(Duration::from_millis(2 + round * 37 % 160));

@@ -180,7 +180,7 @@ async fn the_clean_shutdown_marker_exists_only_while_the_store_is_closed() {
 
     // Killed while it was open.
     let mut process = child::command("commit-until-killed", directory.path()).spawn().unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(15);
+    let deadline = std::time::Instant::now() + crate::HANG;
     while marker.exists() && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(2));
     }

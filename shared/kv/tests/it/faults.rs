@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, SyncPolicy, Version};
 
+use crate::HANG;
 use crate::child;
 use crate::world::{commit, everything, get, key, open, options, put};
 
@@ -196,7 +197,7 @@ pub(crate) fn meet_a_failing_flush(directory: &Path) {
                 break;
             }
         }
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        let deadline = std::time::Instant::now() + HANG;
         while engine.status().stopped.is_none() && std::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -249,7 +250,7 @@ pub(crate) fn fail_a_sync_under_load(directory: &Path) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(15), all).await.expect("writes are acknowledged");
+        tokio::time::timeout(HANG, all).await.expect("writes are acknowledged");
         fs::write(&trigger, "").unwrap();
         let outcomes = writers.join_all().await;
 

@@ -29,3 +29,6 @@ mod small_disk;
 mod space;
 mod versions;
 mod world;
+
+/// The bound of a wait for a condition: what takes longer hangs, also on a machine that is busy with other programs.
+pub(crate) const HANG: std::time::Duration = std::time::Duration::from_secs(120);

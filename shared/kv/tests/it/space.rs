@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use trestle_kv::{CommitError, Engine, FjallEngine, FjallOptions, Span, Write};
 
+use crate::HANG;
 use crate::small_disk::SmallDisk;
 use crate::world::{NO_LIMIT, commit, get, key, noise, options, put};
 
@@ -73,10 +74,8 @@ async fn a_store_on_a_short_disk_reports_it_as_soon_as_it_is_open() {
     let engine = FjallEngine::open(with_free(90)).unwrap();
 
     assert!(engine.status().is_space_short);
-    let since = Instant::now();
     let rejected = commit(&engine, vec![put(key("b"), "1")]).await;
     assert!(matches!(rejected, Err(CommitError::Full { .. })), "{rejected:?}");
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     commit(&engine, vec![Write::Delete { key: key("a") }]).await.unwrap();
 }
 
@@ -127,10 +126,10 @@ async fn keys_of(engine: &FjallEngine, table: &str) -> Vec<Bytes> {
     }
 }
 
-async fn within(time: Duration, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+async fn within(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !holds().await {
-        assert!(started.elapsed() < time, "{what}: not within {time:?}");
+        assert!(started.elapsed() < HANG, "{what}: not within {HANG:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -178,13 +177,12 @@ async fn fast_writers_are_rejected_before_the_disk_is_full_and_a_dropped_table_f
     }
 
     let more = row("more", 7);
-    within(Duration::from_secs(10), "writes are accepted again", async || {
+    within("writes are accepted again", async || {
         commit(&*engine, vec![put(more.0.clone(), more.1.clone())]).await.is_ok()
     })
     .await;
     assert!(keys_of(&engine, "big").await.is_empty());
-    within(Duration::from_secs(20), "most space is back", async || disk.free_bytes() > 160 * MIB)
-        .await;
+    within("most space is back", async || disk.free_bytes() > 160 * MIB).await;
     drop(engine);
 
     let engine = FjallEngine::open(on_small_disk(&disk)).unwrap();
@@ -213,7 +211,7 @@ async fn a_store_on_a_disk_without_a_free_byte_goes_on_once_there_is_space() {
     while std::io::Write::write_all(&mut file, &[7; 4096]).is_ok() {}
     drop(file);
     assert_eq!(disk.free_bytes(), 0);
-    within(SLOW, "space is short", async || engine.status().is_space_short).await;
+    within("space is short", async || engine.status().is_space_short).await;
 
     for _ in 0..30 {
         let deleted = commit(&engine, vec![Write::Delete { key: row("big", 0).0 }]).await;
@@ -224,12 +222,12 @@ async fn a_store_on_a_disk_without_a_free_byte_goes_on_once_there_is_space() {
     assert_eq!(engine.status().stopped, None);
     assert_eq!(keys_of(&engine, "big").await.len(), 20);
     std::fs::remove_file(filler).unwrap();
-    within(SLOW, "deletes are accepted again", async || {
+    within("deletes are accepted again", async || {
         commit(&engine, vec![Write::Delete { key: row("big", 0).0 }]).await.is_ok()
     })
     .await;
     let (key, value) = row("more", 7);
-    within(SLOW, "writes are accepted again", async || {
+    within("writes are accepted again", async || {
         commit(&engine, vec![put(key.clone(), value.clone())]).await.is_ok()
     })
     .await;
@@ -245,9 +243,6 @@ fn table_bytes(store: &Path) -> u64 {
     };
     tables.map(size_of).sum()
 }
-
-/// How long a slow machine may take for what takes seconds.
-const SLOW: Duration = Duration::from_secs(60);
 
 async fn delete(engine: &FjallEngine, keys: &[Bytes]) {
     for keys in keys.chunks(100) {
@@ -275,14 +270,13 @@ async fn deleted_rows_free_a_short_disk_without_a_restart() {
         delete(&engine, &keys_of(&engine, "big").await).await;
 
         // As the engine measured it. Journals take up to 64 MiB of the rest.
-        within(SLOW, "most space is back", async || engine.status().free_bytes > Some(100 * MIB))
-            .await;
+        within("most space is back", async || engine.status().free_bytes > Some(100 * MIB)).await;
         let left_bytes = (u64::try_from(kept).unwrap() + 64) * 64 * 1024;
-        within(SLOW, "deleted rows are in no file", async || {
+        within("deleted rows are in no file", async || {
             table_bytes(&disk.path().join("kv")) < left_bytes
         })
         .await;
-        within(SLOW, "writes are accepted again", async || !engine.status().is_space_short).await;
+        within("writes are accepted again", async || !engine.status().is_space_short).await;
         assert!(engine.status().stopped.is_none());
         assert_eq!(keys_of(&engine, "kept").await.len(), kept);
     }
@@ -307,9 +301,8 @@ async fn half_of_the_rows_deleted_frees_about_half_of_a_short_disk() {
     delete(&engine, &removed.collect::<Vec<_>>()).await;
 
     let gained = u64::from(end) * 64 * 1024 / 4;
-    within(SLOW, "a quarter of the data is free", async || disk.free_bytes() > free_bytes + gained)
-        .await;
-    within(SLOW, "writes are accepted again", async || !engine.status().is_space_short).await;
+    within("a quarter of the data is free", async || disk.free_bytes() > free_bytes + gained).await;
+    within("writes are accepted again", async || !engine.status().is_space_short).await;
     assert!(engine.status().stopped.is_none());
     for number in 0..end {
         let (key, value) = name(number);
@@ -331,8 +324,5 @@ async fn an_idle_engine_gives_back_the_space_of_deleted_rows_within_a_minute() {
     }
 
     // The journal that is written, of up to 64 MiB, stays.
-    within(Duration::from_secs(60), "the space is back", async || {
-        table_bytes(directory.path()) < MIB
-    })
-    .await;
+    within("the space is back", async || table_bytes(directory.path()) < MIB).await;
 }

@@ -12,7 +12,7 @@ use trestle_kv::{FjallEngine, OpenError};
 use crate::load::{WRITERS, WriterLoad, head, options, rows};
 
 /// How long the lock of a closed engine may outlive it.
-const UNLOCKED_WITHIN: Duration = Duration::from_secs(5);
+const UNLOCKED_WITHIN: Duration = Duration::from_secs(120);
 
 /// What is wrong with a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,7 +30,7 @@ const ROLE: &str = "POWER_MACHINE";
 /// Most of it is never written: a journal is made with 64 MiB to come.
 const DISK_BYTES: u64 = 1024 * 1024 * 1024;
 /// However busy the machine is, a child gets there in this time.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(120);
 
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(arguments).output();

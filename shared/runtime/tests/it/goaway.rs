@@ -33,7 +33,7 @@ const CALLERS: usize = 8;
 /// When a rejected caller retries.
 const BACK_OFF: Duration = Duration::from_millis(500);
 /// More than any of the waits here should take.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 struct Server {
     address: SocketAddr,

@@ -14,7 +14,7 @@ pub(crate) const BOUNDS: Bounds = Bounds {
     headers_max: None,
     keeps_header_case: false,
     reader_within: Duration::from_secs(60),
-    drain_within: Duration::from_secs(10),
+    drain_within: Duration::from_secs(120),
 };
 
 /// A listener at a free address, for at most this many connections.

@@ -27,7 +27,7 @@ use crate::listening::{BOUNDS, listen};
 const GREEDY: &str = "127.0.0.2";
 const OTHER: &str = "127.0.0.3";
 /// More than any wait here should take, and less than the time that opening a connection may take.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(120);
 /// Connections are evicted for newer ones of their peer from this age on.
 const OWN_AGE: Duration = Duration::from_millis(1100);
 

@@ -29,7 +29,7 @@ use crate::listening::{self, listen};
 
 const BOUNDS: Bounds = Bounds { reader_within: Duration::from_millis(500), ..listening::BOUNDS };
 /// More than any of the waits here should take.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 /// Counts the parts of responses that still hold memory.
 #[derive(Clone, Default)]

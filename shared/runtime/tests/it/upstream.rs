@@ -42,7 +42,7 @@ const WRITE: &str = "InsertEntity";
 /// A method with a streamed response.
 const STREAM: &str = "StreamEntities";
 /// No step of these tests takes longer.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(120);
 
 /// A role at an address.
 struct Role {
@@ -261,7 +261,7 @@ async fn rejects_calls_at_once_after_the_wait() {
 
     assert!(first >= wait, "{first:?}");
     // A hundred waits would take thirty seconds.
-    assert!(all < SOON, "{all:?}");
+    assert!(all < 100 * wait, "{all:?}");
 }
 
 #[tokio::test]
