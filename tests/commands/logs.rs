@@ -70,6 +70,33 @@ fn streams_are_created_listed_shown_changed_and_deleted() {
 }
 
 #[test]
+fn segments_that_a_retention_removed_are_restored() {
+    let server = with_stream();
+    let file = append::file("{\"time\":\"2020-01-31T08:00:00Z\",\"msg\":\"kept\"}\n");
+    append::succeeds(&server, &file, &[]);
+    succeeds(&server, &["log", "flush", "app"]);
+    succeeds(&server, &["log", "update", "app", "--retention", "1m"]);
+    let until = std::time::Instant::now() + trestle_tests::HANG;
+    while !bodies(&server, &[]).is_empty() {
+        assert!(std::time::Instant::now() < until, "the retention removes nothing");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+
+    let undelete = || succeeds(&server, &["log", "undelete", "app"]).output;
+    assert_eq!(
+        undelete(),
+        "restored 0 segments of stream app with 0 records; 1 segment past the retention: give the \
+         stream a longer one first\n"
+    );
+    succeeds(&server, &["log", "update", "app", "--retention", "off"]);
+    assert_eq!(undelete(), "restored 1 segment of stream app with 1 record\n");
+    assert_eq!(bodies(&server, &[]), ["kept"]);
+    let again = succeeds(&server, &["log", "undelete", "app", "--json"]).output;
+    assert_eq!(lines(&again)[0]["segments"], 0, "{again}");
+    assert_eq!(run(&server, &["log", "undelete", "none"]).code, Some(3));
+}
+
+#[test]
 fn records_are_read_by_time_filter_and_order() {
     let server = with_stream();
     let file = append::file(

@@ -3,8 +3,12 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use trestle_proto::log::v1::LogStream as StreamMessage;
 use trestle_proto::queue::v1::{CreateQueueRequest, OutgoingMessage, Queue as QueueMessage};
-use trestle_tests::{Queue, Server, metric, receipt_of, seconds, text, texts, with_ttl};
+use trestle_tests::{
+    LogStream, Queue, Server, log_record, log_texts, metric, receipt_of, seconds, text, texts,
+    with_ttl,
+};
 
 use crate::{faults::library, start};
 
@@ -120,5 +124,46 @@ async fn stepping_clock_expires_no_message_early_and_delivers_none_twice() {
     let log = fs::read_to_string(log).unwrap();
     assert_eq!(log.matches("service time is away from the wall clock").count(), 2, "{log}");
     assert_eq!(log.matches("service time is near the wall clock again").count(), 2, "{log}");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// The time of the machine, in nanoseconds since 1970.
+fn machine_nanos() -> u64 {
+    let (seconds, nanos) = trestle_kv::Clock::now(&trestle_kv::SystemClock).to_unix();
+    u64::try_from(seconds).unwrap() * SECOND + u64::try_from(nanos).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stepping_clock_removes_no_log_record_and_refuses_none_with_the_right_time() {
+    let Some(library) = library() else { return };
+    let (data, triggers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = triggers.path().to_str().unwrap();
+    let server = start(&data, &[("LD_PRELOAD", library), ("KVFAULT_DIR", directory)]);
+    let stream = LogStream::over(&server.channel(), "web");
+    let settings = StreamMessage {
+        name: stream.name(),
+        retention: Some(seconds(7 * DAY)),
+        ..StreamMessage::default()
+    };
+    stream.create(settings).await.unwrap();
+    let append = async |body: &str| stream.append(&[log_record(machine_nanos(), body)]).await;
+    append("right").await.unwrap();
+    stream.flush().await.unwrap();
+
+    for (days, body) in [(8, "ahead"), (-3, "behind")] {
+        step(triggers.path(), days * DAY);
+        // Longer than the sweeper waits between two rounds.
+        tokio::time::sleep(STORED_WITHIN).await;
+        append(body).await.unwrap();
+    }
+    step(triggers.path(), 0);
+
+    let read = stream.read().await.unwrap();
+    assert_eq!(log_texts(&read.records), ["right", "ahead", "behind"]);
     assert_eq!(server.terminate(), Some(0));
 }

@@ -6,8 +6,7 @@ use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tempfile::TempDir;
 use tonic::transport::Channel;
-use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
-use trestle_proto::log::v1::{self as proto, Record, log_service_client::LogServiceClient};
+use trestle_proto::log::v1::{self as proto, Record};
 use trestle_tests::{CallError, LogStream, Server, log_record, log_texts};
 
 use crate::{kills::seed, start};
@@ -84,10 +83,7 @@ impl LogWriter {
 }
 
 fn streams(channel: &Channel) -> [LogStream; 2] {
-    let transport =
-        ServiceExt::<http::Request<tonic::body::Body>>::map_err(channel.clone(), BoxError::from);
-    let client = LogServiceClient::new(BoxCloneSyncService::new(transport));
-    ["one", "two"].map(|name| LogStream::new(client.clone(), name))
+    ["one", "two"].map(|name| LogStream::over(channel, name))
 }
 
 /// A stream that is sealed after a second, or earlier.

@@ -153,6 +153,12 @@ impl LogStream {
         Ok(self.client().flush_stream(request).await?.into_inner())
     }
 
+    /// Restores segments that the retention removed.
+    pub async fn undelete(&self) -> Result<proto::UndeleteSegmentsResponse, CallError> {
+        let request = proto::UndeleteSegmentsRequest { stream: self.name() };
+        Ok(self.client().undelete_segments(request).await?.into_inner())
+    }
+
     /// The settings and the statistics.
     pub async fn get(&self) -> Result<proto::GetStreamResponse, CallError> {
         let request = proto::GetStreamRequest { stream: self.name() };

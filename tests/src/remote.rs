@@ -1,4 +1,4 @@
-//! Tables, queues and containers of a server that the test starts, stops and starts again.
+//! Tables, queues, containers and streams of a server that the test starts, stops and starts again.
 
 use http::Request;
 use tonic::{
@@ -8,11 +8,12 @@ use tonic::{
 use tower::{BoxError, ServiceExt, util::BoxCloneSyncService};
 use trestle_proto::{
     blob::v1::blob_service_client::BlobServiceClient,
+    log::v1::log_service_client::LogServiceClient,
     queue::v1::queue_service_client::QueueServiceClient,
     table::v1::table_service_client::TableServiceClient,
 };
 
-use crate::{Container, Queue, Server, Table};
+use crate::{Container, LogStream, Queue, Server, Table};
 
 impl Server {
     /// A lazily connected channel to the server.
@@ -45,5 +46,13 @@ impl Table {
         let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
         let client = TableServiceClient::new(BoxCloneSyncService::new(transport));
         Self::new(client.max_decoding_message_size(16 * 1024 * 1024), name)
+    }
+}
+
+impl LogStream {
+    /// A stream that may exist or not, over a channel.
+    pub fn over(channel: &Channel, name: &str) -> Self {
+        let transport = ServiceExt::<Request<Body>>::map_err(channel.clone(), BoxError::from);
+        Self::new(LogServiceClient::new(BoxCloneSyncService::new(transport)), name)
     }
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod benchmarks;
+mod clocks;
 mod compatibility;
 mod configuration;
 mod layers;
@@ -115,6 +116,11 @@ fn no_result_of_matches_is_unused() {
 #[test]
 fn no_debug_print_is_left() {
     check(rust::debug_prints);
+}
+
+#[test]
+fn no_service_deletes_or_refuses_data_by_the_wall_clock() {
+    check(clocks::wall_clock);
 }
 
 #[test]

@@ -52,6 +52,7 @@ async fn dispatch(
         LogCommand::Read(args) => read::run(context, args).await,
         LogCommand::Tail(args) => tail::run(context, args).await,
         LogCommand::Segments(args) => segments::list(context, args).await,
+        LogCommand::Undelete { stream } => segments::undelete(context, stream).await,
         LogCommand::Flush { stream } => streams::flush(context, stream).await,
     }
 }

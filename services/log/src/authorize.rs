@@ -20,7 +20,7 @@ pub(crate) enum LogNeed {
     Create,
     /// To read the settings of a stream, or its segments.
     ReadStream,
-    /// To change the settings of a stream, or to seal its records.
+    /// To change the settings of a stream, to seal its records, or to restore segments.
     WriteStream,
     /// To delete a stream.
     Delete,

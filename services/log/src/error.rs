@@ -56,6 +56,15 @@ pub(crate) enum LogError {
     /// Too many reads hold unsealed records.
     #[error("too many reads of unsealed records are in progress")]
     Busy,
+    /// Records have times out of range while service time and the wall clock disagree. Nothing was written.
+    #[error(
+        "records have times out of range, and the clocks of the server disagree: service time \
+         is ahead of the wall clock by `{offset_ms}` ms"
+    )]
+    ClocksDisagree {
+        /// How far service time is ahead of the wall clock; negative where it is behind.
+        offset_ms: i64,
+    },
     /// The stream was changed during every attempt. Nothing was written.
     #[error("the stream keeps changing: stream=`{0}`")]
     KeepsChanging(StreamName),
@@ -161,7 +170,7 @@ impl From<LogError> for Fault {
             }
             LogError::Busy => Self::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER),
             LogError::ShuttingDown => Self::new(Reason::ServerUnavailable, message),
-            LogError::KeepsChanging(_) | LogError::Objects => {
+            LogError::KeepsChanging(_) | LogError::Objects | LogError::ClocksDisagree { .. } => {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }
             LogError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),

@@ -21,7 +21,7 @@ use trestle_service::name::AccountName;
 
 use crate::{
     append::{AppendOutcome, NewBatch},
-    batch::{RecordTimes, batch_of_append},
+    batch::batch_of_append,
     error::LogError,
     keys,
     keys::{KEYSPACES, StreamRow},
@@ -72,12 +72,18 @@ impl LogFixture {
         area: ObjectArea,
         wrap: impl FnOnce(Arc<dyn Engine>) -> Arc<dyn Engine>,
     ) -> Self {
-        let start = i64::try_from(START / SECOND).expect("in range");
-        let clock = Arc::new(ManualClock::new(Ticks::from_unix(start, 0).expect("in range")));
-        let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
-        let engine: Arc<dyn Engine> =
-            Arc::new(MemoryEngine::with_clock(KEYSPACES, Arc::clone(&shared)));
-        let logs = Logs::new(wrap(engine), area, shared, next_id);
+        let clock = clock_at_start();
+        let engine = Arc::new(MemoryEngine::with_clock(KEYSPACES, Arc::clone(&clock) as _));
+        Self::with_clock(area, wrap(engine), clock)
+    }
+
+    /// With this area of objects, on an engine that has this clock.
+    pub(crate) fn with_clock(
+        area: ObjectArea,
+        engine: Arc<dyn Engine>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
+        let logs = Logs::new(engine, area, next_id);
         Self { sweeper: LogSweeper::new(logs.clone()), logs, clock }
     }
 
@@ -88,14 +94,20 @@ impl LogFixture {
 
     /// Another process on the same objects and this engine.
     pub(crate) fn reopened_on(&self, engine: Arc<dyn Engine>) -> Self {
-        let shared: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let logs = Logs::new(engine, self.logs.area.clone(), shared, next_id);
+        let logs = Logs::new(engine, self.logs.area.clone(), next_id);
         Self { sweeper: LogSweeper::new(logs.clone()), logs, clock: Arc::clone(&self.clock) }
     }
 
     /// Time passes.
     pub(crate) fn advance(&self, by: Duration) {
         self.clock.advance(by);
+    }
+
+    /// The wall clock steps by so many seconds while no time passes.
+    pub(crate) fn step(&self, seconds: i64) {
+        let by = Duration::from_secs(seconds.unsigned_abs());
+        let now = self.clock.now();
+        self.clock.set(if seconds < 0 { now.before(by) } else { now.after(by) });
     }
 
     pub(crate) async fn stream(&self, settings: StreamSettings) -> Arc<OpenStream> {
@@ -148,7 +160,7 @@ impl LogFixture {
         };
         let resource = resource.iter().map(entry).collect();
         let request = AppendRecordsRequest { records, resource, ..Default::default() };
-        let times = RecordTimes { received: self.logs.now_nanos(), oldest: 0 };
+        let times = self.logs.clocks().record_times(None);
         let encoded = batch_of_append(&request, times).expect("valid");
         NewBatch {
             stream: stream.record.id,
@@ -209,6 +221,12 @@ impl LogFixture {
         }
         panic!("the background work does not end");
     }
+}
+
+/// A clock that shows the time at which fixtures begin.
+pub(crate) fn clock_at_start() -> Arc<ManualClock> {
+    let start = i64::try_from(START / SECOND).expect("in range");
+    Arc::new(ManualClock::new(Ticks::from_unix(start, 0).expect("in range")))
 }
 
 /// The account of every fixture.

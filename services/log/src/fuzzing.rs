@@ -29,7 +29,7 @@ use crate::{
 
 /// When the bytes arrive, in nanoseconds since 1970.
 pub const RECEIVED: u64 = 1_800_000_000_000_000_000;
-const TIMES: RecordTimes = RecordTimes { received: RECEIVED, oldest: 0 };
+const TIMES: RecordTimes = RecordTimes { received: RECEIVED, latest: RECEIVED, oldest: 0 };
 
 /// The stored batches of encoded `ResourceLogs`, with their numbers of records. None where they are malformed.
 #[must_use]

@@ -12,6 +12,7 @@
 //! | 0x75 retired object | stream id u64, ticks u64, segment id u64 | path of an object that was published |
 //! | 0x76 request | stream id u64, request id | `RequestRecord` |
 //! | 0x77 time of a request | stream id u64, ticks u64, request id | version 1, ticks u64 |
+//! | 0x78 expired segment | stream id u64, ticks u64, segment id u64 | `SegmentRecord` of one past its retention |
 //! | 0x80 batch | stream id u64, first sequence u64 | see `batch` |
 //!
 //! All keys with a stream id form one domain, the stream; each other key is a domain of its own. Times of records are
@@ -35,6 +36,7 @@ const ANNOUNCED: u8 = 0x74;
 const RETIRED: u8 = 0x75;
 const REQUEST: u8 = 0x76;
 const REQUEST_TIME: u8 = 0x77;
+const EXPIRED: u8 = 0x78;
 const BATCH: u8 = 0x80;
 
 /// Version byte of the numbers in this file.
@@ -61,14 +63,17 @@ pub(crate) enum StreamRow {
     Request = REQUEST as isize,
     /// Request ids by time.
     RequestTime = REQUEST_TIME as isize,
+    /// Segments past the retention, which can be restored.
+    Expired = EXPIRED as isize,
     /// Batches.
     Batch = BATCH as isize,
 }
 
 impl StreamRow {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Segment,
+        Self::Expired,
         Self::Announced,
         Self::Retired,
         Self::Request,
@@ -83,6 +88,7 @@ impl StreamRow {
             Self::Retired => RETIRED,
             Self::Request => REQUEST,
             Self::RequestTime => REQUEST_TIME,
+            Self::Expired => EXPIRED,
             Self::Batch => BATCH,
         }
     }
@@ -91,7 +97,7 @@ impl StreamRow {
 fn domain_of(key: &[u8]) -> DomainRef<'_> {
     let is_of_stream = matches!(
         key.first(),
-        Some(&(HEAD | SEGMENT | ANNOUNCED | RETIRED | REQUEST | REQUEST_TIME | BATCH))
+        Some(&(HEAD | SEGMENT | ANNOUNCED | RETIRED | REQUEST | REQUEST_TIME | EXPIRED | BATCH))
     );
     let part = is_of_stream.then(|| key.get(1..HEAD_BYTES)).flatten();
     part.map_or_else(|| key_domain(key), |part| DomainRef { group: HEAD, part })
@@ -206,6 +212,11 @@ pub(crate) fn announced(stream: StreamId, id: SegmentId) -> Bytes {
 /// Key of an object that is to be deleted a while after this time.
 pub(crate) fn retired(stream: StreamId, at: Ticks, id: SegmentId) -> Bytes {
     numbered(RETIRED, &[stream.0, at.get(), id.0]).into()
+}
+
+/// Key of a segment that its retention removed at this time.
+pub(crate) fn expired(stream: StreamId, at: Ticks, id: SegmentId) -> Bytes {
+    numbered(EXPIRED, &[stream.0, at.get(), id.0]).into()
 }
 
 /// Key of a request id.

@@ -12,6 +12,7 @@ mod api;
 mod append;
 mod authorize;
 mod batch;
+mod clocks;
 mod error;
 mod filter;
 #[cfg(test)]
@@ -41,6 +42,7 @@ mod streams;
 mod sweep;
 mod tail;
 mod totals;
+mod undelete;
 mod unsealed;
 mod wire;
 
@@ -56,7 +58,7 @@ use trestle_proto::{
         trace::v1::trace_service_server::TraceServiceServer,
     },
 };
-use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+use trestle_service::{fault::Fault, limits::MESSAGE_BYTES_MAX};
 
 use crate::logs::Logs;
 pub use crate::{api::LogApi, keys::KEYSPACES, totals::StreamTotals};
@@ -76,8 +78,6 @@ pub struct LogDeps {
     pub engine: Arc<dyn Engine>,
     /// Where segments are stored.
     pub area: ObjectArea,
-    /// The wall clock, which times of records are compared with.
-    pub clock: Arc<dyn Clock>,
     /// Generates ids of streams.
     pub random: fn() -> u128,
 }
@@ -92,8 +92,8 @@ impl LogRole {
     /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: LogDeps) -> Self {
-        let LogDeps { engine, area, clock, random } = deps;
-        Self { api: LogApi::new(Logs::new(engine, area, clock, random)) }
+        let LogDeps { engine, area, random } = deps;
+        Self { api: LogApi::new(Logs::new(engine, area, random)) }
     }
 
     /// The gRPC service.

@@ -6,10 +6,11 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
-use trestle_service::{clock::Clock, name::AccountName};
+use trestle_service::name::AccountName;
 
 use crate::{
     append::{self, AppendOutcome, NewBatch},
+    clocks::Clocks,
     error::LogError,
     merge::LateMerges,
     names::StreamName,
@@ -38,8 +39,6 @@ pub(crate) struct Logs {
     pub(crate) streams: Streams,
     /// Which of them have unsealed records.
     pub(crate) unsealed: Arc<UnsealedStreams>,
-    /// The wall clock, which times of records are compared with.
-    pub(crate) clock: Arc<dyn Clock>,
     /// One segment is written at a time: each needs the memory of its records.
     pub(crate) writing: Arc<Mutex<()>>,
     /// Bytes of unsealed batches that reads may hold.
@@ -56,18 +55,12 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// Streams in `engine` with segments in `area`. `random` generates ids of streams.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        area: ObjectArea,
-        clock: Arc<dyn Clock>,
-        random: fn() -> u128,
-    ) -> Self {
+    pub(crate) fn new(engine: Arc<dyn Engine>, area: ObjectArea, random: fn() -> u128) -> Self {
         Self {
             streams: Streams::new(Arc::clone(&engine), random),
             engine,
             area,
             unsealed: Arc::default(),
-            clock,
             writing: Arc::default(),
             read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
             slice_bytes: SLICE_BYTES_MAX,
@@ -77,11 +70,9 @@ impl Logs {
         }
     }
 
-    /// The wall clock, in nanoseconds since 1970.
-    pub(crate) fn now_nanos(&self) -> u64 {
-        let (seconds, nanos) = self.clock.now().to_unix();
-        let seconds = u64::try_from(seconds).unwrap_or_default();
-        seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(nanos).unwrap_or(0))
+    /// The time by which records are refused and deleted.
+    pub(crate) fn clocks(&self) -> Clocks {
+        Clocks::of(&*self.engine)
     }
 
     /// A stream by its name.

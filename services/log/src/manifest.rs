@@ -11,7 +11,7 @@ use crate::{
     error::LogError,
     keys,
     stored::{StoredForm as _, encode_path},
-    stream::{Head, SegmentId, SegmentRecord, StreamId},
+    stream::{ExpiredSegment, Head, SegmentId, SegmentRecord, StreamId},
 };
 
 /// A change of the segments of a stream.
@@ -21,8 +21,12 @@ pub(crate) struct ManifestChange {
     pub(crate) sealed: Option<SealedRange>,
     /// New segments, which were announced.
     pub(crate) added: Vec<SegmentRecord>,
-    /// Segments that are removed.
+    /// Segments that are removed for good.
     pub(crate) removed: Vec<SegmentRecord>,
+    /// Segments that are removed and can be restored for a while.
+    pub(crate) expired: Vec<SegmentRecord>,
+    /// Such segments that are restored.
+    pub(crate) restored: Vec<ExpiredSegment>,
 }
 
 /// Batches that are sealed: the first ones that were not.
@@ -97,7 +101,9 @@ pub(crate) async fn publish(
         spec.gives_back_space();
     }
     let head = spec.read(keys::head(stream));
-    let mut rows: Vec<_> = change.removed.iter().map(|it| spec.read(key(stream, it))).collect();
+    let removed = change.removed.iter().chain(&change.expired);
+    let mut rows: Vec<_> = removed.map(|it| spec.read(key(stream, it))).collect();
+    rows.extend(change.restored.iter().map(|it| spec.read(expired_key(stream, it))));
     rows.extend(change.added.iter().map(|it| spec.read(keys::announced(stream, it.id))));
     let now = engine.now();
     transact(engine, spec, move |reads, _| {
@@ -116,6 +122,14 @@ pub(crate) async fn publish(
             writes.delete(key(stream, segment));
             writes.put(keys::retired(stream, now, segment.id), encode_path(&segment.path));
         }
+        for segment in &change.expired {
+            writes.delete(key(stream, segment));
+            writes.put(keys::expired(stream, now, segment.id), segment.encode());
+        }
+        for restored in &change.restored {
+            writes.delete(expired_key(stream, restored));
+            writes.put(key(stream, &restored.segment), restored.segment.encode());
+        }
         writes.put(reads.key(head).clone(), after.encode());
         Ok((writes, Some(after)))
     })
@@ -126,12 +140,13 @@ fn key(stream: StreamId, segment: &SegmentRecord) -> Bytes {
     keys::segment(stream, segment.max_time, segment.id)
 }
 
+fn expired_key(stream: StreamId, expired: &ExpiredSegment) -> Bytes {
+    keys::expired(stream, expired.at, expired.segment.id)
+}
+
 /// The position after a change; none where the batches that it seals are not the first ones.
 fn decide(before: Head, change: &ManifestChange, now: u64) -> Option<Head> {
-    let ManifestChange { sealed, added, removed } = change;
-    let sum = |segments: &[SegmentRecord], of: fn(&SegmentRecord) -> u64| {
-        segments.iter().map(of).fold(0, u64::saturating_add)
-    };
+    let ManifestChange { sealed, added, removed, expired, restored } = change;
     let mut after = before;
     if let Some(SealedRange { from, before: end, bytes }) = *sealed {
         if from != before.sealed_before || end > before.next_sequence {
@@ -143,7 +158,10 @@ fn decide(before: Head, change: &ManifestChange, now: u64) -> Option<Head> {
         after.unsealed_since = now;
     }
     let of = |total: u64, of: fn(&SegmentRecord) -> u64| {
-        total.saturating_add(sum(added, of)).saturating_sub(sum(removed, of))
+        let more = added.iter().chain(restored.iter().map(|restored| &restored.segment));
+        let less = removed.iter().chain(expired);
+        let more = more.map(of).fold(total, u64::saturating_add);
+        less.map(of).fold(more, u64::saturating_sub)
     };
     after.snapshot = before.snapshot + 1;
     after.segments = of(before.segments, |_| 1);

@@ -42,7 +42,7 @@ impl Logs {
     /// # Errors
     /// A failed read, commit or write of the object. Nothing changes then.
     pub(crate) async fn merge_small(&self, stream: &Arc<OpenStream>) -> Result<bool, LogError> {
-        let from = self.now_nanos().saturating_sub(DAYS * DAY_NANOS);
+        let from = self.clocks().service.saturating_sub(DAYS * DAY_NANOS);
         let id = stream.record.id;
         let recent = keys::rows_from(StreamRow::Segment, id, from);
         let scan = self.engine.scan(&recent, STEP).await?;
@@ -63,7 +63,8 @@ impl Logs {
         let stored = self.store_segment(stream, merged, level, &mut claims).await?;
         let Some(added) = stored else { return Ok(false) };
         let (segments, records, path) = (inputs.len(), added.records, added.path.clone());
-        let change = ManifestChange { sealed: None, added: vec![added], removed: inputs };
+        let change =
+            ManifestChange { added: vec![added], removed: inputs, ..ManifestChange::default() };
         let published = manifest::publish(&*self.engine, id, change).await?;
         if published.is_none() {
             self.delete_unpublished(&[path]).await;

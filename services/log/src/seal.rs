@@ -123,7 +123,7 @@ impl Logs {
         let records = added.iter().map(|segment| segment.records).sum();
         let segments = u32::try_from(added.len()).unwrap_or(u32::MAX);
         let paths: Vec<_> = added.iter().map(|segment| segment.path.clone()).collect();
-        let change = ManifestChange { sealed: Some(range), added, removed: Vec::new() };
+        let change = ManifestChange { sealed: Some(range), added, ..ManifestChange::default() };
         let published = manifest::publish(&*self.engine, id, change).await?;
         let Some(head) = published else {
             self.delete_unpublished(&paths).await;

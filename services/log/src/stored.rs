@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
+use trestle_kv::Entry;
 use trestle_service::clock::Ticks;
 
 use crate::{
     error::LogError,
+    keys,
     segment::PromotedType,
     stream::{
-        Head, PromotedAttribute, RequestRecord, RollPolicy, SegmentId, SegmentRecord, StreamId,
-        StreamRecord, StreamSettings,
+        ExpiredSegment, Head, PromotedAttribute, RequestRecord, RollPolicy, SegmentId,
+        SegmentRecord, StreamId, StreamRecord, StreamSettings,
     },
 };
 
@@ -264,6 +266,18 @@ impl StoredForm for SegmentRecord {
             created_at: Ticks::new(form.created_at)?,
             checksums: form.checksums,
         })
+    }
+}
+
+impl ExpiredSegment {
+    /// From its row.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`].
+    pub(crate) fn of_row(entry: &Entry) -> Result<Self, LogError> {
+        let at = Ticks::new(keys::number_of(&entry.key)?);
+        let at = at.ok_or_else(|| LogError::corrupt("time of an expired segment"))?;
+        Ok(Self { at, segment: SegmentRecord::decode(&entry.value)? })
     }
 }
 

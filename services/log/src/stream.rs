@@ -152,6 +152,15 @@ pub(crate) struct SegmentRecord {
     pub(crate) checksums: Bytes,
 }
 
+/// A segment that the retention removed, and that can be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExpiredSegment {
+    /// When it was removed.
+    pub(crate) at: Ticks,
+    /// The segment.
+    pub(crate) segment: SegmentRecord,
+}
+
 /// An append that had a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestRecord {

@@ -2,12 +2,15 @@
 //! segments, and ending the retention of old ones.
 
 mod deleted;
+mod expired;
 mod objects;
 mod requests;
 mod retention;
 #[cfg(test)]
 mod tests;
 mod trim;
+
+pub(crate) use self::retention::EXPIRED_AT_ONCE;
 
 use std::{
     collections::HashMap,
@@ -36,6 +39,8 @@ const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 4 * 1024 * 1024 };
 const DELETES_MAX: usize = 100;
 /// How long an object may be announced and not published: longer than any seal or merge.
 pub(crate) const ANNOUNCED_GRACE: Duration = Duration::from_secs(3600);
+/// How long segments that a retention removed can be restored.
+pub(crate) const RESTORABLE: Duration = Duration::from_secs(24 * 3600);
 /// How long the rows of a deleted stream are kept for calls in flight.
 pub(crate) const STREAM_GRACE: Duration = Duration::from_secs(60);
 
@@ -107,6 +112,7 @@ impl LogSweeper {
             self.end_retention(stream).await,
             self.logs.merge_small(stream).await,
             self.retire_announced(stream.record.id).await,
+            self.retire_expired(stream.record.id).await,
             self.delete_retired(stream.record.id).await,
         ];
         let mut more = false;

@@ -78,6 +78,13 @@ pub enum LogCommand {
     Tail(TailLogArgs),
     /// List the segments of a stream: Parquet files that other programs can read
     Segments(SegmentsArgs),
+    /// Restore the segments that the retention of a stream removed within the last day
+    ///
+    /// Those that are past the retention remain removed: give it a longer one first, with `trestle log update`.
+    Undelete {
+        /// Name of the stream
+        stream: String,
+    },
     /// Seal the records of a stream into segments now
     Flush {
         /// Name of the stream

@@ -1,8 +1,12 @@
-//! `segments`: the Parquet files of a stream.
+//! `segments` and `undelete`: the Parquet files of a stream.
 
 use serde_json::{Value, json};
-use trestle_command::{errors::CliError, output::Context, retry::repeated};
-use trestle_proto::log::v1::{ListSegmentsRequest, LogSegment};
+use trestle_command::{
+    errors::CliError,
+    output::{Context, counted},
+    retry::repeated,
+};
+use trestle_proto::log::v1::{ListSegmentsRequest, LogSegment, UndeleteSegmentsRequest};
 
 use super::{SegmentsArgs, when};
 use crate::datetime;
@@ -26,6 +30,26 @@ pub(super) async fn list(context: &mut Context, args: SegmentsArgs) -> Result<()
             return context.output.unless_empty(printed, "no segments");
         }
     }
+}
+
+/// Restores the segments that the retention of a stream removed.
+pub(super) async fn undelete(context: &mut Context, stream: String) -> Result<(), CliError> {
+    let request = UndeleteSegmentsRequest { stream: stream.clone() };
+    let restored = context.session.logs().undelete_segments(request).await?.into_inner();
+    let mut text = format!(
+        "restored {} of stream {stream} with {}",
+        counted(restored.segments, "segment"),
+        counted(restored.records, "record")
+    );
+    if restored.expired_segments > 0 {
+        let expired = counted(restored.expired_segments, "segment");
+        text += &format!("; {expired} past the retention: give the stream a longer one first");
+    }
+    let object = json!({
+        "stream": stream, "segments": restored.segments, "records": restored.records,
+        "expired_segments": restored.expired_segments,
+    });
+    context.output.either(&text, &object)
 }
 
 fn record(segment: &LogSegment) -> Value {

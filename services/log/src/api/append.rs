@@ -1,17 +1,14 @@
 //! Appending records to a stream.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use trestle_proto::log::v1 as proto;
 use trestle_service::fault::{Fault, Reason, Violations};
 
 use super::{LogApi, parse};
 use crate::{
-    append::NewBatch,
-    authorize::LogAccess,
-    batch::{RecordTimes, batch_of_append},
-    names::StreamName,
-    streams::OpenStream,
+    append::NewBatch, authorize::LogAccess, batch::batch_of_append, error::LogError,
+    names::StreamName, streams::OpenStream,
 };
 
 /// Most records of an append.
@@ -53,7 +50,14 @@ impl LogApi {
         let name = parse::finish(violations, name)?;
         let stream = self.logs.open(access.account(), &name).await?;
         let expected_next_sequence = request.expected_next_sequence;
-        let encoded = batch_of_append(&request, self.times(stream.record.settings.retention))?;
+        let clocks = self.logs.clocks();
+        let times = clocks.record_times(stream.record.settings.retention);
+        let encoded = batch_of_append(&request, times).map_err(|error| match error.reason {
+            Reason::RecordTimeOutOfRange if clocks.disagree() => {
+                LogError::ClocksDisagree { offset_ms: clocks.offset_ms }.into()
+            }
+            _ => Fault::from(error),
+        })?;
         let batch = NewBatch {
             stream: stream.record.id,
             name,
@@ -63,15 +67,6 @@ impl LogApi {
             expected_next_sequence,
         };
         Ok(PreparedAppend { stream, batch })
-    }
-
-    /// The times that records of a stream with a retention may have.
-    pub(super) fn times(&self, retention: Option<Duration>) -> RecordTimes {
-        let received = self.logs.now_nanos();
-        let oldest = retention.map_or(0, |retention| {
-            received.saturating_sub(u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX))
-        });
-        RecordTimes { received, oldest }
     }
 
     /// Appends. The change is handed to the store when the future is polled first.

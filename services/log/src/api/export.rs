@@ -157,12 +157,16 @@ impl LogApi {
         encode: &impl EncodeStream,
     ) -> Result<Rejected, LogError> {
         let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
-        let mut bytes_left = REQUEST_BYTES_MAX;
+        let (mut bytes_left, clocks) = (REQUEST_BYTES_MAX, self.logs.clocks());
         for (name, resources) in by_stream {
             let name = StreamName::stored(name.clone());
             let found = self.logs.find(access.account(), &name).await?;
             let retention = found.as_ref().and_then(|stream| stream.record.settings.retention);
-            let (encoded, left_out) = encode(resources, self.times(retention), bytes_left);
+            let (encoded, left_out) = encode(resources, clocks.record_times(retention), bytes_left);
+            if left_out.has_time_out_of_range && clocks.disagree() {
+                // A client takes a partial success for the end of it.
+                return Err(LogError::ClocksDisagree { offset_ms: clocks.offset_ms });
+            }
             rejected.merge(&left_out);
             let Some(encoded) = encoded else { continue };
             bytes_left = bytes_left.saturating_sub(encoded.bytes.len());

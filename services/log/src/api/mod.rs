@@ -124,4 +124,5 @@ by_domain! {
     append_records(AppendRecordsRequest) -> AppendRecordsResponse: Append => append;
     flush_stream(FlushStreamRequest) -> FlushStreamResponse: WriteStream => flush;
     list_segments(ListSegmentsRequest) -> ListSegmentsResponse: ReadStream => segments;
+    undelete_segments(UndeleteSegmentsRequest) -> UndeleteSegmentsResponse: WriteStream => undelete;
 }

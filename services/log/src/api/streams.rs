@@ -4,7 +4,7 @@ use trestle_proto::log::v1 as proto;
 use trestle_service::fault::{Fault, Violations};
 
 use super::{LogApi, parse, render};
-use crate::{authorize::LogAccess, error::LogError};
+use crate::{authorize::LogAccess, error::LogError, undelete::UndeleteOutcome};
 
 impl LogApi {
     pub(super) async fn create(
@@ -80,6 +80,18 @@ impl LogApi {
             segments: sealed.segments,
             snapshot: sealed.snapshot,
         })
+    }
+
+    pub(super) async fn undelete(
+        &self,
+        access: &LogAccess,
+        request: proto::UndeleteSegmentsRequest,
+    ) -> Result<proto::UndeleteSegmentsResponse, Fault> {
+        let name = parse::stream_name(request.stream)?;
+        let stream = self.logs.open(access.account(), &name).await?;
+        let UndeleteOutcome { segments, records, expired_segments } =
+            self.logs.undelete(&stream).await?;
+        Ok(proto::UndeleteSegmentsResponse { segments, records, expired_segments })
     }
 
     pub(super) async fn segments(

@@ -6,6 +6,7 @@ use tonic::Code;
 use trestle_proto::log::v1::Record;
 
 mod acknowledged;
+mod clocks;
 mod exports;
 mod item_exports;
 mod reads;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use trestle_service::fault::Reason;
+
 use super::RecordError;
 
 /// How many reasons an answer names: a request may have thousands of bad records.
@@ -15,6 +17,8 @@ pub(crate) struct Rejected {
     /// The first reasons; empty where none was rejected.
     pub(crate) message: String,
     reasons: u64,
+    /// Whether one of them was rejected for its time.
+    pub(crate) has_time_out_of_range: bool,
 }
 
 impl Rejected {
@@ -22,6 +26,7 @@ impl Rejected {
     pub(crate) fn add(&mut self, count: u64, at: &str, error: &RecordError) {
         self.count += count;
         self.reasons += 1;
+        self.has_time_out_of_range |= error.reason == Reason::RecordTimeOutOfRange;
         if self.reasons <= REASONS_MAX {
             let separator = if self.message.is_empty() { "" } else { "; " };
             let error = error.clone().within(at);
@@ -44,6 +49,7 @@ impl Rejected {
         }
         let separator = if self.message.is_empty() { "" } else { "; " };
         self.count += other.count;
+        self.has_time_out_of_range |= other.has_time_out_of_range;
         if self.reasons < REASONS_MAX {
             self.message.push_str(separator);
             self.message.push_str(&other.message);

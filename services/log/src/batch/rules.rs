@@ -24,6 +24,8 @@ const AHEAD_NANOS_MAX: u64 = 24 * 60 * 60 * 1_000_000_000;
 pub(crate) struct RecordTimes {
     /// When the request was received, in nanoseconds since 1970.
     pub(crate) received: u64,
+    /// The same by the clock that is ahead.
+    pub(crate) latest: u64,
     /// The oldest time that the retention of the stream keeps; 0 without a retention.
     pub(crate) oldest: u64,
 }
@@ -79,7 +81,7 @@ impl RecordTimes {
             (0, observed) => ("observed_time_unix_nano", observed),
             (time, _) => ("time_unix_nano", time),
         };
-        let newest = self.received.saturating_add(AHEAD_NANOS_MAX);
+        let newest = self.latest.saturating_add(AHEAD_NANOS_MAX);
         let oldest = self.oldest.max(1);
         if (oldest..=newest).contains(&effective) {
             return Ok(effective);

@@ -22,7 +22,7 @@ use crate::{
     samples::{self, NOW},
 };
 
-const TIMES: RecordTimes = RecordTimes { received: NOW, oldest: 0 };
+const TIMES: RecordTimes = RecordTimes { received: NOW, latest: NOW, oldest: 0 };
 const DAY: u64 = 86_400_000_000_000;
 
 /// The batch of resources in one stream, of at most so many bytes, and what it leaves out.
@@ -159,7 +159,7 @@ fn records_beyond_the_limits_are_rejected_by_field() {
         (Reason::RecordTimeOutOfRange, "time_unix_nano")
     );
     let old = Record { observed_time_unix_nano: NOW - 11, ..Record::default() };
-    let times = RecordTimes { received: NOW, oldest: NOW - 10 };
+    let times = RecordTimes { oldest: NOW - 10, ..TIMES };
     let error = RecordChecker::new(times).check(&old.encode_to_vec()).map(|_| ());
     let error = error.expect_err("past the retention");
     assert_eq!(error.field, "observed_time_unix_nano");

@@ -45,6 +45,13 @@ fn each_error_has_a_reason_and_those_to_retry_a_time() {
             true,
             "the stream keeps changing: stream=`web`",
         ),
+        (
+            LogError::ClocksDisagree { offset_ms: -90_000 },
+            Reason::ServerUnavailable,
+            true,
+            "records have times out of range, and the clocks of the server disagree: service time \
+             is ahead of the wall clock by `-90000` ms",
+        ),
         (LogError::Objects, Reason::ServerUnavailable, true, "the object store failed"),
         (
             LogError::ShuttingDown,

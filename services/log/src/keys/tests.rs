@@ -16,6 +16,7 @@ fn every_row_of_a_stream_is_in_its_domain_and_no_other() {
             retired(stream, at, SegmentId(2)),
             request(stream, "id"),
             request_time(stream, at, "id"),
+            expired(stream, at, SegmentId(2)),
             batch(stream, 3),
         ]
     };

@@ -36,6 +36,7 @@ fn a_change_counts_what_it_adds_and_removes() {
         sealed,
         added: vec![segment(1, 4, 40)],
         removed: vec![segment(2, 10, 100), segment(3, 5, 50)],
+        ..ManifestChange::default()
     };
 
     let after = decide(HEAD, &change, 99).unwrap();
@@ -53,6 +54,19 @@ fn a_change_counts_what_it_adds_and_removes() {
             segment_bytes: 190,
         }
     );
+}
+
+#[test]
+fn an_expired_segment_does_not_count_until_it_is_restored() {
+    let change = ManifestChange { expired: vec![segment(2, 10, 100)], ..Default::default() };
+    let after = decide(HEAD, &change, 99).unwrap();
+    assert_eq!((after.segments, after.segment_records, after.segment_bytes), (2, 20, 200));
+
+    let restored = vec![ExpiredSegment { at: Ticks::MIN, segment: segment(2, 10, 100) }];
+    let change = ManifestChange { restored, ..Default::default() };
+    let again = decide(after, &change, 100).unwrap();
+    assert_eq!((again.segments, again.segment_records, again.segment_bytes), (3, 30, 300));
+    assert_eq!(again.snapshot, HEAD.snapshot + 2);
 }
 
 #[test]

@@ -22,6 +22,8 @@ mod filters;
 mod series;
 
 /// Records with one origin, as they are appended.
+const TIMES: RecordTimes = RecordTimes { received: NOW, latest: NOW, oldest: 0 };
+
 #[derive(Debug, Clone)]
 struct SampleBatch {
     records: Vec<Record>,
@@ -36,7 +38,7 @@ impl SampleBatch {
 
     fn batch(&self) -> EncodedBatch {
         let request = samples::append(&self.records, &self.resource, self.scope.as_ref());
-        batch_of_append(&request, RecordTimes { received: NOW, oldest: 0 }).expect("good records")
+        batch_of_append(&request, TIMES).expect("good records")
     }
 }
 

@@ -54,7 +54,9 @@ impl LogSweeper {
 /// The object that a row names, if rows of its kind do.
 fn path_in(row: StreamRow, entry: &Entry) -> Result<Option<String>, LogError> {
     match row {
-        StreamRow::Segment => Ok(Some(SegmentRecord::decode(&entry.value)?.path)),
+        StreamRow::Segment | StreamRow::Expired => {
+            Ok(Some(SegmentRecord::decode(&entry.value)?.path))
+        }
         StreamRow::Announced | StreamRow::Retired => {
             decode_path(&entry.value).map(|path| Some(path.to_owned()))
         }

@@ -10,26 +10,43 @@ use crate::{
     streams::OpenStream,
 };
 
+/// Most segments that one change removes or restores.
+pub(crate) const EXPIRED_AT_ONCE: usize = 32;
+
 impl LogSweeper {
-    /// Removes a part of the segments whose records are all older than the retention, in changes that a store accepts
-    /// which is short of space. The manifest is ordered by the time of the newest record, so nothing else is read.
+    /// Removes a part of the segments whose records are all older than the retention. They can be restored for a day,
+    /// unless disk space is short. The manifest is ordered by the time of the newest record, so nothing else is read.
     pub(super) async fn end_retention(&self, stream: &OpenStream) -> Result<bool, LogError> {
         let Some(retention) = stream.record.settings.retention else { return Ok(false) };
-        let nanos = u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX);
-        let (id, before) = (stream.record.id, self.logs.now_nanos().saturating_sub(nanos));
+        let (id, before) = (stream.record.id, self.logs.clocks().kept_from(retention));
+        let is_short = self.logs.engine.status().is_space_short;
         let expired = keys::rows_before(StreamRow::Segment, id, before);
         let scan = self.logs.engine.scan(&expired, STEP).await?;
         let removed = scan.entries.iter().map(|entry| SegmentRecord::decode(&entry.value));
         let mut expired = removed.collect::<Result<Vec<_>, _>>()?;
         while !expired.is_empty() {
             let paths = expired.iter().map(|segment| segment.path.as_str());
-            let removed: Vec<_> = expired.drain(..manifest::retired_at_once(paths)).collect();
+            // A store that is short of space accepts changes that put little more than they remove.
+            let count = match is_short {
+                true => manifest::retired_at_once(paths),
+                false => EXPIRED_AT_ONCE.min(expired.len()),
+            };
+            let removed: Vec<_> = expired.drain(..count).collect();
             let (segments, records) =
                 (removed.len(), removed.iter().map(|segment| segment.records).sum::<u64>());
-            let change = ManifestChange { removed, ..ManifestChange::default() };
+            let change = match is_short {
+                true => ManifestChange { removed, ..ManifestChange::default() },
+                false => ManifestChange { expired: removed, ..ManifestChange::default() },
+            };
             if manifest::publish(&*self.logs.engine, id, change).await?.is_some() {
                 let stream = stream.name.as_str();
-                tracing::info!(stream, segments, records, "segments are past their retention");
+                tracing::info!(
+                    stream,
+                    segments,
+                    records,
+                    restorable = !is_short,
+                    "segments are past their retention"
+                );
             }
         }
         Ok(scan.more)

@@ -30,7 +30,7 @@ async fn segments_whose_records_are_all_past_the_retention_are_removed() {
     let head = fixture.head(stream.record.id).await.unwrap();
     assert_eq!((head.segments, head.segment_records), (1, 2));
     for _ in 0..2 {
-        fixture.advance(trestle_service::read_grace::READ_GRACE + Duration::from_secs(1));
+        fixture.advance(super::RESTORABLE + Duration::from_secs(1));
         fixture.sweep().await;
     }
     assert!(fixture.objects().await.is_empty());

@@ -29,27 +29,24 @@ const APPENDS: u64 = 9;
 /// Most steps of the background work.
 const SWEEPS_MAX: usize = 100;
 
-/// A service, and its clocks: of records, and of changes.
+/// A service, and its clock. The wall clock is that of the records; service time is ahead of it, where time passes for
+/// the background work only.
 struct Node {
     role: LogRole,
     client: LogServiceClient<LogServiceServer<LogApi>>,
-    records: Arc<ManualClock>,
-    changes: Arc<ManualClock>,
+    clock: Arc<ManualClock>,
     next: u64,
 }
 
 impl Node {
-    fn open(root: &Path, passed: Duration) -> Result<Self, String> {
-        let start = Ticks::from_unix(START, 0).unwrap();
-        let (records, changes) =
-            (Arc::new(ManualClock::new(start)), Arc::new(ManualClock::new(start)));
-        changes.advance(passed);
+    fn open(root: &Path) -> Result<Self, String> {
+        let clock = Arc::new(ManualClock::new(Ticks::from_unix(START, 0).unwrap()));
         let options = FjallOptions {
             cache_bytes: 8 * 1024 * 1024,
             min_free_bytes: 0,
             memtable_bytes: 64 * 1024,
             tick: Duration::from_millis(20),
-            clock: Arc::clone(&changes) as Arc<dyn Clock>,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ..FjallOptions::new(root.join("kv"), KEYSPACES.to_vec())
         };
         let engine = FjallEngine::open(options).map_err(|error| error.to_string())?;
@@ -57,11 +54,17 @@ impl Node {
         let role = LogRole::new(LogDeps {
             engine: Arc::new(engine),
             area: area.map_err(|error| error.to_string())?,
-            clock: Arc::clone(&records) as _,
             random: || 7,
         });
         let client = LogServiceClient::new(role.server());
-        Ok(Self { role, client, records, changes, next: 0 })
+        Ok(Self { role, client, clock, next: 0 })
+    }
+
+    /// Time passes for the background work: the wall clock stays.
+    fn elapse(&self, by: Duration) {
+        let wall = self.clock.now();
+        self.clock.advance(by);
+        self.clock.set(wall);
     }
 
     async fn create(&mut self) {
@@ -77,7 +80,7 @@ impl Node {
 
     /// Appends records with the numbers of their sequences.
     async fn append(&mut self) -> Result<(), String> {
-        let (seconds, _) = self.records.now().to_unix();
+        let (seconds, _) = self.clock.now().to_unix();
         let record = |number: u64| Record {
             // Times of different appends overlap.
             time_unix_nano: seconds.cast_unsigned() * SECOND - number % 7,
@@ -99,7 +102,7 @@ impl Node {
             ));
         }
         self.next += BATCH;
-        self.records.advance(Duration::from_secs(1));
+        self.clock.advance(Duration::from_secs(1));
         Ok(())
     }
 
@@ -155,7 +158,7 @@ impl Node {
 
 /// What the process does until it is killed.
 pub(crate) async fn live(root: &Path) {
-    let mut node = Node::open(root, Duration::ZERO).unwrap();
+    let mut node = Node::open(root).unwrap();
     LogProgress::print("step", "create");
     node.create().await;
     for round in 0..2 {
@@ -172,15 +175,16 @@ pub(crate) async fn live(root: &Path) {
         node.append().await.unwrap();
         LogProgress::print("acknowledged", node.next);
         LogProgress::print("step", "delete");
-        node.changes.advance(2 * HOUR);
+        node.elapse(2 * HOUR);
         node.sweep().await.unwrap();
         if round == 0 {
             // All but what is not sealed.
             LogProgress::print("expired", node.next - BATCH);
             LogProgress::print("step", "retention");
-            node.records.advance(RETENTION + Duration::from_secs(1));
+            node.clock.advance(RETENTION + Duration::from_secs(1));
             node.sweep().await.unwrap();
-            node.changes.advance(2 * HOUR);
+            // Removed segments can be restored for a day.
+            node.elapse(26 * HOUR);
             node.sweep().await.unwrap();
         }
     }
@@ -188,8 +192,9 @@ pub(crate) async fn live(root: &Path) {
 
 /// Checks what a cut left.
 pub(crate) async fn check(root: &Path, progress: &LogProgress) -> Result<(), String> {
+    let mut node = Node::open(root)?;
     // Later than all that happened before.
-    let mut node = Node::open(root, 10 * HOUR)?;
+    node.elapse(60 * HOUR);
     let Some(stats) = node.stats().await? else {
         let is_lost = progress.is_created;
         return if is_lost { Err("the stream is lost".to_owned()) } else { Ok(()) };
@@ -210,7 +215,7 @@ pub(crate) async fn check(root: &Path, progress: &LogProgress) -> Result<(), Str
     node.flush().await?;
     for _ in 0..3 {
         node.sweep().await?;
-        node.changes.advance(2 * HOUR);
+        node.elapse(26 * HOUR);
     }
     node.sweep().await?;
     let after = node.sequences().await?;

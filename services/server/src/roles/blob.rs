@@ -54,11 +54,11 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let blob = BlobRole::new(trestle_blob::BlobDeps {
         engine: Arc::clone(&engine),
         objects: objects.blobs,
-        clock: Arc::clone(&clock),
+        clock,
         copy_hosts,
         random,
     });
-    let log = LogRole::new(trestle_log::LogDeps { engine, area: objects.logs, clock, random });
+    let log = LogRole::new(trestle_log::LogDeps { engine, area: objects.logs, random });
     let calls = Routes::default()
         .with(BLOB_SERVICE, Upstream::local(blob.server()))
         .with(LOG_SERVICE, Upstream::local(log.server()))

@@ -50,6 +50,18 @@ async fn export(
     LogsService::export(api, request).await.map(Response::into_inner)
 }
 
+/// Exports log records of these times.
+pub(super) async fn export_logs_at(
+    api: &LogApi,
+    times: &[u64],
+) -> Result<ExportLogsServiceResponse, Status> {
+    let mut request = logs("web", &vec!["timed"; times.len()]);
+    for (record, time) in request.scope_logs[0].log_records.iter_mut().zip(times) {
+        record.time_unix_nano = *time;
+    }
+    export(api, None, &[request]).await
+}
+
 pub(super) async fn names(api: &LogApi) -> Vec<String> {
     let listed = api.list_streams(Request::new(proto::ListStreamsRequest::default())).await;
     listed.unwrap().into_inner().streams.into_iter().map(|stream| stream.name).collect()

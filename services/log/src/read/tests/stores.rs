@@ -1,12 +1,11 @@
 //! Reads of segments whose store is absent, or has lost one.
 
 use std::{fs, time::Duration};
-use trestle_service::read_grace::READ_GRACE;
 
 use trestle_objects::ObjectArea;
 
 use super::*;
-use crate::{keys::StreamRow, stream::StreamSettings};
+use crate::{keys::StreamRow, stream::StreamSettings, sweep::RESTORABLE};
 
 #[tokio::test]
 async fn segments_are_unavailable_while_their_directory_is_absent_and_lost_if_one_is_missing() {
@@ -17,12 +16,13 @@ async fn segments_are_unavailable_while_their_directory_is_absent_and_lost_if_on
     let stream = fixture.stream(StreamSettings { retention, ..StreamSettings::default() }).await;
     fixture.append(&stream, &[record(0, "first")]).await.unwrap();
     fixture.logs.flush(&stream).await.unwrap();
-    fixture.append(&stream, &[record(20_000 * SECOND, "second")]).await.unwrap();
-    fixture.logs.flush(&stream).await.unwrap();
-    // Retired, and to be deleted.
     fixture.advance(Duration::from_secs(101));
     fixture.sweep().await;
-    fixture.advance(READ_GRACE + Duration::from_secs(1));
+    // To be deleted.
+    fixture.advance(RESTORABLE + Duration::from_secs(1));
+    let second = record(RESTORABLE.as_secs() * SECOND + 101 * SECOND, "second");
+    fixture.append(&stream, &[second]).await.unwrap();
+    fixture.logs.flush(&stream).await.unwrap();
 
     fs::rename(&directory, &away).unwrap();
     for is_empty in [false, true] {

@@ -140,7 +140,7 @@ fn batch_of_days(days: &[u64]) -> Bytes {
     };
     let records: Vec<_> = days.iter().map(record).collect();
     let request = crate::samples::append(&records, &Default::default(), None);
-    let times = crate::batch::RecordTimes { received: START, oldest: 0 };
+    let times = crate::batch::RecordTimes { received: START, latest: START, oldest: 0 };
     crate::batch::batch_of_append(&request, times).unwrap().bytes
 }
 

@@ -4,7 +4,6 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use trestle_service::read_grace::READ_GRACE;
 
 use trestle_kv::{CommitError, FjallEngine, FjallOptions};
 use trestle_objects::ObjectArea;
@@ -13,7 +12,7 @@ use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 use super::*;
 use crate::{
     error::LogError, fixture::START, keys::StreamRow, layout::DAY_NANOS,
-    streams::StreamSettingsChange,
+    streams::StreamSettingsChange, sweep::RESTORABLE,
 };
 
 fn with_retention(seconds: u64) -> StreamSettings {
@@ -81,7 +80,7 @@ async fn objects_that_cannot_be_deleted_are_deleted_later() {
     fixture.logs.flush(&stream).await.unwrap();
     fixture.advance(Duration::from_secs(101));
     fixture.sweep().await;
-    fixture.advance(READ_GRACE + Duration::from_secs(1));
+    fixture.advance(RESTORABLE + Duration::from_secs(1));
 
     store.plan([ObjectFault::Failed]);
     assert!(fixture.sweeper.tick().await.is_err());
@@ -107,7 +106,7 @@ async fn one_stream_whose_work_fails_does_not_stop_that_of_others() {
     }
     fixture.advance(Duration::from_secs(101));
     fixture.sweep().await;
-    fixture.advance(READ_GRACE + Duration::from_secs(1));
+    fixture.advance(RESTORABLE + Duration::from_secs(1));
     store.plan([ObjectFault::Failed]);
 
     assert!(fixture.sweeper.tick().await.is_err());
@@ -207,17 +206,19 @@ struct SmallDisk {
 impl SmallDisk {
     fn new() -> Self {
         let (folder, free) = (tempfile::tempdir().unwrap(), Arc::new(AtomicU64::new(1 << 40)));
+        let clock = crate::fixture::clock_at_start();
         let probed = Arc::clone(&free);
         let options = FjallOptions {
             min_free_bytes: 64 * MIB,
             tick: Duration::from_millis(5),
+            clock: Arc::clone(&clock) as _,
             space_probe: Arc::new(move |_| Ok(probed.load(Ordering::SeqCst))),
             ..FjallOptions::new(folder.path().join("store"), crate::KEYSPACES.to_vec())
         };
         let engine = Arc::new(FjallEngine::open(options).unwrap());
         let (directory, disk) = (folder.path().join("log"), engine.disk_space());
         let area = ObjectArea::in_directory(&directory, Some(disk)).unwrap();
-        let fixture = LogFixture::wrapped(area, |_| engine);
+        let fixture = LogFixture::with_clock(area, engine, clock);
         Self { fixture, free, _folder: folder }
     }
 
@@ -292,4 +293,27 @@ async fn a_shorter_retention_ends_while_disk_space_is_short() {
 
     assert_eq!(fixture.head(stream.record.id).await.unwrap().segments, 0);
     assert_eq!(fixture.count(StreamRow::Retired, stream.record.id).await, 30);
+}
+
+#[tokio::test]
+async fn segments_that_can_be_restored_make_room_where_disk_space_becomes_short() {
+    let disk = SmallDisk::new();
+    let fixture = &disk.fixture;
+    let stream = fixture.stream(with_retention(100)).await;
+    for second in 0..30 {
+        fixture.append(&stream, &[record(second * SECOND, "old")]).await.unwrap();
+        fixture.logs.flush(&stream).await.unwrap();
+    }
+    fixture.advance(Duration::from_secs(200));
+    fixture.sweep().await;
+    assert_eq!(fixture.count(StreamRow::Expired, stream.record.id).await, 30);
+
+    disk.becomes_short(40 * MIB).await;
+    fixture.advance(Duration::from_secs(61));
+    fixture.sweep().await;
+
+    for row in [StreamRow::Expired, StreamRow::Retired] {
+        assert_eq!(fixture.count(row, stream.record.id).await, 0);
+    }
+    assert!(fixture.objects().await.is_empty());
 }
