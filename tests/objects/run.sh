@@ -113,6 +113,9 @@ ends() {
   exit 1
 }
 
+# is_stopped ENDPOINT: whether a server reports that it does not serve.
+is_stopped() { ! "$TRESTLE_BIN" healthcheck --endpoint "$1"; }
+
 mkdir "$work/files"
 head -c 20000000 /dev/urandom >"$work/files/large"
 printf x >"$work/files/byte"
@@ -137,6 +140,24 @@ for url in s3://trestle/server az://trestle/server; do
   unset TRESTLE__STORAGE__BLOB_URL
   ends 4 timeout 60 "$TRESTLE_BIN" serve --data-dir "$work/$scheme-data" --listen 127.0.0.1:0 \
     --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off
-  echo "$url: equal after a kill and a restart, and closed to another data directory"
+  # A copy of the data directory on the same objects: the older server stops, and does not start again.
+  serve "$scheme-data" "$url"
+  ! grep "ignores the conditions" "$work/$scheme-data.log" || exit 1
+  original=$server original_endpoint=$TRESTLE_ENDPOINT
+  cp -r "$work/$scheme-data" "$work/$scheme-copy"
+  serve "$scheme-copy" "$url"
+  until_true "the end of the older server" is_stopped "$original_endpoint"
+  grep -q "another server uses the objects of this data directory" "$work/$scheme-data.log"
+  ends 0 "$TRESTLE_BIN" healthcheck --endpoint "$TRESTLE_ENDPOINT"
+  ends 0 "$TRESTLE_BIN" blob verify photos
+  kill -TERM "$original" "$server"
+  wait "$original" "$server"
+  export TRESTLE__STORAGE__BLOB_URL=$url
+  ends 4 timeout 60 "$TRESTLE_BIN" serve --data-dir "$work/$scheme-data" --listen 127.0.0.1:0 \
+    --admin 127.0.0.1:0 --azure-table off --azure-queue off --azure-blob off
+  grep -q "a copy of this data directory used the object store later" "$work/answer" ||
+    { cat "$work/answer"; exit 1; }
+  unset TRESTLE__STORAGE__BLOB_URL
+  echo "$url: equal after a kill and a restart, and closed to another data directory and to an older start"
 done
 echo "2 passed, 0 failed"

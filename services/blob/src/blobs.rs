@@ -27,7 +27,7 @@ pub(crate) use self::{
     read::{FoundBlob, RequestedRange, inline, pieces_of_part},
     replace::{CURRENT as CURRENT_STATE, ReplacedRows},
     state::{BlobState, StateName},
-    write::{NewContent, PutCommand, decide_put, remove_inline},
+    write::{NewContent, PutCommand, RESERVED_FOR, decide_put, remove_inline},
 };
 use crate::{
     error::BlobError,

@@ -102,6 +102,9 @@ pub(crate) enum BlobError {
     /// The object store failed. Nothing was published. The log has its error, which may name hosts and accounts.
     #[error("the object store failed")]
     Objects,
+    /// The object store has another object where content was to be written. Nothing was written.
+    #[error("the object store has an object of another server: the server log has its name")]
+    Occupied,
     /// Too many uploads are in progress.
     #[error("too many uploads are in progress")]
     Busy,
@@ -170,7 +173,7 @@ impl From<BlobError> for Fault {
             BlobError::Condition(error) => fault_of_condition(error, message),
             BlobError::BlobLease(error) => Self::new(reason_of_lease(*error, true), message),
             BlobError::ContainerLease(error) => Self::new(reason_of_lease(*error, false), message),
-            BlobError::KeepsChanging(_) | BlobError::Objects => {
+            BlobError::KeepsChanging(_) | BlobError::Objects | BlobError::Occupied => {
                 Self::new(Reason::ServerUnavailable, message).retry_after(RETRY_AFTER)
             }
             BlobError::Corrupt(_) => Self::new(Reason::CorruptRecord, message),

@@ -4,8 +4,9 @@
 //! data (1 byte to 4 MiB) | CRC-64 of each frame of 32 KiB of it, u64, little-endian
 //! ```
 //!
-//! A checksum is over the frame, the id of the content, the index of the extent and the index of the frame, so a frame
-//! in another place is as corrupt as a changed one. A range is read with the frames that it lies in.
+//! A checksum is over the frame, the id and the mark of the content, the index of the extent and the index of the
+//! frame, so a frame in another place is as corrupt as a changed one, and so is that of another server. Contents of
+//! earlier versions have no mark. A range is read with the frames that it lies in.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,10 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::{checksum::Crc64, record::ContentId};
+use crate::{
+    checksum::Crc64,
+    record::{ContentId, Part},
+};
 
 /// Length of every extent of a content but the last, in bytes.
 pub(crate) const EXTENT_BYTES: u64 = 4 * 1024 * 1024;
@@ -28,6 +32,8 @@ const CHECKSUM_BYTES: u64 = 8;
 pub(crate) struct ExtentId {
     /// The content that it is of.
     pub(crate) content: ContentId,
+    /// The mark of the content; not in the name of the object, and 0 where only that is known.
+    pub(crate) mark: u64,
     /// Its index in the content.
     pub(crate) index: u64,
 }
@@ -56,11 +62,11 @@ pub(crate) struct FrameRanges {
 }
 
 impl Extent {
-    /// The extents of a content of this length.
-    pub(crate) fn of_content(content: ContentId, size: u64) -> impl Iterator<Item = Self> {
+    /// The extents of a content.
+    pub(crate) fn of_part(Part { content, mark, size }: Part) -> impl Iterator<Item = Self> {
         (0..size.div_ceil(EXTENT_BYTES)).map(move |index| {
             let size = EXTENT_BYTES.min(size - index * EXTENT_BYTES);
-            Self { id: ExtentId { content, index }, size }
+            Self { id: ExtentId { content, mark, index }, size }
         })
     }
 
@@ -112,7 +118,7 @@ impl ExtentId {
     pub(crate) fn of_object(name: &str) -> Option<Self> {
         let (content, index) = name.split_once('-')?;
         let number = |text| u64::from_str_radix(text, 16).ok();
-        let id = Self { content: ContentId(number(content)?), index: number(index)? };
+        let id = Self { content: ContentId(number(content)?), mark: 0, index: number(index)? };
         (id.object() == name).then_some(id)
     }
 
@@ -138,7 +144,8 @@ impl ExtentId {
     }
 
     fn sealed(&self, mut crc: Crc64, frame: u64) -> u64 {
-        for number in [self.content.0, self.index, frame] {
+        let mark = Some(self.mark).filter(|mark| *mark != 0);
+        for number in [self.content.0, self.index, frame].into_iter().chain(mark) {
             crc.update(&number.to_le_bytes());
         }
         crc.value()

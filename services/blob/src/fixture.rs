@@ -30,6 +30,9 @@ use crate::{
     upload::{SmallContent, Upload, UploadMemory, Uploaded},
 };
 
+/// The mark of contents.
+const MARK: u64 = 3;
+
 /// Containers and blobs on stores in memory, and their clock.
 pub(crate) struct BlobFixture {
     pub(crate) containers: Containers,
@@ -51,7 +54,7 @@ impl BlobFixture {
         let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
         let engine: Arc<dyn Engine> =
             Arc::new(MemoryEngine::with_clock(KEYSPACES, Arc::clone(&shared)));
-        let ids = Arc::new(Ids::new(Arc::clone(&engine)));
+        let ids = Arc::new(Ids::new(Arc::clone(&engine), objects.first_content(), MARK));
         let containers = Containers::new(Arc::clone(&engine), shared, Arc::clone(&ids));
         let blobs = Blobs { engine, objects, ids, memory: UploadMemory::default() };
         Self {

@@ -3,6 +3,9 @@
 //!
 //! A block of content ids is recorded with its time before an id of it is used: an object whose id is not live a day
 //! later belongs to no blob, and is deleted. So ids of a block are used for an hour only.
+//!
+//! Each start that owns an object store has content ids of its own, from a first one on: two servers with copies of one
+//! data directory never give an object the same name.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -26,6 +29,8 @@ pub(crate) struct Ids {
     engine: Arc<dyn Engine>,
     containers: tokio::sync::Mutex<IdBlock>,
     contents: tokio::sync::Mutex<IdBlock>,
+    first_content: u64,
+    mark: u64,
 }
 
 /// Ids that were allocated and not used yet.
@@ -39,10 +44,15 @@ impl IdBlock {
 }
 
 impl Ids {
-    /// Allocates no id until the first one is needed.
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Self {
+    /// Allocates no id until the first one is needed. Contents have ids from `first_content` on, and this mark.
+    pub(crate) fn new(engine: Arc<dyn Engine>, first_content: u64, mark: u64) -> Self {
         let empty = || tokio::sync::Mutex::new(IdBlock::EMPTY);
-        Self { engine, containers: empty(), contents: empty() }
+        Self { engine, containers: empty(), contents: empty(), first_content, mark }
+    }
+
+    /// The mark of contents that this process writes.
+    pub(crate) fn mark(&self) -> u64 {
+        self.mark
     }
 
     /// An id that no container ever had.
@@ -50,7 +60,7 @@ impl Ids {
     /// # Errors
     /// A failed commit.
     pub(crate) async fn container(&self) -> Result<ContainerId, BlobError> {
-        self.next(&self.containers, keys::next_container_id(), false).await.map(ContainerId)
+        self.next(&self.containers, keys::next_container_id(), None).await.map(ContainerId)
     }
 
     /// An id that no content ever had.
@@ -58,19 +68,22 @@ impl Ids {
     /// # Errors
     /// A failed commit.
     pub(crate) async fn content(&self) -> Result<ContentId, BlobError> {
-        self.next(&self.contents, keys::next_content_id(), true).await.map(ContentId)
+        self.next(&self.contents, keys::next_content_id(), Some(self.first_content))
+            .await
+            .map(ContentId)
     }
 
     async fn next(
         &self,
         block: &tokio::sync::Mutex<IdBlock>,
         counter: Bytes,
-        is_recorded: bool,
+        recorded_from: Option<u64>,
     ) -> Result<u64, BlobError> {
         let mut block = block.lock().await;
         let now = self.engine.now();
         if block.rest.is_empty() || now.since(block.allocated_at) >= BLOCK_TIME {
-            let rest = self.take_block(counter, is_recorded.then_some(now)).await?;
+            let recorded = recorded_from.map(|from| (from, now));
+            let rest = self.take_block(counter, recorded).await?;
             *block = IdBlock { rest, allocated_at: now };
         }
         block.rest.next().ok_or_else(|| BlobError::corrupt("block of ids"))
@@ -79,26 +92,27 @@ impl Ids {
     async fn take_block(
         &self,
         counter: Bytes,
-        recorded_at: Option<Ticks>,
+        recorded: Option<(u64, Ticks)>,
     ) -> Result<Range<u64>, BlobError> {
         // The record of the block has the first id in its key, so the id is read before it is allocated.
-        let first = match self.engine.get(&counter).await? {
+        let stored = match self.engine.get(&counter).await? {
             Some(value) => keys::decode_number(&value, "next id")?,
             None => 1,
         };
+        let first = recorded.map_or(stored, |(from, _)| stored.max(from));
         let end = first.saturating_add(BLOCK);
         let record = keys::content_ids(ContentId(first));
         let mut spec = ChangeSpec::new(keys::own_domain(&counter));
         spec.also(keys::own_domain(&record), Lock::Exclusive);
         let next = spec.read(counter.clone());
         let allocated = transact(&*self.engine, spec, move |reads, _| {
-            let stored = reads.get(next).map(|value| keys::decode_number(value, "next id"));
-            if stored.transpose()?.unwrap_or(1) != first {
+            let found = reads.get(next).map(|value| keys::decode_number(value, "next id"));
+            if found.transpose()?.unwrap_or(1) != stored {
                 return Ok((Writes::new(), false));
             }
             let mut writes = Writes::new();
             writes.put(counter.clone(), keys::encode_number(end));
-            if let Some(at) = recorded_at {
+            if let Some((_, at)) = recorded {
                 writes.put(record.clone(), keys::encode_number(at.get()));
             }
             Ok::<_, BlobError>((writes, true))

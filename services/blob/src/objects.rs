@@ -17,6 +17,10 @@ use crate::{
     record::{ContentId, Part},
 };
 
+/// Bits of the ids of contents that one start may write.
+const CONTENTS_OF_START_BITS: u32 = 40;
+/// The last start whose contents have ids of their own.
+const STARTS_MAX: u64 = u64::MAX >> CONTENTS_OF_START_BITS;
 /// Deletes in flight.
 const DELETES_MAX: usize = 8;
 
@@ -51,6 +55,11 @@ impl Objects {
         Self(ObjectArea::of(store))
     }
 
+    /// The first content id of this start: those of different starts differ, also of copies of one data directory.
+    pub(crate) fn first_content(&self) -> u64 {
+        self.0.start.min(STARTS_MAX) << CONTENTS_OF_START_BITS
+    }
+
     /// The kind of the store: `file`, `memory`, `s3`, `gs` or `az`.
     pub(crate) fn name(&self) -> &'static str {
         self.0.name
@@ -71,6 +80,10 @@ impl Objects {
         self.0.put(&id.object(), payload).await.map_err(|error| match error {
             WriteObjectError::Store(error) => BlobError::objects(&error),
             WriteObjectError::Space(error) => error.into(),
+            error @ WriteObjectError::Occupied { .. } => {
+                tracing::error!(%error, "an object of another server is not overwritten");
+                BlobError::Occupied
+            }
             WriteObjectError::Directory(error) => {
                 BlobError::objects(&Error::Generic { store: self.0.name, source: error.into() })
             }
@@ -114,7 +127,7 @@ impl Objects {
     /// # Errors
     /// [`BlobError::Objects`]; some may be deleted.
     pub(crate) async fn delete(&self, part: Part) -> Result<(), BlobError> {
-        let extents = Extent::of_content(part.content, part.size);
+        let extents = Extent::of_part(part);
         self.delete_each(extents.map(|extent| extent.id)).await
     }
 

@@ -323,6 +323,9 @@ impl Content {
 pub(crate) struct Part {
     /// The number in the names of the objects.
     pub(crate) content: ContentId,
+    /// What the checksums of the objects are over beside their bytes and names: random, so that bytes which another
+    /// server wrote under the same name differ from their checksums. 0 in contents that earlier versions wrote.
+    pub(crate) mark: u64,
     /// Length, in bytes; at least 1.
     pub(crate) size: u64,
 }

@@ -89,6 +89,9 @@ pub(crate) struct BlobForm {
     /// Set where the bytes are in one content.
     #[prost(uint64, optional, tag = "12")]
     content: Option<u64>,
+    /// The mark of that content.
+    #[prost(fixed64, tag = "16")]
+    mark: u64,
     /// Set where the bytes are in a list of blocks.
     #[prost(uint64, optional, tag = "13")]
     list: Option<u64>,
@@ -180,6 +183,8 @@ pub(crate) struct PartForm {
     /// The id of the block, where it is one.
     #[prost(bytes = "bytes", tag = "3")]
     block: Bytes,
+    #[prost(fixed64, tag = "4")]
+    mark: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -244,6 +249,10 @@ impl Stored for BlobRecord {
                 Content::Whole(part) => Some(part.content.0),
                 _ => None,
             },
+            mark: match self.content {
+                Content::Whole(part) => part.mark,
+                _ => 0,
+            },
             list: match self.content {
                 Content::Blocks { list, .. } => Some(list),
                 _ => None,
@@ -274,7 +283,7 @@ impl Stored for BlobRecord {
         let content = match (form.content, form.list, form.append, form.pages) {
             (None, None, None, None) => Content::Inline { size },
             (Some(content), None, None, None) => {
-                Content::Whole(Part { content: ContentId(content), size })
+                Content::Whole(Part { content: ContentId(content), mark: form.mark, size })
             }
             (None, Some(list), None, None) => Content::Blocks { list, size },
             (None, None, Some(form), None) => Content::Append(append_of(&form, size)),
@@ -328,11 +337,12 @@ impl Stored for Part {
     const WHAT: &'static str = "staged block";
 
     fn to_form(&self) -> PartForm {
-        PartForm { content: self.content.0, size: self.size, block: Bytes::new() }
+        let Self { content, mark, size } = *self;
+        PartForm { content: content.0, size, block: Bytes::new(), mark }
     }
 
     fn of_form(form: PartForm) -> Option<Self> {
-        Some(Self { content: ContentId(form.content), size: form.size })
+        Some(Self { content: ContentId(form.content), mark: form.mark, size: form.size })
     }
 }
 

@@ -140,7 +140,10 @@ impl Upload {
         }
         let digests = self.digest.finish();
         let content = match self.written.contents.last() {
-            Some((content, _)) => NewContent::Whole(Part { content: *content, size: digests.size }),
+            Some((content, _)) => {
+                let (content, mark) = (*content, self.blobs.ids.mark());
+                NewContent::Whole(Part { content, mark, size: digests.size })
+            }
             None => NewContent::inline(&self.pieces),
         };
         Ok(Uploaded { digests, content, written: self.written })
@@ -152,6 +155,8 @@ pub(crate) struct WrittenObjects {
     objects: Objects,
     /// Each content, with the number of its objects.
     contents: Vec<(ContentId, u64)>,
+    /// The mark of these contents.
+    mark: u64,
     /// Of the disk, for these objects.
     claims: Vec<SpaceClaim>,
     /// A write in progress, which nothing cancels: a file that is half written by another thread would appear after its
@@ -170,7 +175,8 @@ impl WrittenObjects {
     /// None yet.
     pub(crate) fn none(blobs: &Blobs) -> Self {
         let (contents, claims) = (Vec::new(), Vec::new());
-        Self { objects: blobs.objects.clone(), contents, claims, writing: None }
+        let (objects, mark) = (blobs.objects.clone(), blobs.ids.mark());
+        Self { objects, contents, mark, claims, writing: None }
     }
 
     /// Writes the next extent of the last content, and returns the memory of its data.
@@ -180,7 +186,7 @@ impl WrittenObjects {
         memory: Option<HeldMemory>,
     ) -> Result<Option<HeldMemory>, BlobError> {
         let Some((content, count)) = self.contents.last_mut() else { return Err(BlobError::Busy) };
-        let id = ExtentId { content: *content, index: *count };
+        let id = ExtentId { content: *content, mark: self.mark, index: *count };
         // Counted before it exists, so that it is deleted if the write fails half-way.
         *count += 1;
         let objects = self.objects.clone();
@@ -190,7 +196,9 @@ impl WrittenObjects {
         };
         let written = self.writing.insert(tokio::spawn(write)).await;
         self.writing = None;
-        let WrittenExtent { claim, memory } = written.unwrap_or(Err(BlobError::Busy))?;
+        let written = written.unwrap_or(Err(BlobError::Busy));
+        forget_occupied(&mut self.contents, written.as_ref().err());
+        let WrittenExtent { claim, memory } = written?;
         self.claims.extend(claim);
         Ok(memory)
     }
@@ -220,9 +228,16 @@ impl WrittenObjects {
     }
 }
 
+/// Does not count the last object where it is that of another server, which must not be deleted.
+fn forget_occupied(contents: &mut [(ContentId, u64)], error: Option<&BlobError>) {
+    if let (Some(BlobError::Occupied), Some((_, count))) = (error, contents.last_mut()) {
+        *count -= 1;
+    }
+}
+
 impl Drop for WrittenObjects {
     fn drop(&mut self) {
-        let contents = std::mem::take(&mut self.contents);
+        let mut contents = std::mem::take(&mut self.contents);
         if contents.is_empty() {
             return;
         }
@@ -235,8 +250,10 @@ impl Drop for WrittenObjects {
                 Some(writing) => writing.await.ok(),
                 None => None,
             };
+            let error = last.as_ref().and_then(|last| last.as_ref().err());
+            forget_occupied(&mut contents, error);
             let ids = contents.into_iter().flat_map(|(content, count)| {
-                (0..count).map(move |index| ExtentId { content, index })
+                (0..count).map(move |index| ExtentId { content, mark: 0, index })
             });
             if let Err(error) = objects.delete_each(ids).await {
                 tracing::warn!(%error, "objects of an upload are not deleted yet");

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use opentelemetry::metrics::Meter;
 use tower::Layer as _;
 use trestle_kv::Engine;
-use trestle_objects::ObjectStorage;
+use trestle_objects::{ObjectStorage, StoreOwner};
 use trestle_runtime::{admin::AdminPage, health::Health, task::Task};
 use trestle_service::{
     access::AccessLog,
@@ -31,6 +31,8 @@ use crate::{
 
 /// How often the store is checked.
 const STORAGE_WATCH_EVERY: Duration = Duration::from_millis(500);
+/// How often a process looks whether it still owns its objects.
+const OBJECTS_WATCH_EVERY: Duration = Duration::from_secs(5);
 /// How often the health of a role in another process is copied.
 const UPSTREAM_WATCH_EVERY: Duration = Duration::from_millis(250);
 
@@ -163,8 +165,10 @@ pub async fn compose(
     if let Some(engine) = &deps.engine {
         let owners = owners(settings, roles);
         // A short disk is reported before the first call, not only at the first tick.
-        report_storage(engine, &health, &owners).await;
-        parts.tasks.push(watch_storage(engine, &health, owners));
+        let stores = Stores { engine: Arc::clone(engine), objects: objects_owner(&deps) };
+        report_storage(&stores, &health, &owners).await;
+        parts.tasks.extend(stores.objects.clone().map(watch_objects));
+        parts.tasks.push(watch_storage(stores, &health, owners));
     }
     let build = roles.iter().find_map(|role| match role.build {
         Build::Ingress(build) if settings.server.roles.has(role.name) => Some(build),
@@ -197,25 +201,58 @@ fn owners(settings: &Settings, roles: &[RoleSpec]) -> Vec<RoleSpec> {
     roles.iter().filter(owns).copied().collect()
 }
 
-fn watch_storage(engine: &Arc<dyn Engine>, health: &Health, owners: Vec<RoleSpec>) -> Task {
-    let (engine, health) = (Arc::clone(engine), health.clone());
-    Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
-        let (engine, health, owners) = (Arc::clone(&engine), health.clone(), owners.clone());
+/// The stores of a process, of which either may stop.
+#[derive(Clone)]
+struct Stores {
+    engine: Arc<dyn Engine>,
+    /// The owner of the objects, where they are at a URL.
+    objects: Option<StoreOwner>,
+}
+
+impl Stores {
+    /// Why they accept no writes until a restart, if so.
+    fn stopped(&self) -> Option<String> {
+        let stopped = self.engine.status().stopped;
+        let stopped =
+            stopped.map(|reason| format!("storage stopped: {reason}; restart the process"));
+        let lost = || self.objects.as_ref().and_then(StoreOwner::lost).map(str::to_owned);
+        stopped.or_else(lost)
+    }
+}
+
+fn objects_owner(deps: &NodeDeps) -> Option<StoreOwner> {
+    deps.objects.as_ref().and_then(|objects| objects.owner.clone())
+}
+
+/// Looks whether another server, with a copy of the data directory, uses the same objects.
+fn watch_objects(owner: StoreOwner) -> Task {
+    Task::new("objects-owner", OBJECTS_WATCH_EVERY, move || {
+        let owner = owner.clone();
         async move {
-            report_storage(&engine, &health, &owners).await;
+            owner.check().await?;
             Ok(false)
         }
     })
 }
 
-/// A stopped store accepts no writes until a restart: health reports NOT_SERVING. One that is
-/// short of disk space serves reads and deletes, so it remains.
-async fn report_storage(engine: &Arc<dyn Engine>, health: &Health, owners: &[RoleSpec]) {
-    let status = engine.status();
-    let limitation = writes_limitation(status.stopped.is_some(), status.is_space_short);
+fn watch_storage(stores: Stores, health: &Health, owners: Vec<RoleSpec>) -> Task {
+    let health = health.clone();
+    Task::new("storage-watch", STORAGE_WATCH_EVERY, move || {
+        let (stores, health, owners) = (stores.clone(), health.clone(), owners.clone());
+        async move {
+            report_storage(&stores, &health, &owners).await;
+            Ok(false)
+        }
+    })
+}
+
+/// A stopped store accepts no writes until a restart: health reports NOT_SERVING, also of objects that another server
+/// uses. One that is short of disk space serves reads and deletes, so it remains.
+async fn report_storage(stores: &Stores, health: &Health, owners: &[RoleSpec]) {
+    let problem = stores.stopped();
+    let is_space_short = stores.engine.status().is_space_short;
+    let limitation = writes_limitation(problem.is_some(), is_space_short);
     health.limit(healthcheck::WRITES, STORE, limitation).await;
-    let problem = status.stopped;
-    let problem = problem.map(|reason| format!("storage stopped: {reason}; restart the process"));
     for role in owners {
         report_role(health, role, limitation, problem.clone()).await;
     }

@@ -2,10 +2,11 @@
 
 use std::{fs, io, path::Path as FilePath, sync::Arc};
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use object_store::{
-    Error, ObjectStore, ObjectStoreExt as _, PutPayload, local::LocalFileSystem, memory::InMemory,
-    path::Path,
+    Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
+    local::LocalFileSystem, memory::InMemory, path::Path,
 };
 use trestle_kv::{CommitError, DiskSpace, SpaceClaim};
 
@@ -23,6 +24,11 @@ pub struct ObjectArea {
     pub directory: Option<Arc<FilePath>>,
     /// The disk that the objects share with the store of the records.
     pub disk: Option<DiskSpace>,
+    /// The number of this start among those that owned the objects; 0 where the data directory has them, and one
+    /// process at a time.
+    pub start: u64,
+    /// Whether the store applies the conditions of requests.
+    pub(crate) is_conditional: bool,
     /// What the URL of an object begins with, without a `/` at its end.
     url: String,
 }
@@ -36,6 +42,12 @@ pub enum WriteObjectError {
     /// The disk has no more space, or the store of the records is closed.
     #[error(transparent)]
     Space(#[from] CommitError),
+    /// Another object has the name. Nothing was written, and it must not be deleted.
+    #[error("another object has this name: path=`{path}`")]
+    Occupied {
+        /// The name.
+        path: String,
+    },
     /// A directory cannot be created or synced.
     #[error("a directory cannot be created: {0}")]
     Directory(#[from] io::Error),
@@ -54,7 +66,8 @@ impl ObjectArea {
         let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
         let store = Arc::new(store.with_fsync(true));
         let url = format!("file://{}", fs::canonicalize(directory)?.display());
-        Ok(Self { store, name: "file", directory: Some(directory.into()), disk, url })
+        let directory = Some(directory.into());
+        Ok(Self { store, name: "file", directory, disk, start: 0, is_conditional: true, url })
     }
 
     /// In memory.
@@ -65,7 +78,8 @@ impl ObjectArea {
 
     /// At a URL.
     pub(crate) fn remote(store: Arc<dyn ObjectStore>, name: &'static str, url: String) -> Self {
-        Self { store, name, directory: None, disk: None, url }
+        let (directory, disk) = (None, None);
+        Self { store, name, directory, disk, start: 0, is_conditional: true, url }
     }
 
     /// At a URL, whichever data directory uses it: for tests.
@@ -168,6 +182,30 @@ impl ObjectArea {
         self.put_claimed(path, payload, claim).await
     }
 
+    /// Writes an object that does not exist. It may exist after a try whose response was lost: then it is the same.
+    ///
+    /// # Errors
+    /// [`WriteObjectError::Occupied`], [`WriteObjectError::Store`].
+    async fn create(&self, path: &Path, payload: PutPayload) -> Result<(), WriteObjectError> {
+        if self.is_conditional {
+            let if_absent = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            match self.store.put_opts(path, payload.clone(), if_absent).await {
+                Err(Error::AlreadyExists { .. }) => {}
+                created => return Ok(created.map(drop)?),
+            }
+        }
+        match self.store.get(path).await {
+            Ok(found) => match found.bytes().await? == Bytes::from(payload) {
+                true => Ok(()),
+                false => Err(WriteObjectError::Occupied { path: path.to_string() }),
+            },
+            Err(Error::NotFound { .. }) if !self.is_conditional => {
+                Ok(self.store.put(path, payload).await.map(drop)?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn put_claimed(
         &self,
         path: &str,
@@ -179,7 +217,12 @@ impl ObjectArea {
             let created = tokio::task::spawn_blocking(move || create_synced(&root, &parents));
             created.await.map_err(io::Error::other)??;
         }
-        self.store.put(&Path::from(path), payload).await?;
+        let location = Path::from(path);
+        match self.directory {
+            // Names are used once, and one process has the directory: only a try before this one may have written it.
+            Some(_) => self.store.put(&location, payload).await.map(drop)?,
+            None => self.create(&location, payload).await?,
+        }
         claim.iter_mut().for_each(SpaceClaim::written);
         Ok(claim)
     }

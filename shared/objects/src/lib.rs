@@ -9,6 +9,7 @@ pub mod faulty;
 mod http;
 pub mod https;
 mod location;
+mod owner;
 
 use std::{
     fs, io,
@@ -17,14 +18,18 @@ use std::{
 };
 
 use futures::StreamExt as _;
-use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, prefix::PrefixStore};
 use trestle_kv::DiskSpace;
 
-use self::binding::StoreBinding;
+use self::{
+    binding::{ClaimedStore, StoreBinding},
+    owner::OwnedStore,
+};
 
 pub use self::{
     area::{ObjectArea, WriteObjectError},
     location::ObjectsUrl,
+    owner::StoreOwner,
 };
 
 /// Directory of the objects of blobs within the data directory.
@@ -40,6 +45,8 @@ pub struct ObjectStorage {
     pub blobs: ObjectArea,
     /// The segments of logs.
     pub logs: ObjectArea,
+    /// Whether this process owns the objects; none where they are in the data directory, which it locks.
+    pub owner: Option<StoreOwner>,
 }
 
 /// The object store of a data directory cannot be used.
@@ -53,6 +60,20 @@ pub enum OpenObjectsError {
     Claimed {
         /// The store.
         url: String,
+    },
+    /// A copy of this data directory used the objects later, or this is a restored backup.
+    #[error(
+        "a copy of this data directory used the object store later: url=`{url}`, start=`{there}`, \
+         of this data directory=`{here}`; give the copy a path of its own, see docs/operations.md, \
+         Blobs in a cloud"
+    )]
+    Copied {
+        /// The store.
+        url: String,
+        /// The number of the last start in the store.
+        there: u64,
+        /// The number of the last start of the data directory.
+        here: u64,
     },
     /// The objects of the data directory are in another place.
     #[error("the objects of this data directory are in another place: found=`{found}`")]
@@ -84,7 +105,7 @@ impl ObjectStorage {
     ) -> Result<Self, OpenObjectsError> {
         let binding = StoreBinding::read(data_dir)?;
         let elsewhere = |found: String| Err(OpenObjectsError::Elsewhere { found });
-        let (url, binding) = match (url, binding) {
+        let (url, mut binding) = match (url, binding) {
             (None, None) => return Ok(Self::in_files(data_dir, disk.as_ref())?),
             (Some(url), None) => match objects_in(data_dir)? {
                 Some(found) => return elsewhere(found.display().to_string()),
@@ -94,13 +115,27 @@ impl ObjectStorage {
             (_, Some(binding)) => return elsewhere(binding.url),
         };
         let store = cloud::open(url).map_err(|error| OpenObjectsError::of(&error))?;
-        binding.claim(&*store).await?;
-        let name = url.kind.scheme();
-        let logs = Arc::new(PrefixStore::new(Arc::clone(&store), LOGS));
-        Ok(Self {
-            blobs: ObjectArea::remote(store, name, url.to_string()),
-            logs: ObjectArea::remote(logs, name, format!("{url}/{LOGS}")),
-        })
+        let claimed = binding.claim(data_dir, &*store).await?;
+        Ok(Self::owned(store, url, claimed))
+    }
+
+    /// At a URL, of a start that owns the objects there.
+    fn owned(store: Arc<dyn ObjectStore>, url: &ObjectsUrl, claimed: ClaimedStore) -> Self {
+        let ClaimedStore { claim, is_conditional } = claimed;
+        let (start, name) = (claim.start, url.kind.scheme());
+        let owner = StoreOwner::new(Arc::clone(&store), url.to_string(), claim);
+        let store: Arc<dyn ObjectStore> = Arc::new(OwnedStore::new(store, owner.clone()));
+        let logs: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(Arc::clone(&store), LOGS));
+        let area = |store, url| {
+            let mut area = ObjectArea::remote(store, name, url);
+            (area.start, area.is_conditional) = (start, is_conditional);
+            area
+        };
+        Self {
+            blobs: area(store, url.to_string()),
+            logs: area(logs, format!("{url}/{LOGS}")),
+            owner: Some(owner),
+        }
     }
 
     /// Whether the store at a URL answers a read. Nothing is written, and no data directory is named.
@@ -122,13 +157,13 @@ impl ObjectStorage {
     /// A directory that cannot be used.
     fn in_files(data_dir: &Path, disk: Option<&DiskSpace>) -> io::Result<Self> {
         let area = |name| ObjectArea::in_directory(&data_dir.join(name), disk.cloned());
-        Ok(Self { blobs: area(BLOBS)?, logs: area(LOGS)? })
+        Ok(Self { blobs: area(BLOBS)?, logs: area(LOGS)?, owner: None })
     }
 
     /// In memory.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self { blobs: ObjectArea::in_memory(), logs: ObjectArea::in_memory() }
+        Self { blobs: ObjectArea::in_memory(), logs: ObjectArea::in_memory(), owner: None }
     }
 }
 

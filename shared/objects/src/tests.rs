@@ -1,5 +1,7 @@
 #[cfg(feature = "testing")]
 mod faults;
+#[cfg(feature = "testing")]
+mod owners;
 
 use super::*;
 
@@ -11,18 +13,21 @@ fn files(directory: &Path) -> ObjectArea {
 async fn a_store_belongs_to_one_data_directory() {
     let (directory, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let url: ObjectsUrl = "s3://blobs/a".parse().unwrap();
-    let first = StoreBinding::create(&data.path().join("1"), &url).unwrap();
-    let second = StoreBinding::create(&data.path().join("2"), &url).unwrap();
+    let (one, two) = (data.path().join("1"), data.path().join("2"));
+    let mut first = StoreBinding::create(&one, &url).unwrap();
+    let mut second = StoreBinding::create(&two, &url).unwrap();
+    // The second has no conditional updates.
     for objects in [ObjectArea::in_memory(), files(directory.path())] {
         let name = objects.name;
-        first.claim(&*objects.store).await.unwrap();
-        first.claim(&*objects.store).await.unwrap();
+        first.claim(&one, &*objects.store).await.unwrap();
+        let claimed = first.claim(&one, &*objects.store).await.unwrap();
+        assert_eq!(claimed.is_conditional, name == "memory");
 
-        let claimed = second.claim(&*objects.store).await;
+        let claimed = second.claim(&two, &*objects.store).await;
 
         assert!(matches!(claimed, Err(OpenObjectsError::Claimed { .. })), "{name}: {claimed:?}");
     }
-    assert_eq!(StoreBinding::read(&data.path().join("1")).unwrap(), Some(first));
+    assert_eq!(StoreBinding::read(&one).unwrap(), Some(first));
 }
 
 #[tokio::test]

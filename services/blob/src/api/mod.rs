@@ -66,9 +66,12 @@ impl BlobApi {
     /// Serves the blobs in the engine and the object store.
     pub(crate) fn new(deps: BlobDeps) -> Self {
         let BlobDeps { engine, objects, clock, copy_hosts, random } = deps;
-        let (started_at, ids) = (clock.now(), Arc::new(Ids::new(Arc::clone(&engine))));
+        let (started_at, objects) = (clock.now(), Objects::new(objects));
+        #[expect(clippy::cast_possible_truncation, reason = "any 64 of the random bits")]
+        let mark = (random)() as u64;
+        let ids = Arc::new(Ids::new(Arc::clone(&engine), objects.first_content(), mark));
         let containers = Containers::new(Arc::clone(&engine), clock, Arc::clone(&ids));
-        let (memory, objects) = (UploadMemory::default(), Objects::new(objects));
+        let memory = UploadMemory::default();
         let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
         let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());

@@ -306,7 +306,8 @@ fn pieces(parts: Vec<Part>, range: Range<u64>) -> impl Iterator<Item = (Extent, 
         extents.flat_map(move |index| {
             let extent_start = index * EXTENT_BYTES;
             let size = EXTENT_BYTES.min(part.size - extent_start);
-            let extent = Extent { id: ExtentId { content: part.content, index }, size };
+            let extent =
+                Extent { id: ExtentId { content: part.content, mark: part.mark, index }, size };
             let inside = requested.start.saturating_sub(extent_start)
                 ..size.min(requested.end.saturating_sub(extent_start));
             let step = READ_MESSAGE_BYTES_MAX as u64;

@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use object_store::{ObjectStoreExt as _, PutPayload, memory::InMemory};
 use trestle_service::limits::INLINE_BYTES_MAX;
 use uuid::Uuid;
@@ -11,7 +12,7 @@ use crate::{
     extent::EXTENT_BYTES,
     fixture::{BlobFixture, sample},
     lease::{LeaseAction, LeaseError},
-    record::{Content, ContentProperties},
+    record::{Content, ContentId, ContentProperties, Part},
 };
 
 /// Lengths around every boundary of storage.
@@ -58,6 +59,57 @@ async fn content_is_the_same_in_files_and_survives_a_new_store_object() {
     assert_eq!(found, data.slice(middle - 3..middle + 3));
 }
 
+/// Where an extent of a content is.
+fn object_path(part: Part, index: u64) -> object_store::path::Path {
+    let Part { content, mark, .. } = part;
+    crate::extent::ExtentId { content, mark, index }.object().into()
+}
+
+#[tokio::test]
+async fn bytes_that_another_server_wrote_under_the_same_name_are_never_served() {
+    let store = Arc::new(InMemory::new());
+    let fixture = BlobFixture::on(Objects::of(Arc::clone(&store) as _));
+    let key = fixture.key("a").await;
+    let record = fixture.put(&key, sample(200_000)).await;
+    let Content::Whole(part) = record.content else { panic!("it is large") };
+    let path = object_path(part, 0);
+    store.delete(&path).await.expect("deleted");
+    // Another server that goes on at the same content ids, such as with a copy of the data directory.
+    let foreign = crate::extent::ExtentId { content: part.content, mark: part.mark + 1, index: 0 };
+    let data = Bytes::from(vec![7; 200_000]);
+    fixture.blobs.objects.write(foreign, vec![data]).await.expect("written");
+
+    let found = fixture.read(&key).await;
+
+    assert!(matches!(found, Err(BlobError::Corrupt(_))), "{found:?}");
+}
+
+#[tokio::test]
+async fn an_object_of_another_server_is_neither_overwritten_nor_deleted() {
+    let store = Arc::new(InMemory::new());
+    let fixture = BlobFixture::on(Objects::of(Arc::clone(&store) as _));
+    let key = fixture.key("a").await;
+    let record = fixture.put(&key, sample(200_000)).await;
+    let Content::Whole(part) = record.content else { panic!("it is large") };
+    // Where the next content has its second extent.
+    let next = Part { content: ContentId(part.content.0 + 1), ..part };
+    let (first, foreign) = (object_path(next, 0), object_path(next, 1));
+    store.put(&foreign, "foreign".into()).await.expect("stored");
+    let large = sample(usize::try_from(EXTENT_BYTES).expect("small") + 1);
+
+    let rejected = fixture.put_with(&key, large.clone(), PutCommand::default()).await;
+
+    assert!(matches!(rejected, Err(BlobError::Occupied)), "{rejected:?}");
+    // What the upload wrote is deleted in the background.
+    while store.head(&first).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let found = store.get(&foreign).await.expect("kept").bytes().await.expect("kept");
+    assert_eq!(found, "foreign");
+    fixture.put(&key, large.clone()).await;
+    assert_eq!(fixture.read(&key).await.expect("read"), large);
+}
+
 #[tokio::test]
 async fn a_flipped_byte_is_reported_and_never_served() {
     let store = Arc::new(InMemory::new());
@@ -66,8 +118,7 @@ async fn a_flipped_byte_is_reported_and_never_served() {
     let data = sample(200_000);
     let record = fixture.put(&key, data.clone()).await;
     let Content::Whole(part) = record.content else { panic!("it is large") };
-    let object = crate::extent::ExtentId { content: part.content, index: 0 }.object();
-    let path = object_store::path::Path::from(object);
+    let path = object_path(part, 0);
     let stored = store.get(&path).await.expect("stored").bytes().await.expect("stored");
 
     for at in [0, 100_000, 199_999, 200_000, stored.len() - 1] {

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// How long contents are used that were reserved before they are published; shorter than any grace period.
-const RESERVED_FOR: Duration = Duration::from_secs(30);
+pub(crate) const RESERVED_FOR: Duration = Duration::from_secs(30);
 
 /// What a write of content sets beside the content, and when it takes place.
 #[derive(Debug, Clone, Default)]

@@ -267,7 +267,7 @@ fn staged_blocks_have_bounds_in_number_and_bytes() {
         staged.map(|it| (it.count, it.size)).map_err(|error| Fault::from(error).reason)
     };
     let (full, past) = (STAGED_BLOCKS_MAX, Err(Reason::BlockCountExceedsLimit));
-    let same = Some(Part { content: ContentId(1), size: 5 });
+    let same = Some(Part { content: ContentId(1), mark: 0, size: 5 });
 
     assert_eq!(stage(staging(full - 1, 5), None, 1), Ok((full, 6)));
     assert_eq!(stage(staging(full, 5), None, 1), past);

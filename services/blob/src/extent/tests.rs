@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ID: ExtentId = ExtentId { content: ContentId(7), index: 3 };
+const ID: ExtentId = ExtentId { content: ContentId(7), mark: 5, index: 3 };
 
 /// Bytes that differ from frame to frame.
 fn sample(length: usize) -> Bytes {
@@ -71,7 +71,12 @@ fn frames_of_another_extent_or_place_are_corrupt() {
     let whole = || 0..extent.size;
     assert!(read(&extent, &object, whole()).is_ok());
 
-    for id in [ExtentId { index: 4, ..ID }, ExtentId { content: ContentId(8), ..ID }] {
+    for id in [
+        ExtentId { index: 4, ..ID },
+        ExtentId { content: ContentId(8), ..ID },
+        ExtentId { mark: 6, ..ID },
+        ExtentId { mark: 0, ..ID },
+    ] {
         assert_eq!(read(&Extent { id, ..extent }, &object, whole()), Err(CorruptFrame(0)));
     }
     let frames = extent.frames(&whole());
@@ -83,14 +88,28 @@ fn frames_of_another_extent_or_place_are_corrupt() {
 
 #[test]
 fn extents_cover_a_content_and_their_objects_have_one_name_each() {
-    let sizes = |size| Extent::of_content(ContentId(1), size).map(|it| it.size).collect::<Vec<_>>();
+    let part = |size| Part { content: ContentId(1), mark: 0, size };
+    let sizes = |size| Extent::of_part(part(size)).map(|it| it.size).collect::<Vec<_>>();
     assert_eq!(sizes(1), [1]);
     assert_eq!(sizes(EXTENT_BYTES), [EXTENT_BYTES]);
     assert_eq!(sizes(2 * EXTENT_BYTES + 5), [EXTENT_BYTES, EXTENT_BYTES, 5]);
 
     assert_eq!(ID.object(), "0000000000000007-00000003");
-    assert_eq!(ExtentId::of_object(&ID.object()), Some(ID));
+    assert_eq!(ExtentId::of_object(&ID.object()), Some(ExtentId { mark: 0, ..ID }));
     for foreign in ["", "7-3", "0000000000000007-00000003#1", "x-y", "000000000000000A-00000003"] {
         assert_eq!(ExtentId::of_object(foreign), None, "{foreign}");
     }
+}
+
+#[test]
+fn checksums_without_a_mark_are_those_of_earlier_versions() {
+    let id = ExtentId { mark: 0, ..ID };
+    let checksums = id.checksums(&[Bytes::from_static(b"content")]);
+
+    let mut crc = Crc64::new();
+    crc.update(b"content");
+    for number in [7_u64, 3, 0] {
+        crc.update(&number.to_le_bytes());
+    }
+    assert_eq!(checksums.as_ref(), crc.value().to_le_bytes());
 }

@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn only_files_of_writes_that_did_not_end_are_named_so() {
-        let object = ExtentId { content: ContentId(7), index: 1 }.object();
+        let object = ExtentId { content: ContentId(7), mark: 0, index: 1 }.object();
         assert_eq!(content_of(&format!("{object}#1")), Some(ContentId(7)));
         assert_eq!(content_of(&format!("{object}#12")), Some(ContentId(7)));
         for other in [&*object, &format!("{object}#"), &format!("{object}#a"), "other#1", "#1"] {

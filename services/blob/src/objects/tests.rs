@@ -24,7 +24,7 @@ fn stores(directory: &std::path::Path) -> Vec<Objects> {
 }
 
 fn extent(content: u64, index: u64, size: u64) -> Extent {
-    Extent { id: ExtentId { content: ContentId(content), index }, size }
+    Extent { id: ExtentId { content: ContentId(content), mark: 3, index }, size }
 }
 
 async fn write(objects: &Objects, extent: Extent) -> Bytes {
@@ -92,7 +92,10 @@ async fn every_store_lists_its_own_objects_only() {
         }
 
         let before = listed(&objects).await;
-        objects.delete(Part { content: ContentId(1), size: EXTENT_BYTES + 1 }).await.unwrap();
+        objects
+            .delete(Part { content: ContentId(1), mark: 0, size: EXTENT_BYTES + 1 })
+            .await
+            .unwrap();
 
         let (first, second, third) =
             ("0000000000000001-00000000", "0000000000000001-00000001", "0000000000000002-00000000");

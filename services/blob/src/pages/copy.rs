@@ -9,7 +9,7 @@ use super::{
     read::chunk_indices,
 };
 use crate::{
-    blobs::{BlobKey, Blobs},
+    blobs::{BlobKey, Blobs, RESERVED_FOR},
     error::BlobError,
     keys::{self, BlobRow},
     record::Retired,
@@ -62,9 +62,19 @@ impl Blobs {
         before: Option<CopiedPages>,
         chunks: Vec<(u64, PageChunk)>,
     ) -> Result<CopiedPages, BlobError> {
-        let blob = target.clone();
-        let spec = ChangeSpec::new(blob.domain());
-        transact(&*self.engine, spec, move |_, version| {
+        let (blob, now) = (target.clone(), self.now());
+        let mut spec = ChangeSpec::new(blob.domain());
+        let reservation = |before: CopiedPages| {
+            (before.reserved, spec.read(blob.row(BlobRow::Retired, &[before.reserved.get()])))
+        };
+        let reservation = before.map(reservation);
+        transact(&*self.engine, spec, move |reads, version| {
+            // The sweeper may be deleting, or have deleted, what was copied before.
+            if let Some((at, row)) = reservation
+                && (reads.get(row).is_none() || now.since(at) > RESERVED_FOR)
+            {
+                return Err(BlobError::Busy);
+            }
             let reserved = version.ticks();
             let generation = before.map_or(reserved.get(), |before| before.generation);
             let mut writes = Writes::with_capacity(chunks.len() + 2);
@@ -72,8 +82,8 @@ impl Blobs {
                 let place = (generation, *index, 0);
                 writes.put(keys::chunk(blob.container, &blob.name, place), chunk.encode());
             }
-            if let Some(before) = before {
-                writes.delete(blob.row(BlobRow::Retired, &[before.reserved.get()]));
+            if let Some((_, row)) = reservation {
+                writes.delete(reads.key(row).clone());
             }
             let retired = Retired { generation: Some(generation), ..Retired::default() };
             writes.put(blob.row(BlobRow::Retired, &[reserved.get()]), retired.encode());

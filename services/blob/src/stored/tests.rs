@@ -20,7 +20,7 @@ fn leases() -> [ResourceLease; 4] {
 }
 
 fn part(content: u64) -> Part {
-    Part { content: ContentId(content), size: content * 1000 }
+    Part { content: ContentId(content), mark: content * 7, size: content * 1000 }
 }
 
 fn blob(lease: ResourceLease, content: Content) -> BlobRecord {
@@ -133,9 +133,16 @@ fn the_form_of_a_blob_on_disk_does_not_change() {
         deletion: None,
         tags: Vec::new(),
         version: None,
-        ..blob(ResourceLease::Absent, Content::Whole(part(1)))
+        ..blob(ResourceLease::Absent, Content::Whole(Part { mark: 0, ..part(1) }))
     };
 
     // Field 1: etag 5; 2: created 4; 11: size 1000; 12: content 1.
-    assert_eq!(record.encode().as_ref(), [1, 0x08, 5, 0x10, 4, 0x58, 0xE8, 0x07, 0x60, 1]);
+    let before = [1, 0x08, 5, 0x10, 4, 0x58, 0xE8, 0x07, 0x60, 1];
+    assert_eq!(record.encode().as_ref(), before);
+    // 16: mark 7.
+    let marked = BlobRecord { content: Content::Whole(part(1)), ..record };
+    assert_eq!(
+        marked.encode().as_ref(),
+        [&before[..], &[0x81, 0x01, 7, 0, 0, 0, 0, 0, 0, 0]].concat()
+    );
 }

@@ -154,19 +154,21 @@ async fn logs_alone_prevent_a_data_directory_from_moving_to_a_url() {
 #[tokio::test]
 async fn a_claim_whose_acknowledgement_was_lost_is_ours() {
     let data = tempfile::tempdir().unwrap();
-    let binding = StoreBinding::create(data.path(), &"s3://bucket".parse().unwrap()).unwrap();
+    let mut binding = StoreBinding::create(data.path(), &"s3://bucket".parse().unwrap()).unwrap();
     let store = planned(&[ObjectFault::Unacknowledged]);
 
-    assert!(matches!(binding.claim(&store).await, Err(OpenObjectsError::Store(_))));
+    let unknown = binding.claim(data.path(), &store).await;
+    assert!(matches!(unknown, Err(OpenObjectsError::Store(_))), "{unknown:?}");
 
-    binding.claim(&store).await.unwrap();
+    let claimed = binding.claim(data.path(), &store).await.unwrap();
+    assert_eq!((claimed.claim.start, claimed.is_conditional), (2, true));
 }
 
 #[test]
-fn a_binding_with_other_lines_than_two_is_malformed() {
+fn a_binding_with_other_lines_than_its_own_is_malformed() {
     let data = tempfile::tempdir().unwrap();
     assert_eq!(StoreBinding::read(data.path()).unwrap(), None);
-    for text in ["", "\n", "s3://bucket", "s3://bucket\nowner\nmore\n"] {
+    for text in ["", "\n", "s3://bucket", "s3://bucket\nowner\nmore\n", "s3://b\no\n1\n2\n"] {
         fs::write(data.path().join("blob-store"), text).unwrap();
         let read = StoreBinding::read(data.path());
         assert_eq!(read.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData), "{text:?}");

@@ -181,6 +181,29 @@ async fn many_blocks_are_reserved_before_one_change_publishes_them() {
 }
 
 #[tokio::test]
+async fn a_copy_of_pages_ends_once_the_sweeper_may_delete_what_it_copied() {
+    let (fixture, part) = (BlobFixture::new(), 2 << 20);
+    let key = fixture.key("a").await;
+    fixture.create_pages(&key, 4 * part).await.expect("created");
+    for number in 0..4 {
+        let data = sample(usize::try_from(part).expect("small"));
+        fixture.write_pages(&key, number * part, data).await.expect("written");
+    }
+    let target = other(&key);
+    let opened = open(&fixture, (&key, BlobState::Current), &target, command()).await;
+    let opened = opened.expect("open");
+
+    let copied = opened.run(|_| fixture.advance(Duration::from_secs(31))).await;
+
+    assert!(matches!(copied.map(drop), Err(BlobError::Busy)));
+    let copied = copy(&fixture, (&key, BlobState::Current), &target).await.expect("copied");
+    assert_eq!(copied.content.size(), 4 * part);
+    fixture.advance(READ_GRACE + SECOND);
+    fixture.sweep().await;
+    assert_eq!(fixture.read(&target).await.expect("read"), fixture.read(&key).await.expect("read"));
+}
+
+#[tokio::test]
 async fn conditions_of_source_and_target_decide_before_anything_is_copied() {
     let fixture = BlobFixture::new();
     let key = fixture.key("a").await;

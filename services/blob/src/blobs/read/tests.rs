@@ -43,7 +43,7 @@ proptest! {
         sizes in prop::collection::vec(1_u64..3 * EXTENT_BYTES, 1..5),
         ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
     ) {
-        let parts = (1..).zip(&sizes).map(|(id, size)| Part { content: ContentId(id), size: *size });
+        let parts = (1..).zip(&sizes).map(|(id, size)| Part { content: ContentId(id), mark: 0, size: *size });
         let parts: Vec<_> = parts.collect();
         let size: u64 = sizes.iter().sum();
         let (one, other) = (ends.0.index(to_usize(size)), ends.1.index(to_usize(size)));
@@ -56,7 +56,11 @@ proptest! {
             prop_assert_eq!(before + extent.id.index * EXTENT_BYTES + inside.start, next);
             prop_assert!(!inside.is_empty() && inside.end <= extent.size);
             prop_assert!(inside.end - inside.start <= READ_MESSAGE_BYTES_MAX as u64);
-            let known = Extent::of_content(extent.id.content, sizes[position]);
+            let known = Extent::of_part(Part {
+                content: extent.id.content,
+                mark: 0,
+                size: sizes[position],
+            });
             prop_assert!(known.into_iter().any(|it| it == extent));
             next += inside.end - inside.start;
         }

@@ -32,7 +32,7 @@ fn leased() -> (ResourceLease, Uuid) {
 }
 
 fn put(current: Option<&BlobRecord>, command: &PutCommand) -> Result<BlobRecord, BlobError> {
-    let content = Content::Whole(Part { content: ContentId(9), size: 8 });
+    let content = Content::Whole(Part { content: ContentId(9), mark: 0, size: 8 });
     decide_put(current, command, content, Version::new(ticks(100)), ticks(50))
 }
 
@@ -50,7 +50,7 @@ fn a_put_replaces_everything_but_the_lease() {
         properties: ContentProperties::default(),
         metadata: command.metadata.clone(),
         lease,
-        content: Content::Whole(Part { content: ContentId(9), size: 8 }),
+        content: Content::Whole(Part { content: ContentId(9), mark: 0, size: 8 }),
         tier: None,
         history: BlobHistory { snapshots: 2, newest_shared: None },
         copy: None,

@@ -9,7 +9,7 @@ const IDS: u8 = 5;
 
 /// Blocks with ids, with contents from a number on.
 fn blocks(ids: &[u8], first: u64) -> Vec<StoredBlock> {
-    let part = |content| Part { content: ContentId(content), size: content + 1 };
+    let part = |content| Part { content: ContentId(content), mark: 0, size: content + 1 };
     let block =
         |(id, content): (&u8, u64)| StoredBlock { id: vec![*id].into(), part: part(content) };
     ids.iter().zip(first..).map(block).collect()

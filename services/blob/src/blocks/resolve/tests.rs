@@ -2,7 +2,7 @@ use super::*;
 use crate::record::ContentId;
 
 fn block(id: &'static str, content: u64) -> StoredBlock {
-    let part = Part { content: ContentId(content), size: content * 10 };
+    let part = Part { content: ContentId(content), mark: 0, size: content * 10 };
     StoredBlock { id: id.into(), part }
 }
 

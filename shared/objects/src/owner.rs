@@ -1,0 +1,209 @@
+//! Which start of which data directory owns the objects of a store. Each start raises a number in the store, under a
+//! condition; a process that finds a later start writes and deletes nothing from then on. So of two servers with copies
+//! of one data directory only the later one goes on, and deletes nothing that only the other knows.
+
+use std::{
+    fmt,
+    ops::Range,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+    Result, UpdateVersion, path::Path,
+};
+
+/// The object in the store.
+pub(crate) const OBJECT: &str = "trestle-owner";
+/// How long a process may delete before it looks again whether it still owns the objects.
+const VERIFIED_FOR: Duration = Duration::from_secs(1);
+
+/// What the object in the store says: `OWNER START NONCE`; of earlier versions only `OWNER`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnerClaim {
+    /// The id of the data directory.
+    pub(crate) owner: String,
+    /// The number of the start.
+    pub(crate) start: u64,
+    /// Random: two starts may have the same number where the store ignores conditions.
+    pub(crate) nonce: String,
+}
+
+impl OwnerClaim {
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace().map(str::to_owned);
+        let owner = words.next()?;
+        let start = words.next().map_or(Some(0), |start| start.parse().ok())?;
+        Some(Self { owner, start, nonce: words.next().unwrap_or_default() })
+    }
+
+    /// What a store has, and the version that a condition names; none where no data directory owns it.
+    ///
+    /// # Errors
+    /// A failed store, or an object that is malformed.
+    pub(crate) async fn read(store: &dyn ObjectStore) -> Result<Option<(Self, UpdateVersion)>> {
+        let found = match store.get(&Path::from(OBJECT)).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            found => found?,
+        };
+        let ObjectMeta { e_tag, version, .. } = found.meta.clone();
+        let bytes = found.bytes().await?;
+        let claim = std::str::from_utf8(&bytes).ok().and_then(Self::parse);
+        let malformed =
+            || Error::Generic { store: "owner", source: "`trestle-owner` is malformed".into() };
+        let claim = claim.ok_or_else(malformed)?;
+        Ok(Some((claim, UpdateVersion { e_tag, version })))
+    }
+}
+
+impl fmt::Display for OwnerClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner, start, nonce } = self;
+        write!(f, "{owner} {start} {nonce}")
+    }
+}
+
+/// Whether this process owns the objects of its store. Clones share it.
+#[derive(Debug, Clone)]
+pub struct StoreOwner(Arc<OwnerState>);
+
+#[derive(Debug)]
+struct OwnerState {
+    store: Arc<dyn ObjectStore>,
+    url: String,
+    claim: OwnerClaim,
+    lost: OnceLock<String>,
+    verified: Mutex<Option<Instant>>,
+}
+
+impl StoreOwner {
+    /// The owner of `store` by this claim, which the store has.
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, url: String, claim: OwnerClaim) -> Self {
+        let (lost, verified) = (OnceLock::new(), Mutex::default());
+        Self(Arc::new(OwnerState { store, url, claim, lost, verified }))
+    }
+
+    /// Why this process does not own the objects any more; none while it does.
+    #[must_use]
+    pub fn lost(&self) -> Option<&str> {
+        self.0.lost.get().map(String::as_str)
+    }
+
+    /// Looks whether this process still owns the objects.
+    ///
+    /// # Errors
+    /// A failed store; nothing is known then.
+    pub async fn check(&self) -> Result<()> {
+        let OwnerState { store, url, claim, lost, verified } = &*self.0;
+        let Some((found, _)) = OwnerClaim::read(&**store).await? else {
+            let absent = format!("`{OBJECT}` is absent: url=`{url}`");
+            return Err(Error::Generic { store: "owner", source: absent.into() });
+        };
+        if found == *claim {
+            *verified.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            return Ok(());
+        }
+        let reason = format!(
+            "another server uses the objects of this data directory: url=`{url}`, start=`{}`, \
+             of this process=`{}`; stop one of them, see docs/operations.md, Blobs in a cloud",
+            found.start, claim.start
+        );
+        if lost.set(reason.clone()).is_ok() {
+            tracing::error!(reason, "objects are neither written nor deleted any more");
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The objects are owned by another process.
+    fn require(&self) -> Result<()> {
+        let lost = |reason: &str| Error::Generic { store: "owner", source: reason.into() };
+        self.lost().map_or(Ok(()), |reason| Err(lost(reason)))
+    }
+
+    /// # Errors
+    /// The objects are owned by another process, or that is not known.
+    async fn verify(&self) -> Result<()> {
+        let verified = *self.0.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified.is_none_or(|at| at.elapsed() > VERIFIED_FOR) {
+            self.check().await?;
+        }
+        self.require()
+    }
+}
+
+/// A store whose objects are written and deleted by their owner only.
+#[derive(Debug)]
+pub(crate) struct OwnedStore {
+    inner: Arc<dyn ObjectStore>,
+    owner: StoreOwner,
+}
+
+impl OwnedStore {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>, owner: StoreOwner) -> Self {
+        Self { inner, owner }
+    }
+}
+
+impl fmt::Display for OwnedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for OwnedStore {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.owner.require()?;
+        self.inner.put_opts(location, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.owner.require()?;
+        self.inner.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.inner.get_ranges(location, ranges).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        let (inner, owner) = (Arc::clone(&self.inner), self.owner.clone());
+        let deleted = async move { owner.verify().await.map(|()| inner.delete_stream(locations)) };
+        futures::stream::once(deleted).try_flatten().boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.owner.require()?;
+        self.inner.copy_opts(from, to, options).await
+    }
+}
