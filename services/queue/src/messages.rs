@@ -82,6 +82,13 @@ impl MessageOperations {
         uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid()
     }
 
+    /// A new nonce of a state; never 0.
+    pub(crate) fn new_nonce(&self) -> u64 {
+        #[expect(clippy::cast_possible_truncation, reason = "any 64 of the random bits")]
+        let nonce = (self.random)() as u64;
+        nonce.max(1)
+    }
+
     /// Runs an operation on a queue; retries it, if the queue was cleared or its settings changed meanwhile.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! Receipts: which delivery of which message a consumer holds.
 //!
-//! A receipt names the slot and the generation of the state of its message. It is not a secret and needs no signature:
-//! it is compared with the stored state, and a caller that may delete from the queue may delete any message. Each
-//! receive or update gives the message another slot or generation, which makes older receipts invalid.
+//! A receipt names the slot, the generation and the nonce of the state of its message, and is compared with the stored
+//! state. Each receive or update gives the message another generation and another nonce of 64 random bits: older
+//! receipts are invalid, and a caller that may peek cannot compute the receipt of another consumer. States that earlier
+//! versions wrote have no nonce, and neither have their receipts, which are valid until the next delivery.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -20,9 +21,14 @@ use crate::{
 const VERSION: u8 = 1;
 /// The same for a message of an ordering group, whose delete reads the next message of the group too.
 const VERSION_IN_GROUP: u8 = 2;
+/// The same with a nonce.
+const VERSION_WITH_NONCE: u8 = 3;
+const VERSION_WITH_NONCE_IN_GROUP: u8 = 4;
 
 /// The text of a receipt, in bytes: longer ones are not decoded.
-const TEXT_BYTES: usize = 28;
+const TEXT_BYTES: usize = 39;
+/// The same without a nonce.
+const TEXT_BYTES_WITHOUT_NONCE: usize = 28;
 
 /// A delivery of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +37,8 @@ pub(crate) struct Receipt {
     pub(crate) slot: Slot,
     /// How often its state had been changed.
     pub(crate) generation: u32,
+    /// The nonce of its state; 0 without one.
+    pub(crate) nonce: u64,
     /// Whether the message is of an ordering group.
     pub(crate) is_in_group: bool,
 }
@@ -54,35 +62,47 @@ impl Claimed {
 impl Receipt {
     /// The receipt of a message in this slot and state.
     pub(crate) fn of(slot: Slot, state: &MessageState) -> Self {
-        let MessageState { generation, group, .. } = *state;
-        Self { slot, generation, is_in_group: group.is_some() }
+        let MessageState { generation, nonce, group, .. } = *state;
+        Self { slot, generation, nonce, is_in_group: group.is_some() }
     }
 
     /// As URL-safe text.
     pub(crate) fn to_text(self) -> String {
-        let mut bytes = [0; 21];
-        let (version, rest) = bytes.split_at_mut(1);
-        version.copy_from_slice(&[if self.is_in_group { VERSION_IN_GROUP } else { VERSION }]);
-        let (sequence, rest) = rest.split_at_mut(8);
-        sequence.copy_from_slice(&self.slot.sequence.to_be_bytes());
-        let (generation, visible_at) = rest.split_at_mut(4);
-        generation.copy_from_slice(&self.generation.to_be_bytes());
-        visible_at.copy_from_slice(&self.slot.visible_at.get().to_be_bytes());
+        let mut bytes = Vec::with_capacity(29);
+        bytes.push(match (self.nonce != 0, self.is_in_group) {
+            (false, false) => VERSION,
+            (false, true) => VERSION_IN_GROUP,
+            (true, false) => VERSION_WITH_NONCE,
+            (true, true) => VERSION_WITH_NONCE_IN_GROUP,
+        });
+        bytes.extend_from_slice(&self.slot.sequence.to_be_bytes());
+        bytes.extend_from_slice(&self.generation.to_be_bytes());
+        bytes.extend_from_slice(&self.slot.visible_at.get().to_be_bytes());
+        if self.nonce != 0 {
+            bytes.extend_from_slice(&self.nonce.to_be_bytes());
+        }
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
     /// From the text of a response; none if the text is malformed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        if text.len() != TEXT_BYTES {
+        if ![TEXT_BYTES, TEXT_BYTES_WITHOUT_NONCE].contains(&text.len()) {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let is_in_group = bytes.first() == Some(&VERSION_IN_GROUP);
-        let version = if is_in_group { VERSION_IN_GROUP } else { VERSION };
+        let version = *bytes.first()?;
+        let (has_nonce, is_in_group) = match version {
+            VERSION => (false, false),
+            VERSION_IN_GROUP => (false, true),
+            VERSION_WITH_NONCE => (true, false),
+            VERSION_WITH_NONCE_IN_GROUP => (true, true),
+            _ => return None,
+        };
         let mut fields = RecordReader::of(&bytes, version)?;
         let (sequence, generation) = (fields.u64()?, fields.u32()?);
         let slot = Slot { visible_at: fields.ticks()?, sequence };
-        fields.end(Self { slot, generation, is_in_group })
+        let nonce = if has_nonce { fields.nonce()? } else { 0 };
+        fields.end(Self { slot, generation, nonce, is_in_group })
     }
 }
 

@@ -194,6 +194,7 @@ impl MessageOperations {
             visible_at: now.after(visibility_timeout),
             dequeue_count_max,
             slots: slots.collect(),
+            nonces: claim.slots().iter().map(|_| self.new_nonce()).collect(),
         };
         transact(&*self.engine, spec, move |reads, _version| plan.decide(reads)).await?
     }

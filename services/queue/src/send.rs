@@ -101,7 +101,7 @@ impl MessageOperations {
                 let group = GroupId::of(name);
                 (group, spec.read(keys::group(id, group)))
             });
-            let (sent, body) = message.prepare(self.new_id(), sequence, now);
+            let (sent, body) = message.prepare((self.new_id(), self.new_nonce()), sequence, now);
             prepared.push(Some(PreparedMessage { sent, body, deduplication, group }));
         }
         let plan = SendPlan { id, now, head, request, window, messages: prepared };
@@ -136,13 +136,25 @@ fn rejected_before(index: usize) -> Fault {
 }
 
 impl NewMessage {
-    fn prepare(&self, id: uuid::Uuid, sequence: u64, now: Ticks) -> (SentState, Bytes) {
+    fn prepare(
+        &self,
+        (id, nonce): (uuid::Uuid, u64),
+        sequence: u64,
+        now: Ticks,
+    ) -> (SentState, Bytes) {
         let slot = Slot { visible_at: now.after(self.delay), sequence };
         let expires_at = self.time_to_live.map(|time_to_live| now.after(time_to_live));
         let group = self.group.as_deref().map(GroupId::of);
         let (generation, dequeue_count) = (0, 0);
-        let state =
-            MessageState { id, inserted_at: now, expires_at, generation, dequeue_count, group };
+        let state = MessageState {
+            id,
+            inserted_at: now,
+            expires_at,
+            generation,
+            nonce,
+            dequeue_count,
+            group,
+        };
         let payload = self.payload.clone();
         let body = Body { inserted_at: now, origin: None, group: self.group.clone(), payload };
         (SentState { slot, state, waits: false }, body.encode())

@@ -4,6 +4,7 @@
 //! state: version (1) = 1 | generation u32 | dequeue count u32 | id u128 | inserted ticks u64
 //!        | 1 if it never expires u8 | expires ticks u64
 //! the same of a message of a group: version (1) = 2 | … | group u64
+//! the same with a nonce: version (1) = 3 | … | nonce u64, and version (1) = 4 | … | group u64 | nonce u64
 //! body:  version (1) = 1 | flags u8 | inserted ticks u64 | [origin: queue, dequeue count u32] | [group]
 //!        | content
 //! ```
@@ -23,6 +24,8 @@ use crate::{
 
 const VERSION: u8 = 1;
 const VERSION_IN_GROUP: u8 = 2;
+const VERSION_WITH_NONCE: u8 = 3;
+const VERSION_WITH_NONCE_IN_GROUP: u8 = 4;
 const IS_TEXT: u8 = 1;
 const HAS_ORIGIN: u8 = 2;
 const HAS_GROUP: u8 = 4;
@@ -38,6 +41,8 @@ pub(crate) struct MessageState {
     pub(crate) expires_at: Option<Ticks>,
     /// How often it was received or updated; distinguishes its receipts.
     pub(crate) generation: u32,
+    /// Random, and new with each generation, so that nobody computes a receipt; 0 in states of earlier versions.
+    pub(crate) nonce: u64,
     /// How often it was received.
     pub(crate) dequeue_count: u32,
     /// The ordering group whose first message it is.
@@ -93,8 +98,15 @@ impl MessageState {
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
         // Exactly: a vector with room to spare costs `Bytes` an allocation of its own.
-        let mut value = Vec::with_capacity(if self.group.is_some() { 50 } else { 42 });
-        value.push(self.group.map_or(VERSION, |_| VERSION_IN_GROUP));
+        let (has_nonce, has_group) = (self.nonce != 0, self.group.is_some());
+        let bytes = 42 + 8 * usize::from(has_nonce) + 8 * usize::from(has_group);
+        let mut value = Vec::with_capacity(bytes);
+        value.push(match (has_nonce, has_group) {
+            (false, false) => VERSION,
+            (false, true) => VERSION_IN_GROUP,
+            (true, false) => VERSION_WITH_NONCE,
+            (true, true) => VERSION_WITH_NONCE_IN_GROUP,
+        });
         value.extend_from_slice(&self.generation.to_be_bytes());
         value.extend_from_slice(&self.dequeue_count.to_be_bytes());
         value.extend_from_slice(&self.id.as_u128().to_be_bytes());
@@ -103,6 +115,9 @@ impl MessageState {
         value.extend_from_slice(&self.expires_at.map_or(0, Ticks::get).to_be_bytes());
         if let Some(group) = self.group {
             value.extend_from_slice(&group.0.to_be_bytes());
+        }
+        if has_nonce {
+            value.extend_from_slice(&self.nonce.to_be_bytes());
         }
         value.into()
     }
@@ -113,8 +128,14 @@ impl MessageState {
     /// [`QueueError::Corrupt`].
     pub(crate) fn decode(value: &[u8]) -> Result<Self, QueueError> {
         let fields = || {
-            let is_in_group = value.first() == Some(&VERSION_IN_GROUP);
-            let version = if is_in_group { VERSION_IN_GROUP } else { VERSION };
+            let version = *value.first()?;
+            let (has_nonce, is_in_group) = match version {
+                VERSION => (false, false),
+                VERSION_IN_GROUP => (false, true),
+                VERSION_WITH_NONCE => (true, false),
+                VERSION_WITH_NONCE_IN_GROUP => (true, true),
+                _ => return None,
+            };
             let mut fields = RecordReader::of(value, version)?;
             let (generation, dequeue_count) = (fields.u32()?, fields.u32()?);
             let id = Uuid::from_u128(fields.u128()?);
@@ -122,7 +143,16 @@ impl MessageState {
             let never = fields.u8()? != 0;
             let expires_at = Some(fields.ticks()?).filter(|_| !never);
             let group = if is_in_group { Some(GroupId(fields.u64()?)) } else { None };
-            fields.end(Self { id, inserted_at, expires_at, generation, dequeue_count, group })
+            let nonce = if has_nonce { fields.nonce()? } else { 0 };
+            fields.end(Self {
+                id,
+                inserted_at,
+                expires_at,
+                generation,
+                nonce,
+                dequeue_count,
+                group,
+            })
         };
         fields().ok_or_else(|| QueueError::corrupt("state of a message"))
     }

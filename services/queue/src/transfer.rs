@@ -37,6 +37,8 @@ struct TransferPlan {
     /// The sequence of the first in its new queue.
     first: u64,
     messages: Vec<MovedMessage>,
+    /// The nonces of their new states.
+    nonces: Vec<u64>,
 }
 
 /// A message to move, and its rows.
@@ -77,12 +79,14 @@ impl MessageOperations {
         let (_writing, now, first) = target.begin_insert(slots.len())?;
         let (from_id, to_id) = (source.id(), target.id());
         let origin = is_dead_letter.then(|| from.name.as_str().to_owned());
+        let count = slots.len();
         let (mut spec, from_head) = source.fence(None).begin();
         let to_head = target.fence(None).join(&mut spec);
         let messages = slots.into_iter().map(|slot| MovedMessage::read(from_id, slot, &mut spec));
         let messages = messages.collect();
+        let nonces = (0..count).map(|_| self.new_nonce()).collect();
         let (from, to) = ((from_id, from_head), (to_id, to_head));
-        let plan = TransferPlan { from, to, now, origin, first, messages };
+        let plan = TransferPlan { from, to, now, origin, first, messages, nonces };
         let decide = move |reads: &Reads<'_>, _: Version| plan.decide(reads);
         let moved = transact(&*self.engine, spec, decide).await??;
         source.change(&moved.emptied, &moved.promoted);
@@ -107,8 +111,9 @@ impl TransferPlan {
         let (from_head, to_head) = (from_head.check(reads)?, to_head.check(reads)?);
         let mut writes = Writes::with_capacity(self.messages.len() * 4 + 2);
         let mut moved = Moved::default();
-        for (message, sequence) in self.messages.iter().zip(self.first..=u64::MAX) {
-            self.move_message(message, sequence, reads, (&mut writes, &mut moved))?;
+        let targets = (self.first..=u64::MAX).zip(&self.nonces);
+        for (message, target) in self.messages.iter().zip(targets) {
+            self.move_message(message, target, reads, (&mut writes, &mut moved))?;
         }
         let count = moved.emptied.len();
         if count > 0 {
@@ -122,7 +127,7 @@ impl TransferPlan {
     fn move_message(
         &self,
         message: &MovedMessage,
-        sequence: u64,
+        (sequence, nonce): (u64, &u64),
         reads: &Reads<'_>,
         (writes, moved): (&mut Writes, &mut Moved),
     ) -> Result<(), AttemptError> {
@@ -138,7 +143,8 @@ impl TransferPlan {
             .as_ref()
             .map(|queue| Origin { queue: queue.clone(), dequeue_count: state.dequeue_count });
         let slot = Slot { visible_at: self.now, sequence };
-        let new_state = MessageState { generation: 0, dequeue_count: 0, group: None, ..state };
+        let (generation, nonce, dequeue_count) = (0, *nonce, 0);
+        let new_state = MessageState { generation, nonce, dequeue_count, group: None, ..state };
         let new_body = Body { origin, ..body }.encode();
         write_message(from, MessageChange::remove(message.slot), writes);
         if let Some(group) = state.group {

@@ -37,6 +37,8 @@ struct UpdatePlan {
     head: FencedHead,
     state: ReadId,
     body: ReadId,
+    /// The nonce of the new state.
+    nonce: u64,
     update: Update,
 }
 
@@ -65,7 +67,8 @@ impl MessageOperations {
         let (mut spec, head) = scheduler.fence(queue.record.version).begin();
         let state = spec.read(keys::state(id, old));
         let body = spec.read(keys::body(id, old.sequence));
-        let plan = UpdatePlan { id, now, head, state, body, update };
+        let nonce = self.new_nonce();
+        let plan = UpdatePlan { id, now, head, state, body, nonce, update };
         let decide = move |reads: &Reads<'_>, _: Version| plan.decide(reads);
         let (receipt, entry) = transact(&*self.engine, spec, decide).await??;
         scheduler.change(&[old], &[entry]);
@@ -83,7 +86,8 @@ impl UpdatePlan {
         };
         let old = claimed.receipt.slot;
         let slot = Slot { visible_at: self.now.after(self.update.visibility_timeout), ..old };
-        let state = MessageState { generation: state.generation.wrapping_add(1), ..state };
+        let (generation, nonce) = (state.generation.wrapping_add(1), self.nonce);
+        let state = MessageState { generation, nonce, ..state };
         let mut change = MessageChange::reschedule(old, slot, &state);
         if let Some(payload) = &self.update.payload {
             let body = reads.get(self.body);

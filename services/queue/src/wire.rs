@@ -46,6 +46,11 @@ impl<'a> RecordReader<'a> {
         self.chunk().map(u64::from_be_bytes)
     }
 
+    /// The next number of eight bytes, which is not 0.
+    pub(crate) fn nonce(&mut self) -> Option<u64> {
+        self.u64().filter(|nonce| *nonce != 0)
+    }
+
     /// The next number of sixteen bytes.
     pub(crate) fn u128(&mut self) -> Option<u128> {
         self.chunk().map(u128::from_be_bytes)

@@ -239,7 +239,8 @@ async fn forged_receipt_changes_nothing(world: &World) {
         }
     }
     // The first and the last possible slot, in a group and in none.
-    for (kind, rest) in [("AQ", "A"), ("Ag", "A"), ("AQ", "_"), ("Ag", "_")] {
+    let kinds = ["AQ", "Ag", "Aw", "BA"].into_iter();
+    for (kind, rest) in kinds.flat_map(|kind| [(kind, "A"), (kind, "_")]) {
         let pop_receipt = format!("{kind}{}", rest.repeat(held.pop_receipt.len() - 2));
         forged.push(ReceiptRef { pop_receipt, ..held.clone() });
     }

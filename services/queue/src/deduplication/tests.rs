@@ -12,6 +12,7 @@ fn a_deduplication_record_survives_encoding_and_expires() {
         inserted_at: at(5),
         expires_at: None,
         generation: 0,
+        nonce: 0,
         dequeue_count: 0,
         group: None,
     };

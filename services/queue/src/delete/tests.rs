@@ -23,6 +23,7 @@ fn state() -> MessageState {
         inserted_at: at(1),
         expires_at: Some(at(100)),
         generation: 7,
+        nonce: 70,
         dequeue_count: 2,
         group: None,
     }
@@ -31,7 +32,7 @@ fn state() -> MessageState {
 fn claimed(id: u128, generation: u32) -> Claimed {
     let slot = Slot { visible_at: at(30), sequence: 5 };
     let message_id = Uuid::from_u128(id).to_string();
-    Claimed { message_id, receipt: Receipt { slot, generation, is_in_group: false } }
+    Claimed { message_id, receipt: Receipt { slot, generation, nonce: 70, is_in_group: false } }
 }
 
 /// The decision where every slot holds the message.

@@ -22,6 +22,7 @@ fn state(expires_at: u64) -> MessageState {
         inserted_at: at(1),
         expires_at: Some(at(expires_at)),
         generation: 7,
+        nonce: 70,
         dequeue_count: 0,
         group: None,
     }

@@ -18,6 +18,7 @@ fn next_in_group(visible_at: u64) -> NextInGroup {
         inserted_at: at(1),
         expires_at: Some(at(100)),
         generation: 0,
+        nonce: 1,
         dequeue_count: 0,
         group: Some(GROUP),
     };

@@ -44,6 +44,8 @@ pub(super) struct ReceivePlan {
     /// Deliveries before a message is dead-lettered.
     pub(super) dequeue_count_max: Option<u32>,
     pub(super) slots: Vec<ClaimedSlot>,
+    /// The nonces of the new states, one for each slot.
+    pub(super) nonces: Vec<u64>,
 }
 
 impl ClaimedSlot {
@@ -59,12 +61,18 @@ impl ReceivePlan {
     pub(super) fn decide(&self, reads: &Reads<'_>) -> Result<(Writes, Vec<Found>), AttemptError> {
         self.head.check(reads)?;
         let mut writes = Writes::with_capacity(self.slots.len() * 2);
-        let found = self.slots.iter().map(|slot| self.decide_slot(slot, reads, &mut writes));
+        let slots = self.slots.iter().zip(&self.nonces);
+        let found = slots.map(|slot| self.decide_slot(slot, reads, &mut writes));
         let found = found.collect();
         Ok((writes, found))
     }
 
-    fn decide_slot(&self, claimed: &ClaimedSlot, reads: &Reads<'_>, writes: &mut Writes) -> Found {
+    fn decide_slot(
+        &self,
+        (claimed, nonce): (&ClaimedSlot, &u64),
+        reads: &Reads<'_>,
+        writes: &mut Writes,
+    ) -> Found {
         let (state, body) = match (reads.get(claimed.state), reads.get(claimed.body)) {
             (Some(state), Some(body)) => (state, body),
             (Some(_), None) => return Found::Unreadable,
@@ -83,6 +91,7 @@ impl ReceivePlan {
         }
         let state = MessageState {
             generation: state.generation.wrapping_add(1),
+            nonce: *nonce,
             dequeue_count: state.dequeue_count.saturating_add(1),
             ..state
         };

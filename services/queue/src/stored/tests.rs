@@ -12,15 +12,16 @@ proptest! {
     #[test]
     fn states_and_bodies_survive_and_noise_does_not_panic(
         id: u128, inserted_at in ticks(), expires_at in proptest::option::of(ticks()),
-        generation: u32, dequeue_count: u32, is_text: bool,
+        generation: u32, nonce: u64, has_nonce: bool, dequeue_count: u32, is_text: bool,
         origin in proptest::option::of(("[a-z]{3,63}", any::<u32>())),
         group in proptest::option::of(".{1,9}"),
         payload in ".{0,40}", noise in proptest::collection::vec(any::<u8>(), 0..60),
     ) {
         let id = Uuid::from_u128(id);
         let in_group = group.as_deref().map(GroupId::of);
+        let nonce = if has_nonce { nonce } else { 0 };
         let state = MessageState {
-            id, inserted_at, expires_at, generation, dequeue_count, group: in_group,
+            id, inserted_at, expires_at, generation, nonce, dequeue_count, group: in_group,
         };
         let payload = Bytes::from(payload.into_bytes());
         let payload = if is_text { Payload::Text(payload) } else { Payload::Data(payload) };
@@ -42,6 +43,7 @@ fn a_message_expires_exactly_at_its_expiration() {
         inserted_at: at(1),
         expires_at,
         generation: 0,
+        nonce: 1,
         dequeue_count: 0,
         group: None,
     };

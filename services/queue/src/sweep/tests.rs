@@ -36,6 +36,7 @@ fn entry(slot: Slot, expires_at: Option<Ticks>) -> Entry {
         inserted_at: at(1),
         expires_at,
         generation: 0,
+        nonce: 1,
         dequeue_count: 0,
         group: None,
     };

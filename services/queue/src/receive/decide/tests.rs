@@ -22,6 +22,7 @@ fn state(expires_at: u64, dequeue_count: u32) -> MessageState {
         inserted_at: at(1),
         expires_at: Some(at(expires_at)),
         generation: 7,
+        nonce: 70,
         dequeue_count,
         group: None,
     }
@@ -43,6 +44,7 @@ fn found(state: Option<MessageState>, body: Option<Body>) -> (Vec<Write>, Found)
         visible_at: at(50),
         dequeue_count_max: Some(3),
         slots: vec![ClaimedSlot::read(ID, slot, &mut spec)],
+        nonces: vec![80],
     };
     let (state, body) = (state.map(|state| state.encode()), body.map(|body| body.encode()));
     let values = [Some(head.encode()), state, body];
@@ -56,7 +58,7 @@ fn a_delivery_moves_the_state_and_counts() {
     let (writes, found) = found(Some(state(99, 2)), Some(body()));
 
     let slot = Slot { visible_at: at(50), sequence: 5 };
-    let new = MessageState { generation: 8, dequeue_count: 3, ..state(99, 2) };
+    let new = MessageState { generation: 8, nonce: 80, dequeue_count: 3, ..state(99, 2) };
     let old = Slot { visible_at: at(10), sequence: 5 };
     let delivered = Delivered { slot, state: new, body: body() };
     assert_eq!(found, Found::Delivered(Box::new(delivered)));

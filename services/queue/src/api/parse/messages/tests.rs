@@ -37,7 +37,7 @@ fn named(fault: &Fault) -> Vec<(&str, Reason)> {
 fn receipt() -> String {
     let slot =
         Slot { visible_at: trestle_service::clock::Ticks::new(5).expect("a time"), sequence: 7 };
-    Receipt { slot, generation: 3, is_in_group: false }.to_text()
+    Receipt { slot, generation: 3, nonce: 9, is_in_group: false }.to_text()
 }
 
 fn reference(pop_receipt: &str) -> ReceiptRef {
