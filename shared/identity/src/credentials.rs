@@ -21,6 +21,7 @@ pub use self::call::Call;
 use crate::{account::Accounts, sas::VerifiedTokens};
 use trestle_service::{
     clock::Clock,
+    fault::Fault,
     layer::{
         Request, Response, ResponseFuture, error_response,
         middleware::{Middleware, MiddlewareLayer},
@@ -76,7 +77,12 @@ impl Middleware for Credentials {
         let path = request.uri().path();
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
         let now = clock.now();
-        match call.caller(&accounts.now(), verified, now) {
+        let caller = call.caller(&accounts.now(), verified, now).map_err(Fault::from);
+        let caller = caller.and_then(|caller| {
+            caller.take_share(request.extensions())?;
+            Ok(caller)
+        });
+        match caller {
             Ok(caller) => {
                 let ends_in = call.stream_ends_in(request.uri().path(), now);
                 request.headers_mut().remove(AUTHORIZATION);
@@ -87,7 +93,7 @@ impl Middleware for Credentials {
                     Some(within) => expiring::answer(answer, within),
                 }
             }
-            Err(denied) => Box::pin(async move { Ok(error_response(denied.into())) }),
+            Err(fault) => Box::pin(async move { Ok(error_response(fault)) }),
         }
     }
 }

@@ -13,7 +13,9 @@ use trestle_service::{
     layer::{
         Request, Response, ResponseFuture, error_response,
         middleware::{Middleware, MiddlewareLayer},
+        shares::CallHolder,
     },
+    name::{ACCOUNT_HEADER, AccountName},
     peer::Peer,
 };
 
@@ -44,10 +46,24 @@ impl Middleware for PeerAuthentication {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        if self.admits(&Peer::of(request.extensions())) {
-            return inner.call(request);
+        let admitted = match self.admits(&Peer::of(request.extensions())) {
+            true => take_share(&request),
+            false => Err(unauthenticated_peer()),
+        };
+        match admitted {
+            Ok(()) => inner.call(request),
+            Err(fault) => Box::pin(async move { Ok(error_response(fault)) }),
         }
-        Box::pin(async { Ok(error_response(unauthenticated_peer())) })
+    }
+}
+
+/// Has a call count for the account that the gateway states, and not for the gateway. A name that is none is rejected by
+/// the service.
+fn take_share(request: &Request) -> Result<(), Fault> {
+    let holder = CallHolder::of(request.extensions());
+    match request.headers().get(ACCOUNT_HEADER) {
+        Some(stated) => holder.authenticated(stated.to_str().unwrap_or_default()),
+        None => holder.authenticated(AccountName::development().as_str()),
     }
 }
 
