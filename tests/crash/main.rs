@@ -33,6 +33,7 @@ mod queue;
 mod restarts;
 mod resume;
 mod routes;
+mod shares;
 mod small_disk;
 mod space;
 mod syncs;

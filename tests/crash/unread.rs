@@ -1,7 +1,5 @@
 //! Clients that never receive their responses, over connections that they keep: other clients are served.
 
-use std::time::Duration;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -15,7 +13,7 @@ use trestle_proto::{
     },
     table::v1::{ListTablesRequest, table_service_client::TableServiceClient},
 };
-use trestle_tests::{Server, framed};
+use trestle_tests::{HANG, Server, framed};
 
 /// Base64 of 64 bytes.
 const KEY: &str =
@@ -24,8 +22,8 @@ const KEY: &str =
 const CONNECTIONS: usize = 5;
 /// Calls on each: as many as a connection may have.
 const CALLS: usize = 256;
-/// Longer than a step takes on a busy machine, and shorter than the server waits for a client that receives nothing.
-const SOON: Duration = Duration::from_secs(40);
+/// No call is reset for its client while the test lasts.
+const PATIENT: (&str, &str) = ("TRESTLE__LIMITS__READER_WITHIN_SECONDS", "3600");
 
 /// A connection whose calls may receive no byte of their responses.
 async fn connected(server: &Server) -> SendRequest<Bytes> {
@@ -49,7 +47,7 @@ async fn call(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let mut client = timeout(SOON, client.clone().ready()).await.expect("a slot").unwrap();
+    let mut client = timeout(HANG, client.clone().ready()).await.expect("a slot").unwrap();
     let (answer, mut body) = client.send_request(request.body(()).unwrap(), false).unwrap();
     body.send_data(framed(message).into(), true).unwrap();
     answer
@@ -71,7 +69,7 @@ async fn unread(
             answers.push(call(&client, path, headers, message).await);
         }
         for answer in answers {
-            let answer = timeout(SOON, answer).await.expect("a response").unwrap();
+            let answer = timeout(HANG, answer).await.expect("a response").unwrap();
             rejected += usize::from(answer.headers().contains_key("grpc-status"));
             held.push(answer.into_body());
         }
@@ -86,13 +84,13 @@ async fn is_served(server: &Server) {
     let mut client = TableServiceClient::new(server.channel());
     for _ in 0..20 {
         let listed = client.list_tables(ListTablesRequest::default());
-        timeout(SOON, listed).await.expect("a response").expect("the client is served");
+        timeout(HANG, listed).await.expect("a response").expect("the client is served");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_that_are_never_received_leave_slots_to_the_same_account() {
-    let server = Server::start(&["--ephemeral"], &[]);
+    let server = Server::start(&["--ephemeral"], &[PATIENT]);
     let path = "/trestle.table.v1.TableService/ListTables";
     let message = ListTablesRequest::default().encode_to_vec();
 
@@ -105,6 +103,7 @@ async fn responses_that_are_never_received_leave_slots_to_the_same_account() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_of_a_public_container_that_are_never_received_leave_slots_to_others() {
     let account = [
+        PATIENT,
         ("TRESTLE__ACCOUNTS__OPEN__KEY1", KEY),
         ("TRESTLE__ACCOUNTS__OPEN__ALLOW_BLOB_PUBLIC_ACCESS", "true"),
     ];

@@ -5,14 +5,17 @@
 //! response of a call that is no stream is read to its end at once, and the call counts no more: whether its client
 //! receives it or not, what is left of the call is the response, which counts for a pool of bytes of its own. Streams,
 //! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
-//! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Bulk
+//! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Without
+//! one of those left, such a call has the slot of a call, and may not wait: its service is told by a header. Bulk
 //! transfers have slots of their own too, a quarter of those of calls: they last long, and must neither use up the
 //! slots of calls nor be rejected because of many calls. Of every pool a peer has a share, and an account once the call
 //! is authenticated. Nothing is queued: a queue would only add its own waiting time to every call.
 
 use std::{convert::Infallible, sync::Arc};
 
+use http::{HeaderName, HeaderValue};
 use tokio::sync::Semaphore;
+use tonic::metadata::MetadataMap;
 use tower::Service;
 
 use super::{
@@ -23,12 +26,29 @@ use super::{
     finished::{FINISHED_BYTES_MAX, read_ahead},
     methods::Methods,
     middleware::{Middleware, MiddlewareLayer},
-    shares::{CallHolder, SharePool},
+    shares::{CallHolder, RETRY_AFTER, SharePool},
 };
-use crate::fault::Fault;
+use crate::fault::{Fault, Reason};
 
 /// Slots of calls for each slot of a bulk transfer.
 const CALLS_FOR_BULK: usize = 4;
+
+/// Marks a request, also to the next process, whose call has no slot to wait in.
+const NO_WAIT: HeaderName = HeaderName::from_static("trestle-no-wait");
+
+/// Whether a call may wait for an event.
+///
+/// # Errors
+/// The rejection of a call that would have to: no slot is left for it.
+pub fn check_wait(headers: &MetadataMap) -> Result<(), Fault> {
+    match headers.contains_key(NO_WAIT.as_str()) {
+        false => Ok(()),
+        true => {
+            let message = "too many calls that may wait at a time: nothing was there at once";
+            Err(Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER))
+        }
+    }
+}
 
 /// Admits a fixed number of concurrent calls. Clones share the number.
 pub type AdmissionLayer = MiddlewareLayer<AdmissionControl>;
@@ -70,6 +90,14 @@ impl AdmissionLayer {
 /// The slots of a call, returned when this is dropped.
 struct CallSlots(CallHolder);
 
+/// A call with its slots.
+struct AdmittedCall {
+    slots: CallSlots,
+    /// Whether its response may be a stream.
+    is_stream: bool,
+    may_wait: bool,
+}
+
 impl Drop for CallSlots {
     fn drop(&mut self) {
         self.0.release_slots();
@@ -80,19 +108,21 @@ impl Drop for CallSlots {
 impl BodyWrapper for CallSlots {}
 
 impl AdmissionControl {
-    /// Takes the slots of a call, and reports whether its response may be a stream.
-    fn admit(&self, request: &Request) -> Result<(CallSlots, bool), Fault> {
+    fn admit(&self, request: &Request) -> Result<AdmittedCall, Fault> {
         let method = self.methods.find(request.uri().path());
         let slots = CallSlots(CallHolder::of(request.extensions()));
         if method.is_bulk || Unframed::is_stream(request) {
             slots.0.take_slot(&self.bulk)?;
-            return Ok((slots, true));
+            return Ok(AdmittedCall { slots, is_stream: true, may_wait: true });
         }
-        slots.0.take_slot(if method.waits { &self.waiting } else { &self.calls })?;
+        let may_wait = !method.waits || slots.0.take_slot(&self.waiting).is_ok();
+        if !method.waits || !may_wait {
+            slots.0.take_slot(&self.calls)?;
+        }
         if method.streams {
             slots.0.take_slot(&self.streams)?;
         }
-        Ok((slots, method.streams))
+        Ok(AdmittedCall { slots, is_stream: method.streams, may_wait })
     }
 }
 
@@ -101,11 +131,14 @@ impl Middleware for AdmissionControl {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let (slots, is_stream) = match self.admit(&request) {
+        let AdmittedCall { slots, is_stream, may_wait } = match self.admit(&request) {
             Ok(admitted) => admitted,
             Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
         };
         request.extensions_mut().insert(slots.0.clone());
+        if !may_wait {
+            request.headers_mut().insert(NO_WAIT, HeaderValue::from_static("1"));
+        }
         let answer = inner.call(request);
         let finished = Arc::clone(&self.finished);
         Box::pin(async move {

@@ -1,10 +1,10 @@
 //! Shares in a pool of slots or of bytes: one type for every pool of a process.
 //!
-//! A holder is the account of a call once it is authenticated, and its peer before. A holder that already has a part may
-//! take more while it has at most three times what then remains free. Alone it has up to three quarters of a pool, each of
-//! two up to three sevenths, and however much the others take, one that comes later finds a part free. The peers of an
-//! account share what it may still take by the same rule, so one machine of a customer does not shut out the others. A
-//! call that was admitted continues: nothing is taken back.
+//! A holder is the account of a call once it is authenticated, and its peer before. What a holder may have falls with
+//! the square of what remains free, so that one after the other takes less and less, and each that comes later finds a
+//! part: alone a holder has up to three quarters of a pool, each of two that take turns four tenths, and of 1,024 slots
+//! 20 holders that take all they can leave some. The peers of an account share what it may still take, so one machine of a customer
+//! does not shut out the others. A call that was admitted continues: nothing is taken back.
 //!
 //! Holders are counted in constant memory. Holders with the same counter share a share, which the hash makes rare and
 //! unpredictable.
@@ -25,10 +25,13 @@ use crate::{
 
 /// Counters of holders in a pool.
 const COUNTERS: usize = 4096;
-/// How many times as much as remains free a holder may have.
-const FREE_FACTOR: usize = 3;
+/// What a holder may have, as a multiple of the square of the share of the pool that then remains free. With 12 that is
+/// three quarters where a quarter remains.
+const FREE_SQUARED: u128 = 12;
+/// How many times as much as its account may still take a peer may have of it.
+const LEFT_FACTOR: usize = 3;
 /// When a rejected client should retry.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+pub(super) const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// One for all pools, so that the counter of a holder is computed once for a call.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -46,6 +49,12 @@ impl Holder {
     #[must_use]
     pub fn peer(peer: PeerKey) -> Self {
         Self { whole: hashed(("peer", peer)), part: None }
+    }
+
+    /// An account, whoever calls.
+    #[must_use]
+    pub fn account_alone(name: &str) -> Self {
+        Self { whole: hashed(("account", name)), part: None }
     }
 
     /// An account, called from a peer.
@@ -115,6 +124,12 @@ impl SharePool {
         self.share(holder, amount)
     }
 
+    /// What remains free.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.max.saturating_sub(self.used.load(Relaxed))
+    }
+
     /// Whether nothing is left.
     pub(super) fn is_used_up(&self) -> bool {
         self.used.load(Relaxed) >= self.max
@@ -131,6 +146,9 @@ impl SharePool {
     }
 
     fn add(&self, holder: Holder, amount: usize) -> Result<(), Fault> {
+        if amount == 0 {
+            return Ok(());
+        }
         let fits = |used: usize| used.checked_add(amount).filter(|used| *used <= self.max);
         let before = self.used.fetch_update(Relaxed, Relaxed, fits);
         let before = before.map_err(|_| self.used_up())?;
@@ -143,10 +161,10 @@ impl SharePool {
     /// Counts a part for its holder, of which so much remains free.
     fn count(&self, holder: Holder, amount: usize, free: usize) -> Result<(), Fault> {
         let (whole, part) = self.add_to(holder, amount);
-        let most = free.saturating_mul(FREE_FACTOR);
+        let most = self.most(free);
         let is_over = |held: usize, most: usize| held > 0 && held.saturating_add(amount) > most;
         let left = most.saturating_sub(whole.saturating_add(amount));
-        if is_over(whole, most) || is_over(part, left.saturating_mul(FREE_FACTOR)) {
+        if is_over(whole, most) || is_over(part, left.saturating_mul(LEFT_FACTOR)) {
             self.remove_from(holder, amount);
             let (what, max) = (self.what, self.max);
             let message = format!(
@@ -155,6 +173,13 @@ impl SharePool {
             return Err(Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER));
         }
         Ok(())
+    }
+
+    /// What a holder may have where so much remains free.
+    fn most(&self, free: usize) -> usize {
+        let free = free as u128;
+        let most = (free * free * FREE_SQUARED).checked_div(self.max as u128);
+        most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
     }
 
     /// What the holder had before, as a whole and as a part.
@@ -186,6 +211,12 @@ pub struct Share {
 }
 
 impl Share {
+    /// How much it is.
+    #[must_use]
+    pub fn amount(&self) -> usize {
+        self.amount
+    }
+
     /// Takes more from the pool, or returns some.
     ///
     /// # Errors
@@ -205,8 +236,7 @@ impl Share {
     /// That one has its share.
     fn move_to(&mut self, holder: Holder) -> Result<(), Fault> {
         if holder != self.holder {
-            let free = self.pool.max.saturating_sub(self.pool.used.load(Relaxed));
-            self.pool.count(holder, self.amount, free)?;
+            self.pool.count(holder, self.amount, self.pool.free())?;
             self.pool.remove_from(self.holder, self.amount);
             self.holder = holder;
         }

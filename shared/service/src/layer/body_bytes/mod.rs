@@ -37,8 +37,9 @@ use super::{
 };
 use crate::{fault::message_too_large, limits::MESSAGE_BYTES_MAX};
 
-/// Bytes that a request without a pool may hold when it is decompressed: a message where no layer bounds it is small.
-const UNPOOLED_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of which a request without a pool may hold three quarters when it is decompressed: a message where no layer
+/// bounds it is small.
+const UNPOOLED_BYTES_MAX: usize = 128 * 1024;
 const WHAT: &str = "bytes of messages";
 
 /// Bounds the bytes of bodies. Clones share the pool.

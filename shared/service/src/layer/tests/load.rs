@@ -1,8 +1,11 @@
 //! The layers that bound load: bytes of bodies, and slots of calls and streams.
 
+use tonic::metadata::MetadataMap;
+
 use super::*;
 use crate::{
     layer::{
+        admission::check_wait,
         body_bytes::{BodyBounds, BodyBytesLayer},
         shares::CallHolder,
     },
@@ -63,13 +66,13 @@ async fn call(service: &CallService, request: Request) -> Response {
 #[tokio::test]
 async fn responses_that_are_not_read_use_up_the_budget_until_they_are() {
     let service = counting(60 * KIB);
-    let admitted = async || {
-        let answer = call(&service, message(WRITE, 10, true)).await;
+    let admitted = async |host| {
+        let answer = call(&service, from(host, message(WRITE, 10, true))).await;
         answer.into_body().frame().await.expect("a frame").expect("data")
     };
     let mut waiting = Vec::new();
-    for _ in 0..5 {
-        waiting.push(admitted().await);
+    for host in 0..5 {
+        waiting.push(admitted(host).await);
     }
 
     let rejected = status(call(&service, message(WRITE, 10, true)).await).await;
@@ -190,7 +193,7 @@ async fn calls_of_one_account_leave_slots_to_others_from_the_same_peer() {
     let over = status(of("first").await).await;
     let mut other = of("second");
     let is_admitted = futures::poll!(&mut other).is_pending();
-    held.pop();
+    drop((other, held.pop()));
     let again = futures::poll!(of("first")).is_pending();
 
     let text = "too many calls of one client or account at a time: held=`5`, limit=`8`";
@@ -242,21 +245,36 @@ async fn responses_that_are_not_received_are_bounded_in_bytes_by_their_slots() {
 
 #[tokio::test]
 async fn calls_that_may_wait_hold_no_slot_of_others() {
-    let service = before(AdmissionLayer::new(2, methods()), |_| pending());
+    let service = before(AdmissionLayer::new(2, methods()), |request| async move {
+        match check_wait(&MetadataMap::from_headers(request.headers().clone())) {
+            Ok(()) => pending().await,
+            Err(fault) => error_response(fault),
+        }
+    });
     let wait = |host| Box::pin(call(&service, from(host, message(RECEIVE, 10, true))));
     let read = |host| Box::pin(call(&service, from(host, message(READ, 10, true))));
-    let mut open = [wait(1), wait(2), read(1), read(2)];
+    let mut open = vec![wait(1), wait(2)];
     for call in &mut open {
         assert!(futures::poll!(call).is_pending());
     }
 
+    // In the slot of a call.
     let third = status(wait(3).await).await;
-    let full = status(read(3).await).await;
+    for host in [1, 2] {
+        open.push(read(host));
+    }
+    for call in &mut open {
+        assert!(futures::poll!(call).is_pending());
+    }
+    let full = [status(read(3).await).await, status(wait(3).await).await];
     drop(open);
     let again = futures::poll!(wait(3)).is_pending();
 
-    assert_eq!(third.message(), "too many calls that may wait at a time: limit=`2`");
-    assert_eq!(full.message(), "too many calls at a time: limit=`2`");
+    assert_eq!((third.code(), &*reason(&third)), (Code::ResourceExhausted, "SERVER_BUSY"));
+    assert!(third.message().contains("may wait"), "{}", third.message());
+    for full in full {
+        assert_eq!(full.message(), "too many calls at a time: limit=`2`");
+    }
     assert!(again, "slots are not released");
 }
 
