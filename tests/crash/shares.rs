@@ -93,7 +93,8 @@ impl Client {
         let request = TailRecordsRequest { stream: "shared".to_owned(), ..Default::default() };
         let request = self.signed(request);
         let mut records = LogServiceClient::new(self.channel).tail_records(request).await?;
-        records.get_mut().message().await.map(drop)
+        while records.get_mut().message().await?.is_some() {}
+        Ok(())
     }
 
     async fn receive(self, wait: Duration) -> Result<(), Status> {

@@ -60,7 +60,7 @@ impl<P: RestProtocol> Dispatch<P> {
         request: &mut Request,
     ) -> Result<Option<Box<Fault>>, Fault> {
         let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
-        caller.take_share(request.extensions())?;
+        caller.take_share(request)?;
         let denied = caller.authority.denied().cloned().map(Box::new);
         caller.insert(request);
         Ok(denied)

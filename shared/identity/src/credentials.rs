@@ -78,13 +78,13 @@ impl Middleware for Credentials {
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
         let now = clock.now();
         let caller = call.caller(&accounts.now(), verified, now).map_err(Fault::from);
+        let ends_in = call.stream_ends_in(request.uri().path(), now);
         let caller = caller.and_then(|caller| {
-            caller.take_share(request.extensions())?;
+            caller.take_share(&mut request)?;
             Ok(caller)
         });
         match caller {
             Ok(caller) => {
-                let ends_in = call.stream_ends_in(request.uri().path(), now);
                 request.headers_mut().remove(AUTHORIZATION);
                 caller.insert(&mut request);
                 let answer = inner.call(request);

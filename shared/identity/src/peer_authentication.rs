@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 
+use http::HeaderValue;
 use tower::Service;
 
 use trestle_service::{
@@ -42,12 +43,12 @@ impl PeerAuthentication {
 }
 
 impl Middleware for PeerAuthentication {
-    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
         let admitted = match self.admits(&Peer::of(request.extensions())) {
-            true => take_share(&request),
+            true => take_share(&mut request),
             false => Err(unauthenticated_peer()),
         };
         match admitted {
@@ -59,11 +60,11 @@ impl Middleware for PeerAuthentication {
 
 /// Has a call count for the account that the gateway states, and not for the gateway. A name that is none is rejected by
 /// the service.
-fn take_share(request: &Request) -> Result<(), Fault> {
-    let holder = CallHolder::of(request.extensions());
-    match request.headers().get(ACCOUNT_HEADER) {
-        Some(stated) => holder.authenticated(stated.to_str().unwrap_or_default()),
-        None => holder.authenticated(AccountName::development().as_str()),
+fn take_share(request: &mut Request) -> Result<(), Fault> {
+    let stated = request.headers().get(ACCOUNT_HEADER).cloned();
+    match stated.as_ref().map(HeaderValue::to_str) {
+        Some(name) => CallHolder::authenticated(request, name.unwrap_or_default()),
+        None => CallHolder::authenticated(request, AccountName::development().as_str()),
     }
 }
 

@@ -15,12 +15,13 @@ use self::{
 };
 use crate::overload::resident_mib;
 
-/// Bodies: `limits.body_bytes_max` at its least.
-const BODIES_MIB: f64 = 16.0;
+/// Bodies: `limits.body_bytes_max` at its least, and what is derived from them: a decompressed message, and what the
+/// service parses of it.
+const BODIES_MIB: f64 = 3.0 * 16.0;
 /// Bytes that are received and not read, on the one connection of each attack, or with its calls where each has one.
 const UNREAD_MIB: f64 = 4.0;
 /// Buffers of sockets and of connections, the allocator, and what the calls themselves leave: tables, streams, metrics.
-const REST_MIB: f64 = 28.0;
+const REST_MIB: f64 = 44.0;
 
 /// Calls every route of a server in every way.
 async fn walk(server: &Server, routes: Vec<Route>) {

@@ -18,7 +18,7 @@ const METHODS: [&str; 8] = ["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "ME
 /// Paths below an account, by what they name: itself, a resource, and what is in one.
 const DEPTHS: [&str; 3] = ["", "/routes", "/routes/one"];
 /// Parameters that select an operation.
-const SELECTED: [&str; 3] = ["", "restype=container&", "comp=block&blockid=AAAA&"];
+const SELECTED: [&str; 2] = ["", "comp=block&blockid=AAAA&"];
 
 /// A route of a listener.
 #[derive(Debug, Clone)]

@@ -75,10 +75,10 @@ impl Caller {
     ///
     /// # Errors
     /// The account has its share of the calls of its kind.
-    pub fn take_share(&self, extensions: &Extensions) -> Result<(), Fault> {
+    pub fn take_share(&self, request: &mut Request) -> Result<(), Fault> {
         match self.authority {
             Authority::Anonymous => Ok(()),
-            _ => CallHolder::of(extensions).authenticated(self.account.as_str()),
+            _ => CallHolder::authenticated(request, self.account.as_str()),
         }
     }
 

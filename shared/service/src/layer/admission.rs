@@ -34,7 +34,7 @@ use crate::fault::{Fault, Reason};
 const CALLS_FOR_BULK: usize = 4;
 
 /// Marks a request, also to the next process, whose call has no slot to wait in.
-const NO_WAIT: HeaderName = HeaderName::from_static("trestle-no-wait");
+pub(super) const NO_WAIT: HeaderName = HeaderName::from_static("trestle-no-wait");
 
 /// Whether a call may wait for an event.
 ///
@@ -115,10 +115,13 @@ impl AdmissionControl {
             slots.0.take_slot(&self.bulk)?;
             return Ok(AdmittedCall { slots, is_stream: true, may_wait: true });
         }
-        let may_wait = !method.waits || slots.0.take_slot(&self.waiting).is_ok();
-        if !method.waits || !may_wait {
-            slots.0.take_slot(&self.calls)?;
-        }
+        let may_wait = match method.waits {
+            true => slots.0.take_waiting_slot(&self.waiting, &self.calls)?,
+            false => {
+                slots.0.take_slot(&self.calls)?;
+                true
+            }
+        };
         if method.streams {
             slots.0.take_slot(&self.streams)?;
         }

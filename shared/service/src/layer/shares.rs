@@ -18,6 +18,9 @@ use std::{
     time::Duration,
 };
 
+use http::HeaderValue;
+
+use super::{Request, admission::NO_WAIT};
 use crate::{
     fault::{Fault, Reason},
     peer::{Peer, PeerKey},
@@ -258,7 +261,14 @@ pub struct CallHolder(Arc<Mutex<CallShares>>);
 struct CallShares {
     peer: PeerKey,
     holder: Holder,
-    slots: Vec<Share>,
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    share: Share,
+    /// Where a call that may wait takes one if its holder has its share of those; then it may not wait.
+    otherwise: Option<Arc<SharePool>>,
 }
 
 impl CallHolder {
@@ -274,15 +284,22 @@ impl CallHolder {
         Self(Arc::new(Mutex::new(CallShares { peer, holder, slots })))
     }
 
-    /// The account is known: the call and its slots count for it from now on.
+    /// The account of a request is known: the call and its slots count for it from now on.
     ///
     /// # Errors
     /// The account, or its peer in it, has its share of one of them.
-    pub fn authenticated(&self, account: &str) -> Result<(), Fault> {
-        let mut shares = self.lock();
+    pub fn authenticated(request: &mut Request, account: &str) -> Result<(), Fault> {
+        let call = Self::of(request.extensions());
+        let mut shares = call.lock();
         let holder = Holder::account(account, shares.peer);
         shares.holder = holder;
-        shares.slots.iter_mut().try_for_each(|slot| slot.move_to(holder))
+        for slot in &mut shares.slots {
+            if let Err(fault) = slot.share.move_to(holder) {
+                slot.share = slot.otherwise.take().ok_or(fault)?.take(holder, 1)?;
+                request.headers_mut().insert(NO_WAIT, HeaderValue::from_static("1"));
+            }
+        }
+        Ok(())
     }
 
     /// What the call counts for.
@@ -297,9 +314,28 @@ impl CallHolder {
     /// As of [`SharePool::take`].
     pub(super) fn take_slot(&self, pool: &Arc<SharePool>) -> Result<(), Fault> {
         let mut shares = self.lock();
-        let slot = pool.take(shares.holder, 1)?;
-        shares.slots.push(slot);
+        let share = pool.take(shares.holder, 1)?;
+        shares.slots.push(Slot { share, otherwise: None });
         Ok(())
+    }
+
+    /// Takes a slot for a call that may wait, or one of `calls` if there is none. Returns whether it may wait.
+    ///
+    /// # Errors
+    /// There is neither.
+    pub(super) fn take_waiting_slot(
+        &self,
+        waiting: &Arc<SharePool>,
+        calls: &Arc<SharePool>,
+    ) -> Result<bool, Fault> {
+        let mut shares = self.lock();
+        let slot = match waiting.take(shares.holder, 1) {
+            Ok(share) => Slot { share, otherwise: Some(Arc::clone(calls)) },
+            Err(_) => Slot { share: calls.take(shares.holder, 1)?, otherwise: None },
+        };
+        let may_wait = slot.otherwise.is_some();
+        shares.slots.push(slot);
+        Ok(may_wait)
     }
 
     /// Returns the slots of the call.

@@ -174,9 +174,9 @@ async fn bytes_of_one_peer_leave_room_for_others() {
 #[tokio::test]
 async fn calls_of_one_account_leave_slots_to_others_from_the_same_peer() {
     // A peer is known before an account is: here the path names it, as credentials do.
-    let service = before(AdmissionLayer::new(8, methods()), |request: Request| async move {
+    let service = before(AdmissionLayer::new(8, methods()), |mut request: Request| async move {
         let account = request.headers()["account"].to_str().unwrap().to_owned();
-        match CallHolder::of(request.extensions()).authenticated(&account) {
+        match CallHolder::authenticated(&mut request, &account) {
             Ok(()) => pending().await,
             Err(fault) => error_response(fault),
         }
