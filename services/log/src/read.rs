@@ -119,7 +119,8 @@ impl Logs {
         Ok((head, MergedRows::new(self.clone(), stream.clone(), plan, captured)))
     }
 
-    /// Captures the present state, for a read of at most so many rows. The share is that of a read which is opened again.
+    /// Captures the present state, for a read of at most so many rows. The share is that of a read which is opened
+    /// again.
     async fn capture(
         &self,
         stream: &OpenStream,

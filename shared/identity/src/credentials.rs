@@ -78,7 +78,10 @@ impl Middleware for Credentials {
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
         let now = clock.now();
         let caller = call.caller(&accounts.now(), verified, now).map_err(Fault::from);
-        let ends_in = call.stream_ends_in(request.uri().path(), now);
+        let ends_in = match caller {
+            Ok(_) => call.stream_ends_in(path, now),
+            Err(_) => None,
+        };
         let caller = caller.and_then(|caller| {
             caller.take_share(&mut request)?;
             Ok(caller)

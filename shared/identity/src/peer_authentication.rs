@@ -58,8 +58,8 @@ impl Middleware for PeerAuthentication {
     }
 }
 
-/// Has a call count for the account that the gateway states, and not for the gateway. A name that is none is rejected by
-/// the service.
+/// Has a call count for the account that the gateway states, and not for the gateway. A name that is none is rejected
+/// by the service.
 fn take_share(request: &mut Request) -> Result<(), Fault> {
     let stated = request.headers().get(ACCOUNT_HEADER).cloned();
     match stated.as_ref().map(HeaderValue::to_str) {

@@ -78,26 +78,26 @@ pub struct SharePool {
     what: &'static str,
     max: usize,
     used: AtomicUsize,
-    wholes: Counters,
-    parts: Counters,
+    wholes: HolderCounters,
+    parts: HolderCounters,
 }
 
 /// What holders have.
 #[derive(Debug)]
-struct Counters {
+struct HolderCounters {
     by_number: Box<[AtomicUsize]>,
     /// Of a number beyond those; there is none.
     beyond: AtomicUsize,
 }
 
-impl Default for Counters {
+impl Default for HolderCounters {
     fn default() -> Self {
         let by_number = (0..COUNTERS).map(|_| AtomicUsize::new(0)).collect();
         Self { by_number, beyond: AtomicUsize::new(0) }
     }
 }
 
-impl Counters {
+impl HolderCounters {
     fn get(&self, number: usize) -> &AtomicUsize {
         self.by_number.get(number).unwrap_or(&self.beyond)
     }
@@ -261,11 +261,11 @@ pub struct CallHolder(Arc<Mutex<CallShares>>);
 struct CallShares {
     peer: PeerKey,
     holder: Holder,
-    slots: Vec<Slot>,
+    slots: Vec<CallSlot>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct CallSlot {
     share: Share,
     /// Where a call that may wait takes one if its holder has its share of those; then it may not wait.
     otherwise: Option<Arc<SharePool>>,
@@ -315,7 +315,7 @@ impl CallHolder {
     pub(super) fn take_slot(&self, pool: &Arc<SharePool>) -> Result<(), Fault> {
         let mut shares = self.lock();
         let share = pool.take(shares.holder, 1)?;
-        shares.slots.push(Slot { share, otherwise: None });
+        shares.slots.push(CallSlot { share, otherwise: None });
         Ok(())
     }
 
@@ -330,8 +330,8 @@ impl CallHolder {
     ) -> Result<bool, Fault> {
         let mut shares = self.lock();
         let slot = match waiting.take(shares.holder, 1) {
-            Ok(share) => Slot { share, otherwise: Some(Arc::clone(calls)) },
-            Err(_) => Slot { share: calls.take(shares.holder, 1)?, otherwise: None },
+            Ok(share) => CallSlot { share, otherwise: Some(Arc::clone(calls)) },
+            Err(_) => CallSlot { share: calls.take(shares.holder, 1)?, otherwise: None },
         };
         let may_wait = slot.otherwise.is_some();
         shares.slots.push(slot);
