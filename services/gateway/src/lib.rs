@@ -29,6 +29,7 @@ use crate::{cors::PageAccountLayer, otlp_http::MessageFramingLayer};
 
 pub use cors::{AccountNames, CorsStore, cors};
 pub use grpc_only::GrpcOnly;
+pub use otlp_http::HTTP_PATHS;
 pub use route::Routes;
 pub use trestle_service::layer::trace::CallTelemetry;
 
@@ -49,11 +50,7 @@ impl CallLimits {
     /// The bounds of the bodies of calls.
     #[must_use]
     pub fn bodies(&self) -> BodyBounds {
-        BodyBounds {
-            bytes_max: self.body_bytes_max,
-            calls_max: self.calls_max,
-            arrives_within: self.request_within_max,
-        }
+        BodyBounds::of_services(self.body_bytes_max, self.request_within_max)
     }
 }
 

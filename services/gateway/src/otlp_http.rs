@@ -25,8 +25,8 @@ use trestle_service::{
 use self::rejection::BodyType;
 pub(crate) use self::{rejection::Rejection, unframed::MessageFramingLayer};
 
-/// The paths, and the methods that they call.
-const PATHS: [(&str, &str); 3] = [
+/// The paths of HTTP on the listener of gRPC, and the methods that they call.
+pub const HTTP_PATHS: [(&str, &str); 3] = [
     ("/v1/logs", "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
     ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
     ("/v1/traces", "/opentelemetry.proto.collector.trace.v1.TraceService/Export"),
@@ -45,7 +45,7 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 /// The method that a request of OTLP calls; none for another request.
 pub(crate) fn method_of(request: &Request) -> Option<&'static str> {
     let path = request.uri().path();
-    PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)
+    HTTP_PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)
 }
 
 /// Checks a request of OTLP.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
-use trestle_service::{clock::Clock, name::AccountName};
+use trestle_service::{clock::Clock, layer::shares::SharePool, name::AccountName};
 
 use crate::{
     append::{self, AppendOutcome, NewBatch},
@@ -19,7 +19,7 @@ use crate::{
     unsealed::UnsealedStreams,
 };
 
-/// Most bytes of unsealed batches that reads hold, of all calls.
+/// Most bytes of unsealed batches that reads hold, of all calls. An account has a share of them.
 const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The same of one read, which has the next records in memory.
 const SLICE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -43,7 +43,7 @@ pub(crate) struct Logs {
     /// One segment is written at a time: each needs the memory of its records.
     pub(crate) writing: Arc<Mutex<()>>,
     /// Bytes of unsealed batches that reads may hold.
-    pub(crate) read_bytes: Arc<Semaphore>,
+    pub(crate) read_bytes: Arc<SharePool>,
     /// The same of one read.
     pub(crate) slice_bytes: usize,
     /// Which small segments of past days may be merged.
@@ -69,7 +69,7 @@ impl Logs {
             unsealed: Arc::default(),
             clock,
             writing: Arc::default(),
-            read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
+            read_bytes: SharePool::new("bytes of unsealed records", READ_BYTES_MAX),
             slice_bytes: SLICE_BYTES_MAX,
             late_merges: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),

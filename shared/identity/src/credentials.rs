@@ -26,6 +26,7 @@ use crate::{
 };
 use trestle_service::{
     clock::Clock,
+    fault::Fault,
     layer::{
         Request, Response, ResponseFuture, error_response,
         middleware::{Middleware, MiddlewareLayer},
@@ -113,9 +114,16 @@ impl Middleware for Credentials {
             self.identity.check_public_key(&caller, &source)?;
             Ok(caller)
         });
+        let ends_in = match caller {
+            Ok(_) => call.stream_ends_in(path, now),
+            Err(_) => None,
+        };
+        let caller = caller.map_err(Fault::from).and_then(|caller| {
+            caller.take_share(&mut request)?;
+            Ok(caller)
+        });
         match caller {
             Ok(caller) => {
-                let ends_in = call.stream_ends_in(request.uri().path(), now);
                 request.headers_mut().remove(AUTHORIZATION);
                 caller.insert(&mut request);
                 let answer = inner.call(request);
@@ -124,7 +132,7 @@ impl Middleware for Credentials {
                     Some(within) => expiring::answer(answer, within),
                 }
             }
-            Err(denied) => Box::pin(async move { Ok(error_response(denied.into())) }),
+            Err(fault) => Box::pin(async move { Ok(error_response(fault)) }),
         }
     }
 }

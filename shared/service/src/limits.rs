@@ -59,6 +59,22 @@ pub const CORS_RULES_MAX: usize = 5;
 /// Largest message a server decodes, in bytes: a batch of 4 MiB and its wrapping.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Most calls of health at a time; of these, half may be watches. Anyone may make them, and each costs a few KiB.
+pub const HEALTH_CALLS_MAX: usize = 2048;
+/// Largest message of health, in bytes: the name of a service.
+pub const HEALTH_MESSAGE_BYTES_MAX: usize = 4 * 1024;
+/// Most bytes of messages of health at a time.
+pub const HEALTH_BODY_BYTES_MAX: usize = HEALTH_CALLS_MAX * HEALTH_MESSAGE_BYTES_MAX;
+/// Most calls of reflection at a time; half of them may be streams, as its only method is. Each costs up to the
+/// flow-control window of a call, 1 MiB, where its client sends and does not receive.
+pub const REFLECTION_CALLS_MAX: usize = 128;
+/// Largest message of reflection, in bytes: the name of a symbol or of a file, and a host.
+pub const REFLECTION_MESSAGE_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of messages of reflection at a time.
+pub const REFLECTION_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest host in a request of reflection, in bytes: the longest name of DNS.
+pub const REFLECTION_HOST_BYTES_MAX: usize = 255;
+
 /// Shortest queue name, in characters. Azure.
 pub const QUEUE_NAME_CHARS_MIN: usize = 3;
 /// Longest queue name, in characters. Azure.

@@ -27,7 +27,8 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
 use trestle_service::{
-    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, peer::Peer, service_properties,
+    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, layer::shares::CallHolder,
+    service_properties,
 };
 
 use self::{access_log::NamesContainer, copy::CopyResponses, upload::Uploader};
@@ -77,7 +78,7 @@ impl BlobApi {
 
     /// What an upload of a request needs.
     fn uploader(&self, extensions: &http::Extensions) -> Uploader {
-        let memory = self.blobs.memory.of_peer(Peer::key_of(extensions));
+        let memory = self.blobs.memory.of(CallHolder::of(extensions).holder());
         let recorder = StatisticsRecorder::of(extensions);
         Uploader { blobs: Blobs { memory, ..self.blobs.clone() }, recorder }
     }

@@ -7,7 +7,7 @@ mod render;
 mod settings;
 mod stream;
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -15,7 +15,8 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
 use trestle_service::{
-    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, name::AccountName,
+    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, layer::admission::check_wait,
+    name::AccountName,
 };
 
 use self::access_log::{NamedRequest, record_returned};
@@ -192,9 +193,17 @@ impl QueueService for QueueApi {
         request: Request<proto::ReceiveMessagesRequest>,
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
+        let may_wait = check_wait(request.metadata());
         let (access, message) = self.enter(request, Need::Process).await?;
-        let (queue, receive) = parse::receive(message).map_err(rejected)?;
+        let (queue, mut receive) = parse::receive(message).map_err(rejected)?;
+        let waits = !receive.wait.is_zero();
+        if may_wait.is_err() {
+            receive.wait = Duration::ZERO;
+        }
         let delivered = self.messages.receive(&access, &queue, receive).await.map_err(rejected)?;
+        if waits && delivered.is_empty() {
+            may_wait.map_err(rejected)?;
+        }
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
         record_returned(&recorder, deliveries.iter().map(|delivery| delivery.message.as_ref()));
         answer(Ok(proto::ReceiveMessagesResponse { deliveries }))

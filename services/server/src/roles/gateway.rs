@@ -29,7 +29,7 @@ pub const GATEWAY: RoleSpec = RoleSpec {
 };
 
 fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, ProcessError> {
-    let BuildContext { settings, deps, health } = context;
+    let BuildContext { settings, deps, .. } = context;
     let accounts = Accounts::default();
     accounts.replace(identity::read(settings)?);
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
@@ -44,7 +44,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         routes.without(service, format!("{key} is not set"))
     });
     let calls = gateway(&stack, routes, identity.clone());
-    let calls = ingress::beside_health(health, roles, calls)?;
+    let calls = ingress::beside_health(context, roles, calls)?;
     let store = |role: &UpstreamRole| {
         let service = role.spec.cors?;
         Some(CorsStore { service, lookup: Lookup::new(service, role.upstream.clone()) })
