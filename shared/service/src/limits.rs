@@ -44,10 +44,9 @@ pub const PAGE_SCANNED_MAX: usize = 200_000;
 pub const SELECT_NAMES_MAX: usize = 255;
 /// Longest filter, in bytes.
 pub const FILTER_BYTES_MAX: usize = 32_768;
-/// Most tokens in a filter: bounds the parser and the work for each entity.
-pub const FILTER_TOKENS_MAX: usize = 1000;
-/// Deepest nesting of a filter, in parentheses and `not`.
-pub const FILTER_DEPTH_MAX: usize = 100;
+/// How deep `and`, `or` and `not` may be inside of another one of these: bounds the recursion over the tree. The same
+/// operator in itself, and parentheses alone, do not count: what clients generate stays below ten.
+pub const FILTER_NESTING_MAX: usize = 250;
 /// Longest page token, in bytes.
 pub const PAGE_TOKEN_BYTES_MAX: usize = 16_384;
 /// Most stored access policies of a table. Azure.
