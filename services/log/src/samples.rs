@@ -56,7 +56,7 @@ pub(crate) fn any_value() -> impl Strategy<Value = AnyValue> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         let list = collection::vec(inner.clone(), 0..4)
             .prop_map(|values| AnyValue { value: Some(Value::ArrayValue(ArrayValue { values })) });
-        let map = collection::vec((key(), inner), 0..4).prop_map(|entries| {
+        let map = collection::btree_map(key(), inner, 0..4).prop_map(|entries| {
             let values = entries.into_iter().map(entry).collect();
             AnyValue { value: Some(Value::KvlistValue(KeyValueList { values })) }
         });

@@ -27,6 +27,7 @@ use super::an_hour;
 
 blob_scenario!(
     logs_go_to_the_stream_of_their_service_which_is_created,
+    invalid_parts_are_left_out_and_records_without_them_kept,
     invalid_records_are_rejected_alone_and_counted,
     data_points_are_records_with_a_value,
     a_span_is_a_record_that_its_trace_finds,
@@ -125,22 +126,40 @@ async fn logs_go_to_the_stream_of_their_service_which_is_created(world: &World) 
     );
 }
 
-async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
-    let twice = vec![attribute("a", "1"), attribute("a", "2")];
-    let many = (0..1000).map(|number| attribute(&number.to_string(), "x")).collect();
-    let invalid = [
+async fn invalid_parts_are_left_out_and_records_without_them_kept(world: &World) {
+    let twice = vec![attribute("a", "1"), attribute("a", "2"), attribute("", "3")];
+    let records = vec![
         LogRecord { attributes: twice, ..log("duplicate") },
-        LogRecord { attributes: many, ..log("a thousand") },
-        LogRecord { trace_id: vec![1; 3].into(), ..log("trace") },
+        LogRecord { trace_id: vec![1; 3].into(), span_id: vec![0; 8].into(), ..log("trace") },
+    ];
+
+    let response = export(world, request(&[("web", records)])).await.unwrap();
+
+    assert_eq!(response.partial_success, None);
+    let stream = world.existing_log_stream("web");
+    for _ in 0..2 {
+        let stored = stream.read().await.unwrap().records;
+        assert_eq!(log_texts(&stored), ["duplicate", "trace"]);
+        let kept = ("a".to_owned(), attribute("", "2").value.unwrap());
+        assert_eq!(stored[0].attributes, [kept].into());
+        assert_eq!(stored[0].dropped_attributes_count, 2);
+        assert!(stored[1].trace_id.is_empty() && stored[1].span_id.is_empty());
+        stream.flush().await.unwrap();
+    }
+}
+
+async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
+    let invalid = [
         LogRecord { time_unix_nano: u64::MAX, ..log("future") },
+        LogRecord { time_unix_nano: u64::MAX, ..log("future too") },
     ];
     let records = [vec![log("first")], invalid.to_vec(), vec![log("last")]].concat();
 
     let response = export(world, request(&[("web", records)])).await.unwrap();
 
     let partial = response.partial_success.unwrap();
-    assert_eq!(partial.rejected_log_records, 4);
-    assert!(partial.error_message.contains("attributes"), "{}", partial.error_message);
+    assert_eq!(partial.rejected_log_records, 2);
+    assert!(partial.error_message.contains("time_unix_nano"), "{}", partial.error_message);
     let stored = world.existing_log_stream("web").read().await.unwrap().records;
     assert_eq!(log_texts(&stored), ["first", "last"]);
 

@@ -76,7 +76,8 @@ fn add_points(
         let added = encoder.add_records(|records| {
             let written = point.numbers(&mut |number| {
                 let record = PointRecord { metric, point, number }.encode();
-                records.push(record).map_err(SkippedPoint::Invalid)
+                let pushed = records.admit(record).and_then(|record| records.push(record));
+                pushed.map_err(SkippedPoint::Invalid)
             });
             match written {
                 Ok(()) | Err(SkippedPoint::NotRecorded) => Ok(()),

@@ -8,10 +8,7 @@ use super::{
 use crate::{
     batch::BatchRow,
     row::{RowFields, ValueRef},
-    wire::{
-        FieldValue, MalformedMessage, MessageReader, put_bytes, put_fixed32, put_fixed64,
-        put_varint,
-    },
+    wire::{MalformedMessage, MessageReader, put_bytes, put_field, put_fixed64, put_varint},
 };
 
 /// A row of a batch with its fields.
@@ -54,12 +51,7 @@ impl<'a> UnsealedRow<'a> {
             if !fields.has(number) || !matches!(number, 2 | 3 | 5..=12 | 16) {
                 continue;
             }
-            match value {
-                FieldValue::Varint(value) => put_varint(&mut out, number, value),
-                FieldValue::Fixed64(value) => put_fixed64(&mut out, number, value),
-                FieldValue::Bytes(value) => put_bytes(&mut out, number, value),
-                FieldValue::Fixed32(value) => put_fixed32(&mut out, number, value),
-            }
+            put_field(&mut out, number, value);
         }
         if fields.has(19) && row.sequence != 0 {
             put_varint(&mut out, 19, row.sequence);

@@ -15,6 +15,10 @@ use crate::{
 
 /// Most buckets of a point: each is a record.
 const BUCKETS_MAX: usize = 1_024;
+/// The attribute of a bucket: its upper bound.
+const LE: &str = "le";
+/// The attribute of a quantile.
+const QUANTILE: &str = "quantile";
 /// The flag of a point whose value was not recorded.
 const NO_RECORDED_VALUE: u32 = 1;
 
@@ -41,6 +45,10 @@ pub(super) type WriteNumber<'w> = &'w mut dyn FnMut(PointNumber) -> Result<(), S
 pub(super) trait Numbers {
     fn time(&self) -> u64;
     fn attributes(&self) -> &[KeyValue];
+    /// The keys of attributes that distinguish numbers of one point.
+    fn labels(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Passes each number on.
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint>;
 }
@@ -53,17 +61,15 @@ pub(super) struct PointRecord<'a, P> {
 }
 
 impl<P: Numbers> PointRecord<'_, P> {
-    /// The encoded record. Attributes of the point have precedence over ours of the same key.
+    /// The encoded record.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Self { metric, point, number } = self;
         let mut out = Vec::new();
         if point.time() != 0 {
             put_fixed64(&mut out, 1, point.time());
         }
-        let unit =
-            (!metric.unit.is_empty()).then(|| ("unit", Value::StringValue(metric.unit.clone())));
         let label = number.label.map(|(key, value)| (key, Value::DoubleValue(value)));
-        put_attributes(&mut out, point.attributes(), unit.into_iter().chain(label));
+        put_attributes(&mut out, point.attributes(), point.labels(), label);
         put_bytes(&mut out, 12, format!("{}{}", metric.name, number.suffix).as_bytes());
         put_fixed64(&mut out, 16, number.value.to_bits());
         out
@@ -141,7 +147,7 @@ fn write_buckets(
             return Err(SkippedPoint::Invalid(RecordError::invalid("buckets", rule)));
         }
         cumulative = cumulative.saturating_add(count);
-        let (label, value) = (Some(("le", bound)), count_value(cumulative));
+        let (label, value) = (Some((LE, bound)), count_value(cumulative));
         write(PointNumber { suffix: ".bucket", label, value })?;
     }
     Ok(())
@@ -154,6 +160,10 @@ impl Numbers for HistogramDataPoint {
 
     fn attributes(&self) -> &[KeyValue] {
         &self.attributes
+    }
+
+    fn labels(&self) -> &'static [&'static str] {
+        &[LE]
     }
 
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint> {
@@ -172,6 +182,10 @@ impl Numbers for ExponentialHistogramDataPoint {
 
     fn attributes(&self) -> &[KeyValue] {
         &self.attributes
+    }
+
+    fn labels(&self) -> &'static [&'static str] {
+        &[LE]
     }
 
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint> {
@@ -211,6 +225,10 @@ impl Numbers for SummaryDataPoint {
         &self.attributes
     }
 
+    fn labels(&self) -> &'static [&'static str] {
+        &[QUANTILE]
+    }
+
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint> {
         check_recorded(self.flags)?;
         let (count, sum) = (self.count, Some(self.sum));
@@ -220,7 +238,7 @@ impl Numbers for SummaryDataPoint {
             return Err(SkippedPoint::Invalid(RecordError::invalid("quantile_values", rule)));
         }
         self.quantile_values.iter().try_for_each(|found| {
-            let label = Some(("quantile", found.quantile));
+            let label = Some((QUANTILE, found.quantile));
             write(PointNumber { suffix: "", label, value: found.value })
         })
     }
