@@ -132,7 +132,9 @@ def test_metrics_are_streams_of_values(api, stub, server, protocol):
     counted = read(api, stub, stream, filter="event_name eq 'orders' and attributes/shop eq 'a'")
     # The reader also exports when it shuts down.
     assert [record.value for record in counted][:2] == [3.0, 5.0]
-    assert texts(counted[0].attributes) == {"shop": "a", "unit": "1"}
+    assert texts(counted[0].attributes) == {"shop": "a"} and counted[0].unit == "1"
+    assert (counted[0].temporality, counted[0].is_monotonic) == (2, True)
+    assert counted[0].start_time_unix_nano > 0
     first = counted[0].time_unix_nano
     points = read(api, stub, stream, filter="startswith(event_name, 'duration')")
     once = {

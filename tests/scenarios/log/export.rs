@@ -15,8 +15,8 @@ use trestle_proto::opentelemetry::proto::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
     metrics::v1::{
-        Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
-        number_data_point,
+        AggregationTemporality, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
+        metric::Data, number_data_point,
     },
     resource::v1::Resource,
     trace::v1::{ResourceSpans, ScopeSpans, Span, span::SpanKind},
@@ -177,6 +177,7 @@ async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
 async fn data_points_are_records_with_a_value(world: &World) {
     let point = |value: f64| NumberDataPoint {
         time_unix_nano: an_hour(),
+        start_time_unix_nano: 7,
         attributes: vec![attribute("cpu", "0")],
         value: Some(number_data_point::Value::AsDouble(value)),
         ..NumberDataPoint::default()
@@ -184,7 +185,11 @@ async fn data_points_are_records_with_a_value(world: &World) {
     let metric = Metric {
         name: "load".to_owned(),
         unit: "1".to_owned(),
-        data: Some(Data::Gauge(Gauge { data_points: vec![point(0.5), point(0.25)] })),
+        data: Some(Data::Sum(Sum {
+            data_points: vec![point(0.5), point(0.25)],
+            aggregation_temporality: AggregationTemporality::Cumulative.into(),
+            is_monotonic: true,
+        })),
         ..Metric::default()
     };
     let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..Default::default() }];
@@ -204,6 +209,8 @@ async fn data_points_are_records_with_a_value(world: &World) {
         assert_eq!(values, [0.5, 0.25]);
         assert_eq!(records[0].event_name, "load");
         assert_eq!(records[0].attributes["cpu"], attribute("", "0").value.unwrap());
+        assert_eq!((records[0].unit.as_str(), records[0].temporality), ("1", 2));
+        assert_eq!((records[0].is_monotonic, records[0].start_time_unix_nano), (Some(true), 7));
         stream.flush().await.unwrap();
     }
 }

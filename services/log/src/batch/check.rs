@@ -6,10 +6,11 @@ use super::rules::{
     ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, RECORD_BYTES_MAX, RecordError,
     RecordTimes, VALUE_DEPTH_MAX,
 };
+use crate::record::TEMPORALITY_MAX;
 use crate::wire::{FieldValue, MalformedMessage, MessageReader};
 
 /// Names of the fields of a record, by number.
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 24] = [
     "",
     "time_unix_nano",
     "severity_number",
@@ -30,9 +31,13 @@ const FIELDS: [&str; 20] = [
     "resource",
     "scope",
     "sequence",
+    "start_time_unix_nano",
+    "temporality",
+    "is_monotonic",
+    "unit",
 ];
 /// Fields that occur once: a second one would replace the first for one parser, and not for another.
-const SINGULAR: u32 = 0b1_0001_1111_1010_1110;
+const SINGULAR: u32 = 0b1111_0001_0001_1111_1010_1110;
 /// The greatest number of a severity, FATAL4.
 pub(super) const SEVERITY_MAX: u64 = 24;
 const TWICE: MalformedMessage = MalformedMessage("field occurs twice");
@@ -276,12 +281,19 @@ fn check_field(
             }
             checked => checked.map(drop),
         },
-        3 | 12 => value.text().map(drop),
-        7 => value.varint().map(drop),
+        3 | 12 | 23 => value.text().map(drop),
+        7 | 22 => value.varint().map(drop),
         8 => value.fixed32().map(drop),
         9 => return check_id(number, value, 16),
         10 => return check_id(number, value, 8),
-        16 => value.fixed64().map(drop),
+        16 | 20 => value.fixed64().map(drop),
+        21 => match value.varint() {
+            Ok(temporality) if temporality > TEMPORALITY_MAX => {
+                let rule = format!("is `{temporality}`, not 0 to {TEMPORALITY_MAX}");
+                return Err(RecordError::invalid(name_of(number), rule));
+            }
+            checked => checked.map(drop),
+        },
         17..=19 => {
             return Err(RecordError::invalid(name_of(number), "is output only: remove it"));
         }

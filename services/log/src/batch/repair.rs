@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    record::{ATTRIBUTES, entries_of, split_entry, value_of},
+    record::{ATTRIBUTES, TEMPORALITY_MAX, entries_of, split_entry, value_of},
     wire::{
         FieldValue, MalformedMessage, MessageReader, put_bytes, put_field, put_message, put_varint,
     },
@@ -126,7 +126,7 @@ fn repair_record(
             DROPPED => dropped = value.varint()?,
             _ if leniency == Leniency::RepeatedKeys => fields.push((number, value)),
             // Of a field that is there twice protobuf reads the last.
-            1..=3 | 5 | 8..=12 | 16 => {
+            1..=3 | 5 | 8..=12 | 16 | 20..=23 => {
                 fields.retain(|(other, _)| *other != number);
                 if repair.is_valid(number, value)? {
                     fields.push((number, value));
@@ -258,10 +258,11 @@ impl Repair {
         }
     }
 
-    /// Whether a field keeps its rule. An invalid id is an absent one, as OTLP has it; a severity is counted.
+    /// Whether a field keeps its rule. An invalid id is an absent one, as OTLP has it; others are counted.
     fn is_valid(&mut self, number: u32, value: FieldValue<'_>) -> Result<bool, MalformedMessage> {
         let is_valid = match number {
             2 => value.varint()? <= SEVERITY_MAX,
+            21 => value.varint()? <= TEMPORALITY_MAX,
             9 => return Ok(check_id_bytes("", value.bytes()?, TRACE_ID_BYTES).is_ok()),
             10 => return Ok(check_id_bytes("", value.bytes()?, SPAN_ID_BYTES).is_ok()),
             _ => true,

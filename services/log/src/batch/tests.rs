@@ -108,6 +108,7 @@ fn keeps_rules(record: &Record) -> bool {
             .values()
             .chain(&record.body)
             .all(|value| depth(value) <= 16 && is_unique(value))
+        && (0..=2).contains(&record.temporality)
         && record.resource.is_empty()
         && record.scope.is_none()
         && record.sequence == 0
@@ -162,6 +163,7 @@ fn records_beyond_the_limits_are_rejected_by_field() {
         (Record { resource: [("a".to_owned(), text(""))].into(), ..Record::default() }, "resource"),
         (Record { scope: Some(Default::default()), ..Record::default() }, "scope"),
         (Record { sequence: 1, ..Record::default() }, "sequence"),
+        (Record { temporality: 3, ..Record::default() }, "temporality"),
     ];
     for (record, field) in rejected {
         let error = check(&record).expect_err(field);

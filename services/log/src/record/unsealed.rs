@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     ATTRIBUTES, RESOURCE, RecordFields, RecordView, any_value_ref, entries_of, find_entry,
+    temporality_name,
 };
 use crate::{
     batch::BatchRow,
@@ -48,7 +49,7 @@ impl<'a> UnsealedRow<'a> {
         let mut reader = MessageReader::new(record);
         while let Some((number, value)) = reader.next_field()? {
             // Fields that the contract lacks are not in segments either.
-            if !fields.has(number) || !matches!(number, 2 | 3 | 5..=12 | 16) {
+            if !fields.has(number) || !matches!(number, 2 | 3 | 5..=12 | 16 | 20..=23) {
                 continue;
             }
             put_field(&mut out, number, value);
@@ -126,6 +127,18 @@ impl RowFields for UnsealedRow<'_> {
 
     fn value(&self) -> Option<f64> {
         self.record.value
+    }
+
+    fn temporality(&self) -> &str {
+        temporality_name(self.record.temporality)
+    }
+
+    fn is_monotonic(&self) -> Option<bool> {
+        self.record.is_monotonic
+    }
+
+    fn unit(&self) -> &str {
+        self.record.unit
     }
 
     fn trace_id(&self) -> &[u8] {

@@ -10,7 +10,7 @@ use trestle_proto::opentelemetry::proto::{
 
 use crate::{
     batch::{RecordError, items::put_attributes},
-    wire::{put_bytes, put_fixed64},
+    wire::{put_bytes, put_fixed64, put_varint},
 };
 
 /// Most buckets of a point: each is a record.
@@ -41,9 +41,39 @@ pub(super) enum SkippedPoint {
 
 pub(super) type WriteNumber<'w> = &'w mut dyn FnMut(PointNumber) -> Result<(), SkippedPoint>;
 
+/// What the data points of a metric have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PointKind<'a> {
+    pub(super) metric: &'a Metric,
+    /// What the values are since, a number of the contract; 0 is not stated.
+    pub(super) temporality: i32,
+    /// Whether a sum only increases.
+    pub(super) is_monotonic: Option<bool>,
+}
+
+impl PointKind<'_> {
+    /// Writes the fields that give a number its meaning.
+    fn put(self, out: &mut Vec<u8>, start_time: u64) {
+        if start_time != 0 {
+            put_fixed64(out, 20, start_time);
+        }
+        if self.temporality != 0 {
+            put_varint(out, 21, i64::from(self.temporality).cast_unsigned());
+        }
+        if let Some(is_monotonic) = self.is_monotonic {
+            put_varint(out, 22, is_monotonic.into());
+        }
+        if !self.metric.unit.is_empty() {
+            put_bytes(out, 23, self.metric.unit.as_bytes());
+        }
+    }
+}
+
 /// A data point.
 pub(super) trait Numbers {
     fn time(&self) -> u64;
+    /// What its numbers are since; 0 is not stated.
+    fn start_time(&self) -> u64;
     fn attributes(&self) -> &[KeyValue];
     /// The keys of attributes that distinguish numbers of one point.
     fn labels(&self) -> &'static [&'static str] {
@@ -55,7 +85,7 @@ pub(super) trait Numbers {
 
 /// A record of a number of a point.
 pub(super) struct PointRecord<'a, P> {
-    pub(super) metric: &'a Metric,
+    pub(super) kind: PointKind<'a>,
     pub(super) point: &'a P,
     pub(super) number: PointNumber,
 }
@@ -63,15 +93,16 @@ pub(super) struct PointRecord<'a, P> {
 impl<P: Numbers> PointRecord<'_, P> {
     /// The encoded record.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Self { metric, point, number } = self;
+        let Self { kind, point, number } = self;
         let mut out = Vec::new();
         if point.time() != 0 {
             put_fixed64(&mut out, 1, point.time());
         }
         let label = number.label.map(|(key, value)| (key, Value::DoubleValue(value)));
         put_attributes(&mut out, point.attributes(), point.labels(), label);
-        put_bytes(&mut out, 12, format!("{}{}", metric.name, number.suffix).as_bytes());
+        put_bytes(&mut out, 12, format!("{}{}", kind.metric.name, number.suffix).as_bytes());
         put_fixed64(&mut out, 16, number.value.to_bits());
+        kind.put(&mut out, point.start_time());
         out
     }
 }
@@ -93,6 +124,10 @@ fn count_value(count: u64) -> f64 {
 impl Numbers for NumberDataPoint {
     fn time(&self) -> u64 {
         self.time_unix_nano
+    }
+
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
     }
 
     fn attributes(&self) -> &[KeyValue] {
@@ -158,6 +193,10 @@ impl Numbers for HistogramDataPoint {
         self.time_unix_nano
     }
 
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
+    }
+
     fn attributes(&self) -> &[KeyValue] {
         &self.attributes
     }
@@ -178,6 +217,10 @@ impl Numbers for HistogramDataPoint {
 impl Numbers for ExponentialHistogramDataPoint {
     fn time(&self) -> u64 {
         self.time_unix_nano
+    }
+
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
     }
 
     fn attributes(&self) -> &[KeyValue] {
@@ -219,6 +262,10 @@ fn index_value(index: i64) -> f64 {
 impl Numbers for SummaryDataPoint {
     fn time(&self) -> u64 {
         self.time_unix_nano
+    }
+
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
     }
 
     fn attributes(&self) -> &[KeyValue] {

@@ -74,6 +74,59 @@ fn numbers_of_gauges_and_sums_are_values() {
     assert_eq!(rejected, Rejected::default());
 }
 
+/// The records of a metric.
+fn records_of(metric: Metric) -> Vec<Record> {
+    let request = of_resource(vec![metric]).encode_to_vec().into();
+    let (batch, rejected) = batch_of::<ResourceMetrics>(&[request]);
+    assert_eq!(rejected, Rejected::default());
+    let batch = batch.expect("records");
+    let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
+    rows.map(|row| Record::decode(row.unwrap().record).unwrap()).collect()
+}
+
+#[test]
+fn what_gives_a_number_its_meaning_is_stored_with_it() {
+    let meaning = |record: &Record| {
+        let Record { start_time_unix_nano, temporality, is_monotonic, .. } = record;
+        assert_eq!(record.unit, "s");
+        (*start_time_unix_nano, *temporality, *is_monotonic)
+    };
+    let of = |data| Metric { unit: "s".to_owned(), ..metric("m", data) };
+    let point = NumberDataPoint { start_time_unix_nano: NOW - 1, ..double(1.0) };
+    let sum = |temporality: i32, is_monotonic| {
+        let data_points = vec![point.clone()];
+        let sum = Sum { data_points, aggregation_temporality: temporality, is_monotonic };
+        records_of(of(Data::Sum(sum))).remove(0)
+    };
+    assert_eq!(meaning(&sum(1, true)), (NOW - 1, 1, Some(true)));
+    assert_eq!(meaning(&sum(2, false)), (NOW - 1, 2, Some(false)));
+    assert_eq!(meaning(&sum(0, false)), (NOW - 1, 0, Some(false)));
+    let unknown = sum(3, true);
+    assert_eq!((meaning(&unknown).1, unknown.dropped_attributes_count), (0, 1));
+    let gauge = Gauge { data_points: vec![point.clone()] };
+    assert_eq!(meaning(&records_of(of(Data::Gauge(gauge))).remove(0)), (NOW - 1, 0, None));
+
+    let point = HistogramDataPoint {
+        time_unix_nano: NOW,
+        start_time_unix_nano: NOW - 2,
+        bucket_counts: vec![1],
+        ..HistogramDataPoint::default()
+    };
+    let histogram = Histogram { data_points: vec![point], aggregation_temporality: 1 };
+    let point = ExponentialHistogramDataPoint {
+        time_unix_nano: NOW,
+        start_time_unix_nano: NOW - 2,
+        zero_count: 1,
+        ..ExponentialHistogramDataPoint::default()
+    };
+    let powers = ExponentialHistogram { data_points: vec![point], aggregation_temporality: 1 };
+    for data in [Data::Histogram(histogram), Data::ExponentialHistogram(powers)] {
+        let records = records_of(of(data));
+        assert_eq!(records.len(), 2);
+        assert!(records.iter().all(|record| meaning(record) == (NOW - 2, 1, None)));
+    }
+}
+
 #[test]
 fn a_label_of_ours_replaces_no_attribute_of_a_point() {
     let attributes =
