@@ -19,6 +19,7 @@ mod settings;
 mod severity;
 mod streams;
 mod tail;
+mod temporality;
 mod when;
 
 pub use args::{

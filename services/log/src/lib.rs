@@ -29,6 +29,7 @@ mod model;
 mod names;
 mod read;
 mod record;
+mod rejections;
 mod row;
 #[cfg(test)]
 mod samples;
@@ -46,6 +47,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
 use trestle_proto::{
@@ -80,6 +82,8 @@ pub struct LogDeps {
     pub clock: Arc<dyn Clock>,
     /// Generates ids of streams.
     pub random: fn() -> u128,
+    /// Where rejected items of exports are counted.
+    pub meter: Meter,
 }
 
 /// The log service of a process.
@@ -92,8 +96,8 @@ impl LogRole {
     /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: LogDeps) -> Self {
-        let LogDeps { engine, area, clock, random } = deps;
-        Self { api: LogApi::new(Logs::new(engine, area, clock, random)) }
+        let LogDeps { engine, area, clock, random, meter } = deps;
+        Self { api: LogApi::new(Logs::new(engine, area, clock, random), &meter) }
     }
 
     /// The gRPC service.

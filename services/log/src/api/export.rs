@@ -156,14 +156,16 @@ impl LogApi {
         by_stream: &ResourcesByStream,
         encode: &impl EncodeStream,
     ) -> Result<Rejected, LogError> {
-        let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
+        let (mut batches, mut by_stream_rejected) = (Vec::new(), Vec::new());
         let mut bytes_left = REQUEST_BYTES_MAX;
         for (name, resources) in by_stream {
             let name = StreamName::stored(name.clone());
             let found = self.logs.find(access.account(), &name).await?;
             let retention = found.as_ref().and_then(|stream| stream.record.settings.retention);
             let (encoded, left_out) = encode(resources, self.times(retention), bytes_left);
-            rejected.merge(&left_out);
+            if left_out.count > 0 {
+                by_stream_rejected.push((name.clone(), left_out));
+            }
             let Some(encoded) = encoded else { continue };
             bytes_left = bytes_left.saturating_sub(encoded.bytes.len());
             let stream = match found {
@@ -175,6 +177,11 @@ impl LogApi {
             batches.push((stream, batch));
         }
         self.logs.append(batches).await?;
+        let mut rejected = Rejected::default();
+        for (name, left_out) in &by_stream_rejected {
+            self.rejections.report(name.as_str(), left_out);
+            rejected.merge(left_out);
+        }
         Ok(rejected)
     }
 }

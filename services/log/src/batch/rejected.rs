@@ -1,6 +1,6 @@
 //! What a request of OpenTelemetry answers of records that it does not store.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::RecordError;
 
@@ -15,6 +15,8 @@ pub(crate) struct Rejected {
     /// The first reasons; empty where none was rejected.
     pub(crate) message: String,
     reasons: u64,
+    /// How many, by the name of the reason.
+    by_reason: BTreeMap<&'static str, u64>,
 }
 
 impl Rejected {
@@ -22,6 +24,7 @@ impl Rejected {
     pub(crate) fn add(&mut self, count: u64, at: &str, error: &RecordError) {
         self.count += count;
         self.reasons += 1;
+        *self.by_reason.entry(error.reason.as_str_name()).or_default() += count;
         if self.reasons <= REASONS_MAX {
             let separator = if self.message.is_empty() { "" } else { "; " };
             let error = error.clone().within(at);
@@ -30,6 +33,11 @@ impl Rejected {
         } else if self.reasons == REASONS_MAX + 1 {
             self.message.push_str("; and others");
         }
+    }
+
+    /// How many, by the name of the reason.
+    pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.by_reason.iter().map(|(reason, count)| (*reason, *count))
     }
 
     /// How many, and the first reasons; none where nothing was rejected.
@@ -49,5 +57,8 @@ impl Rejected {
             self.message.push_str(&other.message);
         }
         self.reasons += other.reasons;
+        for (reason, count) in &other.by_reason {
+            *self.by_reason.entry(reason).or_default() += count;
+        }
     }
 }

@@ -59,6 +59,7 @@ impl Node {
             area: area.map_err(|error| error.to_string())?,
             clock: Arc::clone(&records) as _,
             random: || 7,
+            meter: opentelemetry::global::meter("log"),
         });
         let client = LogServiceClient::new(role.server());
         Ok(Self { role, client, records, changes, next: 0 })

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::InstrumentationScope};
 
 use super::{RecordOrigin, TimeRules, any_value, fields, malformed};
-use crate::log::{exact_json, severity};
+use crate::log::{exact_json, severity, temporality};
 
 /// The record of a line, and its origin if the line has one.
 ///
@@ -22,6 +22,7 @@ pub(super) fn parse(
     let mut origin = None;
     if let Some(attributes) = remove_if(&mut object, "attributes", object_of) {
         record.attributes = exact_json::entries(attributes).collect();
+        take_point(&mut object, &mut record, times)?;
         take_printed(&mut object, &mut record);
         origin = Some(Arc::new(take_origin(&mut object)));
     }
@@ -45,6 +46,25 @@ fn remove_if<T>(
     let found = object.get(key).and_then(form)?;
     object.shift_remove(key);
     Some(found)
+}
+
+/// Takes what gives the value of a data point its meaning, of a record that was printed or has a value.
+fn take_point(
+    object: &mut Map<String, Value>,
+    record: &mut Record,
+    times: TimeRules,
+) -> Result<(), String> {
+    if !object.contains_key("sequence") && object.get("value").and_then(number).is_none() {
+        return Ok(());
+    }
+    if let Some(start) = remove_if(object, "start_time", text_of) {
+        record.start_time_unix_nano = times.of_json(&start.into())?;
+    }
+    let of_name = |value: &Value| temporality::number_of(value.as_str()?);
+    record.temporality = remove_if(object, "temporality", of_name).unwrap_or_default();
+    record.is_monotonic = remove_if(object, "is_monotonic", Value::as_bool);
+    record.unit = remove_if(object, "unit", text_of).unwrap_or_default();
+    Ok(())
 }
 
 /// Takes the fields that are exact where `trestle log read` printed them, and differ in other lines.

@@ -39,6 +39,8 @@ fn text_property() -> impl Strategy<Value = Property> {
                 Property::SeverityText,
                 Property::EventName,
                 Property::Scope,
+                Property::Temporality,
+                Property::Unit,
                 Property::TraceId,
                 Property::SpanId,
             ][..]
@@ -56,6 +58,7 @@ fn condition() -> impl Strategy<Value = LogCondition> {
         (text_property(), words().prop_map(Literal::String)),
         (any_value, values()),
         (number, numbers()),
+        (Just(Property::IsMonotonic), any::<bool>().prop_map(Literal::Boolean)),
     ];
     let function = select(&[Function::Contains, Function::StartsWith][..]);
     prop_oneof![
@@ -106,7 +109,10 @@ fn row() -> impl Strategy<Value = SampleRow> {
         |(texts, numbers, (trace_id, span_id), (attributes, resource))| SampleRow {
             severity_text: texts.0,
             body: texts.1,
+            unit: texts.3.clone(),
+            temporality: texts.2.clone(),
             event_name: texts.2,
+            is_monotonic: numbers.2.map(|value| value > 0.0),
             scope: texts.3,
             severity: numbers.0,
             sequence: numbers.1,
@@ -143,6 +149,9 @@ fn naive_value(row: &SampleRow, property: &Property) -> Option<Literal> {
         Property::Sequence => Some(Literal::Int64(i64::try_from(row.sequence).unwrap())),
         Property::Attribute(key) => row.attributes.get(key).map(value),
         Property::Resource(key) => row.resource.get(key).map(value),
+        Property::Temporality => text(&row.temporality),
+        Property::IsMonotonic => row.is_monotonic.map(Literal::Boolean),
+        Property::Unit => text(&row.unit),
         Property::Time => None,
     }
 }
