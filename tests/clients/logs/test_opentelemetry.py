@@ -287,7 +287,8 @@ def test_a_partial_success_counts_rejected_spans(api, stub, server):
 def test_a_request_that_is_no_export_is_an_error_the_sdk_does_not_retry(server):
     for body, headers, status in [
         (b"\xff" * 20, {"Content-Type": "application/x-protobuf"}, 400),
-        (b"{}", {"Content-Type": "application/json"}, 415),
+        (b"{", {"Content-Type": "application/json"}, 400),
+        (b"{}", {"Content-Type": "text/plain"}, 415),
         (b"no gzip", {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}, 400),
     ]:
         answer = requests.post(f"{server.endpoint}/v1/logs", data=body, headers=headers, timeout=30)

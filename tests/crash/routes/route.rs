@@ -8,7 +8,7 @@ use trestle::{
     roles::ROLES,
     settings::{Listen, RoleKey as _},
 };
-use trestle_gateway::HTTP_PATHS;
+use trestle_gateway::http_paths;
 use trestle_tests::{BINARY, Server, over_account, terms, token};
 
 use super::attack::Sender;
@@ -101,7 +101,7 @@ pub(super) fn grpc_routes(server: &Server) -> Vec<Route> {
             }
         }
     }
-    let http = HTTP_PATHS.map(|(path, _)| Route::call(server, path, "application/x-protobuf"));
+    let http = http_paths().map(|(path, _)| Route::call(server, &path, "application/x-protobuf"));
     routes.into_iter().chain(http).collect()
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::InstrumentationScope};
 
-use super::{RecordOrigin, TimeRules, any_value, fields, malformed};
+use super::{
+    FieldNames, RecordOrigin, TimeRules, any_value, fields, known_programs::KnownProgram, malformed,
+};
 use crate::log::{exact_json, severity, temporality};
 
 /// The record of a line, and its origin if the line has one.
@@ -15,10 +17,20 @@ use crate::log::{exact_json, severity, temporality};
 pub(super) fn parse(
     line: &[u8],
     times: TimeRules,
+    names: &FieldNames,
 ) -> Result<(Record, Option<Arc<RecordOrigin>>), String> {
     let mut object: Map<String, Value> =
         serde_json::from_slice(line).map_err(|error| malformed("a JSON object", line, &error))?;
     let mut record = Record::default();
+    for (usual, name) in names.given() {
+        if let Some(value) = remove_at(&mut object, name) {
+            fields::set_as(&mut record, (usual, name), value, times)?;
+        }
+    }
+    if let Some(program) = KnownProgram::of(&object) {
+        program.read(object, &mut record, times)?;
+        return Ok((record, None));
+    }
     let mut origin = None;
     if let Some(attributes) = remove_if(&mut object, "attributes", object_of) {
         record.attributes = exact_json::entries(attributes).collect();
@@ -35,6 +47,16 @@ pub(super) fn parse(
         fields::set(&mut record, &key, value, times)?;
     }
     Ok((record, origin.filter(|origin| **origin != RecordOrigin::default())))
+}
+
+/// Takes out the field with a name. Where none has it, its parts before and after a point name a field of an object in
+/// the object.
+fn remove_at(object: &mut Map<String, Value>, name: &str) -> Option<Value> {
+    if let Some(value) = object.shift_remove(name) {
+        return Some(value);
+    }
+    let (outer, inner) = name.split_once('.')?;
+    remove_at(object.get_mut(outer)?.as_object_mut()?, inner)
 }
 
 /// Takes a field out of an object, if it has the form; any other stays.
@@ -73,8 +95,14 @@ fn take_printed(object: &mut Map<String, Value>, record: &mut Record) {
     let dropped = remove_if(object, "dropped_attributes_count", number_of_32_bits);
     record.dropped_attributes_count = dropped.unwrap_or_default();
     let is_read = remove_if(object, "sequence", Value::as_u64).is_some();
-    let body = remove_if(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
-    record.body = body.map(exact_json::value);
+    if record.body.is_none() {
+        let body =
+            remove_if(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
+        record.body = body.map(exact_json::value);
+    }
+    if record.severity_number != 0 || !record.severity_text.is_empty() {
+        return;
+    }
     let given = remove_if(object, "severity_number", |value| severity::checked(value.as_i64()?));
     if let Some(text) = remove_if(object, "severity_text", text_of) {
         // A record that was read has no number without one; that of a program may have the text alone.
