@@ -79,7 +79,7 @@ impl PinnedChunks {
                 return Err(ConditionError::NotMet.into());
             }
         } else {
-            match self.state.record(&*snapshot, &self.blob).await {
+            match self.state.stored(&*snapshot, &self.blob).await {
                 Ok(record) if record.etag == self.etag => {}
                 Ok(_) | Err(BlobError::BlobNotFound(_)) => {
                     return Err(ConditionError::NotMet.into());
