@@ -12,6 +12,7 @@ mod api;
 mod append;
 mod authorize;
 mod batch;
+mod damage;
 mod error;
 mod filter;
 #[cfg(test)]

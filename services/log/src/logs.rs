@@ -10,6 +10,7 @@ use trestle_service::{clock::Clock, layer::shares::SharePool, name::AccountName}
 
 use crate::{
     append::{self, AppendOutcome, NewBatch},
+    damage::UnreadableSegments,
     error::LogError,
     merge::LateMerges,
     names::StreamName,
@@ -48,6 +49,8 @@ pub(crate) struct Logs {
     pub(crate) slice_bytes: usize,
     /// Which small segments of past days may be merged.
     pub(crate) late_merges: Arc<LateMerges>,
+    /// Segments that the store could not read lately.
+    pub(crate) unreadable: Arc<UnreadableSegments>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
     /// Ends calls that last.
@@ -72,6 +75,7 @@ impl Logs {
             read_bytes: SharePool::new("bytes of unsealed records", READ_BYTES_MAX),
             slice_bytes: SLICE_BYTES_MAX,
             late_merges: Arc::default(),
+            unreadable: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
             shutdown: CancellationToken::new(),
         }

@@ -18,6 +18,7 @@ mod snapshots;
 mod tags;
 mod tiers;
 mod upload;
+mod verify;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -31,7 +32,9 @@ use trestle_service::{
     service_properties,
 };
 
-use self::{access_log::NamesContainer, copy::CopyResponses, upload::Uploader};
+use self::{
+    access_log::NamesContainer, copy::CopyResponses, upload::Uploader, verify::VerifyResponses,
+};
 use crate::{
     BLOB_SERVICE, BlobDeps,
     authorize::{BlobAccess, BlobNeed},
@@ -123,6 +126,7 @@ macro_rules! by_domain {
         impl BlobService for BlobApi {
             type ReadBlobStream = ReadResponses;
             type CopyBlobStream = CopyResponses;
+            type VerifyBlobsStream = VerifyResponses;
 
             $(async fn $method(
                 &self,
@@ -174,6 +178,14 @@ macro_rules! by_domain {
             ) -> Result<Response<CopyResponses>, Status> {
                 let (access, message) = self.enter(request, BlobNeed::Create).await?;
                 self.copy(access, message).await.map(Response::new).map_err(failed)
+            }
+
+            async fn verify_blobs(
+                &self,
+                request: Request<proto::VerifyBlobsRequest>,
+            ) -> Result<Response<VerifyResponses>, Status> {
+                let (access, message) = self.enter(request, BlobNeed::ListBlobs).await?;
+                self.verify(&access, message).await.map(Response::new).map_err(failed)
             }
 
             async fn read_blob(

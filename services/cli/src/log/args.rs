@@ -81,6 +81,24 @@ pub enum LogCommand {
     Tail(TailLogArgs),
     /// List the segments of a stream: Parquet files that other programs can read
     Segments(SegmentsArgs),
+    /// Read every byte of the segments of a stream, which the server verifies against its checksum, and report damaged
+    /// ones
+    ///
+    /// Reports what is in a damaged segment, and how many of its records can be read. It is set aside: merges leave it
+    /// out, and `segments` shows it. The exit code is 1 if a segment is damaged or cannot be read.
+    Verify(SegmentsArgs),
+    /// Remove a damaged segment with all of its records, so that reads of its times succeed again
+    ///
+    /// Takes `--yes`, or its id typed at the prompt on a terminal. A segment that can be read is not removed.
+    DropSegment {
+        /// Name of the stream
+        stream: String,
+        /// Id of the segment, as `verify` and `segments` print it
+        id: u64,
+        /// Remove without confirmation
+        #[arg(long, short = 'y')]
+        yes: bool,
+    },
     /// Seal the records of a stream into segments now
     Flush {
         /// Name of the stream

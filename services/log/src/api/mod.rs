@@ -128,4 +128,6 @@ by_domain! {
     append_records(AppendRecordsRequest) -> AppendRecordsResponse: Append => append;
     flush_stream(FlushStreamRequest) -> FlushStreamResponse: WriteStream => flush;
     list_segments(ListSegmentsRequest) -> ListSegmentsResponse: ReadStream => segments;
+    verify_segment(VerifySegmentRequest) -> VerifySegmentResponse: Read => verify_segment;
+    drop_segment(DropSegmentRequest) -> DropSegmentResponse: Delete => drop_segment;
 }

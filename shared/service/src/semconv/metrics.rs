@@ -243,6 +243,12 @@ pub const SEAL_DELAY: Described = Described::new(
 /// Segments of log records.
 pub const SEGMENTS: Described =
     Described::new("trestle.log.segments", "{segment}", "Segments of log records, of all streams");
+/// Damaged ones.
+pub const DAMAGED_SEGMENTS: Described = Described::new(
+    "trestle.log.segments.damaged",
+    "{segment}",
+    "Segments of log records that cannot be read and are left out of merges, of all streams",
+);
 /// Their bytes.
 pub const SEGMENT_BYTES: Described =
     Described::new("trestle.log.sealed", "By", "Bytes of the segments of all streams");
