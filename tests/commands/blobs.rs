@@ -230,3 +230,29 @@ fn verify_reports_the_damaged_blob() {
     assert_eq!((&verified[1]["verified"], &verified[1]["damaged"]), (&3.into(), &1.into()));
     assert_eq!(run(&server, &["blob", "verify", "photos/a/"]).code, Some(0));
 }
+
+#[test]
+fn verify_goes_on_after_a_blob_that_the_disk_cannot_read_and_reads_deleted_ones() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(&["--data-dir", data.path().to_str().unwrap()], &[]);
+    succeeds(&server, &["blob", "container", "create", "photos"]);
+    succeeds(&server, &["blob", "protection", "--keep-deleted", "7"]);
+    put(&server, "a", &[7; 100_000]);
+    let unreadable = fs::read_dir(data.path().join("blob")).unwrap().next().unwrap().unwrap();
+    for whole in ["b", "c"] {
+        put(&server, whole, &[8; 50_000]);
+    }
+    succeeds(&server, &["blob", "snapshot", "photos/b"]);
+    succeeds(&server, &["blob", "rm", "photos/c"]);
+    fs::remove_file(unreadable.path()).unwrap();
+    // A read of it fails, as one of a bad sector does.
+    fs::create_dir(unreadable.path()).unwrap();
+
+    let verified = run(&server, &["blob", "verify", "photos"]);
+
+    assert_eq!(verified.code, Some(1), "{verified:?}");
+    let mut lines = verified.output.lines();
+    let damaged = "damaged: blob=`a`, error=`the object store failed`";
+    assert!(lines.next().unwrap().starts_with(damaged), "{verified:?}");
+    assert_eq!(lines.next().unwrap(), "verified 4 blobs (146.48 KiB), 1 damaged");
+}

@@ -1,6 +1,7 @@
 //! Commands on streams of log records.
 
 mod append;
+mod damaged;
 mod documented;
 mod resumed;
 

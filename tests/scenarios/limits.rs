@@ -18,7 +18,7 @@ scenario!(
     an_entity_has_at_most_252_properties_also_after_a_merge,
     an_entity_has_at_most_a_mebibyte_also_after_a_merge,
     a_projection_names_at_most_255_properties,
-    a_filter_is_bounded_in_length_parts_and_depth,
+    a_filter_is_bounded_in_bytes_whatever_is_in_it,
 );
 
 /// Inserts and removes the entity: it is within the limits.
@@ -250,25 +250,32 @@ async fn a_projection_names_at_most_255_properties(world: &World) {
     assert_eq!(read.properties.len(), 1);
 }
 
-async fn a_filter_is_bounded_in_length_parts_and_depth(world: &World) {
+async fn a_filter_is_bounded_in_bytes_whatever_is_in_it(world: &World) {
     let table = world.table("filters").await;
     table.insert(entity("p", "r", [int("a", 1)])).await.unwrap();
-    let comparisons = |count: usize| vec!["a eq 1"; count].join(" or ");
-    let nested = |depth: usize| format!("{}a eq 1{}", "(".repeat(depth), ")".repeat(depth));
     let padded = |bytes: usize| format!("a eq 1{}", " ".repeat(bytes - 6));
+    let filled = |open: &str, close: &str| {
+        let count = (limits::FILTER_BYTES_MAX - 6) / (open.len() + close.len());
+        format!("{}a eq 1{}", open.repeat(count), close.repeat(count))
+    };
+    let alternating = |pairs: usize| {
+        format!("{}a eq 1{}", "a eq 1 and (b eq 2 or ".repeat(pairs), ")".repeat(pairs))
+    };
 
-    // A comparison has three parts, and one more joins it to the next.
     for filter in [
-        comparisons(limits::FILTER_TOKENS_MAX / 4),
-        nested(limits::FILTER_DEPTH_MAX),
         padded(limits::FILTER_BYTES_MAX),
+        filled("(", ")"),
+        filled("not (not (", "))"),
+        filled("(", ") or b eq 2"),
+        filled("b eq 2 or (", ")"),
+        filled("", " or a eq 1"),
+        alternating(limits::FILTER_NESTING_MAX / 2 - 1),
     ] {
         assert_eq!(table.rows(&filter).await.unwrap(), ["r"]);
     }
     for filter in [
-        comparisons(limits::FILTER_TOKENS_MAX / 4 + 1),
-        nested(limits::FILTER_DEPTH_MAX + 1),
         padded(limits::FILTER_BYTES_MAX + 1),
+        alternating(limits::FILTER_NESTING_MAX),
         "(".repeat(30_000),
         "not ".repeat(5_000),
     ] {

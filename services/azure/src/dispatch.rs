@@ -10,7 +10,10 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 use tower::Service;
-use trestle_identity::credentials::Identity;
+use trestle_identity::{
+    credentials::Identity,
+    public_key::{AllowedPage, RequestSource},
+};
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{Request, Response, ResponseFuture, short_circuit::ShortCircuitResponse},
@@ -60,6 +63,14 @@ impl<P: RestProtocol> Dispatch<P> {
         request: &mut Request,
     ) -> Result<Option<Box<Fault>>, Fault> {
         let caller = auth::caller(head, P::SIGNATURES, &self.identity).map_err(Fault::from)?;
+        let source = RequestSource {
+            method: &head.method,
+            uri: &head.uri,
+            headers: &head.headers,
+            is_allowed_page: request.extensions().get::<AllowedPage>().is_some(),
+        };
+        self.identity.check_public_key(&caller, &source)?;
+        caller.take_share(request)?;
         let denied = caller.authority.denied().cloned().map(Box::new);
         caller.insert(request);
         Ok(denied)

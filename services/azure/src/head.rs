@@ -100,6 +100,13 @@ impl RequestHead {
         })
     }
 
+    /// Whether a page calls the development account.
+    pub(crate) fn is_development_page(&self) -> bool {
+        self.headers.contains_key(header::ORIGIN)
+            && self.method != Method::OPTIONS
+            && self.account == AccountName::development()
+    }
+
     /// A header as text.
     pub(crate) fn header(&self, name: impl header::AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -9,7 +9,8 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use tonic::{Code, Status};
-use tower::Service;
+use tower::{Service, ServiceExt as _};
+use trestle_identity::public_key::AllowedPage;
 use trestle_service::{
     call_protocol::CallProtocol,
     clock::Clock,
@@ -74,6 +75,21 @@ impl<P: RestProtocol> HttpEdge<P> {
         rules: Lookup,
     ) -> Self {
         Self { calls, state: Arc::new(EdgeState { protocol, clock, rules }) }
+    }
+
+    /// The call of a page to the development account, whose public key counts where a rule of the account allows the
+    /// page.
+    fn call_of_page(&self, mut call: Request, head: Arc<RequestHead>) -> ResponseFuture {
+        let (mut calls, state) = (self.calls.clone(), Arc::clone(&self.state));
+        Box::pin(async move {
+            let rules = state.rules.rules(&head.account).await;
+            let origin = head.headers.get(header::ORIGIN);
+            let allowed = |origin| rules.answer(origin, &head.method, &HeaderMap::new());
+            if origin.and_then(allowed).is_some() {
+                call.extensions_mut().insert(AllowedPage);
+            }
+            calls.ready().await?.call(call).await
+        })
     }
 }
 
@@ -256,7 +272,10 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             }
         };
         let sets_rules = call.uri().path().ends_with(SET_RULES);
-        let calls = self.calls.call(call);
+        let calls = match head.as_ref().ok().filter(|head| head.is_development_page()) {
+            None => self.calls.call(call),
+            Some(head) => self.call_of_page(call, Arc::clone(head)),
+        };
         // Every response is completed, of any origin.
         Box::pin(async move {
             let (headers, head) = match &head {

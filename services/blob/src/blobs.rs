@@ -16,7 +16,7 @@ mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_kv::{Engine, Span, Version, Writes};
+use trestle_kv::{Engine, ScanLimit, Snapshot, Span, Version, Writes, after_key};
 use trestle_service::clock::Ticks;
 
 pub(crate) use self::{
@@ -27,7 +27,7 @@ pub(crate) use self::{
     read::{FoundBlob, RequestedRange, inline, pieces_of_part},
     replace::{CURRENT as CURRENT_STATE, ReplacedRows},
     state::{BlobState, StateName},
-    write::{NewContent, PutCommand, RESERVED_FOR, decide_put, remove_inline},
+    write::{NewContent, PutCommand, check_reserved, decide_put, remove_inline},
 };
 use crate::{
     error::BlobError,
@@ -39,6 +39,9 @@ use crate::{
     stored::Stored as _,
     upload::UploadMemory,
 };
+
+/// Rows of deleted states that are read at once.
+const RETIRED_SCAN: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 
 /// The blobs of every container.
 #[derive(Clone)]
@@ -95,6 +98,31 @@ impl BlobKey {
     /// The rows of its past states, oldest first.
     pub(crate) fn past(&self) -> Span {
         keys::numbered_rows(BlobRow::Past, (self.container, &self.name), 0..u64::MAX)
+    }
+
+    /// Whether the contents of a past state are still there: it exists, or was deleted and is not reclaimed.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn has_past(
+        &self,
+        snapshot: &dyn Snapshot,
+        time: u64,
+    ) -> Result<bool, BlobError> {
+        if snapshot.get(&self.row(BlobRow::Past, &[time])).await?.is_some() {
+            return Ok(true);
+        }
+        let mut span = Span::prefix(&self.row(BlobRow::SharedRetired, &[]));
+        loop {
+            let scan = snapshot.scan(&span, RETIRED_SCAN).await?;
+            if scan.entries.iter().any(|it| keys::last_number_of(&it.key) == Some(time)) {
+                return Ok(true);
+            }
+            match scan.entries.last().filter(|_| scan.more) {
+                Some(last) => span = Span::new(after_key(&last.key), span.end),
+                None => return Ok(false),
+            }
+        }
     }
 
     /// Leaves what a change no longer needs to the sweeper, if there is anything. Past states may share it.

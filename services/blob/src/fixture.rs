@@ -7,7 +7,10 @@ use std::{
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
-use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
+use trestle_kv::{
+    Clock, Engine, ManualClock, MemoryEngine, Ticks,
+    stepped::{SteppedEngine, Steps},
+};
 use trestle_service::{fault::Violations, name::AccountName};
 
 use crate::{
@@ -64,6 +67,20 @@ impl BlobFixture {
             clock,
             retention: Mutex::default(),
         }
+    }
+
+    /// The same stores for a task that goes on as the test permits: its changes, or its background work.
+    pub(crate) fn stepped(&self) -> (Self, Arc<Steps>) {
+        let (engine, steps) = SteppedEngine::new(Arc::clone(&self.blobs.engine));
+        let blobs = Blobs { engine: Arc::new(engine), ..self.blobs.clone() };
+        let stepped = Self {
+            containers: self.containers.clone(),
+            sweeper: BlobSweeper::new(blobs.clone()),
+            blobs,
+            clock: Arc::clone(&self.clock),
+            retention: Mutex::new(self.retention()),
+        };
+        (stepped, steps)
     }
 
     /// What writes and deletes keep from now on.

@@ -22,7 +22,7 @@ use crate::{
 /// Ids that a process allocates at once; the remaining ones are never used after its end.
 pub(crate) const BLOCK: u64 = 64;
 /// How long the ids of a block are used.
-const BLOCK_TIME: Duration = Duration::from_secs(3600);
+pub(crate) const BLOCK_TIME: Duration = Duration::from_secs(3600);
 
 /// See the module.
 pub(crate) struct Ids {

@@ -141,6 +141,12 @@ impl BlobRow {
     }
 }
 
+/// The kind of a row with the record of a blob, of a past state, or of staged blocks.
+pub(crate) fn kind_of(key: &[u8]) -> Option<BlobRow> {
+    let kinds = [BlobRow::Record, BlobRow::Past, BlobRow::Staging];
+    kinds.into_iter().find(|row| key.first() == Some(&row.kind()))
+}
+
 /// The domain of a key: the blob, if the key contains the name of one.
 fn domain_of(key: &[u8]) -> DomainRef<'_> {
     if key.first() == Some(&TAG) {
@@ -405,11 +411,6 @@ pub(crate) fn every_content_ids() -> Span {
 /// Key of a content that a blob or a staged block has, or that is retired.
 pub(crate) fn live(content: ContentId) -> Bytes {
     numbered(LIVE, content.0)
-}
-
-/// The live contents from `first` on, before `end`.
-pub(crate) fn live_between(first: ContentId, end: ContentId) -> Span {
-    Span::new(live(first), live(end))
 }
 
 /// The number in a key of [`deleted_container`], [`content_ids`] or [`live`].

@@ -39,6 +39,7 @@ mod sweep;
 mod tags;
 mod tier;
 mod upload;
+mod verify;
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! Any sequence of operations on blobs, with faults of the object store, against a plain model.
 
+mod interleaved;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use trestle_service::read_grace::READ_GRACE;
 
@@ -34,6 +36,8 @@ struct Step {
 const STEPS_MAX: usize = 40;
 /// Longer than all steps, and shorter than staged blocks are kept.
 const KEPT_FOR: Duration = Duration::from_secs(5 * 24 * 3600);
+/// Length of page blobs: several chunks.
+const PAGES_BYTES: usize = 4 * 64 * 1024;
 const IDS: [&str; 3] = ["A", "B", "C"];
 const LENGTHS: [usize; 5] = [0, 100, 40_000, 100_000, 4_200_000];
 
@@ -46,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ObjectFault::Slow),
     ];
     let faults = prop::collection::vec(fault, 0..3);
-    let step = (0_u8..21, 0_usize..2, 0_usize..LENGTHS.len(), faults);
+    let step = (0_u8..25, 0_usize..2, 0_usize..LENGTHS.len(), faults);
     let step = step.prop_map(|(operation, blob, length, faults)| Step {
         operation,
         blob,
@@ -70,12 +74,15 @@ enum ModelContent {
     Blocks(BTreeMap<&'static str, ModelPiece>),
     /// An append blob that was created by the step of this number.
     Appended(usize, Vec<ModelPiece>),
+    /// A page blob.
+    Paged(Vec<u8>),
 }
 
 impl ModelContent {
     fn bytes(&self) -> Bytes {
         match self {
             Self::Whole(piece) => piece.data.clone(),
+            Self::Paged(data) => data.clone().into(),
             Self::Appended(_, pieces) => {
                 pieces.iter().map(|piece| piece.data.as_ref()).collect::<Vec<_>>().concat().into()
             }
@@ -90,6 +97,7 @@ impl ModelContent {
         let copied = |number, piece: ModelPiece| ModelPiece { number, ..piece };
         match self {
             Self::Whole(piece) => Self::Whole(copied(number, piece)),
+            Self::Paged(data) => Self::Paged(data),
             Self::Appended(..) => {
                 Self::Appended(number, vec![ModelPiece { number, data: self.bytes() }])
             }
@@ -106,6 +114,7 @@ impl ModelContent {
         match self {
             Self::Whole(piece) if piece.data.len() <= 32 * 1024 => Vec::new(),
             Self::Whole(piece) => vec![piece],
+            Self::Paged(_) => Vec::new(),
             Self::Appended(_, pieces) => {
                 pieces.iter().filter(|piece| piece.data.len() > 32 * 1024).collect()
             }
@@ -179,7 +188,7 @@ impl ModelBlob {
 
     fn undelete(&mut self) {
         if let Some((etag, content)) = self.deleted.take() {
-            if let ModelContent::Appended(..) = content {
+            if let ModelContent::Appended(..) | ModelContent::Paged(_) = content {
                 // Only a block blob has staged blocks.
                 self.staged.clear();
             }
@@ -236,6 +245,7 @@ async fn run(
             fixture.blobs.change(key.clone(), BlobChange::Tags(tags), required).await?;
         }
         7..=12 | 18 | 19 => run_on_history(fixture, key, model, (number, step)).await?,
+        21..=24 => run_on_pages(fixture, key, model, (number, step)).await?,
         13 | 14 => {
             let command = crate::blobs::PutCommand::default();
             let record = fixture.create_append(key, command).await?;
@@ -256,6 +266,33 @@ async fn run(
             let expected = model.content.as_ref().map(ModelContent::bytes);
             assert_eq!(Some(read), expected, "a read that succeeds is right");
         }
+    }
+    Ok(())
+}
+
+/// Runs a step that creates a page blob, or changes some of its pages.
+async fn run_on_pages(
+    fixture: &BlobFixture,
+    key: &BlobKey,
+    model: &mut ModelBlob,
+    (number, step): (usize, &Step),
+) -> Result<(), BlobError> {
+    if step.operation == 21 {
+        let record = fixture.create_pages(key, PAGES_BYTES as u64).await?;
+        model.set(ModelContent::Paged(vec![0; PAGES_BYTES]), &record);
+        return Ok(());
+    }
+    let first = (number * 7919 + step.length) % (PAGES_BYTES / 512);
+    let pages = (first * 512)..PAGES_BYTES.min((first + 1 + step.length % 300) * 512);
+    let fill = if step.operation == 24 { 0 } else { u8::try_from(number + 1).expect("few") };
+    let record = match fill {
+        0 => fixture.clear_pages(key, pages.start as u64..pages.end as u64).await?,
+        _ => fixture.write_pages(key, pages.start as u64, vec![fill; pages.len()]).await?,
+    };
+    model.etag = Some(record.etag.0);
+    match &mut model.content {
+        Some(ModelContent::Paged(data)) => data[pages].fill(fill),
+        other => panic!("it is a page blob: {other:?}"),
     }
     Ok(())
 }

@@ -148,6 +148,14 @@ impl Objects {
         futures::stream::iter(ids.map(delete)).buffer_unordered(DELETES_MAX).try_collect().await
     }
 
+    /// Makes deletes durable: what is deleted then does not come back after a loss of power.
+    ///
+    /// # Errors
+    /// [`BlobError::Objects`].
+    pub(crate) async fn sync_deletes(&self) -> Result<(), BlobError> {
+        self.0.sync_deletes().await.map_err(|error| BlobError::objects(&error))
+    }
+
     /// Deletes what writes of these contents left that a crash ended; how many files.
     ///
     /// # Errors

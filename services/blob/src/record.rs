@@ -284,16 +284,20 @@ impl Content {
         }
     }
 
+    /// The number of its pieces or its chunks, if it has any.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        match self {
+            Self::Inline { .. } | Self::Whole(_) | Self::Blocks { .. } => None,
+            Self::Append(content) => Some(content.generation),
+            Self::Pages(content) => Some(content.generation),
+        }
+    }
+
     /// Whether this content has the bytes of an earlier one at the same offsets.
     pub(crate) fn has_bytes_of(&self, earlier: &Self) -> bool {
-        match (self, earlier) {
-            (Self::Append(content), Self::Append(earlier)) => {
-                content.generation == earlier.generation
-            }
-            (Self::Pages(content), Self::Pages(earlier)) => {
-                content.generation == earlier.generation
-            }
-            _ => self == earlier,
+        match self.generation() {
+            None => self == earlier,
+            generation => generation == earlier.generation(),
         }
     }
 
@@ -383,8 +387,7 @@ impl Retired {
             Content::Inline { .. } => {}
             Content::Whole(part) => self.parts.push(*part),
             Content::Blocks { list, .. } => self.list = Some(*list),
-            Content::Append(content) => self.generation = Some(content.generation),
-            Content::Pages(content) => self.generation = Some(content.generation),
+            Content::Append(_) | Content::Pages(_) => self.generation = content.generation(),
         }
     }
 

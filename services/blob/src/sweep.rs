@@ -5,6 +5,8 @@ mod compactions;
 mod containers;
 mod epochs;
 mod expired;
+#[cfg(test)]
+mod interleaved_tests;
 mod orphans;
 mod reclaim;
 mod retired;
@@ -14,6 +16,7 @@ mod stagings;
 mod tests;
 
 use std::{
+    collections::VecDeque,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -22,10 +25,13 @@ use bytes::Bytes;
 use trestle_kv::{Entry, ScanLimit, Span, after_key};
 use trestle_service::read_grace::ReadGrace;
 
+use self::epochs::EpochScan;
 use crate::{blobs::Blobs, error::BlobError, keys::BlobRow};
 
 /// Most rows that one step examines.
 const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
+/// Rows that are deleted at once.
+const ROWS: usize = 500;
 /// How long the rows of a deleted container are kept for writes in flight; longer than such a write may take.
 pub(crate) const CONTAINER_GRACE: Duration = Duration::from_secs(120);
 /// How long an object may exist without a blob: longer than any upload, and than the ids of a block are used.
@@ -38,7 +44,7 @@ pub(crate) struct BlobSweeper {
     grace: ReadGrace,
 }
 
-/// The keys behind which the next tick continues. They can be reconstructed.
+/// Where the next tick continues. It can be reconstructed.
 #[derive(Default)]
 struct Positions {
     retired: Bytes,
@@ -47,6 +53,8 @@ struct Positions {
     expired: Bytes,
     expired_containers: Bytes,
     compactions: Bytes,
+    /// Scans for chunks that deleted snapshots had, in the order of their next parts.
+    epochs: VecDeque<EpochScan>,
 }
 
 impl Positions {
@@ -83,6 +91,7 @@ impl BlobSweeper {
             self.sweep_expired_containers().await,
             self.sweep_retired(BlobRow::Retired).await,
             self.sweep_retired(BlobRow::SharedRetired).await,
+            self.sweep_epochs().await,
             self.sweep_containers().await,
             self.sweep_stagings().await,
             self.sweep_compactions().await,

@@ -7,10 +7,12 @@ mod tests;
 
 pub(crate) use self::memory::UploadMemory;
 
+use std::{sync::Arc, time::Duration};
+
 use bytes::Bytes;
 use tokio::task::JoinHandle;
-use trestle_kv::{CommitError, SpaceClaim};
-use trestle_service::limits::INLINE_BYTES_MAX;
+use trestle_kv::{CommitError, Engine, SpaceClaim};
+use trestle_service::{clock::Ticks, limits::INLINE_BYTES_MAX};
 
 use self::memory::HeldMemory;
 use crate::{
@@ -18,9 +20,11 @@ use crate::{
     checksum::{Digests, UploadDigest},
     error::BlobError,
     extent::{EXTENT_BYTES, ExtentId},
+    ids,
     objects::Objects,
     record::{ContentId, Part},
     space_shortage::SpaceShortage,
+    sweep::ORPHAN_GRACE,
 };
 
 /// Memory of an upload of small content, in KiB.
@@ -28,6 +32,14 @@ const SMALL_KIB: usize = INLINE_BYTES_MAX / 1024;
 /// Memory of any other upload, in KiB.
 const LARGE_KIB: usize = 4 * 1024;
 const _: () = assert!(LARGE_KIB as u64 * 1024 == EXTENT_BYTES, "an upload holds one extent");
+/// How long an upload may take from its first object to the change that publishes it: later the sweeper takes its
+/// objects for those of an upload that a crash ended. The id is used up to an hour after it was allocated.
+const UPLOAD_MAX: Duration = Duration::from_secs(20 * 3600);
+const _: () = assert!(
+    UPLOAD_MAX.as_secs() + ids::BLOCK_TIME.as_secs() + 3600 < ORPHAN_GRACE.as_secs(),
+    "an upload ends before its objects are orphans"
+);
+
 /// What becomes of small content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SmallContent {
@@ -113,6 +125,7 @@ impl Upload {
             return Err(BlobError::Full(shortage));
         }
         if self.written.contents.is_empty() {
+            self.written.began_at = Some(self.blobs.now());
             self.written.contents.push((self.blobs.ids.content().await?, 0));
         }
         let pieces = std::mem::take(&mut self.pieces);
@@ -153,6 +166,9 @@ impl Upload {
 /// Objects that nothing refers to yet: deleted when this is dropped.
 pub(crate) struct WrittenObjects {
     objects: Objects,
+    engine: Arc<dyn Engine>,
+    /// When the first of them was written.
+    began_at: Option<Ticks>,
     /// Each content, with the number of its objects.
     contents: Vec<(ContentId, u64)>,
     /// The mark of these contents.
@@ -174,9 +190,10 @@ struct WrittenExtent {
 impl WrittenObjects {
     /// None yet.
     pub(crate) fn none(blobs: &Blobs) -> Self {
+        let (objects, engine) = (blobs.objects.clone(), Arc::clone(&blobs.engine));
         let (contents, claims) = (Vec::new(), Vec::new());
-        let (objects, mark) = (blobs.objects.clone(), blobs.ids.mark());
-        Self { objects, contents, mark, claims, writing: None }
+        let mark = blobs.ids.mark();
+        Self { objects, engine, began_at: None, contents, mark, claims, writing: None }
     }
 
     /// Writes the next extent of the last content, and returns the memory of its data.
@@ -205,6 +222,7 @@ impl WrittenObjects {
 
     /// Those of another upload too.
     pub(crate) fn merge(&mut self, mut other: Self) {
+        self.began_at = self.began_at.into_iter().chain(other.began_at).min();
         self.contents.append(&mut other.contents);
         self.claims.append(&mut other.claims);
     }
@@ -213,11 +231,14 @@ impl WrittenObjects {
     /// Otherwise, also where the caller is cancelled meanwhile, only the sweeper may delete them.
     ///
     /// # Errors
-    /// Those of the change.
+    /// Those of the change; [`BlobError::Busy`] where the upload took too long.
     pub(crate) async fn publish<T>(
         mut self,
         change: impl Future<Output = Result<T, BlobError>>,
     ) -> Result<T, BlobError> {
+        if self.began_at.is_some_and(|at| self.engine.now().since(at) > UPLOAD_MAX) {
+            return Err(BlobError::Busy);
+        }
         let contents = std::mem::take(&mut self.contents);
         let published = change.await;
         match &published {

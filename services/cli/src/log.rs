@@ -19,6 +19,8 @@ mod settings;
 mod severity;
 mod streams;
 mod tail;
+mod temporality;
+mod verify;
 mod when;
 
 pub use args::{
@@ -53,6 +55,10 @@ async fn dispatch(
         LogCommand::Tail(args) => tail::run(context, args).await,
         LogCommand::Segments(args) => segments::list(context, args).await,
         LogCommand::Undelete { stream } => segments::undelete(context, stream).await,
+        LogCommand::Verify(args) => verify::run(context, args).await,
+        LogCommand::DropSegment { stream, id, yes } => {
+            verify::drop_segment(context, (stream, id), yes).await
+        }
         LogCommand::Flush { stream } => streams::flush(context, stream).await,
     }
 }

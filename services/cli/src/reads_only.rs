@@ -61,8 +61,8 @@ fn of_blobs(command: &BlobCommand) -> bool {
 }
 
 fn of_logs(command: &LogCommand) -> bool {
-    use LogCommand::{List, Read, Segments, Show, Tail};
-    matches!(command, List { .. } | Show { .. } | Read(_) | Tail(_) | Segments(_))
+    use LogCommand::{List, Read, Segments, Show, Tail, Verify};
+    matches!(command, List { .. } | Show { .. } | Read(_) | Tail(_) | Segments(_) | Verify(_))
 }
 
 fn of_policies(command: &PolicyCommand) -> bool {

@@ -4,7 +4,8 @@
 //! A preflight request has no credentials, so its account is unknown: it is allowed where the rules
 //! of any account of this server allow it. That grants nothing; a page may read the response of the call
 //! itself only by the rules of the account that the call was authenticated for. The rules bind
-//! browsers, not callers: a call is never rejected for its origin.
+//! browsers, not callers: a call is rejected for its origin only where the public key of the development account, or no
+//! key, authenticates it.
 
 mod page_account;
 mod service_cors;
@@ -18,7 +19,8 @@ use std::{
 };
 
 use http::{Method, header};
-use tower::Service;
+use tower::{Service, ServiceExt as _};
+use trestle_identity::public_key::AllowedPage;
 use trestle_service::{
     call_protocol::CallProtocol,
     layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
@@ -95,9 +97,14 @@ impl Service<Request> for CorsGateway {
         let method = request.method().clone();
         let account = PageAccount::default();
         request.extensions_mut().insert(account.clone());
-        let answer = self.inner.call(request);
+        let mut inner = self.inner.clone();
         Box::pin(async move {
-            let answer = answer.await?;
+            if let Some(pages) = at.and_then(|at| services.get(at))
+                && pages.is_development_page(&origin, &method).await
+            {
+                request.extensions_mut().insert(AllowedPage);
+            }
+            let answer = inner.ready().await?.call(request).await?;
             Ok(match at.and_then(|at| services.get(at)) {
                 Some(pages) => pages.with_headers(answer, account.0.get(), origin, method).await,
                 None => answer,

@@ -2,7 +2,7 @@
 //! data.
 //!
 //! It enforces deadlines, sheds load, authenticates the caller, and picks the service by the path.
-//! It owns no data and decodes no message: bodies and trailers pass as they are. [`cors()`] runs in
+//! It owns no data and decodes no message: bodies and trailers pass as they are, but for OTLP in JSON. [`cors()`] runs in
 //! front of it all and serves browsers.
 
 mod cors;
@@ -25,10 +25,14 @@ use trestle_service::layer::{
     trace::TraceLayer,
 };
 
-use crate::{cors::PageAccountLayer, otlp_http::MessageFramingLayer};
+use crate::{
+    cors::PageAccountLayer,
+    otlp_http::{JsonMessageLayer, MessageFramingLayer},
+};
 
 pub use cors::{AccountNames, CorsStore, cors};
 pub use grpc_only::GrpcOnly;
+pub use otlp_http::http_paths;
 pub use route::Routes;
 pub use trestle_service::layer::trace::CallTelemetry;
 
@@ -49,11 +53,7 @@ impl CallLimits {
     /// The bounds of the bodies of calls.
     #[must_use]
     pub fn bodies(&self) -> BodyBounds {
-        BodyBounds {
-            bytes_max: self.body_bytes_max,
-            calls_max: self.calls_max,
-            arrives_within: self.request_within_max,
-        }
+        BodyBounds::of_services(self.body_bytes_max, self.request_within_max)
     }
 }
 
@@ -112,6 +112,8 @@ pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> Call
         .layer(PageAccountLayer::default())
         // Behind what bounds and authenticates: it reads bodies.
         .layer(MessageFramingLayer::default())
+        // Right after it: a message of JSON is translated when it is framed.
+        .layer(JsonMessageLayer::default())
         // Last: the call goes to the upstream.
         .service(routes);
     stack.before(service)

@@ -1,7 +1,9 @@
-//! OTLP over HTTP: `POST` of `/v1/logs`, `/v1/metrics` and `/v1/traces` with a body in Protocol Buffers, translated
-//! into the call `Export` of the service for it. A body that is compressed with gzip stays so: a message of gRPC may
-//! be, too.
+//! OTLP over HTTP: `POST` of `/v1/logs`, `/v1/metrics` and `/v1/traces` with a body in Protocol Buffers or JSON,
+//! translated into the call `Export` of the service for it. A compressed body stays so, unless it is JSON: a message of
+//! gRPC may be, too.
 
+mod body_type;
+mod json;
 mod rejection;
 #[cfg(test)]
 mod tests;
@@ -18,23 +20,58 @@ use tonic_types::StatusExt as _;
 use tower::Service as _;
 use trestle_service::{
     fault::{Fault, Reason, message_too_large, quoted},
-    layer::{CallService, Request, Response, body_bytes::Unframed, short_circuit::with_outcome},
+    layer::{
+        CallService, Request, Response,
+        body_bytes::Unframed,
+        compression::{ACCEPT_ENCODING, ENCODING},
+        short_circuit::with_outcome,
+    },
     limits::MESSAGE_BYTES_MAX,
+    otlp_json::OtlpRequest,
 };
 
-use self::rejection::BodyType;
-pub(crate) use self::{rejection::Rejection, unframed::MessageFramingLayer};
+use self::{body_type::BodyType, json::JsonMessage};
+pub(crate) use self::{
+    json::JsonMessageLayer, rejection::Rejection, unframed::MessageFramingLayer,
+};
 
-/// The paths, and the methods that they call.
-const PATHS: [(&str, &str); 3] = [
-    ("/v1/logs", "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
-    ("/v1/metrics", "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"),
-    ("/v1/traces", "/opentelemetry.proto.collector.trace.v1.TraceService/Export"),
+/// What is posted to a path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OtlpPath {
+    path: [&'static str; 2],
+    /// The method that it calls.
+    method: &'static str,
+    request: OtlpRequest,
+    /// The field that counts what is rejected in a response in JSON.
+    rejected: &'static str,
+}
+
+const PATHS: [OtlpPath; 3] = [
+    OtlpPath {
+        path: ["v1", "logs"],
+        method: "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        request: OtlpRequest::Logs,
+        rejected: "rejectedLogRecords",
+    },
+    OtlpPath {
+        path: ["v1", "metrics"],
+        method: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        request: OtlpRequest::Metrics,
+        rejected: "rejectedDataPoints",
+    },
+    OtlpPath {
+        path: ["v1", "traces"],
+        method: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        request: OtlpRequest::Traces,
+        rejected: "rejectedSpans",
+    },
 ];
-const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
-/// The type of a body in Protocol Buffers.
-const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+/// The encodings of bodies, and the names that they have in gRPC.
+const ENCODINGS: [(&str, &str); 4] =
+    [("gzip", "gzip"), ("x-gzip", "gzip"), ("deflate", "deflate"), ("zstd", "zstd")];
+/// No compression.
+const IDENTITY: &str = "identity";
 /// Bytes before a message of gRPC: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 /// Most bytes of a response.
@@ -42,10 +79,16 @@ const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// When a client may call again, in seconds, where the error has no delay.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// The method that a request of OTLP calls; none for another request.
-pub(crate) fn method_of(request: &Request) -> Option<&'static str> {
-    let path = request.uri().path();
-    PATHS.iter().find(|(known, _)| *known == path).map(|(_, method)| *method)
+/// The paths of HTTP on the listener of gRPC, and the methods that they call.
+pub fn http_paths() -> impl Iterator<Item = (String, &'static str)> {
+    PATHS.iter().map(|known| (format!("/{}", known.path.join("/")), known.method))
+}
+
+/// What a request of OTLP is posted to; none for another request. Slashes may be there twice or at the end, as an
+/// endpoint that ends with one makes them.
+pub(crate) fn path_of(request: &Request) -> Option<&'static OtlpPath> {
+    let parts = || request.uri().path().split('/').filter(|part| !part.is_empty());
+    PATHS.iter().find(|known| parts().eq(known.path))
 }
 
 /// Checks a request of OTLP.
@@ -57,50 +100,51 @@ pub(crate) fn check(request: &Request) -> Result<(), Rejection> {
         return Err(Rejection::METHOD);
     }
     let headers = request.headers();
-    if BodyType::of(headers) != BodyType::Protobuf {
+    if BodyType::of(headers) == BodyType::Other {
         return Err(Rejection::CONTENT_TYPE);
     }
-    match is_compressed(headers) {
-        Some(_) => Ok(()),
-        None => Err(Rejection::ENCODING),
-    }
+    encoding_of(headers).map(|_| ()).ok_or(Rejection::ENCODING)
 }
 
-/// Whether a body is compressed with gzip; none where it has another encoding.
-fn is_compressed(headers: &HeaderMap) -> Option<bool> {
-    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-    let encoding = encodings.next().map_or(&b""[..], HeaderValue::as_bytes).trim_ascii();
-    if encodings.next().is_some() {
-        return None;
-    }
-    if encoding.eq_ignore_ascii_case(b"gzip") {
-        return Some(true);
-    }
-    (encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")).then_some(false)
+/// The encoding of a body, by its name in gRPC; none where it has one that is not supported.
+fn encoding_of(headers: &HeaderMap) -> Option<Option<&'static str>> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let is = |name: &[u8], known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    let mut encodings =
+        names.map(<[u8]>::trim_ascii).filter(|name| !name.is_empty() && !is(name, IDENTITY));
+    let Some(name) = encodings.next() else { return Some(None) };
+    let found = ENCODINGS.iter().find(|(known, _)| is(name, known)).map(|(_, grpc)| *grpc);
+    found.filter(|_| encodings.next().is_none()).map(Some)
 }
 
 /// The response of HTTP to a request that [`check`] accepts.
 pub(crate) async fn export(
     mut calls: CallService,
-    method: &'static str,
+    path: &'static OtlpPath,
     request: Request,
 ) -> Response {
-    let call = match into_call(method, request) {
+    let kind = BodyType::of(request.headers());
+    let call = match into_call(path, kind, request) {
         Ok(call) => call,
-        Err(fault) => return failed(&Status::from(fault)),
+        Err(fault) => return failed(kind, &Status::from(fault)),
     };
     let Ok(answer) = calls.call(call).await;
     let (parts, body) = answer.into_parts();
     if let Some(status) = status_of(&parts.headers) {
-        return failed(&status);
+        return failed(kind, &status);
     }
     let body = match Limited::new(body, RESPONSE_BYTES_MAX).collect().await {
         Ok(body) => body,
-        Err(_) => return failed(&Status::internal("the response could not be read")),
+        Err(_) => return failed(kind, &Status::internal("the response could not be read")),
     };
     match body.trailers().and_then(status_of) {
-        Some(status) => failed(&status),
-        None => success(&body.to_bytes()),
+        Some(status) => failed(kind, &status),
+        None => {
+            let message = body.to_bytes();
+            let message = message.slice(PREFIX_BYTES.min(message.len())..);
+            kind.success(message, path.rejected)
+        }
     }
 }
 
@@ -108,20 +152,26 @@ pub(crate) async fn export(
 ///
 /// # Errors
 /// A body that is too large.
-fn into_call(method: &'static str, request: Request) -> Result<Request, Fault> {
+fn into_call(path: &OtlpPath, kind: BodyType, request: Request) -> Result<Request, Fault> {
     let (mut parts, body) = request.into_parts();
-    parts.uri = Uri::from_static(method);
-    let is_compressed = is_compressed(&parts.headers) == Some(true);
+    parts.uri = Uri::from_static(path.method);
+    let encoding = encoding_of(&parts.headers).flatten();
     // Headers of gRPC have no meaning in a request of HTTP.
-    for name in [header::CONTENT_ENCODING, GRPC_ENCODING, GRPC_TIMEOUT] {
+    for name in [header::CONTENT_ENCODING, ENCODING, GRPC_TIMEOUT] {
         parts.headers.remove(name);
     }
-    if is_compressed {
-        parts.headers.insert(GRPC_ENCODING, HeaderValue::from_static("gzip"));
+    if let Some(encoding) = encoding {
+        parts.headers.insert(ENCODING, HeaderValue::from_static(encoding));
     }
+    // A service compresses its response to a compressed request, which a client of HTTP could not read.
+    parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(IDENTITY));
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     parts.headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    if kind == BodyType::Json {
+        parts.extensions.insert(JsonMessage(path.request));
+    }
+    let is_compressed = encoding.is_some();
     // The length precedes a message: without one the body is framed when it has ended.
     let Some(length) = body.size_hint().exact() else {
         parts.extensions.insert(Unframed { is_compressed, is_stream: false });
@@ -157,24 +207,13 @@ fn status_of(headers: &HeaderMap) -> Option<Status> {
     Status::from_header_map(headers).filter(|status| status.code() != Code::Ok)
 }
 
-/// The response to a call that succeeded.
-fn success(message: &Bytes) -> Response {
-    let message = message.slice(PREFIX_BYTES.min(message.len())..);
-    let mut answer = Response::new(Body::new(http_body_util::Full::from(message)));
-    answer.headers_mut().insert(header::CONTENT_TYPE, PROTOBUF);
-    answer
-}
-
 /// The response to a call that failed: its status as a message, and as a status of HTTP by which clients retry or not.
-fn failed(status: &Status) -> Response {
+fn failed(kind: BodyType, status: &Status) -> Response {
     let details = tonic_types::Status::decode(status.details()).unwrap_or_default().details;
     let code = status.code().into();
     let message = tonic_types::Status { code, message: status.message().to_owned(), details };
-    let bytes = Bytes::from(message.encode_to_vec());
-    let mut answer = Response::new(Body::new(http_body_util::Full::from(bytes)));
     let (http, is_retryable) = http_status(status);
-    *answer.status_mut() = http;
-    answer.headers_mut().insert(header::CONTENT_TYPE, PROTOBUF);
+    let mut answer = kind.failure(http, &message);
     if is_retryable {
         answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
     }

@@ -30,7 +30,10 @@ use trestle_service::{
 };
 
 use self::translation::TranslationLayer;
-use crate::{otlp_http, short_circuit::ShortCircuit};
+use crate::{
+    otlp_http::{self, OtlpPath},
+    short_circuit::ShortCircuit,
+};
 
 /// Prefix of the content types of gRPC.
 const GRPC: &[u8] = b"application/grpc";
@@ -56,11 +59,11 @@ impl Web {
         Self { calls, short_circuit }
     }
 
-    /// Responds to a request of OTLP over HTTP, which calls `method`.
-    fn export(&mut self, method: &'static str, request: Request) -> ResponseFuture {
+    /// Responds to a request of OTLP over HTTP.
+    fn export(&mut self, path: &'static OtlpPath, request: Request) -> ResponseFuture {
         match otlp_http::check(&request) {
             Ok(()) => {
-                let exported = otlp_http::export(self.calls.clone(), method, request);
+                let exported = otlp_http::export(self.calls.clone(), path, request);
                 Box::pin(async move { Ok(exported.await) })
             }
             Err(rejection) => {
@@ -92,8 +95,8 @@ impl Service<Request> for Web {
     }
 
     fn call(&mut self, mut request: Request) -> ResponseFuture {
-        if let Some(method) = otlp_http::method_of(&request) {
-            return self.export(method, request);
+        if let Some(path) = otlp_http::path_of(&request) {
+            return self.export(path, request);
         }
         let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         match kind {

@@ -1,7 +1,7 @@
 //! Batches: what one append stores of a stream, before its records are sealed into a segment.
 //!
 //! A batch is a byte with the version of its format, and the message `StoredBatch`, whose groups have their resource
-//! and scope before their records. Records are stored as they arrived.
+//! and scope before their records. Records that keep the rules are stored as they arrived.
 
 mod append;
 mod check;
@@ -12,6 +12,7 @@ mod logs;
 mod metrics;
 mod naming;
 mod rejected;
+mod repair;
 mod rules;
 mod spans;
 mod view;

@@ -13,6 +13,7 @@ mod append;
 mod authorize;
 mod batch;
 mod clocks;
+mod damage;
 mod error;
 mod filter;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod model;
 mod names;
 mod read;
 mod record;
+mod rejections;
 mod row;
 #[cfg(test)]
 mod samples;
@@ -48,6 +50,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use opentelemetry::metrics::Meter;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
 use trestle_proto::{
@@ -80,6 +83,8 @@ pub struct LogDeps {
     pub area: ObjectArea,
     /// Generates ids of streams.
     pub random: fn() -> u128,
+    /// Where rejected items of exports are counted.
+    pub meter: Meter,
 }
 
 /// The log service of a process.
@@ -92,8 +97,8 @@ impl LogRole {
     /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: LogDeps) -> Self {
-        let LogDeps { engine, area, random } = deps;
-        Self { api: LogApi::new(Logs::new(engine, area, random)) }
+        let LogDeps { engine, area, random, meter } = deps;
+        Self { api: LogApi::new(Logs::new(engine, area, random), &meter) }
     }
 
     /// The gRPC service.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
-use trestle_service::name::AccountName;
+use trestle_service::{layer::shares::SharePool, name::AccountName};
 
 use crate::{
     append::{self, AppendOutcome, NewBatch},
     clocks::Clocks,
+    damage::UnreadableSegments,
     error::LogError,
     merge::LateMerges,
     names::StreamName,
@@ -20,7 +21,7 @@ use crate::{
     unsealed::UnsealedStreams,
 };
 
-/// Most bytes of unsealed batches that reads hold, of all calls.
+/// Most bytes of unsealed batches that reads hold, of all calls. An account has a share of them.
 const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The same of one read, which has the next records in memory.
 const SLICE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -42,11 +43,13 @@ pub(crate) struct Logs {
     /// One segment is written at a time: each needs the memory of its records.
     pub(crate) writing: Arc<Mutex<()>>,
     /// Bytes of unsealed batches that reads may hold.
-    pub(crate) read_bytes: Arc<Semaphore>,
+    pub(crate) read_bytes: Arc<SharePool>,
     /// The same of one read.
     pub(crate) slice_bytes: usize,
     /// Which small segments of past days may be merged.
     pub(crate) late_merges: Arc<LateMerges>,
+    /// Segments that the store could not read lately.
+    pub(crate) unreadable: Arc<UnreadableSegments>,
     /// Metadata of segments that were read.
     pub(crate) metadata: Arc<MetadataCache>,
     /// Ends calls that last.
@@ -62,9 +65,10 @@ impl Logs {
             area,
             unsealed: Arc::default(),
             writing: Arc::default(),
-            read_bytes: Arc::new(Semaphore::new(READ_BYTES_MAX)),
+            read_bytes: SharePool::new("bytes of unsealed records", READ_BYTES_MAX),
             slice_bytes: SLICE_BYTES_MAX,
             late_merges: Arc::default(),
+            unreadable: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
             shutdown: CancellationToken::new(),
         }

@@ -108,8 +108,16 @@ pub(crate) async fn publish(
     let now = engine.now();
     transact(engine, spec, move |reads, _| {
         let Some(value) = reads.get(head) else { return Ok((Writes::new(), None)) };
-        let before = Head::decode(value)?;
+        let mut before = Head::decode(value)?;
         let is_there = rows.iter().all(|row| reads.get(*row).is_some());
+        // A segment may have been set aside since it was read.
+        for row in rows.iter().take(change.removed.len() + change.expired.len()) {
+            let removed = reads.get(*row).map(|value| SegmentRecord::decode(value)).transpose()?;
+            let is_damaged = removed.is_some_and(|segment| !segment.damage.is_empty());
+            before.damaged_segments = before.damaged_segments.saturating_sub(u64::from(is_damaged));
+        }
+        let damaged = change.restored.iter().filter(|it| !it.segment.damage.is_empty()).count();
+        before.damaged_segments = before.damaged_segments.saturating_add(damaged as u64);
         let Some(after) = decide(before, &change, now.get()).filter(|_| is_there) else {
             return Ok::<_, LogError>((Writes::new(), None));
         };
@@ -122,9 +130,11 @@ pub(crate) async fn publish(
             writes.delete(key(stream, segment));
             writes.put(keys::retired(stream, now, segment.id), encode_path(&segment.path));
         }
-        for segment in &change.expired {
+        for (segment, row) in change.expired.iter().zip(rows.iter().skip(change.removed.len())) {
+            // As it is stored now, which may be set aside.
+            let Some(stored) = reads.get(*row) else { continue };
+            writes.put(keys::expired(stream, now, segment.id), stored.clone());
             writes.delete(key(stream, segment));
-            writes.put(keys::expired(stream, now, segment.id), segment.encode());
         }
         for restored in &change.restored {
             writes.delete(expired_key(stream, restored));
@@ -132,6 +142,38 @@ pub(crate) async fn publish(
         }
         writes.put(reads.key(head).clone(), after.encode());
         Ok((writes, Some(after)))
+    })
+    .await?
+}
+
+/// Records that a segment is damaged: merges leave it out, and a list of segments shows it. Returns whether it was not
+/// recorded before.
+///
+/// # Errors
+/// A failed commit.
+pub(crate) async fn set_aside(
+    engine: &dyn Engine,
+    stream: StreamId,
+    segment: &SegmentRecord,
+    damage: String,
+) -> Result<bool, LogError> {
+    let mut spec = ChangeSpec::new(keys::stream_domain(stream));
+    let (head, row) = (spec.read(keys::head(stream)), spec.read(key(stream, segment)));
+    transact(engine, spec, move |reads, _| {
+        let mut writes = Writes::new();
+        let (Some(value), Some(stored)) = (reads.get(head), reads.get(row)) else {
+            return Ok::<_, LogError>((writes, false));
+        };
+        let stored = SegmentRecord::decode(stored)?;
+        if !stored.damage.is_empty() {
+            return Ok((writes, false));
+        }
+        let before = Head::decode(value)?;
+        let damaged_segments = before.damaged_segments.saturating_add(1);
+        writes.put(reads.key(head).clone(), Head { damaged_segments, ..before }.encode());
+        let damage = damage.clone();
+        writes.put(reads.key(row).clone(), SegmentRecord { damage, ..stored }.encode());
+        Ok((writes, true))
     })
     .await?
 }

@@ -17,7 +17,7 @@ use crate::{
     layout::DAY_NANOS,
     logs::Logs,
     manifest::{self, ManifestChange},
-    segment::{SegmentRead, SegmentSchema, day_of, merge_segments},
+    segment::{SegmentRead, SegmentSchema, WrittenSegment, day_of, merge_segments},
     stored::StoredForm as _,
     stream::SegmentRecord,
     streams::OpenStream,
@@ -46,19 +46,18 @@ impl Logs {
         let id = stream.record.id;
         let recent = keys::rows_from(StreamRow::Segment, id, from);
         let scan = self.engine.scan(&recent, STEP).await?;
-        let inputs = match choose(decode(&scan.entries)?) {
+        let inputs = match choose(self.readable(decode(&scan.entries)?)) {
             None => self.choose_late(id, from).await?,
             inputs => inputs,
         };
         let Some(inputs) = inputs else { return Ok(false) };
         let _writing = self.writing.lock().await;
         let level = inputs.iter().map(|input| input.level).max().unwrap_or_default() + 1;
-        let mut readers = Vec::with_capacity(inputs.len());
-        for input in &inputs {
-            readers.push(self.segment_reader(input, SegmentRead::whole()).await?.0);
-        }
-        let schema = SegmentSchema::new(stream.record.promoted_columns());
-        let merged = merge_segments(readers, &schema).await?;
+        let merged = match self.merged(stream, &inputs).await {
+            Ok(merged) => merged,
+            // The next step merges the others.
+            Err(error) => return self.set_damaged_aside(stream, &inputs, error).await,
+        };
         let mut claims = Vec::new();
         let stored = self.store_segment(stream, merged, level, &mut claims).await?;
         let Some(added) = stored else { return Ok(false) };
@@ -74,6 +73,20 @@ impl Logs {
         let stream = stream.name.as_str();
         tracing::debug!(stream, segments, records, level, "merged segments");
         Ok(true)
+    }
+
+    /// The records of some segments in one.
+    async fn merged(
+        &self,
+        stream: &OpenStream,
+        inputs: &[SegmentRecord],
+    ) -> Result<WrittenSegment, LogError> {
+        let mut readers = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            readers.push(self.segment_reader(input, SegmentRead::whole()).await?.0);
+        }
+        let schema = SegmentSchema::new(stream.record.promoted_columns());
+        Ok(merge_segments(readers, &schema).await?)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A stream against a model: random appends, seals, merges, sweeps, restarts and faults of both stores, after each of
 //! which a read returns exactly what was acknowledged.
 
+mod interleaved;
+
 use std::{sync::Arc, time::Duration};
 use trestle_service::read_grace::READ_GRACE;
 

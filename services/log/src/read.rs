@@ -15,8 +15,8 @@ mod tests;
 
 use std::{ops::Range, sync::Arc};
 
-use tokio::sync::OwnedSemaphorePermit;
 use trestle_kv::{Direction, ScanLimit, Snapshot, after_key};
+use trestle_service::layer::shares::{Holder, Share};
 
 use self::tail_rows::TailRows;
 pub(crate) use self::{merged::MergedRows, open_segment::OpenSegment};
@@ -119,14 +119,14 @@ impl Logs {
         Ok((head, MergedRows::new(self.clone(), stream.clone(), plan, captured)))
     }
 
-    /// Captures the present state, for a read of at most so many rows. The permit is that of a read which is opened
+    /// Captures the present state, for a read of at most so many rows. The share is that of a read which is opened
     /// again.
     async fn capture(
         &self,
         stream: &OpenStream,
         plan: &ReadPlan,
         rows_max: u64,
-        permit: Option<OwnedSemaphorePermit>,
+        share: Option<Share>,
     ) -> Result<CapturedRead, LogError> {
         let snapshot = self.engine.snapshot().await?;
         let head = snapshot.get(&keys::head(stream.record.id)).await?;
@@ -135,7 +135,8 @@ impl Logs {
         let segments = overlapping(&*snapshot, stream, plan).await?;
         let rows_max = usize::try_from(rows_max).unwrap_or(usize::MAX);
         let of = (stream.record.id, &head);
-        let tail = TailRows::capture(self, &*snapshot, of, (plan, rows_max), permit).await?;
+        let held = share.ok_or_else(|| Holder::account_alone(stream.account.as_str()));
+        let tail = TailRows::capture(self, &*snapshot, of, (plan, rows_max), held).await?;
         Ok(CapturedRead { head, segments, tail })
     }
 }

@@ -1,11 +1,13 @@
 //! An encoded record, and what it has in its fields.
 
 mod fields;
+mod temporality;
 mod unsealed;
 
 use std::borrow::Cow;
 
 pub(crate) use fields::RecordFields;
+pub(crate) use temporality::{TEMPORALITY_MAX, temporality_name, temporality_number};
 pub(crate) use unsealed::UnsealedRow;
 
 use crate::{
@@ -28,6 +30,10 @@ pub(crate) struct RecordView<'a> {
     pub(crate) span_id: &'a [u8],
     pub(crate) event_name: &'a str,
     pub(crate) value: Option<f64>,
+    pub(crate) start_time: u64,
+    pub(crate) temporality: u64,
+    pub(crate) is_monotonic: Option<bool>,
+    pub(crate) unit: &'a str,
     /// The encoded scope, of a record that was read.
     pub(crate) scope: &'a [u8],
     /// The whole record.
@@ -55,6 +61,10 @@ impl<'a> RecordView<'a> {
                 12 => view.event_name = value.text()?,
                 16 => view.value = Some(f64::from_bits(value.fixed64()?)),
                 18 => view.scope = value.bytes()?,
+                20 => view.start_time = value.fixed64()?,
+                21 => view.temporality = value.varint()?,
+                22 => view.is_monotonic = Some(value.varint()? != 0),
+                23 => view.unit = value.text()?,
                 _ => {}
             }
         }

@@ -33,6 +33,12 @@ pub(crate) trait RowFields {
     fn event_name(&self) -> &str;
     /// The value of a data point; the duration of a span.
     fn value(&self) -> Option<f64>;
+    /// What the value of a data point is since: `delta` or `cumulative`; empty is absent.
+    fn temporality(&self) -> &str;
+    /// Whether a sum only increases.
+    fn is_monotonic(&self) -> Option<bool>;
+    /// The unit of a data point; empty is absent.
+    fn unit(&self) -> &str;
     /// The trace: 16 bytes, or none.
     fn trace_id(&self) -> &[u8];
     /// The span: 8 bytes, or none.
@@ -55,6 +61,9 @@ pub(crate) enum Property {
     Body,
     EventName,
     Value,
+    Temporality,
+    IsMonotonic,
+    Unit,
     TraceId,
     SpanId,
     /// The attribute of this key.

@@ -56,7 +56,7 @@ pub(crate) fn any_value() -> impl Strategy<Value = AnyValue> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         let list = collection::vec(inner.clone(), 0..4)
             .prop_map(|values| AnyValue { value: Some(Value::ArrayValue(ArrayValue { values })) });
-        let map = collection::vec((key(), inner), 0..4).prop_map(|entries| {
+        let map = collection::btree_map(key(), inner, 0..4).prop_map(|entries| {
             let values = entries.into_iter().map(entry).collect();
             AnyValue { value: Some(Value::KvlistValue(KeyValueList { values })) }
         });
@@ -91,7 +91,9 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
     );
     let texts = (0..=24, text(), option::of(any_value()), text());
     let rest = (any::<u32>(), any::<u32>(), id::<16>(), id::<8>(), option::of(double()));
-    (times, texts, attributes(), rest).prop_map(|(times, texts, attributes, rest)| Record {
+    let point = (prop_oneof![Just(0), any::<u64>()], 0..=2, any::<Option<bool>>(), text());
+    let parts = (times, texts, attributes(), rest, point);
+    parts.prop_map(|(times, texts, attributes, rest, point)| Record {
         time_unix_nano: times.0,
         observed_time_unix_nano: times.1,
         severity_number: texts.0,
@@ -104,6 +106,10 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
         trace_id: rest.2.into(),
         span_id: rest.3.into(),
         value: rest.4,
+        start_time_unix_nano: point.0,
+        temporality: point.1,
+        is_monotonic: point.2,
+        unit: point.3,
         ..Record::default()
     })
 }

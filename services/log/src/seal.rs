@@ -226,6 +226,7 @@ impl Logs {
             level,
             created_at: self.engine.now(),
             checksums: written.checksums,
+            damage: String::new(),
         }))
     }
 }

@@ -172,6 +172,8 @@ pub(crate) struct HeadForm {
     segment_records: u64,
     #[prost(uint64, tag = "8")]
     segment_bytes: u64,
+    #[prost(uint64, tag = "9")]
+    damaged_segments: u64,
 }
 
 impl StoredForm for Head {
@@ -188,6 +190,7 @@ impl StoredForm for Head {
             segments: self.segments,
             segment_records: self.segment_records,
             segment_bytes: self.segment_bytes,
+            damaged_segments: self.damaged_segments,
         }
     }
 
@@ -201,6 +204,7 @@ impl StoredForm for Head {
             segments: form.segments,
             segment_records: form.segment_records,
             segment_bytes: form.segment_bytes,
+            damaged_segments: form.damaged_segments,
         };
         (head.sealed_before <= head.next_sequence).then_some(head)
     }
@@ -230,6 +234,8 @@ pub(crate) struct SegmentForm {
     created_at: u64,
     #[prost(bytes = "bytes", tag = "11")]
     checksums: Bytes,
+    #[prost(string, tag = "12")]
+    damage: String,
 }
 
 impl StoredForm for SegmentRecord {
@@ -249,6 +255,7 @@ impl StoredForm for SegmentRecord {
             level: self.level,
             created_at: self.created_at.get(),
             checksums: self.checksums.clone(),
+            damage: self.damage.clone(),
         }
     }
 
@@ -265,6 +272,7 @@ impl StoredForm for SegmentRecord {
             level: form.level,
             created_at: Ticks::new(form.created_at)?,
             checksums: form.checksums,
+            damage: form.damage,
         })
     }
 }

@@ -116,6 +116,8 @@ pub(crate) struct Head {
     pub(crate) segment_records: u64,
     /// The bytes of their objects.
     pub(crate) segment_bytes: u64,
+    /// How many of them are known to be damaged.
+    pub(crate) damaged_segments: u64,
 }
 
 impl Head {
@@ -150,6 +152,8 @@ pub(crate) struct SegmentRecord {
     pub(crate) created_at: Ticks,
     /// The checksums of the frames of the object.
     pub(crate) checksums: Bytes,
+    /// Why it cannot be read, once that was found; empty: it can, as far as is known.
+    pub(crate) damage: String,
 }
 
 /// A segment that the retention removed, and that can be restored.

@@ -34,6 +34,8 @@ pub struct StreamTotals {
     pub segments: u64,
     /// The bytes of their objects.
     pub segment_bytes: u64,
+    /// How many of them are known to be damaged.
+    pub damaged_segments: u64,
 }
 
 impl StreamTotals {
@@ -41,6 +43,7 @@ impl StreamTotals {
         self.streams += 1;
         self.segments = self.segments.saturating_add(head.segments);
         self.segment_bytes = self.segment_bytes.saturating_add(head.segment_bytes);
+        self.damaged_segments = self.damaged_segments.saturating_add(head.damaged_segments);
         if head.unsealed_records() > 0 {
             self.unsealed_bytes = self.unsealed_bytes.saturating_add(head.unsealed_bytes);
             let since = Ticks::new(head.unsealed_since).unwrap_or(now);

@@ -5,7 +5,8 @@ mod put;
 mod tests;
 
 pub(crate) use put::{
-    begin_message, end_message, put_bytes, put_fixed32, put_fixed64, put_message, put_varint,
+    begin_message, end_message, put_bytes, put_field, put_fixed32, put_fixed64, put_message,
+    put_varint,
 };
 
 /// An encoded message is malformed.

@@ -1,7 +1,7 @@
 //! Detached (uncancellable) tasks: they finish even if their caller is cancelled.
 //!
 //! A queued commit cannot be cancelled. The steps after it, such as the update of the index, must then run too, or a
-//! message would be stored and never delivered.
+//! message would be stored and never delivered. What they return is dropped, which releases received messages.
 
 use std::{
     future::Future,

@@ -30,6 +30,7 @@ use crate::{
     receipt::Claimed,
     receive::Receive,
     record::QueueSettings,
+    release::ReceivedBatch,
     send::NewMessage,
     stored::Payload,
 };
@@ -48,6 +49,8 @@ pub(crate) struct ScanCost {
 pub(crate) struct Counting {
     inner: MemoryEngine,
     counted: Arc<Mutex<Counted>>,
+    /// Locked for a commit.
+    committing: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -62,6 +65,11 @@ struct CountingSnapshot(Box<dyn Snapshot>, Counting);
 impl Counting {
     fn lock(&self) -> MutexGuard<'_, Counted> {
         self.counted.lock().expect("the lock is not poisoned")
+    }
+
+    /// Commits wait until the guard is dropped.
+    pub(crate) async fn hold_commits(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        Arc::clone(&self.committing).lock_owned().await
     }
 
     /// The cost since the last call.
@@ -98,6 +106,7 @@ impl Engine for Counting {
     }
 
     async fn commit(&self, Change { spec, mut decide }: Change) -> Result<Version, CommitError> {
+        let _committing = self.committing.lock().await;
         let counting = self.clone();
         // The store in memory decides once, and writes the decided rows.
         let decide = move |reads: &Reads<'_>, version| {
@@ -151,7 +160,7 @@ impl Fixture {
         let start = Ticks::from_unix(1_700_000_000, 0).expect("in range");
         let clock = Arc::new(ManualClock::new(start));
         let inner = MemoryEngine::with_clock(KEYSPACES, Arc::clone(&clock) as _);
-        let engine = Counting { inner, counted: Arc::default() };
+        let engine = Counting { inner, counted: Arc::default(), committing: Arc::default() };
         let messages = Self::start(&engine, &clock);
         let (account, name) = (AccountName::development(), queue_name("jobs"));
         let (access, settings) = (QueueAccess::owner(account.clone()), QueueSettings::default());
@@ -184,8 +193,13 @@ impl Fixture {
 
     /// Receives up to `max` messages with a visibility timeout in seconds.
     pub(crate) async fn receive(&self, max: usize, timeout: u64) -> Vec<Delivered> {
+        self.receiving(max, timeout).await.complete()
+    }
+
+    /// The same, before the messages are handed over.
+    pub(crate) async fn receiving(&self, max: usize, timeout: u64) -> ReceivedBatch {
         let (visibility_timeout, wait) = (Duration::from_secs(timeout), Duration::ZERO);
-        let receive = Receive { max, visibility_timeout, wait };
+        let receive = Receive { max, visibility_timeout, wait, deadline: None };
         self.messages.receive(&self.access, &self.name, receive).await.expect("received")
     }
 

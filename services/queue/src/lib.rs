@@ -36,6 +36,7 @@ mod receipt;
 mod receive;
 mod record;
 mod redrive;
+mod release;
 mod send;
 mod slot;
 mod stats;
@@ -47,12 +48,18 @@ mod wire;
 
 use std::sync::Arc;
 
+use tower::Layer as _;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
-use trestle_service::{clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+use trestle_service::{
+    clock::Clock,
+    fault::Fault,
+    layer::middleware::{MiddlewareLayer, MiddlewareService},
+    limits::MESSAGE_BYTES_MAX,
+};
 
 pub use crate::{
-    api::QueueApi,
+    api::{Handovers, QueueApi},
     backlog::{Backlogs, QueueBacklog},
     keys::KEYSPACES,
 };
@@ -85,10 +92,11 @@ impl QueueRole {
 
     /// The gRPC service.
     #[must_use]
-    pub fn server(&self) -> QueueServiceServer<QueueApi> {
-        QueueServiceServer::new(self.api.clone())
+    pub fn server(&self) -> MiddlewareService<Handovers, QueueServiceServer<QueueApi>> {
+        let server = QueueServiceServer::new(self.api.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        MiddlewareLayer(Handovers).layer(server)
     }
 
     /// Responds to every waiting consumer without messages, and ends later waits at once: the process is shutting down.
@@ -112,5 +120,14 @@ impl QueueRole {
     /// When the store cannot be read or written; the next call repeats the step.
     pub async fn sweep(&self) -> Result<bool, Fault> {
         Ok(self.api.sweeper().tick().await?)
+    }
+
+    /// Removes expired messages of the queues in use, to be called a few times a second: the next messages of their
+    /// groups become available by it.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written; the next call repeats the step.
+    pub async fn expire(&self) -> Result<(), Fault> {
+        Ok(self.api.sweeper().expire().await?)
     }
 }

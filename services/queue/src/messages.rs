@@ -1,6 +1,6 @@
 //! Operations on messages: the common parts.
 
-use std::{future::Future, sync::Arc};
+use std::{error::Error, future::Future, sync::Arc};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ pub(crate) struct MessageOperations {
     pub(crate) queues: Queues,
     /// The process is shutting down: waits end at once.
     pub(crate) shutdown: CancellationToken,
-    /// The lines about messages that cannot be removed, by kind.
+    /// The lines about messages that cannot be removed or released, by kind.
     pub(crate) failures: Arc<LogRate<&'static str>>,
     random: fn() -> u128,
 }
@@ -130,6 +130,13 @@ impl MessageOperations {
                     | FenceCause::SequencesExhausted => Ok(()),
                 }
             }
+        }
+    }
+
+    /// Reports a problem of which no client is informed, at a bounded rate.
+    pub(crate) fn log_failure(&self, problem: &'static str, error: &dyn Error) {
+        if let Some(omitted) = self.failures.may_log(problem, std::time::Instant::now()) {
+            tracing::warn!(%error, omitted, "{problem}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use trestle_kv::transact;
-use trestle_service::name::QueueName;
+use trestle_service::{layer::deadline::CallDeadline, name::QueueName};
 
 use self::decide::{ClaimedSlot, Found, ReceivePlan};
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     error::QueueError,
     messages::{Delivered, MessageOperations},
     queues::FoundQueue,
+    release::ReceivedBatch,
     slot::Slot,
     transfer::MessageTransfer,
 };
@@ -45,19 +46,21 @@ pub(crate) struct Receive {
     pub(crate) visibility_timeout: Duration,
     /// How long to wait for the first.
     pub(crate) wait: Duration,
+    /// When the call ends, if its client set a limit.
+    pub(crate) deadline: Option<CallDeadline>,
 }
 
 /// What became of a claim.
 enum TakeOutcome {
     /// These messages are delivered; none where those that were claimed are removed.
-    Delivered(Vec<Delivered>),
+    Delivered(ReceivedBatch),
     /// None is, and some are held.
     Held,
 }
 
-/// The received messages, and the slots of those that were not delivered.
+/// The messages of claimed slots, and the slots of those that are not delivered.
 #[derive(Default)]
-struct Received {
+struct Sorted {
     delivered: Vec<Delivered>,
     expired: Vec<Slot>,
     exhausted: Vec<Slot>,
@@ -65,17 +68,39 @@ struct Received {
 
 impl MessageOperations {
     /// Receives messages that are visible; none where no message becomes visible within the wait, or when the process
-    /// is shutting down.
+    /// is shutting down. A call receives nothing once its deadline is so near that the response may come too late.
     ///
     /// # Errors
-    /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], or a failed commit.
+    /// [`QueueError::QueueNotFound`], [`QueueError::NotOwner`], the end of the call, or a failed commit.
     pub(crate) async fn receive(
         &self,
         access: &QueueAccess,
         name: &QueueName,
         request: Receive,
-    ) -> Result<Vec<Delivered>, QueueError> {
-        let deadline = Instant::now() + request.wait;
+    ) -> Result<ReceivedBatch, QueueError> {
+        let wait_end = Instant::now() + request.wait;
+        let Some(deadline) = request.deadline else {
+            return self.receive_until(wait_end, access, name, request).await;
+        };
+        let last = deadline.last_response();
+        if Instant::now() < last {
+            let wait_end = wait_end.min(last);
+            let received = self.receive_until(wait_end, access, name, request).await?;
+            if Instant::now() < last {
+                return Ok(received);
+            }
+        }
+        Err(deadline.expired().await.into())
+    }
+
+    /// Receives messages; waits until `deadline` for the first.
+    async fn receive_until(
+        &self,
+        deadline: Instant,
+        access: &QueueAccess,
+        name: &QueueName,
+        request: Receive,
+    ) -> Result<ReceivedBatch, QueueError> {
         let mut holds = 0;
         for _ in 0..CLAIMS_MAX {
             let queue = self.queues.open(access, name).await?;
@@ -97,8 +122,8 @@ impl MessageOperations {
             }
             let received = self.clone().take(queue, claim, request.visibility_timeout);
             match detached(received).await {
-                Ok(TakeOutcome::Delivered(delivered)) if delivered.is_empty() => {}
-                Ok(TakeOutcome::Delivered(delivered)) => return Ok(delivered),
+                Ok(TakeOutcome::Delivered(received)) if received.delivered.is_empty() => {}
+                Ok(TakeOutcome::Delivered(received)) => return Ok(received),
                 // At a shutdown nothing is held.
                 Ok(TakeOutcome::Held) if holds == HOLDS_MAX || self.shutdown.is_cancelled() => {
                     break;
@@ -107,7 +132,7 @@ impl MessageOperations {
                 Err(error) => self.may_retry(error, name)?,
             }
         }
-        Ok(Vec::new())
+        Ok(ReceivedBatch::default())
     }
 
     /// Claims slots of a queue; none where none becomes due within the wait.
@@ -141,11 +166,13 @@ impl MessageOperations {
         let dead_letters = self.dead_letters_of(&queue).await?;
         let dequeue_count_max = dead_letters.as_ref().map(|(_, max)| *max);
         let found = self.decide(&queue, &claim, (visibility_timeout, dequeue_count_max)).await?;
-        let Received { delivered, expired, exhausted } = sort_out(claim.slots(), found);
+        let Sorted { delivered, expired, exhausted } = sort_out(claim.slots(), found);
         let is_left = |slot: &&Slot| expired.contains(slot) || exhausted.contains(slot);
         let emptied: Vec<_> = claim.slots().iter().filter(|slot| !is_left(slot)).copied().collect();
         let filled: Vec<_> = delivered.iter().map(Delivered::entry).collect();
         claim.ack(&emptied, &filled);
+        // From here on, whatever ends this call releases the messages.
+        let received = ReceivedBatch::new(&self, claim.scheduler(), delivered);
         self.checkpoint_if_due(claim.scheduler());
         let mut are_removed = true;
         if !expired.is_empty() {
@@ -158,9 +185,9 @@ impl MessageOperations {
         if !are_removed {
             self.hold(claim);
         }
-        match delivered.is_empty() && !are_removed {
+        match received.delivered.is_empty() && !are_removed {
             true => Ok(TakeOutcome::Held),
-            false => Ok(TakeOutcome::Delivered(delivered)),
+            false => Ok(TakeOutcome::Delivered(received)),
         }
     }
 
@@ -234,11 +261,9 @@ impl MessageOperations {
         true
     }
 
-    /// Reports messages that are not removed, at a bounded rate. Returns that they are not.
+    /// Reports messages that are not removed. Returns that they are not.
     fn log_kept(&self, problem: &'static str, error: &dyn Error) -> bool {
-        if let Some(omitted) = self.failures.may_log(problem, std::time::Instant::now()) {
-            tracing::warn!(%error, omitted, "{problem}");
-        }
+        self.log_failure(problem, error);
         false
     }
 
@@ -255,20 +280,20 @@ impl MessageOperations {
     }
 }
 
-fn sort_out(slots: &[Slot], found: Vec<Found>) -> Received {
-    let mut received = Received::default();
+fn sort_out(slots: &[Slot], found: Vec<Found>) -> Sorted {
+    let mut sorted = Sorted::default();
     for (slot, found) in slots.iter().copied().zip(found) {
         match found {
-            Found::Delivered(message) => received.delivered.push(*message),
-            Found::Expired => received.expired.push(slot),
-            Found::Exhausted => received.exhausted.push(slot),
+            Found::Delivered(message) => sorted.delivered.push(*message),
+            Found::Expired => sorted.expired.push(slot),
+            Found::Exhausted => sorted.exhausted.push(slot),
             Found::Nothing => {}
             Found::Unreadable => {
                 tracing::error!(sequence = slot.sequence, "a message cannot be read");
             }
         }
     }
-    received
+    sorted
 }
 
 #[cfg(test)]

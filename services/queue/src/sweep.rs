@@ -21,6 +21,8 @@ const STEP: ScanLimit = ScanLimit { rows: 500, bytes: 1024 * 1024 };
 pub(crate) struct Sweeper {
     messages: MessageOperations,
     state: Mutex<SweepState>,
+    /// One examination of expiry buckets at a time.
+    examining: tokio::sync::Mutex<()>,
 }
 
 /// Where the next tick continues. It can be reconstructed.
@@ -35,7 +37,7 @@ struct SweepState {
 impl Sweeper {
     /// Sweeps the queues of `messages`.
     pub(crate) fn new(messages: MessageOperations) -> Self {
-        Self { messages, state: Mutex::default() }
+        Self { messages, state: Mutex::default(), examining: tokio::sync::Mutex::default() }
     }
 
     fn with<T>(&self, use_state: impl FnOnce(&mut SweepState) -> T) -> T {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tower::ServiceBuilder;
 use trestle_gateway::{CallLimits, CallTelemetry, GrpcOnly, Routes};
 use trestle_identity::peer_authentication;
-use trestle_runtime::{health::Health, health_reflection::HealthReflectionRouter, task::Task};
+use trestle_runtime::{health_reflection::HealthReflectionRouter, task::Task};
 use trestle_service::{
     access::AccessLog,
     layer::{
@@ -71,7 +71,7 @@ pub(crate) fn direct(
         // Last, before the routes: the caller is authenticated behind it.
         .layer(peer_authentication::layer(trusts_all))
         .service(routes(roles));
-    let calls = beside_health(context.health, roles, CallService::new(stack))?;
+    let calls = beside_health(context, roles, CallService::new(stack))?;
     // A page must not call: there is no cross-origin rule here, and no caller is authenticated.
     let calls = CallService::new(GrpcOnly::new(calls));
     Ok(Ingress { calls, azure: Vec::new(), watches: Vec::new() })
@@ -87,13 +87,15 @@ pub(crate) fn routes(roles: &[UpstreamRole]) -> Routes {
 
 /// Health and reflection beside the `calls` of these roles.
 pub(crate) fn beside_health(
-    health: &Health,
+    context: &BuildContext<'_>,
     roles: &[UpstreamRole],
     calls: CallService,
 ) -> Result<CallService, ProcessError> {
     let descriptors = trestle_proto::REFLECTION_DESCRIPTOR_SET;
     let absent: Vec<_> = absent(roles).map(|(service, _)| service).collect();
-    Ok(CallService::new(HealthReflectionRouter::new(health, descriptors, &absent, calls)?))
+    let (health, within) = (context.health, limits(&context.settings.limits).request_within_max);
+    let router = HealthReflectionRouter::new(health, descriptors, &absent, within, calls)?;
+    Ok(CallService::new(router))
 }
 
 /// The services of the other roles, each with its role.

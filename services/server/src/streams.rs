@@ -15,6 +15,8 @@ pub(crate) fn measured(log: &LogRole, meter: &Meter) -> Task {
     measured.observe(meter, semconv::SEAL_DELAY, |totals| point(totals.seal_delay.as_secs_f64()));
     measured.observe(meter, semconv::SEGMENTS, |totals| point(totals.segments as f64));
     measured.observe(meter, semconv::SEGMENT_BYTES, |totals| point(totals.segment_bytes as f64));
+    measured
+        .observe(meter, semconv::DAMAGED_SEGMENTS, |totals| point(totals.damaged_segments as f64));
     let log = log.clone();
     measured.task("log-totals", move || {
         let log = log.clone();

@@ -18,6 +18,8 @@ use uuid::Uuid;
 const GUID_CHARS: usize = 36;
 /// 1601-01-01T00:00:00Z, the first point in time that Azure accepts, in seconds since 1970.
 const FIRST_SECOND: i64 = -11_644_473_600;
+const NANOS_PER_SECOND: i32 = 1_000_000_000;
+const TICK_NANOS: i32 = 100;
 
 /// A rule is broken; the violations of the request list it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,10 +154,15 @@ pub fn parse_guid(text: &str) -> Option<Uuid> {
 
 fn parse_time(time: prost_types::Timestamp) -> Result<Ticks, (Reason, String)> {
     let prost_types::Timestamp { seconds, nanos } = time;
-    let ticks = Ticks::from_unix(seconds, nanos).filter(|_| seconds >= FIRST_SECOND);
-    ticks.ok_or_else(|| {
-        let rule = "datetime is not in the years 1601 to 9999 in steps of 100 ns";
-        (Reason::InvalidInput, format!("{rule}: seconds=`{seconds}`, nanos=`{nanos}`"))
+    let rejected = |reason, rule| (reason, format!("{rule}: seconds=`{seconds}`, nanos=`{nanos}`"));
+    if !(0..NANOS_PER_SECOND).contains(&nanos) {
+        let rule = "nanos of a datetime are not from 0 to 999999999";
+        return Err(rejected(Reason::InvalidInput, rule));
+    }
+    // Digits below a tick are cut off, as those of a text: clients send the nanoseconds of their clock.
+    let ticks = Ticks::from_unix(seconds, nanos - nanos % TICK_NANOS);
+    ticks.filter(|_| seconds >= FIRST_SECOND).ok_or_else(|| {
+        rejected(Reason::OutOfRangeInput, "datetime is not in the years 1601 to 9999")
     })
 }
 

@@ -17,12 +17,12 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 use trestle_proto::table::v1::{Entity, Property, Value, value::Kind};
+use trestle_service::json_error::json_problem;
 
 use crate::{
     datetime,
     edm::{self, EdmType},
     field_error::FieldError,
-    json_error::json_problem,
 };
 
 const ANNOTATION: &str = "@odata.type";

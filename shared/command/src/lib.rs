@@ -18,7 +18,6 @@ pub mod field_error;
 pub mod files;
 pub mod flags;
 pub mod interrupt;
-pub mod json_error;
 pub mod lines;
 pub mod messages;
 pub mod outcome;

@@ -1,12 +1,13 @@
 //! The filter language of tables and logs: text to a syntax tree, and the order of values.
 //!
-//! A [`Dialect`] determines what a comparison may read and which functions exist. Parsing is bounded (bytes, tokens,
-//! depth) and never recurses deeper than the bound.
+//! A [`Dialect`] determines what a comparison may read and which functions exist. A filter is bounded in bytes; parsing
+//! does not recurse, and the depth of trees is bounded.
 
 mod ast;
 mod compare;
 mod dialect;
 mod error;
+mod joined;
 mod lex;
 mod literal;
 mod name;

@@ -1,4 +1,4 @@
-//! The parser: recursive descent over the grammar
+//! The parser of the grammar
 //!
 //! ```text
 //! or         = and { "or" and }
@@ -10,8 +10,10 @@
 //! ```
 //!
 //! `not` binds looser than a comparison: `not a eq 1` is `not (a eq 1)`. A property alone is
-//! `property eq true`. A comparison with the literal on the left is mirrored. Recursion is
-//! bounded by `limits::FILTER_DEPTH_MAX`, the text and its tokens by limits of their own.
+//! `property eq true`. A comparison with the literal on the left is mirrored. Nothing recurses:
+//! open groups are on a stack of their own. What bounds a filter is its bytes; the tree, which is
+//! walked by recursion, is bounded too, by `limits::FILTER_NESTING_MAX`, but parentheses alone, a
+//! `not` of a `not`, and an `or` in an `or` do not make it deeper.
 
 use std::marker::PhantomData;
 
@@ -20,6 +22,7 @@ use trestle_service::limits;
 use crate::{
     Dialect, Expr, FilterError, FilterPath, Function, Literal, Operator,
     dialect::unsupported,
+    joined::{Joined, Junction},
     lex::{LexToken, Lexer, SyntaxError, TokenKind},
 };
 
@@ -55,13 +58,39 @@ pub fn position_of(name: &str, text: &str) -> usize {
     0
 }
 
-struct Parser<'a, D> {
+struct Parser<'a, D: Dialect> {
     lexer: Lexer<'a>,
     /// The present token.
     token: LexToken<'a>,
-    /// Parentheses and `not`s around it.
-    depth: usize,
+    /// The groups around it, outermost first.
+    open: Vec<OpenGroup<D::Condition>>,
     dialect: PhantomData<D>,
+}
+
+/// The conditions of a group that are complete.
+struct OpenGroup<C> {
+    /// Joined by `or`.
+    any: Option<Joined<C>>,
+    /// Joined by `and`, after the last `or`.
+    all: Option<Joined<C>>,
+    /// Whether the next one is negated.
+    is_negated: bool,
+}
+
+impl<C> Default for OpenGroup<C> {
+    fn default() -> Self {
+        Self { any: None, all: None, is_negated: false }
+    }
+}
+
+impl<C> OpenGroup<C> {
+    /// An `or` or the end of the group follows.
+    fn end_conjunction(&mut self) {
+        self.any = match (self.any.take(), self.all.take()) {
+            (Some(any), Some(all)) => Some(any.join(Junction::Or, all)),
+            (any, all) => any.or(all),
+        };
+    }
 }
 
 enum Operand {
@@ -78,66 +107,69 @@ impl<'a, D: Dialect> Parser<'a, D> {
         if token.kind == TokenKind::End {
             return Ok(None);
         }
-        let mut parser = Self { lexer, token, depth: 0, dialect: PhantomData };
-        let expr = parser.or()?;
+        let mut parser = Self { lexer, token, open: Vec::new(), dialect: PhantomData };
+        let expr = parser.condition()?;
         match parser.token.kind {
-            TokenKind::End => Ok(Some(expr)),
+            TokenKind::End => Ok(Some(expr.into_expr())),
             _ => Err(parser.expected("`and`, `or` or the end of the filter")),
         }
     }
 
-    fn or(&mut self) -> ParsedExpr<D> {
-        let mut parts = vec![self.and()?];
-        while self.take_word("or")? {
-            parts.push(self.and()?);
+    /// A condition up to its end, with every group in it.
+    fn condition(&mut self) -> Result<Joined<D::Condition>, SyntaxError> {
+        let mut group = OpenGroup::default();
+        loop {
+            group.is_negated = self.take_word("not")?;
+            if self.token.kind == TokenKind::Open {
+                self.advance()?;
+                self.open.push(std::mem::take(&mut group));
+                continue;
+            }
+            let mut operand = Joined::one(self.comparison()?);
+            loop {
+                self.add(&mut group, operand)?;
+                if self.take_word("and")? {
+                    break;
+                }
+                group.end_conjunction();
+                if self.take_word("or")? {
+                    break;
+                }
+                let Some(ended) = group.any.take() else {
+                    return Err(self.expected("a condition"));
+                };
+                self.check_depth(&ended)?;
+                let Some(outer) = self.open.pop() else { return Ok(ended) };
+                if self.token.kind != TokenKind::Close {
+                    return Err(self.expected("`and`, `or` or `)`"));
+                }
+                self.advance()?;
+                (group, operand) = (outer, ended);
+            }
         }
-        Ok(Expr::any(parts))
     }
 
-    fn and(&mut self) -> ParsedExpr<D> {
-        let mut parts = vec![self.unary()?];
-        while self.take_word("and")? {
-            parts.push(self.unary()?);
-        }
-        Ok(Expr::all(parts))
-    }
-
-    fn unary(&mut self) -> ParsedExpr<D> {
-        if !self.take_word("not")? {
-            return self.primary();
-        }
-        // The canonical text has parentheses after every `not`, so both count as one level.
-        if self.token.kind == TokenKind::Open {
-            return Ok(Expr::Not(Box::new(self.primary()?)));
-        }
-        self.enter_level()?;
-        let inner = self.primary()?;
-        self.depth -= 1;
-        Ok(Expr::Not(Box::new(inner)))
-    }
-
-    fn primary(&mut self) -> ParsedExpr<D> {
-        if self.token.kind != TokenKind::Open {
-            return self.comparison();
-        }
-        self.enter_level()?;
-        self.advance()?;
-        let inner = self.or()?;
-        if self.token.kind != TokenKind::Close {
-            return Err(self.expected("`and`, `or` or `)`"));
-        }
-        self.advance()?;
-        self.depth -= 1;
-        Ok(inner)
-    }
-
-    fn enter_level(&mut self) -> Result<(), SyntaxError> {
-        self.depth += 1;
-        let max = limits::FILTER_DEPTH_MAX;
-        if self.depth > max {
-            let message = format!("Filter is nested too deeply: max=`{max}`");
+    fn check_depth(&self, condition: &Joined<D::Condition>) -> Result<(), SyntaxError> {
+        let max = limits::FILTER_NESTING_MAX;
+        if condition.depth() > max {
+            let message = format!("`and`, `or` and `not` are nested too deeply: max=`{max}`");
             return Err(SyntaxError::new(self.token.end, message));
         }
+        Ok(())
+    }
+
+    /// Adds an operand of `and` to a group.
+    fn add(
+        &self,
+        group: &mut OpenGroup<D::Condition>,
+        operand: Joined<D::Condition>,
+    ) -> Result<(), SyntaxError> {
+        let operand = if group.is_negated { operand.negated() } else { operand };
+        self.check_depth(&operand)?;
+        group.all = Some(match group.all.take() {
+            Some(all) => all.join(Junction::And, operand),
+            None => operand,
+        });
         Ok(())
     }
 

@@ -6,6 +6,8 @@ mod set;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use trestle_service::name::AccountName;
 
 use self::key::placeholder_key;
@@ -39,6 +41,13 @@ impl Account {
     pub fn development() -> Self {
         let (name, keys) = (AccountName::development(), vec![AccountKey::development()]);
         Self { name, keys, is_disabled: false, allows_public_access: true }
+    }
+
+    /// Whether a key of the account is the well-known one of the development account.
+    #[must_use]
+    pub fn has_public_key(&self) -> bool {
+        static PUBLIC: LazyLock<AccountKey> = LazyLock::new(AccountKey::development);
+        self.name == AccountName::development() && self.keys.contains(&PUBLIC)
     }
 
     /// Whether a key of the account made `signature` of `text`.

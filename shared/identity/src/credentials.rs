@@ -18,9 +18,15 @@ use http::header::AUTHORIZATION;
 use tower::Service;
 
 pub use self::call::Call;
-use crate::{account::Accounts, sas::VerifiedTokens};
+use crate::{
+    account::{Account, Accounts},
+    caller::{Authority, Caller},
+    public_key::{AllowedPage, PrivateHosts, RequestSource},
+    sas::{Denied, VerifiedTokens},
+};
 use trestle_service::{
     clock::Clock,
+    fault::Fault,
     layer::{
         Request, Response, ResponseFuture, error_response,
         middleware::{Middleware, MiddlewareLayer},
@@ -39,6 +45,8 @@ pub struct Identity {
     /// Whether callers without credentials, from loopback or from this process, are the owner of
     /// the development account.
     pub is_open: bool,
+    /// The hosts for which the public key of the development account counts.
+    pub private_hosts: PrivateHosts,
     /// The signatures that were verified before. Clones share them.
     pub verified: Arc<VerifiedTokens>,
 }
@@ -47,7 +55,27 @@ impl Identity {
     /// Authentication by `accounts` and a wall clock.
     #[must_use]
     pub fn new(accounts: Accounts, clock: Arc<dyn Clock>, is_open: bool) -> Self {
-        Self { accounts, clock, is_open, verified: Arc::default() }
+        let private_hosts = PrivateHosts::default();
+        Self { accounts, clock, is_open, private_hosts, verified: Arc::default() }
+    }
+
+    /// Checks a caller that the public key of the development account authenticates, or no key: every web page has
+    /// both, so such a request must not be one of a page of others.
+    ///
+    /// # Errors
+    /// See [`PrivateHosts::check`].
+    pub fn check_public_key(
+        &self,
+        caller: &Caller,
+        source: &RequestSource<'_>,
+    ) -> Result<(), Denied> {
+        let is_anonymous = matches!(caller.authority, Authority::Anonymous);
+        let accounts = self.accounts.now();
+        let account = accounts.get(caller.account.as_str()).filter(|_| !is_anonymous);
+        if account.is_some_and(Account::has_public_key) {
+            self.private_hosts.check(source)?;
+        }
+        Ok(())
     }
 }
 
@@ -71,14 +99,31 @@ impl Middleware for Credentials {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let Identity { accounts, clock, is_open, verified } = &self.identity;
+        let Identity { accounts, clock, is_open, verified, .. } = &self.identity;
         let peer = Peer::of(request.extensions());
         let path = request.uri().path();
         let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
         let now = clock.now();
-        match call.caller(&accounts.now(), verified, now) {
+        let source = RequestSource {
+            method: request.method(),
+            uri: request.uri(),
+            headers: request.headers(),
+            is_allowed_page: request.extensions().get::<AllowedPage>().is_some(),
+        };
+        let caller = call.caller(&accounts.now(), verified, now).and_then(|caller| {
+            self.identity.check_public_key(&caller, &source)?;
+            Ok(caller)
+        });
+        let ends_in = match caller {
+            Ok(_) => call.stream_ends_in(path, now),
+            Err(_) => None,
+        };
+        let caller = caller.map_err(Fault::from).and_then(|caller| {
+            caller.take_share(&mut request)?;
+            Ok(caller)
+        });
+        match caller {
             Ok(caller) => {
-                let ends_in = call.stream_ends_in(request.uri().path(), now);
                 request.headers_mut().remove(AUTHORIZATION);
                 caller.insert(&mut request);
                 let answer = inner.call(request);
@@ -87,7 +132,7 @@ impl Middleware for Credentials {
                     Some(within) => expiring::answer(answer, within),
                 }
             }
-            Err(denied) => Box::pin(async move { Ok(error_response(denied.into())) }),
+            Err(fault) => Box::pin(async move { Ok(error_response(fault)) }),
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod caller;
 pub mod credentials;
 pub mod field_values;
 pub mod peer_authentication;
+pub mod public_key;
 pub mod sas;
 pub mod shared_key;
 pub mod spec;

@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 
+use http::HeaderValue;
 use tower::Service;
 
 use trestle_service::{
@@ -13,7 +14,9 @@ use trestle_service::{
     layer::{
         Request, Response, ResponseFuture, error_response,
         middleware::{Middleware, MiddlewareLayer},
+        shares::CallHolder,
     },
+    name::{ACCOUNT_HEADER, AccountName},
     peer::Peer,
 };
 
@@ -40,14 +43,28 @@ impl PeerAuthentication {
 }
 
 impl Middleware for PeerAuthentication {
-    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        if self.admits(&Peer::of(request.extensions())) {
-            return inner.call(request);
+        let admitted = match self.admits(&Peer::of(request.extensions())) {
+            true => take_share(&mut request),
+            false => Err(unauthenticated_peer()),
+        };
+        match admitted {
+            Ok(()) => inner.call(request),
+            Err(fault) => Box::pin(async move { Ok(error_response(fault)) }),
         }
-        Box::pin(async { Ok(error_response(unauthenticated_peer())) })
+    }
+}
+
+/// Has a call count for the account that the gateway states, and not for the gateway. A name that is none is rejected
+/// by the service.
+fn take_share(request: &mut Request) -> Result<(), Fault> {
+    let stated = request.headers().get(ACCOUNT_HEADER).cloned();
+    match stated.as_ref().map(HeaderValue::to_str) {
+        Some(name) => CallHolder::authenticated(request, name.unwrap_or_default()),
+        None => CallHolder::authenticated(request, AccountName::development().as_str()),
     }
 }
 

@@ -107,7 +107,8 @@
 //!
 //! With the feature `testing`, `conformance` holds the contract as functions over any engine, and
 //! `faulty` wraps an engine to fail on purpose, and `pressure` names the points of a commit at which
-//! it, or the engine on disk, is delayed, fails or ends the process, by a seed or by count.
+//! it, or the engine on disk, is delayed, fails or ends the process, by a seed or by count. `stepped`
+//! wraps one that waits before each operation, so that a test decides what comes between two.
 
 mod change;
 #[cfg(feature = "testing")]
@@ -128,6 +129,8 @@ pub mod order;
 pub mod pressure;
 pub mod service_clock;
 mod span;
+#[cfg(feature = "testing")]
+pub mod stepped;
 pub mod time;
 mod version;
 

@@ -146,6 +146,17 @@ impl ObjectArea {
         removed.map_err(|error| Error::Generic { store: self.name, source: error.into() })
     }
 
+    /// Makes the deletes of objects without directories in their paths durable.
+    ///
+    /// # Errors
+    /// A directory that cannot be synced.
+    pub async fn sync_deletes(&self) -> object_store::Result<()> {
+        let Some(root) = self.directory.clone() else { return Ok(()) };
+        let synced = tokio::task::spawn_blocking(move || fs::File::open(&root)?.sync_all()).await;
+        let synced = synced.map_err(io::Error::other).flatten();
+        synced.map_err(|error| Error::Generic { store: self.name, source: error.into() })
+    }
+
     /// Writes an object, whose path may name directories that do not exist. It is durable when this returns, the names
     /// of new directories included. The claim of the disk ends when it is dropped: once the object is published, or
     /// deleted.

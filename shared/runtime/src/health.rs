@@ -13,7 +13,7 @@ use std::{
 };
 
 use tonic_health::pb::health_server::HealthServer;
-use trestle_service::layer::CallService;
+use trestle_service::{layer::CallService, limits::HEALTH_MESSAGE_BYTES_MAX};
 
 use self::{
     state::{HealthState, WHOLE},
@@ -99,7 +99,8 @@ impl Health {
     /// The gRPC health service.
     #[must_use]
     pub fn service(&self) -> CallService {
-        CallService::new(HealthServer::new(self.statuses.clone()))
+        let service = HealthServer::new(self.statuses.clone());
+        CallService::new(service.max_decoding_message_size(HEALTH_MESSAGE_BYTES_MAX))
     }
 
     fn names(&self) -> Vec<&'static str> {

@@ -2,22 +2,39 @@
 //! services themselves.
 //!
 //! Both are outside the layers of a call: they must respond under overload, need no credentials, and
-//! a watch of health lasts for days.
+//! a watch of health lasts for days. Each has layers of its own with small bounds: anyone may call it.
 
 use std::{
     convert::Infallible,
     task::{Context, Poll},
+    time::Duration,
 };
 
-use tower::{Layer as _, Service};
-use trestle_service::layer::{
-    CallService, Request, Response, ResponseFuture, compression::MessageCompressionLayer,
-    unknown_method::UnknownMethodLayer,
+use tower::{Service, ServiceBuilder};
+use trestle_service::{
+    layer::{
+        CallService, Request, Response, ResponseFuture,
+        admission::AdmissionLayer,
+        body_bytes::{BodyBounds, BodyBytesLayer},
+        compression::UncompressedLayer,
+        deadline::DeadlineLayer,
+        message_size::MessageSizeLayer,
+        methods::Methods,
+        unknown_method::UnknownMethodLayer,
+    },
+    limits::{
+        HEALTH_BODY_BYTES_MAX, HEALTH_CALLS_MAX, HEALTH_MESSAGE_BYTES_MAX,
+        REFLECTION_BODY_BYTES_MAX, REFLECTION_CALLS_MAX, REFLECTION_MESSAGE_BYTES_MAX,
+        STREAM_IDLE_MAX,
+    },
 };
 
 use crate::{health::Health, reflection::Reflection};
 
 pub use crate::reflection::DescriptorError;
+
+/// Longest time until a response begins. None of them waits for anything but its request.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Health, reflection and the rest.
 #[derive(Clone)]
@@ -28,7 +45,7 @@ pub struct HealthReflectionRouter {
 
 impl HealthReflectionRouter {
     /// Health, and reflection of these descriptors, before `rest`. The descriptors of both are among them; services in
-    /// `absent` are not served here, and not listed.
+    /// `absent` are not served here, and not listed. A message has to arrive within `request_within`.
     ///
     /// # Errors
     /// A malformed descriptor set.
@@ -36,14 +53,28 @@ impl HealthReflectionRouter {
         health: &Health,
         descriptors: &[u8],
         absent: &[&str],
+        request_within: Duration,
         rest: CallService,
     ) -> Result<Self, DescriptorError> {
-        let (named, compressed) =
-            (UnknownMethodLayer::default(), MessageCompressionLayer::default());
-        // A channel that compresses does so for these calls too.
-        let reflection = compressed.layer(named.layer(Reflection::new(descriptors, absent)?));
-        let reflection = CallService::new(reflection);
-        let health = CallService::new(compressed.layer(named.layer(health.service())));
+        let methods = Methods::from_descriptors(descriptors)?;
+        let bounds = |bytes_max, message_bytes_max| BodyBounds {
+            bytes_max,
+            message_bytes_max,
+            arrives_within: request_within,
+            next_message_within: Some(STREAM_IDLE_MAX),
+        };
+        let health = before(
+            health.service(),
+            HEALTH_CALLS_MAX,
+            bounds(HEALTH_BODY_BYTES_MAX, HEALTH_MESSAGE_BYTES_MAX),
+            &methods,
+        );
+        let reflection = before(
+            CallService::new(Reflection::new(descriptors, absent)?),
+            REFLECTION_CALLS_MAX,
+            bounds(REFLECTION_BODY_BYTES_MAX, REFLECTION_MESSAGE_BYTES_MAX),
+            &methods,
+        );
         let routes = [
             ("/grpc.health.v1.Health/", health),
             ("/grpc.reflection.v1.ServerReflection/", reflection.clone()),
@@ -51,6 +82,25 @@ impl HealthReflectionRouter {
         ];
         Ok(Self { routes, rest })
     }
+}
+
+/// A service that anyone may call, behind layers with bounds of its own.
+fn before(
+    service: CallService,
+    calls_max: usize,
+    bounds: BodyBounds,
+    methods: &Methods,
+) -> CallService {
+    let stack = ServiceBuilder::new()
+        .layer(DeadlineLayer::new(ANSWER_WITHIN, methods.clone()))
+        .layer(AdmissionLayer::new(calls_max, methods.clone()))
+        .layer(BodyBytesLayer::new(bounds, methods.clone()))
+        // No small message becomes a large one.
+        .layer(UncompressedLayer::default())
+        .layer(MessageSizeLayer::new(bounds.message_bytes_max))
+        .layer(UnknownMethodLayer::default())
+        .service(service);
+    CallService::new(stack)
 }
 
 impl Service<Request> for HealthReflectionRouter {

@@ -21,10 +21,16 @@ use tonic_reflection::pb::v1::{
     server_reflection_server::{ServerReflection, ServerReflectionServer},
 };
 use tower::Service;
-use trestle_service::layer::{self, ResponseFuture};
+use trestle_service::{
+    layer::{self, ResponseFuture},
+    limits::{REFLECTION_HOST_BYTES_MAX, REFLECTION_MESSAGE_BYTES_MAX},
+};
 
 pub use self::index::DescriptorError;
-use self::{answer::answer, index::DescriptorIndex};
+use self::{
+    answer::{answer, too_long},
+    index::DescriptorIndex,
+};
 
 /// The path of the only method, in the version that the service implements.
 const V1: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -42,7 +48,8 @@ impl Reflection {
     /// A malformed descriptor set.
     pub(crate) fn new(descriptors: &[u8], absent: &[&str]) -> Result<Self, DescriptorError> {
         let index = Arc::new(DescriptorIndex::new(descriptors, absent)?);
-        Ok(Self(ServerReflectionServer::new(ReflectionApi { index })))
+        let service = ServerReflectionServer::new(ReflectionApi { index });
+        Ok(Self(service.max_decoding_message_size(REFLECTION_MESSAGE_BYTES_MAX)))
     }
 }
 
@@ -77,13 +84,18 @@ impl ServerReflection for ReflectionApi {
         request: Request<Streaming<ServerReflectionRequest>>,
     ) -> Result<Response<Self::ServerReflectionInfoStream>, Status> {
         let index = Arc::clone(&self.index);
-        let answers = request.into_inner().map(move |request| {
-            let request = request?;
-            let message_response = Some(answer(&index, request.message_request.as_ref()));
-            let valid_host = request.host.clone();
-            let original_request = Some(request);
-            Ok(ServerReflectionResponse { valid_host, original_request, message_response })
-        });
+        let answers = request.into_inner().map(move |request| Ok(answered(&index, request?)));
         Ok(Response::new(answers.boxed()))
     }
+}
+
+/// The response to one request, which it contains. A host that cannot be one is not sent back.
+fn answered(index: &DescriptorIndex, request: ServerReflectionRequest) -> ServerReflectionResponse {
+    if request.host.len() > REFLECTION_HOST_BYTES_MAX {
+        let message_response = Some(too_long("host", REFLECTION_HOST_BYTES_MAX));
+        return ServerReflectionResponse { message_response, ..Default::default() };
+    }
+    let message_response = Some(answer(index, request.message_request.as_ref()));
+    let valid_host = request.host.clone();
+    ServerReflectionResponse { valid_host, original_request: Some(request), message_response }
 }

@@ -44,10 +44,9 @@ pub const PAGE_SCANNED_MAX: usize = 200_000;
 pub const SELECT_NAMES_MAX: usize = 255;
 /// Longest filter, in bytes.
 pub const FILTER_BYTES_MAX: usize = 32_768;
-/// Most tokens in a filter: bounds the parser and the work for each entity.
-pub const FILTER_TOKENS_MAX: usize = 1000;
-/// Deepest nesting of a filter, in parentheses and `not`.
-pub const FILTER_DEPTH_MAX: usize = 100;
+/// How deep `and`, `or` and `not` may be inside of another one of these: bounds the recursion over the tree. The same
+/// operator in itself, and parentheses alone, do not count: what clients generate stays below ten.
+pub const FILTER_NESTING_MAX: usize = 250;
 /// Longest page token, in bytes.
 pub const PAGE_TOKEN_BYTES_MAX: usize = 16_384;
 /// Most stored access policies of a table. Azure.
@@ -58,6 +57,22 @@ pub const ACCESS_POLICY_ID_CHARS_MAX: usize = 64;
 pub const CORS_RULES_MAX: usize = 5;
 /// Largest message a server decodes, in bytes: a batch of 4 MiB and its wrapping.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most calls of health at a time; of these, half may be watches. Anyone may make them, and each costs a few KiB.
+pub const HEALTH_CALLS_MAX: usize = 2048;
+/// Largest message of health, in bytes: the name of a service.
+pub const HEALTH_MESSAGE_BYTES_MAX: usize = 4 * 1024;
+/// Most bytes of messages of health at a time.
+pub const HEALTH_BODY_BYTES_MAX: usize = HEALTH_CALLS_MAX * HEALTH_MESSAGE_BYTES_MAX;
+/// Most calls of reflection at a time; half of them may be streams, as its only method is. Each costs up to the
+/// flow-control window of a call, 1 MiB, where its client sends and does not receive.
+pub const REFLECTION_CALLS_MAX: usize = 128;
+/// Largest message of reflection, in bytes: the name of a symbol or of a file, and a host.
+pub const REFLECTION_MESSAGE_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of messages of reflection at a time.
+pub const REFLECTION_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest host in a request of reflection, in bytes: the longest name of DNS.
+pub const REFLECTION_HOST_BYTES_MAX: usize = 255;
 
 /// Shortest queue name, in characters. Azure.
 pub const QUEUE_NAME_CHARS_MIN: usize = 3;

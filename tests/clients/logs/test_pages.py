@@ -79,11 +79,13 @@ def test_the_page_about_logs_is_true_in_its_order(server):
     assert "status installed libfoo:amd64 1.2-3" in printed and ".parquet" in printed
     assert re.search(r"ERROR payment failed .*http\.route=/pay.*service\.name=checkout", printed)
     assert re.search(r" \S+ GET /pay http\.route=/pay span\.kind=server", printed)
-    by_range, of_pandas, by_list = printed.split("---\n")[-3:]
+    assert re.search(r"WARN slow", printed)
+    by_range, of_polars, of_pandas, by_list = printed.split("---\n")[-4:]
     assert "status installed" in by_range and "startup" not in by_range, by_range
+    assert of_polars.strip() == "6", of_polars
     counts = re.findall(r"^\d{4}-\d\d-\d\d +(\d+)$", of_pandas, flags=re.MULTILINE)
-    assert sum(map(int, counts)) == 4, of_pandas
-    assert re.search(r" 4 ", by_list), by_list
+    assert sum(map(int, counts)) == 6, of_pandas
+    assert re.search(r" 6 ", by_list), by_list
 
 
 def test_the_settings_of_the_page_are_valid(server, tmp_path):

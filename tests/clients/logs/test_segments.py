@@ -5,6 +5,7 @@ import time
 
 import duckdb
 import pandas
+import polars
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
@@ -216,6 +217,26 @@ def test_the_list_of_segments_has_every_record_once_after_they_were_merged(api, 
     glob = "SELECT {} FROM logs WHERE stream = 'small'"
     assert files.execute(glob.format("count(*)")).fetchone() == (16,)
     assert files.execute(glob.format("count(DISTINCT sequence)")).fetchone() == (8,)
+
+
+@pytest.mark.parametrize("name", ["007", "2026-11-20", "1e3", "true", "2026-11-20t10"])
+def test_the_name_of_a_stream_that_looks_like_another_type_is_text(server, name):
+    server.trestle("log", "create", name)
+    server.trestle("log", "append", name, text='{"body":"x"}\n')
+    server.trestle("log", "flush", name)
+    folder = server.data / "log" / "devstoreaccount1"
+    files = f"{folder}/stream={name}/date=*/*.parquet"
+
+    # As the page has it.
+    types = "hive_partitioning = true, hive_types = {'stream': VARCHAR, 'date': DATE}"
+    of_duckdb = duckdb.sql(f"SELECT DISTINCT stream FROM read_parquet('{files}', {types})").fetchall()
+    schema = {"stream": polars.String, "date": polars.Date}
+    of_polars = polars.scan_parquet(files, hive_schema=schema).filter(polars.col("stream") == name)
+    of_pandas = pandas.read_parquet(folder, filters=[("stream", "==", name)])
+
+    assert of_duckdb == [(name,)]
+    assert list(of_polars.collect()["stream"]) == [name]
+    assert list(of_pandas["body"]) == ["x"]
 
 
 def test_the_files_are_complete_without_the_server(tmp_path):

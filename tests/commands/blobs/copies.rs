@@ -67,21 +67,50 @@ fn a_folder_is_equal_after_a_round_trip() {
 }
 
 #[test]
-fn nothing_is_copied_where_a_blob_would_be_outside_of_the_folder() {
+fn blobs_without_a_place_in_the_folder_are_reported_and_the_others_copied() {
     let (server, directory) = (with_container(), tempfile::tempdir().unwrap());
     let (file, to) = (directory.path().join("file"), directory.path().join("to"));
     fs::write(&file, "text").unwrap();
-    for name in ["a", "b/../../file"] {
+    let (long, longest) = ("n".repeat(256), "n".repeat(255));
+    let left_out = ["b/../../file", "d//e", "f", &long];
+    let copied = ["a", "d/e", "f/g", "f/h.", &longest];
+    for name in left_out.into_iter().chain(copied) {
         let blob = format!("blob://photos/x/{name}");
         succeeds(&server, &["blob", "cp", file.to_str().unwrap(), &blob]);
     }
 
     let args = ["blob", "cp", "-r", "blob://photos/x", to.to_str().unwrap()];
-    let rejected = run(&server, &args);
+    let partly = run(&server, &args);
 
-    assert_eq!(rejected.code, Some(2), "{rejected:?}");
-    assert!(rejected.errors.contains("blob=`b/../../file`"), "{rejected:?}");
-    assert!(!to.exists());
+    assert_eq!(partly.code, Some(1), "{partly:?}");
+    for name in left_out {
+        assert!(partly.errors.contains(&format!("not copied: `x/{name}`: ")), "{name}: {partly:?}");
+    }
+    assert_eq!(partly.errors.matches("not copied: ").count(), left_out.len(), "{partly:?}");
+    assert!(!partly.errors.contains("repeat"), "{partly:?}");
+    assert_eq!(partly.output, "copied 5 files (20 B), 4 not copied\n");
+    let expected: Vec<_> = copied.iter().map(PathBuf::from).collect();
+    assert_eq!(files(&to).into_keys().collect::<Vec<_>>(), expected);
+    assert_eq!(files(directory.path()).len(), 1 + copied.len(), "nothing is outside");
+}
+
+#[test]
+fn links_out_of_a_folder_are_copied_only_where_requested() {
+    let (server, directory) = (with_container(), tempfile::tempdir().unwrap());
+    let from = directory.path().join("from");
+    fs::create_dir(&from).unwrap();
+    fs::write(directory.path().join("secret"), "text").unwrap();
+    fs::write(from.join("own"), "text").unwrap();
+    std::os::unix::fs::symlink("../secret", from.join("link")).unwrap();
+    let args = ["blob", "cp", "-r", from.to_str().unwrap(), "blob://photos/x", "--json"];
+
+    let partly = run(&server, &args);
+    let followed = succeeds(&server, &[&args[..], &["--follow-links"]].concat());
+
+    assert_eq!(partly.code, Some(1), "{partly:?}");
+    assert!(partly.errors.contains("from/link"), "{partly:?}");
+    assert!(partly.output.contains("\"files\":1"), "{partly:?}");
+    assert!(followed.output.contains("\"files\":2"), "{followed:?}");
 }
 
 /// The sum of the samples of a metric whose lines `is_counted` accepts.

@@ -86,6 +86,36 @@ fn every_format_is_appended() {
 }
 
 #[test]
+fn records_with_the_time_of_their_arrival_are_counted_once() {
+    let server = with_stream();
+    let lines = "{\"msg\":\"a\",\"at\":1769846400}\n{\"msg\":\"b\",\"at\":1769846401}\n\
+                 {\"msg\":\"c\",\"time\":1769846402}\n";
+    let input = file(lines);
+    let name = input.path().to_str().unwrap();
+
+    let without = succeeds(&server, &input, &[]);
+    let report = "2 records without a time got the time of arrival: --time-field names the field that has it\n";
+    assert_eq!(without.errors, format!("{name}: {report}"));
+    let machine = succeeds(&server, &input, &["--json"]);
+    let object: serde_json::Value = serde_json::from_str(&machine.errors).unwrap();
+    assert_eq!((&object["without_time"], &object["file"]), (&2.into(), &name.into()));
+    let quiet = succeeds(&server, &input, &["-q"]);
+    assert_eq!(quiet.errors, "");
+    let with = succeeds(&server, &input, &["--time-field", "at"]);
+    assert_eq!(with.errors, "");
+
+    let old = ["--since", "2026-01-31", "--until", "2026-02-01"];
+    let mut found = bodies(&server, &old);
+    found.sort_unstable();
+    assert_eq!(found, ["a", "b", "c", "c", "c", "c"]);
+    for format in ["text", "syslog", "otlp-json"] {
+        let rejected = append(&server, input.path(), &["--format", format, "--body-field", "x"]);
+        let rule = "--body-field is for --format json and logfmt";
+        assert!(rejected.code == Some(2) && rejected.errors.contains(rule), "{rejected:?}");
+    }
+}
+
+#[test]
 fn standard_input_is_appended() {
     let server = with_stream();
     let mut command = trestle(&server, &["log", "append", "app", "--format", "text", "--json"]);

@@ -78,7 +78,10 @@ impl Condition {
             Self::Property(name, number, value) => {
                 Expr::compare(&name.text(), operator(*number), value.literal())
             }
-            Self::Not(inner) => Expr::Not(Box::new(inner.at_depth(depth + 1))),
+            Self::Not(inner) => match inner.at_depth(depth + 1) {
+                Expr::Not(inner) => *inner,
+                inner => Expr::Not(Box::new(inner)),
+            },
             Self::All(parts) => Expr::all(list(parts)),
             Self::Any(parts) => Expr::any(list(parts)),
         }

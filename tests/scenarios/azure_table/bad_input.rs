@@ -13,7 +13,7 @@ async fn rejects_path_traversal() {
         ("/tab%00", (400, "InvalidResourceName")),
         ("/..%2f..%2fetc%2fpasswd", (404, "ResourceNotFound")),
         ("/tab//", (400, "InvalidResourceName")),
-        ("//Tables", (404, "ResourceNotFound")),
+        ("//tab//", (400, "InvalidResourceName")),
         ("/%ff", (400, "InvalidInput")),
         ("/%zz", (400, "InvalidInput")),
         ("/tab(PartitionKey='p", (400, "InvalidInput")),

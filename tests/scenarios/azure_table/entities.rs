@@ -159,6 +159,7 @@ async fn data_rule_violations_have_their_codes() {
     for (members, code) in [
         (r#""x":1,"x":2"#, "DuplicatePropertiesSpecified"),
         (r#""a-b":1"#, "PropertyNameInvalid"),
+        (r#""x":"0001-01-01T00:00:00Z","x@odata.type":"Edm.DateTime""#, "OutOfRangeInput"),
         (r#""x":2147483648"#, "InvalidInput"),
         (r#""x":"z","x@odata.type":"Edm.Guid""#, "InvalidInput"),
         (r#""x":null,"x@odata.type":"Edm.Foo""#, "InvalidInput"),
@@ -268,4 +269,27 @@ async fn rejects_an_insert_with_a_missing_or_null_key() {
     let response =
         rest.send(RestRequest::json("POST", "/tab", r#"{"PartitionKey":1,"RowKey":"r"}"#)).await;
     assert_eq!(response.failure(), (400, "InvalidInput"));
+}
+
+#[tokio::test]
+async fn times_are_stored_and_compared_in_ticks_by_one_grammar() {
+    let rest = Rest::start();
+    rest.table("tab").await;
+    for (row, sent, stored) in [
+        ("a", "2026-01-02T03:04:05.123456789Z", "2026-01-02T03:04:05.1234567Z"),
+        ("b", "2026-01-02T03:04:05.000000000Z", "2026-01-02T03:04:05Z"),
+        ("c", "2026-01-02T04:04:05.5+0100", "2026-01-02T03:04:05.5Z"),
+        ("d", "2026-01-02T01:34+01:30", "2026-01-02T00:04:00Z"),
+    ] {
+        let time = format!(r#""t@odata.type":"Edm.DateTime","t":"{sent}""#);
+        rest.insert("tab", &format!(r#"{{"PartitionKey":"p","RowKey":"{row}",{time}}}"#)).await;
+
+        let filter = format!("t%20eq%20datetime'{}'", sent.replace('+', "%2B"));
+        let found = rest.send(RestRequest::table("GET", &format!("/tab()?$filter={filter}"))).await;
+
+        assert_eq!(found.status, 200, "{sent}: {found:?}");
+        let expected = format!(r#""RowKey":"{row}""#);
+        assert!(found.text().contains(&expected), "{sent}: {found:?}");
+        assert!(found.text().contains(&format!(r#""t":"{stored}""#)), "{sent}: {found:?}");
+    }
 }

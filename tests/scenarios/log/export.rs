@@ -15,8 +15,8 @@ use trestle_proto::opentelemetry::proto::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
     metrics::v1::{
-        Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
-        number_data_point,
+        AggregationTemporality, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
+        metric::Data, number_data_point,
     },
     resource::v1::Resource,
     trace::v1::{ResourceSpans, ScopeSpans, Span, span::SpanKind},
@@ -27,6 +27,7 @@ use super::an_hour;
 
 blob_scenario!(
     logs_go_to_the_stream_of_their_service_which_is_created,
+    invalid_parts_are_left_out_and_records_without_them_kept,
     invalid_records_are_rejected_alone_and_counted,
     data_points_are_records_with_a_value,
     a_span_is_a_record_that_its_trace_finds,
@@ -125,22 +126,40 @@ async fn logs_go_to_the_stream_of_their_service_which_is_created(world: &World) 
     );
 }
 
-async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
-    let twice = vec![attribute("a", "1"), attribute("a", "2")];
-    let many = (0..1000).map(|number| attribute(&number.to_string(), "x")).collect();
-    let invalid = [
+async fn invalid_parts_are_left_out_and_records_without_them_kept(world: &World) {
+    let twice = vec![attribute("a", "1"), attribute("a", "2"), attribute("", "3")];
+    let records = vec![
         LogRecord { attributes: twice, ..log("duplicate") },
-        LogRecord { attributes: many, ..log("a thousand") },
-        LogRecord { trace_id: vec![1; 3].into(), ..log("trace") },
+        LogRecord { trace_id: vec![1; 3].into(), span_id: vec![0; 8].into(), ..log("trace") },
+    ];
+
+    let response = export(world, request(&[("web", records)])).await.unwrap();
+
+    assert_eq!(response.partial_success, None);
+    let stream = world.existing_log_stream("web");
+    for _ in 0..2 {
+        let stored = stream.read().await.unwrap().records;
+        assert_eq!(log_texts(&stored), ["duplicate", "trace"]);
+        let kept = ("a".to_owned(), attribute("", "2").value.unwrap());
+        assert_eq!(stored[0].attributes, [kept].into());
+        assert_eq!(stored[0].dropped_attributes_count, 2);
+        assert!(stored[1].trace_id.is_empty() && stored[1].span_id.is_empty());
+        stream.flush().await.unwrap();
+    }
+}
+
+async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
+    let invalid = [
         LogRecord { time_unix_nano: u64::MAX, ..log("future") },
+        LogRecord { time_unix_nano: u64::MAX, ..log("future too") },
     ];
     let records = [vec![log("first")], invalid.to_vec(), vec![log("last")]].concat();
 
     let response = export(world, request(&[("web", records)])).await.unwrap();
 
     let partial = response.partial_success.unwrap();
-    assert_eq!(partial.rejected_log_records, 4);
-    assert!(partial.error_message.contains("attributes"), "{}", partial.error_message);
+    assert_eq!(partial.rejected_log_records, 2);
+    assert!(partial.error_message.contains("time_unix_nano"), "{}", partial.error_message);
     let stored = world.existing_log_stream("web").read().await.unwrap().records;
     assert_eq!(log_texts(&stored), ["first", "last"]);
 
@@ -158,6 +177,7 @@ async fn invalid_records_are_rejected_alone_and_counted(world: &World) {
 async fn data_points_are_records_with_a_value(world: &World) {
     let point = |value: f64| NumberDataPoint {
         time_unix_nano: an_hour(),
+        start_time_unix_nano: 7,
         attributes: vec![attribute("cpu", "0")],
         value: Some(number_data_point::Value::AsDouble(value)),
         ..NumberDataPoint::default()
@@ -165,7 +185,11 @@ async fn data_points_are_records_with_a_value(world: &World) {
     let metric = Metric {
         name: "load".to_owned(),
         unit: "1".to_owned(),
-        data: Some(Data::Gauge(Gauge { data_points: vec![point(0.5), point(0.25)] })),
+        data: Some(Data::Sum(Sum {
+            data_points: vec![point(0.5), point(0.25)],
+            aggregation_temporality: AggregationTemporality::Cumulative.into(),
+            is_monotonic: true,
+        })),
         ..Metric::default()
     };
     let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..Default::default() }];
@@ -185,6 +209,8 @@ async fn data_points_are_records_with_a_value(world: &World) {
         assert_eq!(values, [0.5, 0.25]);
         assert_eq!(records[0].event_name, "load");
         assert_eq!(records[0].attributes["cpu"], attribute("", "0").value.unwrap());
+        assert_eq!((records[0].unit.as_str(), records[0].temporality), ("1", 2));
+        assert_eq!((records[0].is_monotonic, records[0].start_time_unix_nano), (Some(true), 7));
         stream.flush().await.unwrap();
     }
 }

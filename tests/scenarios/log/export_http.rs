@@ -11,8 +11,9 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-use trestle_proto::opentelemetry::proto::collector::{
-    logs::v1::ExportLogsServiceResponse, trace::v1::ExportTraceServiceResponse,
+use trestle_proto::opentelemetry::proto::{
+    collector::{logs::v1::ExportLogsServiceResponse, trace::v1::ExportTraceServiceResponse},
+    common::v1::any_value,
 };
 use trestle_tests::{Server, World, blob_scenario, log_texts};
 
@@ -20,6 +21,7 @@ use super::export::{one_log, one_span};
 
 blob_scenario!(
     a_request_of_http_stores_records_plain_or_compressed,
+    a_request_in_json_stores_records_and_is_answered_in_json,
     rejects_requests_of_http_with_the_status_that_clients_expect,
     a_request_of_http_stores_spans,
 );
@@ -37,9 +39,7 @@ async fn send(world: &World, version: Version, request: Request<Bytes>) -> Respo
 
 async fn a_request_of_http_stores_records_plain_or_compressed(world: &World) {
     let plain = one_log("web", "plain").encode_to_vec();
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-    gzip.write_all(&one_log("web", "compressed").encode_to_vec()).unwrap();
-    let gzip = gzip.finish().unwrap();
+    let gzip = gzipped(one_log("web", "compressed").encode_to_vec());
     // Names of types and encodings are of any case.
     let mut compressed = post("Application/X-Protobuf; charset=utf-8", gzip);
     compressed.headers_mut().insert(header::CONTENT_ENCODING, "GZIP".parse().unwrap());
@@ -58,6 +58,48 @@ async fn a_request_of_http_stores_records_plain_or_compressed(world: &World) {
     assert_eq!(log_texts(&records), ["plain", "compressed"]);
 }
 
+/// A request with a record of the service `web`, and members of the record.
+fn json_log(members: &str) -> String {
+    format!(
+        r#"{{"resourceLogs":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"web"}}}}]}},
+        "scopeLogs":[{{"scope":null,"laterField":[],"logRecords":[{{"timeUnixNano":"0",{members}}}]}}]}}]}}"#
+    )
+}
+
+fn gzipped(content: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(content.as_ref()).unwrap();
+    gzip.finish().unwrap()
+}
+
+async fn a_request_in_json_stores_records_and_is_answered_in_json(world: &World) {
+    let first = r#""body":{"stringValue":"first"},"traceId":"5B8EFFF798038103D269B633813FC60C",
+        "attributes":[{"key":"n","value":{"intValue":"9007199254740993"}}]"#;
+    let plain = post("application/json; charset=utf-8", json_log(first));
+    let mut compressed =
+        post("Application/JSON", gzipped(json_log(r#""body":{"stringValue":"second"}"#)));
+    compressed.headers_mut().insert(header::CONTENT_ENCODING, "x-gzip".parse().unwrap());
+    *compressed.uri_mut() = "//v1/logs/".parse().unwrap();
+    for (version, request) in [(Version::HTTP_11, plain), (Version::HTTP_2, compressed)] {
+        let response = send(world, version, request).await;
+        assert_eq!(response.status(), StatusCode::OK, "{response:?}");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        assert_eq!(response.into_body(), "{}");
+    }
+    let malformed = post("application/json", json_log("\"flags\":\"many\""));
+
+    let response = send(world, Version::HTTP_11, malformed).await;
+
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{response:?}");
+    let body = String::from_utf8(response.into_body().to_vec()).unwrap();
+    assert!(body.contains("flags: must be a whole number: value=`many`"), "{body}");
+    let records = world.existing_log_stream("web").read().await.unwrap().records;
+    assert_eq!(log_texts(&records), ["first", "second"]);
+    assert_eq!(records[0].trace_id[..2], [0x5B, 0x8E]);
+    let number = records[0].attributes["n"].value.clone();
+    assert_eq!(number, Some(any_value::Value::IntValue(9_007_199_254_740_993)));
+}
+
 async fn rejects_requests_of_http_with_the_status_that_clients_expect(world: &World) {
     let body = || one_log("web", "x").encode_to_vec();
     let mut get = post(PROTOBUF, body());
@@ -68,7 +110,7 @@ async fn rejects_requests_of_http_with_the_status_that_clients_expect(world: &Wo
     broken.headers_mut().insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
     for (request, status) in [
         (get, StatusCode::METHOD_NOT_ALLOWED),
-        (post("application/json", "{}"), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (post("application/json", "{\"resourceLogs\":1}"), StatusCode::BAD_REQUEST),
         (post("text/plain", body()), StatusCode::UNSUPPORTED_MEDIA_TYPE),
         (brotli, StatusCode::UNSUPPORTED_MEDIA_TYPE),
         (broken, StatusCode::BAD_REQUEST),

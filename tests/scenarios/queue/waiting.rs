@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use tonic::Code;
-use trestle_proto::queue::v1::Delivery;
+use trestle_proto::queue::v1::{Delivery, ReceiveMessagesRequest};
 use trestle_tests::{
     CallError, HANG, Queue, World, delayed, queue_scenario, receipt_of, seconds, text, texts,
 };
@@ -16,6 +16,7 @@ queue_scenario!(
     waiting_receive_times_out_empty,
     waiting_receive_ends_when_the_queue_is_deleted,
     waiting_consumers_share_messages,
+    a_call_near_its_deadline_leaves_a_message_to_others,
 );
 
 /// The messages of a waiting consumer, with a concurrent action.
@@ -96,4 +97,30 @@ async fn waiting_consumers_share_messages(world: &World) {
     delivered.sort_by_key(|text| text.parse::<u32>().unwrap());
     let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
     assert_eq!(delivered, expected, "one each");
+}
+
+async fn a_call_near_its_deadline_leaves_a_message_to_others(world: &World) {
+    let queue = world.queue("jobs").await;
+    let (visibility_timeout, wait) = (Some(seconds(3600)), Some(seconds(20)));
+    let request = ReceiveMessagesRequest {
+        queue: queue.name(),
+        visibility_timeout,
+        wait,
+        ..ReceiveMessagesRequest::default()
+    };
+    let mut request = tonic::Request::new(request);
+    request.set_timeout(Duration::from_secs(2));
+    let mut client = queue.client();
+    let late = Box::pin(async {
+        tokio::time::sleep(Duration::from_millis(1900)).await;
+        queue.send(text("work")).await.unwrap();
+    });
+
+    let (ended, ()) =
+        Box::pin(async { tokio::join!(client.receive_messages(request), late) }).await;
+
+    let code = ended.unwrap_err().code();
+    assert!(matches!(code, Code::DeadlineExceeded | Code::Cancelled), "{code:?}");
+    let received = soon(queue.wait(seconds(20))).await.unwrap();
+    assert_eq!(received[0].message.as_ref().unwrap().dequeue_count, 1);
 }

@@ -132,10 +132,7 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
             .layer(TraceLayer::new(observe))
             .layer(DeadlineLayer::new(STALLED_MAX, methods.clone()))
             .layer(AdmissionLayer::new(4, methods.clone()))
-            .layer(BodyBytesLayer::new(
-                BodyBounds { bytes_max: BUFFERED_MAX, calls_max: 4, arrives_within: STALLED_MAX },
-                methods,
-            ))
+            .layer(BodyBytesLayer::new(BodyBounds::of_services(BUFFERED_MAX, STALLED_MAX), methods))
             .service(calls);
         CallService::new(stack)
     };

@@ -42,9 +42,10 @@ pub enum PathResource {
 /// # Errors
 /// An address without a resource, or invalid percent-encoded UTF-8.
 pub fn parse(path: &str) -> Result<PathResource, Fault> {
-    // Clients that join addresses leave one at the end.
+    // Clients that join addresses leave one at the end, and more than one at the beginning: Java's joins `/Tables` to
+    // an endpoint that ends in a slash. They sign the path as they send it.
     let path = decoded(path.strip_suffix('/').unwrap_or(path))?;
-    let path = path.strip_prefix('/').unwrap_or(&path);
+    let path = path.trim_start_matches('/');
     if path.is_empty() {
         return Ok(PathResource::Service);
     }

@@ -41,6 +41,7 @@ names_a_container!(
     UpdateBlobRequest,
     DeleteBlobRequest,
     ListBlobsRequest,
+    VerifyBlobsRequest,
     LeaseBlobRequest,
     SetBlobTierRequest,
     CommitBlocksRequest,

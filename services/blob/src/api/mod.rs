@@ -18,6 +18,7 @@ mod snapshots;
 mod tags;
 mod tiers;
 mod upload;
+mod verify;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -27,10 +28,13 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
 use trestle_service::{
-    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, peer::Peer, service_properties,
+    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, layer::shares::CallHolder,
+    service_properties,
 };
 
-use self::{access_log::NamesContainer, copy::CopyResponses, upload::Uploader};
+use self::{
+    access_log::NamesContainer, copy::CopyResponses, upload::Uploader, verify::VerifyResponses,
+};
 use crate::{
     BLOB_SERVICE, BlobDeps,
     authorize::{BlobAccess, BlobNeed},
@@ -80,7 +84,7 @@ impl BlobApi {
 
     /// What an upload of a request needs.
     fn uploader(&self, extensions: &http::Extensions) -> Uploader {
-        let memory = self.blobs.memory.of_peer(Peer::key_of(extensions));
+        let memory = self.blobs.memory.of(CallHolder::of(extensions).holder());
         let recorder = StatisticsRecorder::of(extensions);
         Uploader { blobs: Blobs { memory, ..self.blobs.clone() }, recorder }
     }
@@ -125,6 +129,7 @@ macro_rules! by_domain {
         impl BlobService for BlobApi {
             type ReadBlobStream = ReadResponses;
             type CopyBlobStream = CopyResponses;
+            type VerifyBlobsStream = VerifyResponses;
 
             $(async fn $method(
                 &self,
@@ -176,6 +181,14 @@ macro_rules! by_domain {
             ) -> Result<Response<CopyResponses>, Status> {
                 let (access, message) = self.enter(request, BlobNeed::Create).await?;
                 self.copy(access, message).await.map(Response::new).map_err(failed)
+            }
+
+            async fn verify_blobs(
+                &self,
+                request: Request<proto::VerifyBlobsRequest>,
+            ) -> Result<Response<VerifyResponses>, Status> {
+                let (access, message) = self.enter(request, BlobNeed::ListBlobs).await?;
+                self.verify(&access, message).await.map(Response::new).map_err(failed)
             }
 
             async fn read_blob(

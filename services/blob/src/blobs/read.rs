@@ -153,9 +153,39 @@ impl Blobs {
             Freshness::NotModified => 0..0,
             _ => bounded(range, record.content.size())?,
         };
-        let source = match record.content {
+        let source = self.source(snapshot, (&blob, state, &record), &state.numbers()).await?;
+        Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
+    }
+
+    /// Opens a state that was read from this snapshot, also one that is deleted or archived.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub(crate) async fn open_stored(
+        &self,
+        snapshot: Arc<dyn Snapshot>,
+        (key, state, record): (BlobKey, BlobState, BlobRecord),
+    ) -> Result<OpenedBlob, BlobError> {
+        // The small content of a deleted blob is at its etag.
+        let numbers = match (state, record.deletion) {
+            (BlobState::Current, Some(_)) => vec![record.etag.0.get()],
+            _ => state.numbers(),
+        };
+        let source = self.source(snapshot, (&key, state, &record), &numbers).await?;
+        let (freshness, range) = (Freshness::Modified, 0..record.content.size());
+        Ok(OpenedBlob { record, freshness, range, key, state, source })
+    }
+
+    /// Where the bytes of a state are; small content is in the row with these numbers.
+    async fn source(
+        &self,
+        snapshot: Arc<dyn Snapshot>,
+        (blob, state, record): (&BlobKey, BlobState, &BlobRecord),
+        numbers: &[u64],
+    ) -> Result<ContentSource, BlobError> {
+        Ok(match record.content {
             Content::Inline { size } => {
-                let row = snapshot.get(&blob.row(BlobRow::Inline, &state.numbers())).await?;
+                let row = snapshot.get(&blob.row(BlobRow::Inline, numbers)).await?;
                 ContentSource::Row(inline(row.as_ref(), size)?)
             }
             Content::Whole(part) => ContentSource::Whole(part),
@@ -169,8 +199,7 @@ impl Blobs {
                 let version = (content.generation, record.etag);
                 ContentSource::Paged(PinnedChunks::new((blob.clone(), state), version, snapshot))
             }
-        };
-        Ok(OpenedBlob { record, freshness, range, key: blob, state, source })
+        })
     }
 
     /// The bytes of an opened blob, in pieces of up to a message.
@@ -249,7 +278,7 @@ impl Blobs {
             Ok(snapshot) => snapshot,
             Err(error) => return error.into(),
         };
-        match state.record(&*snapshot, blob).await {
+        match state.stored(&*snapshot, blob).await {
             Ok(record) if record.content.has_bytes_of(content) => {
                 BlobError::corrupt(format!("{what} is missing"))
             }

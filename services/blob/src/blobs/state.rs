@@ -9,7 +9,7 @@ use trestle_kv::Snapshot;
 use trestle_service::clock::Ticks;
 
 pub(crate) use self::name::StateName;
-use super::{BlobKey, decode_record};
+use super::{BlobKey, decode_record, decode_stored};
 use crate::{error::BlobError, keys::BlobRow, record::BlobRecord};
 
 /// A state of a blob.
@@ -54,5 +54,18 @@ impl BlobState {
     ) -> Result<BlobRecord, BlobError> {
         let value = snapshot.get(&self.row(blob)).await?;
         decode_record(value.as_ref())?.ok_or_else(|| blob.not_found())
+    }
+
+    /// The same, also where it is deleted and can be restored: its content is still there.
+    ///
+    /// # Errors
+    /// As [`BlobState::record`].
+    pub(crate) async fn stored(
+        self,
+        snapshot: &dyn Snapshot,
+        blob: &BlobKey,
+    ) -> Result<BlobRecord, BlobError> {
+        let value = snapshot.get(&self.row(blob)).await?;
+        decode_stored(value.as_ref())?.ok_or_else(|| blob.not_found())
     }
 }

@@ -29,7 +29,10 @@ use crate::{
 };
 
 /// How long contents are used that were reserved before they are published; shorter than any grace period.
-pub(crate) const RESERVED_FOR: Duration = Duration::from_secs(30);
+///
+/// The sweeper reads the row of a reservation in a change that is at least as late as its grace period ends. So a
+/// change after that one finds the reservation too old, and one before it has removed the row.
+const RESERVED_FOR: Duration = Duration::from_secs(30);
 
 /// What a write of content sets beside the content, and when it takes place.
 #[derive(Debug, Clone, Default)]
@@ -295,10 +298,7 @@ impl Blobs {
             tags::reindex(&blob, tags::indexed(current), &put.tags, &mut writes);
             new.write(&blob, (current, &put), version, &mut writes);
             for (at, row) in &reserved {
-                // The sweeper may be reclaiming what was reserved long ago.
-                if reads.get(*row).is_none() || now.since(*at) > RESERVED_FOR {
-                    return Err(BlobError::Busy);
-                }
+                check_reserved(reads.get(*row), *at, version)?;
                 writes.delete(reads.key(*row).clone());
             }
             if replaced.staging.is_some() {
@@ -314,6 +314,20 @@ impl Blobs {
         })
         .await?
     }
+}
+
+/// Whether contents that were reserved at a time may still be used by a change of this version: the sweeper may be
+/// reclaiming what was reserved long ago.
+///
+/// # Errors
+/// [`BlobError::Busy`].
+pub(crate) fn check_reserved(
+    row: Option<&Bytes>,
+    at: Ticks,
+    version: Version,
+) -> Result<(), BlobError> {
+    let is_usable = row.is_some() && version.ticks().since(at) <= RESERVED_FOR;
+    if is_usable { Ok(()) } else { Err(BlobError::Busy) }
 }
 
 /// Removes the row of small content, if the blob has one.

@@ -9,7 +9,7 @@ use super::{
     read::chunk_indices,
 };
 use crate::{
-    blobs::{BlobKey, Blobs, RESERVED_FOR},
+    blobs::{BlobKey, Blobs, check_reserved},
     error::BlobError,
     keys::{self, BlobRow},
     record::Retired,
@@ -30,7 +30,7 @@ impl Blobs {
     /// the row that has the sweeper delete what was copied, so a crash leaves nothing behind. None: there is no data.
     ///
     /// # Errors
-    /// A failed read, or a failed commit.
+    /// A failed read, a failed commit, or [`BlobError::Busy`] where a part took too long.
     pub(crate) async fn copy_pages(
         &self,
         mut source: PinnedChunks,
@@ -62,27 +62,23 @@ impl Blobs {
         before: Option<CopiedPages>,
         chunks: Vec<(u64, PageChunk)>,
     ) -> Result<CopiedPages, BlobError> {
-        let (blob, now) = (target.clone(), self.now());
+        let blob = target.clone();
         let mut spec = ChangeSpec::new(blob.domain());
-        let reservation = |before: CopiedPages| {
-            (before.reserved, spec.read(blob.row(BlobRow::Retired, &[before.reserved.get()])))
-        };
-        let reservation = before.map(reservation);
+        let row_of = |copied: CopiedPages| blob.row(BlobRow::Retired, &[copied.reserved.get()]);
+        let before = before.map(|before| (before, spec.read(row_of(before))));
         transact(&*self.engine, spec, move |reads, version| {
-            // The sweeper may be deleting, or have deleted, what was copied before.
-            if let Some((at, row)) = reservation
-                && (reads.get(row).is_none() || now.since(at) > RESERVED_FOR)
-            {
-                return Err(BlobError::Busy);
+            if let Some((before, row)) = before {
+                // Otherwise the first parts may be deleted by now.
+                check_reserved(reads.get(row), before.reserved, version)?;
             }
             let reserved = version.ticks();
-            let generation = before.map_or(reserved.get(), |before| before.generation);
+            let generation = before.map_or(reserved.get(), |(before, _)| before.generation);
             let mut writes = Writes::with_capacity(chunks.len() + 2);
             for (index, chunk) in &chunks {
                 let place = (generation, *index, 0);
                 writes.put(keys::chunk(blob.container, &blob.name, place), chunk.encode());
             }
-            if let Some((_, row)) = reservation {
+            if let Some((_, row)) = before {
                 writes.delete(reads.key(row).clone());
             }
             let retired = Retired { generation: Some(generation), ..Retired::default() };

@@ -50,7 +50,8 @@ impl PinnedChunks {
     /// Chunks by index, each with all its epochs; a part at a time.
     ///
     /// # Errors
-    /// [`ConditionError::NotMet`] where the snapshot was held too long and the blob was changed since; a failed read.
+    /// [`ConditionError::NotMet`] where the snapshot was held too long and the blob was changed since, or the past
+    /// state was deleted too long ago; a failed read.
     pub(super) async fn chunks(
         &mut self,
         blobs: &Blobs,
@@ -72,9 +73,13 @@ impl PinnedChunks {
     /// Replaces the snapshot by a new one in which the chunks are the same.
     async fn renew(&mut self, blobs: &Blobs) -> Result<(), BlobError> {
         let snapshot: Arc<dyn Snapshot> = blobs.engine.snapshot().await?.into();
-        // No write changes the chunks of a past state.
-        if self.view.before_epoch.is_none() {
-            match self.state.record(&*snapshot, &self.blob).await {
+        // No write changes the chunks of a past state, but the sweeper deletes them some time after it.
+        if let Some(time) = self.view.before_epoch {
+            if !self.blob.has_past(&*snapshot, time).await? {
+                return Err(ConditionError::NotMet.into());
+            }
+        } else {
+            match self.state.stored(&*snapshot, &self.blob).await {
                 Ok(record) if record.etag == self.etag => {}
                 Ok(_) | Err(BlobError::BlobNotFound(_)) => {
                     return Err(ConditionError::NotMet.into());

@@ -2,7 +2,7 @@
 
 use trestle_kv::{ChangeSpec, Entry, Lock, ScanLimit, Writes, transact};
 
-use super::{BlobSweeper, CONTAINER_GRACE, STEP};
+use super::{BlobSweeper, CONTAINER_GRACE, STEP, reclaim::DueRow};
 use crate::{
     blobs::{BlobKey, CURRENT_STATE},
     error::BlobError,
@@ -93,28 +93,26 @@ impl BlobSweeper {
             let stored = BlobRecord::decode(&entry.value)?;
             retired.content(&stored.content);
             let at = stored.etag.0.get();
-            let beside = [BlobRow::Inline, BlobRow::Compaction].map(|row| blob.row(row, &[]));
+            let rows = [BlobRow::Inline, BlobRow::Compaction].map(|row| blob.row(row, &[]));
             let tags = tags::indexed(Some(&stored)).iter().map(|tag| keys::tag_row(&blob, tag));
-            let rows = beside.into_iter().chain(tags);
-            let mut last: Vec<_> = rows.chain([entry.key.clone()]).collect();
+            let mut beside: Vec<_> = rows.into_iter().chain(tags).collect();
             if stored.deletion.is_some() {
-                last.push(blob.row(BlobRow::Inline, &[at]));
-                last.push(blob.row(BlobRow::SoftDeleted, &[CURRENT_STATE]));
+                beside.push(blob.row(BlobRow::Inline, &[at]));
+                beside.push(blob.row(BlobRow::SoftDeleted, &[CURRENT_STATE]));
             }
-            self.reclaim(&blob, &retired, last).await?;
+            self.reclaim(&blob, &retired, DueRow { entry, beside }).await?;
         }
         for entry in &past {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
             retired.content(&BlobRecord::decode(&entry.value)?.content);
             let at = [keys::time_of(&entry.key)?.get()];
-            let rows = [BlobRow::Inline, BlobRow::SoftDeleted].map(|row| blob.row(row, &at));
-            let last = rows.into_iter().chain([entry.key.clone()]).collect();
-            self.reclaim(&blob, &retired, last).await?;
+            let beside = [BlobRow::Inline, BlobRow::SoftDeleted].map(|row| blob.row(row, &at));
+            self.reclaim(&blob, &retired, DueRow { entry, beside: beside.into() }).await?;
         }
         for entry in &stagings {
             let (blob, mut retired) = (blob_of(entry)?, Retired::default());
             retired.staging(Some(&Staging::decode(&entry.value)?));
-            self.reclaim(&blob, &retired, vec![entry.key.clone()]).await?;
+            self.reclaim(&blob, &retired, DueRow::of(entry)).await?;
         }
         Ok(!records.is_empty() || !past.is_empty() || !stagings.is_empty())
     }

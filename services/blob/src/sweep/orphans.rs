@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
+use trestle_kv::{ChangeSpec, Lock, Writes, transact};
 use trestle_service::clock::Ticks;
 
 use super::{BlobSweeper, ORPHAN_GRACE, STEP};
@@ -41,6 +42,7 @@ impl BlobSweeper {
                 tracing::info!(objects = orphans.len(), "deleting objects that no blob has");
                 self.blobs.objects.delete_each(orphans.into_iter()).await?;
             }
+            self.blobs.objects.sync_deletes().await?;
         }
         for block in &blocks {
             self.delete_rows(keys::own_domain(block), std::slice::from_ref(block), &[]).await?;
@@ -48,13 +50,20 @@ impl BlobSweeper {
         Ok(scan.more)
     }
 
-    /// The ids of a block that no content has.
+    /// The ids of a block that no content has. They are read in a change of their domains, so no change that is in
+    /// progress publishes one: a later one finds that its upload took too long.
     async fn not_live(&self, first: u64, end: u64) -> Result<BTreeSet<ContentId>, BlobError> {
-        let span = keys::live_between(ContentId(first), ContentId(end));
-        let mut ids: BTreeSet<_> = (first..end).map(ContentId).collect();
-        for entry in self.blobs.engine.scan(&span, STEP).await?.entries {
-            ids.remove(&ContentId(keys::number_of(&entry.key)?));
+        let rows: Vec<_> = (first..end).map(|id| keys::live(ContentId(id))).collect();
+        let Some((one, others)) = rows.split_first() else { return Ok(BTreeSet::new()) };
+        let mut spec = ChangeSpec::new(keys::own_domain(one));
+        for row in others {
+            spec.also(keys::own_domain(row), Lock::Exclusive);
         }
-        Ok(ids)
+        let rows: Vec<_> = rows.into_iter().map(|row| spec.read(row)).collect();
+        transact(&*self.blobs.engine, spec, move |reads, _| {
+            let ids = (first..end).zip(&rows).filter(|(_, row)| reads.get(**row).is_none());
+            Ok::<_, BlobError>((Writes::new(), ids.map(|(id, _)| ContentId(id)).collect()))
+        })
+        .await?
     }
 }

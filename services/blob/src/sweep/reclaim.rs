@@ -2,9 +2,11 @@
 //! that fails is repeated as a whole.
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Domain, Lock, Reads, Snapshot, Span, Version, Writes, transact};
+use trestle_kv::{
+    ChangeSpec, Domain, Entry, Lock, Reads, Snapshot, Span, Version, Writes, transact,
+};
 
-use super::{BlobSweeper, STEP};
+use super::{BlobSweeper, ROWS, STEP};
 use crate::{
     blobs::BlobKey,
     blocks::staged,
@@ -13,9 +15,6 @@ use crate::{
     record::{Part, Retired, RetiredStaging, StoredBlock},
     stored::Stored as _,
 };
-
-/// Rows that are deleted at once.
-const ROWS: usize = 500;
 
 /// What is to be deleted.
 pub(super) struct Reclaimable {
@@ -27,19 +26,38 @@ pub(super) struct Reclaimable {
     pub(super) generation: Option<u64>,
 }
 
+/// The row that a reclaim is due to, and rows that are deleted with it, at the end: unless it was changed meanwhile.
+pub(super) struct DueRow<'e> {
+    /// It.
+    pub(super) entry: &'e Entry,
+    /// The others.
+    pub(super) beside: Vec<Bytes>,
+}
+
+impl<'e> DueRow<'e> {
+    /// A row alone.
+    pub(super) fn of(entry: &'e Entry) -> Self {
+        Self { entry, beside: Vec::new() }
+    }
+}
+
 impl BlobSweeper {
-    /// Deletes the objects of retired contents and the rows that name them, but for those in `last`, which are deleted
-    /// at the end.
+    /// Deletes the objects of retired contents and the rows that name them, then the row that it is due to. Returns
+    /// false where a part remains, for the next tick.
     pub(super) async fn reclaim(
         &self,
         blob: &BlobKey,
         retired: &Retired,
-        last: Vec<Bytes>,
-    ) -> Result<(), BlobError> {
+        due: DueRow<'_>,
+    ) -> Result<bool, BlobError> {
         let snapshot = self.blobs.engine.snapshot().await?;
         let found = self.reclaimable(&*snapshot, blob, retired).await?;
         drop(snapshot);
-        self.delete(blob, found, last).await
+        let is_done = self.delete(blob, found).await?;
+        if is_done {
+            self.delete_due(blob, due).await?;
+        }
+        Ok(is_done)
     }
 
     /// The contents that were retired, with the rows that name them.
@@ -66,55 +84,67 @@ impl BlobSweeper {
         Ok(Reclaimable { parts, rows, generation: retired.generation })
     }
 
-    /// Deletes contents, then the rows that name them, then those in `last`.
+    /// Deletes contents, then the rows that name them. Returns false where a part remains.
     pub(super) async fn delete(
         &self,
         blob: &BlobKey,
         Reclaimable { parts, rows, generation }: Reclaimable,
-        last: Vec<Bytes>,
-    ) -> Result<(), BlobError> {
+    ) -> Result<bool, BlobError> {
         self.delete_contents(&parts).await?;
-        if let Some(generation) = generation {
-            self.delete_pieces(blob, generation).await?;
-            self.delete_chunks(blob, generation).await?;
-        }
-        for rows in rows.into_iter().chain(last).collect::<Vec<_>>().chunks(ROWS) {
+        for rows in rows.chunks(ROWS) {
             self.delete_rows(blob.domain(), rows, &[]).await?;
         }
-        Ok(())
+        match generation {
+            Some(generation) => Ok(self.delete_pieces(blob, generation).await?
+                && self.delete_chunks(blob, generation).await?),
+            None => Ok(true),
+        }
     }
 
-    /// Deletes the pieces of an append blob, a part at a time: an object before the row that names it.
-    async fn delete_pieces(&self, blob: &BlobKey, generation: u64) -> Result<(), BlobError> {
-        let pieces = keys::pieces_after(blob.container, &blob.name, (generation, 0));
-        loop {
-            let scan = self.blobs.engine.scan(&pieces, STEP).await?;
-            let mut parts = Vec::new();
-            for entry in &scan.entries {
-                if keys::piece_of(&entry.key)?.1 == PieceForm::Object {
-                    parts.push(Part::decode(&entry.value)?);
+    /// Deletes a row and those beside it, unless it was changed since it was read.
+    pub(super) async fn delete_due(
+        &self,
+        blob: &BlobKey,
+        DueRow { entry, beside }: DueRow<'_>,
+    ) -> Result<(), BlobError> {
+        let mut spec = ChangeSpec::new(blob.domain());
+        let (row, read) = (spec.read(entry.key.clone()), entry.value.clone());
+        transact(&*self.blobs.engine, spec, move |reads, _| {
+            let mut writes = Writes::new();
+            if reads.get(row) == Some(&read) {
+                for row in beside.iter().chain([reads.key(row)]) {
+                    writes.delete(row.clone());
                 }
             }
-            self.delete_contents(&parts).await?;
-            let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
-            self.delete_rows(blob.domain(), &rows, &[]).await?;
-            if !scan.more {
-                return Ok(());
-            }
-        }
+            Ok::<_, BlobError>((writes, ()))
+        })
+        .await?
     }
 
-    /// Deletes the chunks of a page blob, a part at a time.
-    async fn delete_chunks(&self, blob: &BlobKey, generation: u64) -> Result<(), BlobError> {
-        let chunks = Span::prefix(&blob.row(BlobRow::Chunk, &[generation]));
-        loop {
-            let scan = self.blobs.engine.scan(&chunks, STEP).await?;
-            let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
-            self.delete_rows(blob.domain(), &rows, &[]).await?;
-            if !scan.more {
-                return Ok(());
+    /// Deletes a part of the pieces of an append blob that no state has: an object before the row that names it.
+    /// Returns whether it was the last one.
+    async fn delete_pieces(&self, blob: &BlobKey, generation: u64) -> Result<bool, BlobError> {
+        let pieces = keys::pieces_after(blob.container, &blob.name, (generation, 0));
+        let scan = self.blobs.engine.scan(&pieces, STEP).await?;
+        let mut parts = Vec::new();
+        for entry in &scan.entries {
+            if keys::piece_of(&entry.key)?.1 == PieceForm::Object {
+                parts.push(Part::decode(&entry.value)?);
             }
         }
+        self.delete_contents(&parts).await?;
+        let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
+        self.delete_rows(blob.domain(), &rows, &[]).await?;
+        Ok(!scan.more)
+    }
+
+    /// Deletes a part of the chunks of a page blob that no state has. Returns whether it was the last one.
+    async fn delete_chunks(&self, blob: &BlobKey, generation: u64) -> Result<bool, BlobError> {
+        let chunks = Span::prefix(&blob.row(BlobRow::Chunk, &[generation]));
+        let scan = self.blobs.engine.scan(&chunks, STEP).await?;
+        let rows: Vec<_> = scan.entries.into_iter().map(|entry| entry.key).collect();
+        self.delete_rows(blob.domain(), &rows, &[]).await?;
+        Ok(!scan.more)
     }
 
     /// Deletes contents: their objects, then the rows that mark them as live.
@@ -123,6 +153,8 @@ impl BlobSweeper {
             for part in parts {
                 self.blobs.objects.delete(*part).await?;
             }
+            // The rows that name the objects must not be deleted before the names of the files.
+            self.blobs.objects.sync_deletes().await?;
             let rows: Vec<_> = parts.iter().map(|part| keys::live(part.content)).collect();
             let domains: Vec<_> = rows.iter().map(keys::own_domain).collect();
             if let Some((first, others)) = domains.split_first() {

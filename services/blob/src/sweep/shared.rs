@@ -7,11 +7,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use trestle_kv::{Entry, ScanLimit, Snapshot, Span, after_key};
+use trestle_service::clock::Ticks;
 
-use super::{BlobSweeper, STEP, reclaim::Reclaimable};
+use super::{
+    BlobSweeper, STEP,
+    reclaim::{DueRow, Reclaimable},
+};
 use crate::{
     blobs::{BlobKey, decode_stored},
     error::BlobError,
@@ -83,13 +87,19 @@ impl Candidates {
 }
 
 impl BlobSweeper {
-    /// Reclaims what no other state of the blob has.
+    /// Reclaims what no other state of the blob has. Returns false where a part remains.
+    ///
+    /// What no state has at one time, no state has later: each takes over contents of the blob only, in a change that
+    /// reads its record.
     pub(super) async fn reclaim_shared(
         &self,
         entry: &Entry,
-        blob: &BlobKey,
-        retired: &Retired,
-    ) -> Result<(), BlobError> {
+        (blob, retired): (&BlobKey, &Retired),
+        due: (Ticks, Duration),
+    ) -> Result<bool, BlobError> {
+        if retired.generation.is_some_and(|it| self.is_scanning_epochs(blob, it)) {
+            return Ok(true);
+        }
         let snapshot = self.blobs.engine.snapshot().await?;
         let found = self.reclaimable(&*snapshot, blob, retired).await?;
         let parts = found.parts.iter().map(|part| (part.content, *part)).collect();
@@ -102,11 +112,16 @@ impl BlobSweeper {
         let kept_row = list.map(|list| blob.row(BlobRow::BlockList, &[list]));
         let parts = candidates.parts.into_values().collect();
         let rows = found.rows.into_iter().filter(|row| Some(row) != kept_row.as_ref()).collect();
-        if let Some(generation) = retired.generation.filter(|_| candidates.generation.is_none()) {
-            self.delete_unread_chunks(blob, generation, &entry.key).await?;
-        }
+        let shared = retired.generation.filter(|_| candidates.generation.is_none());
         let found = Reclaimable { parts, rows, generation: candidates.generation };
-        self.delete(blob, found, vec![entry.key.clone()]).await
+        let is_done = self.delete(blob, found).await?;
+        match shared {
+            // The scan deletes the row at its end.
+            Some(generation) => self.begin_epoch_scan(blob, generation, due).await?,
+            None if is_done => self.delete_due(blob, DueRow::of(entry)).await?,
+            None => {}
+        }
+        Ok(is_done)
     }
 }
 

@@ -223,3 +223,24 @@ async fn content_that_cannot_be_reclaimed_does_not_block_the_rest() {
     assert!(matches!(swept, Err(BlobError::Corrupt(_))));
     assert_eq!(fixture.objects().await, 1, "that of the damaged row remains");
 }
+
+#[tokio::test]
+async fn the_rows_of_objects_remain_until_the_deletes_of_their_files_are_durable() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (directory, away) = (folder.path().join("blob"), folder.path().join("away"));
+    let fixture = BlobFixture::on(Objects::in_directory(&directory).expect("usable"));
+    let key = fixture.key("a").await;
+    fixture.put(&key, sample(100_000)).await;
+    fixture.delete(&key).await.expect("deleted");
+    fixture.advance(READ_GRACE + SECOND);
+    // No file is found, and the directory cannot be synced.
+    std::fs::rename(&directory, &away).expect("renamed");
+
+    let swept = fixture.sweeper.tick().await;
+
+    assert!(matches!(swept, Err(BlobError::Objects)), "{swept:?}");
+    std::fs::rename(&away, &directory).expect("renamed");
+    assert_eq!(fixture.objects().await, 1);
+    fixture.sweep().await;
+    assert_eq!(fixture.objects().await, 0, "its rows are still there");
+}

@@ -124,7 +124,8 @@ pub enum BlobCommand {
     Lease(LeaseCommand),
     /// Read every byte, which the server verifies against its checksum, and report damaged blobs
     ///
-    /// The exit code is 1 if a blob is damaged.
+    /// Snapshots, versions, deleted blobs that can be restored, and staged blocks are read too. What cannot be read is
+    /// reported, and the rest is read. The exit code is 1 if a blob is damaged or cannot be read.
     Verify {
         /// CONTAINER, or CONTAINER/PREFIX for the blobs whose name begins so
         blobs: BlobAddress,

@@ -10,7 +10,7 @@ use trestle_command::{
     client::Session,
     confirm::confirm,
     errors::CliError,
-    output::{Context, counted},
+    output::{Context, counted, report_line},
     retry::repeated,
 };
 use trestle_proto::blob::v1::{
@@ -19,7 +19,7 @@ use trestle_proto::blob::v1::{
 
 use super::{
     BlobAddress, BlobStateArgs, ListedStatesArgs, args::SnapshotsToDelete, content::BlobContent,
-    lease, listing::BlobListing,
+    copy::is_of_item, lease, listing::BlobListing,
 };
 use crate::datetime;
 
@@ -148,18 +148,32 @@ pub(super) async fn remove_below(
             let state = BlobStateArgs::default();
             let delete = async || delete(session, (&blob, &state), Default::default()).await;
             match repeated(delete).await {
+                Ok(()) => Ok(true),
                 // Deleted meanwhile, or by a call whose answer was lost.
-                Err(CliError::Call(status)) if status.code() == Code::NotFound => Ok(()),
-                other => other,
+                Err(CliError::Call(status)) if status.code() == Code::NotFound => Ok(true),
+                // Such as one with a lease or snapshots: the others are deleted.
+                Err(error) if is_of_item(&error) => {
+                    report_line(&format!("not deleted: `{}`: {error}", blob.name));
+                    Ok(false)
+                }
+                Err(error) => Err(error),
             }
         }
     });
-    let count = async |count: u64, ()| Ok(count + 1);
-    let deleted = removed.try_buffer_unordered(DELETES_MAX).try_fold(0, count).await?;
+    let count = async |(deleted, left), is_deleted: bool| {
+        Ok(if is_deleted { (deleted + 1, left) } else { (deleted, left + 1) })
+    };
+    let removed = removed.try_buffer_unordered(DELETES_MAX);
+    let (deleted, left) = removed.try_fold((0_u64, 0_u64), count).await?;
     let text = format!("deleted {}", counted(deleted, "blob"));
-    let object =
-        json!({ "container": folder.container, "prefix": folder.name, "deleted": deleted });
-    context.output.either(&text, &object)
+    let (container, prefix) = (&folder.container, &folder.name);
+    let object = json!({ "container": container, "prefix": prefix, "deleted": deleted, "not_deleted": left });
+    context.output.either(&text, &object)?;
+    context.output.flush()?;
+    match left {
+        0 => Ok(()),
+        _ => Err(CliError::Rows(format!("{} not deleted, as reported", counted(left, "blob")))),
+    }
 }
 
 async fn delete(

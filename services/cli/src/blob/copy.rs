@@ -1,8 +1,10 @@
 //! `cp`: files to blobs and blobs to files, several at a time.
 
 mod download;
+mod not_copied;
 mod part_file;
 mod server;
+mod source_files;
 mod upload;
 
 use std::sync::{
@@ -18,9 +20,11 @@ use trestle_command::{
     errors::{CliError, Halt},
     flags::ClientArgs,
     interrupt::Interrupts,
-    output::{Context, bytes, counted},
+    output::{Context, bytes, counted, thousands},
 };
 
+pub(super) use self::not_copied::is_of_item;
+use self::source_files::FoundFiles;
 use super::{CopyBlobArgs, CopySide};
 
 /// What the copies of a command share. Clones are the same.
@@ -31,6 +35,9 @@ struct BlobTransfer {
     /// One for each block or file in flight, which also bounds the memory.
     slots: Arc<Semaphore>,
     parallel: usize,
+    /// Whether one of many items may fail alone.
+    is_folder: bool,
+    is_json: bool,
     copied: Arc<CopiedBlobs>,
 }
 
@@ -39,6 +46,8 @@ struct BlobTransfer {
 struct CopiedBlobs {
     files: AtomicU64,
     bytes: AtomicU64,
+    /// Files or blobs that are not copied.
+    skipped: AtomicU64,
 }
 
 /// Copies a file, a folder, a blob, or the blobs in a folder.
@@ -52,6 +61,8 @@ pub(super) async fn run(
         progress: context.output.progress(Some(0), 0),
         slots: Arc::new(Semaphore::new(args.parallel.into())),
         parallel: args.parallel.into(),
+        is_folder: args.recursive,
+        is_json: client.output.is_json(),
         copied: Arc::default(),
     };
     let is_upload = matches!((&args.from, &args.to), (CopySide::Local(_), CopySide::Remote(_)));
@@ -62,8 +73,15 @@ pub(super) async fn run(
     let files = transfer.copied.files.load(Ordering::Relaxed);
     let length = transfer.copied.bytes.load(Ordering::Relaxed);
     let what = if is_on_server { "blob" } else { "file" };
-    let text = format!("copied {} ({})", counted(files, what), bytes(length));
+    let skipped = transfer.copied.skipped.load(Ordering::Relaxed);
+    let mut text = format!("copied {} ({})", counted(files, what), bytes(length));
+    if skipped > 0 {
+        text.push_str(&format!(", {} not copied", thousands(skipped)));
+    }
     copied.map_err(|error| {
+        if is_of_item(&error) {
+            return error;
+        }
         let next = match is_upload {
             _ if is_on_server => "repeat it: what was copied is complete",
             true => "repeat it: blocks of large files that were sent are kept for 7 days",
@@ -75,7 +93,13 @@ pub(super) async fn run(
             next: next.to_owned(),
         })
     })?;
-    context.output.either(&text, &json!({ "files": files, "bytes": length }))
+    let object = json!({ "files": files, "bytes": length, "not_copied": skipped });
+    context.output.either(&text, &object)?;
+    context.output.flush()?;
+    match skipped {
+        0 => Ok(()),
+        _ => Err(CliError::Rows(format!("{} not copied, as reported", counted(skipped, what)))),
+    }
 }
 
 impl BlobTransfer {
@@ -89,9 +113,16 @@ impl BlobTransfer {
         if has_options && !matches!(args.from, CopySide::Local(_)) {
             return usage("--content-type and --tag are for files that become blobs");
         }
+        let is_folder_of_files = matches!(args.from, CopySide::Local(_)) && args.recursive;
+        if args.follow_links && !is_folder_of_files {
+            return usage("--follow-links is for a folder of files that become blobs");
+        }
         match (args.from, args.to) {
             (CopySide::Local(from), CopySide::Remote(to)) => {
-                let files = upload::find(from, &to, args.recursive).await?;
+                let (recursive, follow_links) = (args.recursive, args.follow_links);
+                let options = source_files::FindOptions { recursive, follow_links };
+                let FoundFiles { files, skipped } = source_files::find(from, &to, options).await?;
+                skipped.iter().for_each(|item| self.skip(item));
                 let options = upload::UploadOptions {
                     content_type: args.content_type,
                     tags: super::tags::each_once(args.tags)?,
@@ -103,7 +134,7 @@ impl BlobTransfer {
                 usage("--lease-id is for blobs that are written")
             }
             (CopySide::Remote(from), CopySide::Local(to)) => {
-                let blobs = download::find(&self.session, &from, &to, args.recursive).await?;
+                let blobs = self.find_blobs(&from, &to).await?;
                 self.download_all(blobs, &args.state).await
             }
             (CopySide::Local(_), CopySide::Local(_)) => {

@@ -81,6 +81,7 @@ pub(super) async fn run(
         is_strict: args.strict,
         file: input.name(),
         failures: Vec::new(),
+        untimed: 0,
         start,
     };
     let mut upload = AppendUpload::new(&context.session, args.stream.clone(), batches);
@@ -93,6 +94,7 @@ pub(super) async fn run(
     drop(upload);
     progress.bar.finish_and_clear();
     progress.show_failures(context.output.is_json());
+    progress.show_untimed(&context.output, args.format);
     if let Err(error) = outcome {
         return Err(progress.stopped(error, &client.endpoint));
     }
@@ -104,6 +106,11 @@ fn check(args: &AppendLogArgs) -> Result<(), CliError> {
     if args.timestamp_pattern.is_some() && args.format != LineFormat::Text {
         return Err(CliError::Usage("--timestamp-pattern is for --format text".to_owned()));
     }
+    let has_fields = matches!(args.format, LineFormat::Json | LineFormat::Logfmt);
+    if let Some((usual, _)) = args.fields.names().given().next().filter(|_| !has_fields) {
+        let rule = format!("--{usual}-field is for --format json and logfmt");
+        return Err(CliError::Usage(rule));
+    }
     Ok(())
 }
 
@@ -114,6 +121,7 @@ fn parser(args: &AppendLogArgs, now: DateTime<Utc>) -> LineParser {
         format: args.format,
         pattern: args.timestamp_pattern.clone(),
         times: TimeRules { offset: args.utc_offset, now },
+        names: args.fields.names(),
         origin: Arc::new(RecordOrigin { resource, scope: None }),
     }
 }
@@ -136,10 +144,16 @@ async fn job(
     };
     let resource = args.resource.iter().map(|(key, value)| format!("{key}={value}"));
     // A stream that was created again is another stream.
-    Ok(json!({
+    let mut job = json!({
         "endpoint": client.endpoint, "stream": args.stream, "stream_created": created,
         "format": args.format, "batch": args.batch, "resource": resource.collect::<Vec<_>>(),
         "timestamp_pattern": args.timestamp_pattern.as_ref().map(|pattern| &pattern.text),
         "utc_offset": args.utc_offset.to_string(),
-    }))
+    });
+    for (usual, name) in args.fields.names().given() {
+        if let Some(job) = job.as_object_mut() {
+            job.insert(format!("{usual}_field"), name.into());
+        }
+    }
+    Ok(job)
 }

@@ -11,7 +11,7 @@ use trestle_command::{
 use trestle_proto::log::v1::PromotedAttribute;
 
 use super::{
-    input::{self, LineFormat, TimestampPattern},
+    input::{self, FieldNames, LineFormat, TimestampPattern},
     settings::{bytes, key_value, promoted},
     when::{TimeBound, bound},
 };
@@ -20,16 +20,19 @@ const APPEND_HELP: &str = "\
 json: one object a line. The time is in `time`, `timestamp`, `ts` or `@timestamp`: RFC 3339, or a number of seconds,
 milliseconds, microseconds or nanoseconds since 1970; the severity in `severity` or `level`; the body in `body`,
 `message` or `msg`; `trace_id`, `span_id`, `event_name`, `value` and `attributes` are as `trestle log read` prints them.
-Everything else is an attribute.
+Everything else is an attribute. --time-field, --severity-field and --body-field name the fields of other programs, also
+of objects in the object, such as log.level. Lines of `journalctl -o json`, of Serilog (CLEF) and of Docker (json-file)
+are recognised.
 
 otlp-json: one export request of OpenTelemetry a line, as the file exporter of its collector writes them.
 
-text: the line is the body. With --timestamp-pattern a line begins with a time, and the rest is the body.
+text: the line is the body. With --timestamp-pattern a line begins with a time, and the rest is the body. %f is the digits
+of a fraction of a second, %.f the same with the point before them.
 
 syslog: RFC 5424 or RFC 3164. logfmt: key=value pairs, with the keys of json.
 
 A time without a zone is in that of --utc-offset; without a year it is in the last twelve months. A record without a
-time gets that at which the server receives it.
+time gets that at which the server receives it; how many did is reported on standard error.
 
 Progress is kept in FILE.trestle-append until everything is appended; --resume continues there. A batch that was sent
 but not yet answered is sent again under the same request id: within 10 minutes the server appends it only once.";
@@ -84,6 +87,24 @@ pub enum LogCommand {
     Undelete {
         /// Name of the stream
         stream: String,
+    },
+    /// Read every byte of the segments of a stream, which the server verifies against its checksum, and report damaged
+    /// ones
+    ///
+    /// Reports what is in a damaged segment, and how many of its records can be read. It is set aside: merges leave it
+    /// out, and `segments` shows it. The exit code is 1 if a segment is damaged or cannot be read.
+    Verify(SegmentsArgs),
+    /// Remove a damaged segment with all of its records, so that reads of its times succeed again
+    ///
+    /// Takes `--yes`, or its id typed at the prompt on a terminal. A segment that can be read is not removed.
+    DropSegment {
+        /// Name of the stream
+        stream: String,
+        /// Id of the segment, as `verify` and `segments` print it
+        id: u64,
+        /// Remove without confirmation
+        #[arg(long, short = 'y')]
+        yes: bool,
     },
     /// Seal the records of a stream into segments now
     Flush {
@@ -171,6 +192,9 @@ pub struct AppendLogArgs {
     /// The time at the beginning of a line of text, such as '%Y-%m-%d %H:%M:%S%.f' (strptime)
     #[arg(long, value_parser = input::timestamp_pattern, value_name = "PATTERN")]
     pub(super) timestamp_pattern: Option<TimestampPattern>,
+    /// The names of fields
+    #[command(flatten)]
+    pub(super) fields: FieldNameArgs,
     /// The zone of times without one, such as +02:00
     #[arg(long, value_name = "OFFSET", default_value = "+00:00", allow_hyphen_values = true)]
     #[arg(value_parser = utc_offset)]
@@ -192,6 +216,28 @@ pub struct AppendLogArgs {
     /// Continue an interrupted append of this file
     #[arg(long)]
     pub(super) resume: bool,
+}
+
+/// The fields of lines of JSON or logfmt that have other names than the usual ones.
+#[derive(Debug, Clone, Args)]
+pub(super) struct FieldNameArgs {
+    /// The field with the time of a line of JSON or logfmt
+    #[arg(long, value_name = "NAME")]
+    time_field: Option<String>,
+    /// The field with its severity
+    #[arg(long, value_name = "NAME")]
+    severity_field: Option<String>,
+    /// The field with its body
+    #[arg(long, value_name = "NAME")]
+    body_field: Option<String>,
+}
+
+impl FieldNameArgs {
+    /// The names as lines are read by them.
+    pub(super) fn names(&self) -> FieldNames {
+        let Self { time_field, severity_field, body_field } = self.clone();
+        FieldNames { time: time_field, severity: severity_field, body: body_field }
+    }
 }
 
 /// Arguments of `segments`.

@@ -2,6 +2,7 @@
 
 mod fields;
 mod json;
+mod known_programs;
 mod logfmt;
 mod otlp;
 mod syslog;
@@ -14,12 +15,13 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use prost::Message as _;
 use serde::Serialize;
-use trestle_command::json_error::json_problem;
 use trestle_proto::{
     log::v1::Record,
     opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope},
 };
+use trestle_service::json_error::json_problem;
 
+pub(super) use fields::FieldNames;
 pub(super) use text::{TimestampPattern, timestamp_pattern};
 pub(super) use time::TimeRules;
 
@@ -83,6 +85,8 @@ pub(super) struct LineParser {
     /// Of text.
     pub(super) pattern: Option<TimestampPattern>,
     pub(super) times: TimeRules,
+    /// Of JSON and logfmt.
+    pub(super) names: FieldNames,
     /// Of records whose line has none; its attributes are added to those of others.
     pub(super) origin: Arc<RecordOrigin>,
 }
@@ -104,7 +108,7 @@ impl LineParser {
         let text = || str::from_utf8(line).map_err(|_| UTF_8.to_owned());
         match self.format {
             LineFormat::Json => {
-                let (record, origin) = json::parse(line, self.times)?;
+                let (record, origin) = json::parse(line, self.times, &self.names)?;
                 Ok(vec![self.of(record, origin)])
             }
             LineFormat::OtlpJson => {
@@ -116,7 +120,10 @@ impl LineParser {
                 Ok(vec![self.of(record, None)])
             }
             LineFormat::Syslog => Ok(vec![self.of(syslog::parse(text()?, self.times)?, None)]),
-            LineFormat::Logfmt => Ok(vec![self.of(logfmt::parse(text()?, self.times)?, None)]),
+            LineFormat::Logfmt => {
+                let record = logfmt::parse(text()?, self.times, &self.names)?;
+                Ok(vec![self.of(record, None)])
+            }
         }
     }
 
@@ -151,8 +158,8 @@ pub fn records_of_line(
     let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default();
     let offset = chrono::Offset::fix(&chrono::Utc);
     let pattern = pattern.map(timestamp_pattern).transpose()?;
-    let origin = Arc::new(RecordOrigin::default());
-    let parser = LineParser { format, pattern, times: TimeRules { offset, now }, origin };
+    let (names, origin) = (FieldNames::default(), Arc::new(RecordOrigin::default()));
+    let parser = LineParser { format, pattern, times: TimeRules { offset, now }, names, origin };
     let parsed = parser.parse(line)?;
     Ok(parsed.iter().map(|parsed| parsed.record.encode_to_vec()).collect())
 }

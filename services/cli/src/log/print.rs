@@ -10,7 +10,7 @@ use trestle_proto::{
     opentelemetry::proto::common::v1::{AnyValue, InstrumentationScope},
 };
 
-use super::{any_value, exact_json, severity};
+use super::{any_value, exact_json, severity, temporality};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -43,7 +43,28 @@ pub(super) fn line(record: &Record) -> String {
             let _ = write!(line, " {name}={}", hex(id));
         }
     }
+    let mut point = Map::new();
+    set_point(&mut point, record);
+    for (name, value) in point {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let _ = write!(line, " {name}={}", quoted(&any_value::of_text(value)));
+    }
     line
+}
+
+/// What gives the value of a data point its meaning.
+fn set_point(object: &mut Map<String, Value>, record: &Record) {
+    let start = record.start_time_unix_nano;
+    let temporality = temporality::name_of(record.temporality);
+    let fields = [
+        ("start_time", (start > 0).then(|| json!(time(start)))),
+        ("temporality", temporality.map(Value::from)),
+        ("is_monotonic", record.is_monotonic.map(Value::from)),
+        ("unit", (!record.unit.is_empty()).then(|| json!(record.unit))),
+    ];
+    for (name, value) in fields {
+        object.extend(value.map(|value| (name.to_owned(), value)));
+    }
 }
 
 /// A record as an object, without what it lacks. `trestle log append` reads it.
@@ -72,6 +93,8 @@ pub(super) fn object(record: &Record) -> Value {
             if value.is_finite() { json!(value) } else { exact_json::text_of(value).into() },
         );
     }
+    set_point(&mut object, record);
+    let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
     if let Some(body) = &record.body {
         set("body", exact_json::of_value(body));
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use trestle_command::{
+    client::Session,
     errors::CliError,
     output::{Context, counted},
     retry::repeated,
@@ -11,24 +12,39 @@ use trestle_proto::log::v1::{ListSegmentsRequest, LogSegment, UndeleteSegmentsRe
 use super::{SegmentsArgs, when};
 use crate::datetime;
 
-/// Prints the segments that overlap a time range.
-pub(super) async fn list(context: &mut Context, args: SegmentsArgs) -> Result<(), CliError> {
-    let SegmentsArgs { stream, since, until } = args;
-    let (start_time, end_time) = when::range(since, until, when::now())?;
-    let mut request =
-        ListSegmentsRequest { stream, start_time, end_time, ..ListSegmentsRequest::default() };
-    let mut printed = false;
-    loop {
-        let session = &context.session;
-        let call = async || Ok(session.logs().list_segments(request.clone()).await?);
-        let page = repeated::<_, CliError>(call).await?.into_inner();
-        let records: Vec<_> = page.segments.iter().map(record).collect();
-        context.output.records(&records, &["url", "records", "bytes", "min_time", "max_time"])?;
-        printed |= !records.is_empty();
-        request.page_token = page.next_page_token;
-        if request.page_token.is_empty() {
-            return context.output.unless_empty(printed, "no segments");
+/// The segments that overlap a time range, page by page.
+pub(super) struct SegmentListing {
+    session: Session,
+    request: ListSegmentsRequest,
+    is_complete: bool,
+}
+
+impl SegmentListing {
+    /// From the first page on.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] for a range without time.
+    pub(super) fn new(session: &Session, args: SegmentsArgs) -> Result<Self, CliError> {
+        let SegmentsArgs { stream, since, until } = args;
+        let (start_time, end_time) = when::range(since, until, when::now())?;
+        let request =
+            ListSegmentsRequest { stream, start_time, end_time, ..ListSegmentsRequest::default() };
+        Ok(Self { session: session.clone(), request, is_complete: false })
+    }
+
+    /// The next page; none after the last.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<LogSegment>>, CliError> {
+        if self.is_complete {
+            return Ok(None);
         }
+        let call = async || Ok(self.session.logs().list_segments(self.request.clone()).await?);
+        let page = repeated::<_, CliError>(call).await?.into_inner();
+        self.is_complete = page.next_page_token.is_empty();
+        self.request.page_token = page.next_page_token;
+        Ok(Some(page.segments))
     }
 }
 
@@ -52,7 +68,23 @@ pub(super) async fn undelete(context: &mut Context, stream: String) -> Result<()
     context.output.either(&text, &object)
 }
 
-fn record(segment: &LogSegment) -> Value {
+/// Prints the segments that overlap a time range.
+pub(super) async fn list(context: &mut Context, args: SegmentsArgs) -> Result<(), CliError> {
+    let mut listing = SegmentListing::new(&context.session, args)?;
+    let mut printed = false;
+    while let Some(segments) = listing.next().await? {
+        let records: Vec<_> = segments.iter().map(record).collect();
+        let mut columns = vec!["url", "records", "bytes", "min_time", "max_time"];
+        let is_damaged = segments.iter().any(|segment| !segment.damage.is_empty());
+        columns.extend(is_damaged.then_some("damage"));
+        context.output.records(&records, &columns)?;
+        printed |= !records.is_empty();
+    }
+    context.output.unless_empty(printed, "no segments")
+}
+
+/// A segment as an object.
+pub(super) fn record(segment: &LogSegment) -> Value {
     json!({
         "id": segment.id,
         "url": segment.url,
@@ -64,5 +96,6 @@ fn record(segment: &LogSegment) -> Value {
         "max_sequence": segment.max_sequence,
         "level": segment.level,
         "create_time": segment.create_time.as_ref().and_then(datetime::format),
+        "damage": Some(&segment.damage).filter(|damage| !damage.is_empty()),
     })
 }

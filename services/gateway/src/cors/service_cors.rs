@@ -62,6 +62,13 @@ impl ServiceCors {
         Response::from_parts(answer, body)
     }
 
+    /// Whether the rules of the development account allow the page, so that its public key counts for it.
+    pub(super) async fn is_development_page(&self, origin: &HeaderValue, method: &Method) -> bool {
+        let account = AccountName::development();
+        let rules = self.store.lookup.rules(&account).await;
+        rules.answer(origin, method, &HeaderMap::new()).is_some()
+    }
+
     /// What the rules of any account allow.
     async fn first_of_any<T>(&self, allowed: impl Fn(&Rules) -> Option<T>) -> Option<T> {
         let reads = stream::iter((self.accounts)())

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use trestle_command::{errors::CliError, files, json_error::json_problem};
+use trestle_command::{errors::CliError, files};
+use trestle_service::json_error::json_problem;
 
 /// Largest database that is read: 2^29 characters take up to three bytes each.
 const DATABASE_BYTES_MAX: u64 = 3 << 29;

@@ -156,7 +156,7 @@ impl LogApi {
         by_stream: &ResourcesByStream,
         encode: &impl EncodeStream,
     ) -> Result<Rejected, LogError> {
-        let (mut batches, mut rejected) = (Vec::new(), Rejected::default());
+        let (mut batches, mut by_stream_rejected) = (Vec::new(), Vec::new());
         let (mut bytes_left, clocks) = (REQUEST_BYTES_MAX, self.logs.clocks());
         for (name, resources) in by_stream {
             let name = StreamName::stored(name.clone());
@@ -167,7 +167,9 @@ impl LogApi {
                 // A client takes a partial success for the end of it.
                 return Err(LogError::ClocksDisagree { offset_ms: clocks.offset_ms });
             }
-            rejected.merge(&left_out);
+            if left_out.count > 0 {
+                by_stream_rejected.push((name.clone(), left_out));
+            }
             let Some(encoded) = encoded else { continue };
             bytes_left = bytes_left.saturating_sub(encoded.bytes.len());
             let stream = match found {
@@ -179,6 +181,11 @@ impl LogApi {
             batches.push((stream, batch));
         }
         self.logs.append(batches).await?;
+        let mut rejected = Rejected::default();
+        for (name, left_out) in &by_stream_rejected {
+            self.rejections.report(name.as_str(), left_out);
+            rejected.merge(left_out);
+        }
         Ok(rejected)
     }
 }

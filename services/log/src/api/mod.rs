@@ -17,6 +17,7 @@ mod trace_export;
 
 use std::sync::Arc;
 
+use opentelemetry::metrics::Meter;
 use tonic::{Request, Response, Status, Streaming};
 use trestle_identity::caller::Caller;
 use trestle_proto::log::v1::{self as proto, log_service_server::LogService};
@@ -28,6 +29,7 @@ use crate::{
     LOG_SERVICE,
     authorize::{LogAccess, LogNeed},
     logs::Logs,
+    rejections::Rejections,
     sweep::LogSweeper,
 };
 
@@ -36,13 +38,15 @@ use crate::{
 pub struct LogApi {
     logs: Logs,
     sweeper: Arc<LogSweeper>,
+    /// Items of exports that are not stored.
+    rejections: Arc<Rejections>,
 }
 
 impl LogApi {
-    /// Serves these streams.
-    pub(crate) fn new(logs: Logs) -> Self {
+    /// Serves these streams. What exports lose is counted on `meter`.
+    pub(crate) fn new(logs: Logs, meter: &Meter) -> Self {
         let sweeper = Arc::new(LogSweeper::new(logs.clone()));
-        Self { logs, sweeper }
+        Self { logs, sweeper, rejections: Arc::new(Rejections::new(meter)) }
     }
 
     /// The background work.
@@ -125,4 +129,6 @@ by_domain! {
     flush_stream(FlushStreamRequest) -> FlushStreamResponse: WriteStream => flush;
     list_segments(ListSegmentsRequest) -> ListSegmentsResponse: ReadStream => segments;
     undelete_segments(UndeleteSegmentsRequest) -> UndeleteSegmentsResponse: WriteStream => undelete;
+    verify_segment(VerifySegmentRequest) -> VerifySegmentResponse: Read => verify_segment;
+    drop_segment(DropSegmentRequest) -> DropSegmentResponse: Delete => drop_segment;
 }

@@ -51,6 +51,7 @@ pub(super) fn segment(area: &ObjectArea, record: &SegmentRecord) -> proto::LogSe
         max_sequence: record.max_sequence,
         level: record.level,
         create_time: Some(record.created_at.into()),
+        damage: record.damage.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use trestle_proto::log::v1 as proto;
 use trestle_service::fault::{Fault, Violations};
 
 use super::{LogApi, parse, render};
-use crate::{authorize::LogAccess, error::LogError, undelete::UndeleteOutcome};
+use crate::{authorize::LogAccess, error::LogError, stream::SegmentId, undelete::UndeleteOutcome};
 
 impl LogApi {
     pub(super) async fn create(
@@ -112,5 +112,35 @@ impl LogApi {
             next_page_token: page.next_page_token.unwrap_or_default(),
             snapshot: page.snapshot,
         })
+    }
+
+    pub(super) async fn verify_segment(
+        &self,
+        access: &LogAccess,
+        request: proto::VerifySegmentRequest,
+    ) -> Result<proto::VerifySegmentResponse, Fault> {
+        let name = parse::stream_name(request.stream)?;
+        let stream = self.logs.open(access.account(), &name).await?;
+        let verified = self.logs.verify_one(&stream, SegmentId(request.id)).await?;
+        let mut segment = render::segment(&self.logs.area, &verified.segment);
+        match verified.error {
+            None => {}
+            Some(LogError::Corrupt(damage)) => segment.damage = damage.to_string(),
+            Some(error) => return Err(error.into()),
+        }
+        let readable_records = verified.readable;
+        Ok(proto::VerifySegmentResponse { segment: Some(segment), readable_records })
+    }
+
+    pub(super) async fn drop_segment(
+        &self,
+        access: &LogAccess,
+        request: proto::DropSegmentRequest,
+    ) -> Result<proto::DropSegmentResponse, Fault> {
+        let name = parse::stream_name(request.stream)?;
+        let stream = self.logs.open(access.account(), &name).await?;
+        let dropped = self.logs.drop_segment(&stream, SegmentId(request.id)).await?;
+        let segment = render::segment(&self.logs.area, &dropped.segment);
+        Ok(proto::DropSegmentResponse { segment: Some(segment) })
     }
 }

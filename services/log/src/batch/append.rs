@@ -7,6 +7,7 @@ use super::{
     EncodedBatch, RecordError, RecordTimes,
     check::{OriginKind, RecordChecker},
     encode::{BATCH_BYTES_MAX, BatchEncoder, FRAME_BYTES_MAX},
+    repair::{Leniency, admit_origin, admit_record},
 };
 use crate::wire::put_bytes;
 
@@ -33,22 +34,19 @@ pub(crate) fn batch_of_append(
     request.resource.iter().for_each(|entry| put_bytes(&mut resource, 1, entry));
     let scope = request.scope.as_deref().unwrap_or_default();
 
-    let mut checker = RecordChecker::new(times);
-    let checked = checker.check_origin(OriginKind::Resource, &resource);
-    checked.map_err(|error| error.in_resource())?;
-    let checked = checker.check_origin(OriginKind::Scope, scope);
-    checked.map_err(|error| error.within("scope"))?;
+    let (mut checker, leniency) = (RecordChecker::new(times), Leniency::RepeatedKeys);
+    let resource = admit_origin(&mut checker, OriginKind::Resource, &resource, leniency);
+    let resource = resource.map_err(|error| error.in_resource())?;
+    let scope = admit_origin(&mut checker, OriginKind::Scope, scope, leniency);
+    let scope = scope.map_err(|error| error.within("scope"))?;
     let mut batch = BatchEncoder::new(times.received, BATCH_BYTES_MAX);
     batch.reserve(request.records.iter().map(|record| record.len() + FRAME_BYTES_MAX).sum());
-    batch.begin_resource(&resource);
-    batch.begin_group(scope);
+    batch.begin_resource(&resource.message);
+    batch.begin_group(&scope.message);
     for (index, record) in request.records.iter().enumerate() {
-        let admitted = checker.check(record).and_then(|time| {
-            batch.admit(&[time], record.len() + FRAME_BYTES_MAX)?;
-            Ok(time)
-        });
-        let time = admitted.map_err(|error| error.within(&format!("records[{index}]")))?;
-        batch.push(record, time);
+        let added = admit_record(&mut checker, record, leniency, resource.left_out)
+            .and_then(|admitted| batch.add(&admitted));
+        added.map_err(|error| error.within(&format!("records[{index}]")))?;
     }
     batch.finish().ok_or_else(out_of_range)
 }

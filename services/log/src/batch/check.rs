@@ -6,10 +6,11 @@ use super::rules::{
     ATTRIBUTE_KEY_BYTES_MAX, ATTRIBUTES_MAX, ORIGIN_BYTES_MAX, RECORD_BYTES_MAX, RecordError,
     RecordTimes, VALUE_DEPTH_MAX,
 };
+use crate::record::TEMPORALITY_MAX;
 use crate::wire::{FieldValue, MalformedMessage, MessageReader};
 
 /// Names of the fields of a record, by number.
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 24] = [
     "",
     "time_unix_nano",
     "severity_number",
@@ -30,12 +31,17 @@ const FIELDS: [&str; 20] = [
     "resource",
     "scope",
     "sequence",
+    "start_time_unix_nano",
+    "temporality",
+    "is_monotonic",
+    "unit",
 ];
 /// Fields that occur once: a second one would replace the first for one parser, and not for another.
-const SINGULAR: u32 = 0b1_0001_1111_1010_1110;
+const SINGULAR: u32 = 0b1111_0001_0001_1111_1010_1110;
 /// The greatest number of a severity, FATAL4.
-const SEVERITY_MAX: u64 = 24;
+pub(super) const SEVERITY_MAX: u64 = 24;
 const TWICE: MalformedMessage = MalformedMessage("field occurs twice");
+const KEY_TWICE: MalformedMessage = MalformedMessage("map has a key twice");
 
 /// What records have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,15 +52,31 @@ pub(crate) enum OriginKind {
     Scope,
 }
 
+impl OriginKind {
+    /// The numbers of its texts, of its attributes, and of how many of these were dropped.
+    pub(super) fn fields(self) -> (std::ops::Range<u32>, u32, u32) {
+        match self {
+            Self::Resource => (1..1, 1, 2),
+            Self::Scope => (1..3, 3, 4),
+        }
+    }
+}
+
 /// Validates the records of one request. The memory for the keys of a record is used again for the next one.
 pub(crate) struct RecordChecker<'a> {
     times: RecordTimes,
+    /// The keys of the attributes so far, and behind them those of the maps around the present value.
     keys: Vec<&'a [u8]>,
 }
 
 impl<'a> RecordChecker<'a> {
     pub(crate) fn new(times: RecordTimes) -> Self {
         Self { times, keys: Vec::new() }
+    }
+
+    /// The times that records may have.
+    pub(super) fn times(&self) -> RecordTimes {
+        self.times
     }
 
     /// The effective time of a record that keeps every rule.
@@ -86,6 +108,7 @@ impl<'a> RecordChecker<'a> {
                     self.check_attribute(value).map_err(|error| error.within("attributes"))?;
                     Ok(())
                 }
+                5 => value.bytes().and_then(|body| self.check_any_value(body, VALUE_DEPTH_MAX)),
                 _ => check_field(number, value)?,
             };
             checked.map_err(|error| RecordError::malformed(name_of(number), error))?;
@@ -108,10 +131,7 @@ impl<'a> RecordChecker<'a> {
             return Err(RecordError::invalid("", rule));
         }
         self.keys.clear();
-        let (texts, attributes, dropped) = match origin {
-            OriginKind::Resource => (1..1, 1, 2),
-            OriginKind::Scope => (1..3, 3, 4),
-        };
+        let (texts, attributes, dropped) = origin.fields();
         let mut fields = MessageReader::new(message);
         let malformed = |error| RecordError::malformed("", error);
         let mut seen = 0_u32;
@@ -141,7 +161,7 @@ impl<'a> RecordChecker<'a> {
             ));
         }
         let malformed = |error| RecordError::malformed("", error);
-        let key = check_entry(entry, VALUE_DEPTH_MAX).map_err(malformed)?;
+        let key = self.check_entry(entry, VALUE_DEPTH_MAX).map_err(malformed)?;
         if key.is_empty() || key.len() > ATTRIBUTE_KEY_BYTES_MAX {
             let rule =
                 format!("has a key of {} bytes, not 1 to {ATTRIBUTE_KEY_BYTES_MAX}", key.len());
@@ -152,12 +172,7 @@ impl<'a> RecordChecker<'a> {
     }
 
     fn check_unique(&mut self) -> Result<(), RecordError> {
-        self.keys.sort_unstable();
-        let twice = self.keys.windows(2).find_map(|pair| match pair {
-            [first, second] if first == second => Some(first),
-            _ => None,
-        });
-        match twice {
+        match self.repeated_key(0) {
             None => Ok(()),
             Some(key) => {
                 let key = String::from_utf8_lossy(key);
@@ -165,6 +180,87 @@ impl<'a> RecordChecker<'a> {
                 Err(RecordError::invalid("", format!("has a key twice: key=`{key}`")))
             }
         }
+    }
+
+    /// A key that is there twice among those from `start` on.
+    fn repeated_key(&mut self, start: usize) -> Option<&'a [u8]> {
+        let keys = self.keys.get_mut(start..)?;
+        keys.sort_unstable();
+        keys.windows(2).find_map(|pair| match pair {
+            [first, second] if first == second => Some(*first),
+            _ => None,
+        })
+    }
+
+    /// Validates a `KeyValue`, and returns its key.
+    fn check_entry(
+        &mut self,
+        entry: FieldValue<'a>,
+        depth: usize,
+    ) -> Result<&'a [u8], MalformedMessage> {
+        let mut fields = MessageReader::new(entry.bytes()?);
+        let (mut key, mut has_value) = (None, false);
+        while let Some((number, value)) = fields.next_field()? {
+            match number {
+                1 if key.is_some() => return Err(TWICE),
+                1 => key = Some(value.text()?.as_bytes()),
+                2 if has_value => return Err(TWICE),
+                2 => {
+                    has_value = true;
+                    self.check_any_value(value.bytes()?, depth)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(key.unwrap_or_default())
+    }
+
+    /// Validates an `AnyValue` that has at most `depth` levels.
+    fn check_any_value(
+        &mut self,
+        any_value: &'a [u8],
+        depth: usize,
+    ) -> Result<(), MalformedMessage> {
+        let Some(inner) = depth.checked_sub(1) else {
+            return Err(MalformedMessage("value is nested more than 16 deep"));
+        };
+        let mut fields = MessageReader::new(any_value);
+        let mut has_value = false;
+        while let Some((number, value)) = fields.next_field()? {
+            if (1..=7).contains(&number) && std::mem::replace(&mut has_value, true) {
+                return Err(TWICE);
+            }
+            match number {
+                1 => drop(value.text()?),
+                2 | 3 => drop(value.varint()?),
+                4 => drop(value.fixed64()?),
+                5 => {
+                    let mut values = MessageReader::new(value.bytes()?);
+                    while let Some((number, value)) = values.next_field()? {
+                        if number == 1 {
+                            self.check_any_value(value.bytes()?, inner)?;
+                        }
+                    }
+                }
+                6 => {
+                    let start = self.keys.len();
+                    let mut entries = MessageReader::new(value.bytes()?);
+                    while let Some((number, entry)) = entries.next_field()? {
+                        if number == 1 {
+                            let key = self.check_entry(entry, inner)?;
+                            self.keys.push(key);
+                        }
+                    }
+                    if self.repeated_key(start).is_some() {
+                        return Err(KEY_TWICE);
+                    }
+                    self.keys.truncate(start);
+                }
+                7 => drop(value.bytes()?),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -185,13 +281,19 @@ fn check_field(
             }
             checked => checked.map(drop),
         },
-        3 | 12 => value.text().map(drop),
-        5 => value.bytes().and_then(|body| check_any_value(body, VALUE_DEPTH_MAX)),
-        7 => value.varint().map(drop),
+        3 | 12 | 23 => value.text().map(drop),
+        7 | 22 => value.varint().map(drop),
         8 => value.fixed32().map(drop),
         9 => return check_id(number, value, 16),
         10 => return check_id(number, value, 8),
-        16 => value.fixed64().map(drop),
+        16 | 20 => value.fixed64().map(drop),
+        21 => match value.varint() {
+            Ok(temporality) if temporality > TEMPORALITY_MAX => {
+                let rule = format!("is `{temporality}`, not 0 to {TEMPORALITY_MAX}");
+                return Err(RecordError::invalid(name_of(number), rule));
+            }
+            checked => checked.map(drop),
+        },
         17..=19 => {
             return Err(RecordError::invalid(name_of(number), "is output only: remove it"));
         }
@@ -222,61 +324,4 @@ pub(super) fn check_id_bytes(field: &str, id: &[u8], length: usize) -> Result<()
         _ => return Ok(()),
     };
     Err(RecordError::invalid(field, rule))
-}
-
-/// Validates a `KeyValue`, and returns its key.
-fn check_entry(entry: FieldValue<'_>, depth: usize) -> Result<&[u8], MalformedMessage> {
-    let mut fields = MessageReader::new(entry.bytes()?);
-    let (mut key, mut has_value) = (None, false);
-    while let Some((number, value)) = fields.next_field()? {
-        match number {
-            1 if key.is_some() => return Err(TWICE),
-            1 => key = Some(value.text()?.as_bytes()),
-            2 if has_value => return Err(TWICE),
-            2 => {
-                has_value = true;
-                check_any_value(value.bytes()?, depth)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(key.unwrap_or_default())
-}
-
-/// Validates an `AnyValue` that has at most `depth` levels.
-fn check_any_value(any_value: &[u8], depth: usize) -> Result<(), MalformedMessage> {
-    let Some(inner) = depth.checked_sub(1) else {
-        return Err(MalformedMessage("value is nested more than 16 deep"));
-    };
-    let mut fields = MessageReader::new(any_value);
-    let mut has_value = false;
-    while let Some((number, value)) = fields.next_field()? {
-        if (1..=7).contains(&number) && std::mem::replace(&mut has_value, true) {
-            return Err(TWICE);
-        }
-        match number {
-            1 => drop(value.text()?),
-            2 | 3 => drop(value.varint()?),
-            4 => drop(value.fixed64()?),
-            5 => {
-                let mut values = MessageReader::new(value.bytes()?);
-                while let Some((number, value)) = values.next_field()? {
-                    if number == 1 {
-                        check_any_value(value.bytes()?, inner)?;
-                    }
-                }
-            }
-            6 => {
-                let mut entries = MessageReader::new(value.bytes()?);
-                while let Some((number, entry)) = entries.next_field()? {
-                    if number == 1 {
-                        check_entry(entry, inner)?;
-                    }
-                }
-            }
-            7 => drop(value.bytes()?),
-            _ => {}
-        }
-    }
-    Ok(())
 }

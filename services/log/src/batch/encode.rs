@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trestle_kv::limits::VALUE_BYTES_MAX;
 use trestle_service::fault::Reason;
 
-use super::{FORMAT, RecordError, rules::DAYS_MAX, stored};
+use super::{FORMAT, RecordError, repair::AdmittedRecord, rules::DAYS_MAX, stored};
 use crate::{
     layout::DAY_NANOS,
     wire::{begin_message, end_message, put_bytes, put_fixed64},
@@ -102,7 +102,7 @@ impl BatchEncoder {
     ///
     /// # Errors
     /// A time on one day too many, or too many bytes.
-    pub(super) fn admit(&mut self, times: &[u64], bytes: usize) -> Result<(), RecordError> {
+    fn admit(&mut self, times: &[u64], bytes: usize) -> Result<(), RecordError> {
         let origin = match self.group {
             None => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
             Some(_) => 0,
@@ -150,23 +150,33 @@ impl BatchEncoder {
         Ok(())
     }
 
-    /// Adds validated records with their times, all or none.
+    /// Adds a record.
     ///
     /// # Errors
     /// As of [`BatchEncoder::admit`].
-    pub(super) fn push_all(&mut self, records: &[(u64, Vec<u8>)]) -> Result<(), RecordError> {
-        if records.is_empty() {
-            return Ok(());
-        }
-        let times: Vec<_> = records.iter().map(|(time, _)| *time).collect();
-        let bytes = records.iter().map(|(_, record)| record.len() + FRAME_BYTES_MAX).sum();
-        self.admit(&times, bytes)?;
-        records.iter().for_each(|(time, record)| self.push(record, *time));
+    pub(super) fn add(&mut self, admitted: &AdmittedRecord<'_>) -> Result<(), RecordError> {
+        let AdmittedRecord { record, time } = admitted;
+        self.admit(&[*time], record.len() + FRAME_BYTES_MAX)?;
+        self.push(record, *time);
         Ok(())
     }
 
-    /// Adds a record that was validated and admitted.
-    pub(super) fn push(&mut self, record: &[u8], time: u64) {
+    /// Adds records, all or none.
+    ///
+    /// # Errors
+    /// As of [`BatchEncoder::admit`].
+    pub(super) fn add_all(&mut self, records: &[AdmittedRecord<'_>]) -> Result<(), RecordError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let times: Vec<_> = records.iter().map(|admitted| admitted.time).collect();
+        let bytes = records.iter().map(|admitted| admitted.record.len() + FRAME_BYTES_MAX).sum();
+        self.admit(&times, bytes)?;
+        records.iter().for_each(|admitted| self.push(&admitted.record, admitted.time));
+        Ok(())
+    }
+
+    fn push(&mut self, record: &[u8], time: u64) {
         if self.group.is_none() {
             self.group = Some(begin_message(&mut self.bytes, stored::GROUP));
             for (number, origin) in

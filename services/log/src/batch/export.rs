@@ -1,4 +1,5 @@
-//! Batches of exports of OpenTelemetry: one for each stream, without the items that violate a rule.
+//! Batches of exports of OpenTelemetry: one for each stream, without the items that violate a rule. What is invalid and
+//! optional in an item, in its resource or its scope, is left out alone.
 //!
 //! Exports of logs, of metrics and of traces have one structure: resources have scopes, which have items. Each item is
 //! read on its own, so that a malformed one rejects no other.
@@ -11,6 +12,7 @@ use super::{
     EncodedBatch, RecordError, RecordTimes, Rejected,
     check::{OriginKind, RecordChecker},
     encode::BatchEncoder,
+    repair::{Leniency, admit_origin},
 };
 use crate::{
     record::entries_of,
@@ -120,6 +122,7 @@ pub(crate) fn batch_of_resources<T: ResourceItems>(
         times,
         checker: RecordChecker::new(times),
         batch: BatchEncoder::new(times.received, bytes_max),
+        left_out: 0,
         rejected: Rejected::default(),
     };
     encoder.batch.reserve(resources.iter().map(|resource| resource.bytes.len()).sum());
@@ -132,6 +135,8 @@ pub(crate) struct ExportEncoder<'a> {
     pub(super) times: RecordTimes,
     pub(super) checker: RecordChecker<'a>,
     pub(super) batch: BatchEncoder,
+    /// How many attributes of the present resource are left out. Its records count them.
+    pub(super) left_out: u64,
     pub(super) rejected: Rejected,
 }
 
@@ -139,12 +144,18 @@ impl<'a> ExportEncoder<'a> {
     fn add_resource<T: ResourceItems>(&mut self, resource: &'a EncodedResource) {
         let EncodedResource { index, bytes } = resource;
         let origin = fields_of(bytes, 1).last().unwrap_or_default();
-        if let Err(error) = self.checker.check_origin(OriginKind::Resource, origin) {
-            let items = fields_of(bytes, 2).flat_map(|scope| fields_of(scope, 2));
-            let at = format!("{}[{index}].resource", T::FIELDS.resources);
-            return self.rejected.add(items.map(T::count).sum(), &at, &error);
+        let leniency = Leniency::InvalidParts;
+        match admit_origin(&mut self.checker, OriginKind::Resource, origin, leniency) {
+            Ok(resource) => {
+                self.left_out = resource.left_out;
+                self.batch.begin_resource(&resource.message);
+            }
+            Err(error) => {
+                let items = fields_of(bytes, 2).flat_map(|scope| fields_of(scope, 2));
+                let at = format!("{}[{index}].resource", T::FIELDS.resources);
+                return self.rejected.add(items.map(T::count).sum(), &at, &error);
+            }
         }
-        self.batch.begin_resource(origin);
         for (at, scope) in fields_of(bytes, 2).enumerate() {
             self.add_scope::<T>(scope, *index, at);
         }
@@ -153,12 +164,15 @@ impl<'a> ExportEncoder<'a> {
     fn add_scope<T: ResourceItems>(&mut self, bytes: &'a [u8], resource: usize, scope: usize) {
         let fields = T::FIELDS;
         let origin = fields_of(bytes, 1).last().unwrap_or_default();
-        if let Err(error) = self.checker.check_origin(OriginKind::Scope, origin) {
-            let ExportFields { resources, scopes, .. } = fields;
-            let at = format!("{resources}[{resource}].{scopes}[{scope}].scope");
-            return self.rejected.add(fields_of(bytes, 2).map(T::count).sum(), &at, &error);
+        let leniency = Leniency::InvalidParts;
+        match admit_origin(&mut self.checker, OriginKind::Scope, origin, leniency) {
+            Ok(scope) => self.batch.begin_group(&scope.message),
+            Err(error) => {
+                let ExportFields { resources, scopes, .. } = fields;
+                let at = format!("{resources}[{resource}].{scopes}[{scope}].scope");
+                return self.rejected.add(fields_of(bytes, 2).map(T::count).sum(), &at, &error);
+            }
         }
-        self.batch.begin_group(origin);
         for (item, bytes) in fields_of(bytes, 2).enumerate() {
             T::add(bytes, ItemPlace { fields, resource, scope, item }, self);
         }

@@ -3,12 +3,13 @@
 
 use prost::Message;
 use trestle_proto::opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value};
+use trestle_service::fault::Reason;
 
 use super::{
     RecordError, RecordTimes,
-    check::RecordChecker,
     encode::{BATCH_BYTES_MAX, FRAME_BYTES_MAX},
     export::ExportEncoder,
+    repair::{AdmittedRecord, Leniency, admit_owned},
 };
 use crate::{record::ATTRIBUTES, wire::put_bytes};
 
@@ -34,50 +35,81 @@ impl ExportEncoder<'_> {
         &mut self,
         write: impl FnOnce(&mut ItemRecords) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
-        let mut item = ItemRecords { times: self.times, records: Vec::new(), bytes: 0 };
+        let (times, left_out) = (self.times, self.left_out);
+        let mut item = ItemRecords { times, left_out, records: Vec::new(), bytes: 0 };
         write(&mut item)?;
-        self.batch.push_all(&item.records)
+        self.batch.add_all(&item.records)
     }
 }
 
-/// The records of one item, with their times.
+/// The records of one item.
 pub(super) struct ItemRecords {
     times: RecordTimes,
-    records: Vec<(u64, Vec<u8>)>,
+    left_out: u64,
+    records: Vec<AdmittedRecord<'static>>,
     bytes: usize,
 }
 
 impl ItemRecords {
-    /// Adds an encoded record.
+    /// The record without what is invalid and optional in it.
     ///
     /// # Errors
-    /// A rule that the record violates, or too many bytes: each record of an item may repeat its attributes.
-    pub(super) fn push(&mut self, record: Vec<u8>) -> Result<(), RecordError> {
-        self.bytes += record.len() + FRAME_BYTES_MAX;
+    /// A rule that the record violates.
+    pub(super) fn admit(&self, record: Vec<u8>) -> Result<AdmittedRecord<'static>, RecordError> {
+        admit_owned(self.times, record, Leniency::InvalidParts, self.left_out)
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// Too many bytes: each record of an item may repeat its attributes.
+    pub(super) fn push(&mut self, admitted: AdmittedRecord<'static>) -> Result<(), RecordError> {
+        self.bytes += admitted.record.len() + FRAME_BYTES_MAX;
         if self.bytes > BATCH_BYTES_MAX {
             let rule = format!("has records of over {BATCH_BYTES_MAX} bytes");
-            return Err(RecordError::invalid("", rule));
+            return Err(RecordError {
+                reason: Reason::RecordTooLarge,
+                ..RecordError::invalid("", rule)
+            });
         }
-        let time = RecordChecker::new(self.times).check(&record)?;
-        self.records.push((time, record));
+        self.records.push(admitted);
         Ok(())
     }
 }
 
-/// Writes the attributes of a record. Those of the client have precedence over ours of the same key.
+/// What precedes a key of the client that is one of ours, as Prometheus has it.
+const EXPORTED: &str = "exported_";
+
+/// Writes the attributes of a record, ours first: what is past the limit is left out. A key of the client that is
+/// `reserved` for ours is `exported_KEY`.
 pub(super) fn put_attributes<'k>(
     out: &mut Vec<u8>,
     attributes: &[KeyValue],
+    reserved: &[&str],
     ours: impl IntoIterator<Item = (&'k str, Value)>,
 ) {
-    for attribute in attributes {
-        put_bytes(out, ATTRIBUTES, &attribute.encode_to_vec());
-    }
     for (key, value) in ours {
-        if attributes.iter().all(|attribute| attribute.key != key) {
-            put_bytes(out, ATTRIBUTES, &entry(key, value).encode_to_vec());
-        }
+        put_bytes(out, ATTRIBUTES, &entry(key, value).encode_to_vec());
     }
+    for attribute in attributes {
+        let encoded = match reserved.contains(&attribute.key.as_str()) {
+            false => attribute.encode_to_vec(),
+            true => {
+                let key = exported_key(&attribute.key, attributes, reserved);
+                KeyValue { key, ..attribute.clone() }.encode_to_vec()
+            }
+        };
+        put_bytes(out, ATTRIBUTES, &encoded);
+    }
+}
+
+/// The key under which a client's attribute with a reserved key is stored: one that no other has.
+fn exported_key(key: &str, attributes: &[KeyValue], reserved: &[&str]) -> String {
+    let mut name = format!("{EXPORTED}{key}");
+    while reserved.contains(&name.as_str()) || attributes.iter().any(|other| other.key == name) {
+        name.insert_str(0, EXPORTED);
+    }
+    name
 }
 
 /// A named value.

@@ -1,10 +1,10 @@
-//! Batches of OTLP logs: a log record is stored as it arrived.
+//! Batches of OTLP logs: a log record that keeps the rules is stored as it arrived.
 
 use trestle_proto::opentelemetry::proto::logs::v1::ResourceLogs;
 
 use super::{
-    encode::FRAME_BYTES_MAX,
     export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
+    repair::{Leniency, admit_record},
 };
 
 impl ResourceItems for ResourceLogs {
@@ -16,14 +16,11 @@ impl ResourceItems for ResourceLogs {
     }
 
     fn add<'a>(record: &'a [u8], place: ItemPlace, encoder: &mut ExportEncoder<'a>) {
-        let ExportEncoder { checker, batch, rejected, .. } = encoder;
-        let admitted = checker.check(record).and_then(|time| {
-            batch.admit(&[time], record.len() + FRAME_BYTES_MAX)?;
-            Ok(time)
-        });
-        match admitted {
-            Ok(time) => batch.push(record, time),
-            Err(error) => rejected.add(1, &place.to_string(), &error),
+        let ExportEncoder { checker, batch, rejected, left_out, .. } = encoder;
+        let added = admit_record(checker, record, Leniency::InvalidParts, *left_out)
+            .and_then(|admitted| batch.add(&admitted));
+        if let Err(error) = added {
+            rejected.add(1, &place.to_string(), &error);
         }
     }
 }

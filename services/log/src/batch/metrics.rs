@@ -5,7 +5,7 @@ mod points;
 use trestle_proto::opentelemetry::proto::metrics::v1::{Metric, ResourceMetrics, metric::Data};
 use trestle_service::fault::quoted;
 
-use self::points::{Numbers, PointRecord, SkippedPoint};
+use self::points::{Numbers, PointKind, PointRecord, SkippedPoint};
 use super::{
     RecordError,
     export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
@@ -51,23 +51,31 @@ fn count_points(metric: &[u8]) -> Result<u64, MalformedMessage> {
 }
 
 fn add_metric(metric: &Metric, place: ItemPlace, encoder: &mut ExportEncoder<'_>) {
+    let plain = PointKind { metric, temporality: 0, is_monotonic: None };
     match &metric.data {
-        Some(Data::Gauge(gauge)) => add_points(metric, &gauge.data_points, place, encoder),
-        Some(Data::Sum(sum)) => add_points(metric, &sum.data_points, place, encoder),
+        Some(Data::Gauge(gauge)) => add_points(plain, &gauge.data_points, place, encoder),
+        Some(Data::Sum(sum)) => {
+            let temporality = sum.aggregation_temporality;
+            let is_monotonic = Some(sum.is_monotonic);
+            let kind = PointKind { temporality, is_monotonic, ..plain };
+            add_points(kind, &sum.data_points, place, encoder);
+        }
         Some(Data::Histogram(histogram)) => {
-            add_points(metric, &histogram.data_points, place, encoder);
+            let kind = PointKind { temporality: histogram.aggregation_temporality, ..plain };
+            add_points(kind, &histogram.data_points, place, encoder);
         }
         Some(Data::ExponentialHistogram(histogram)) => {
-            add_points(metric, &histogram.data_points, place, encoder);
+            let kind = PointKind { temporality: histogram.aggregation_temporality, ..plain };
+            add_points(kind, &histogram.data_points, place, encoder);
         }
-        Some(Data::Summary(summary)) => add_points(metric, &summary.data_points, place, encoder),
+        Some(Data::Summary(summary)) => add_points(plain, &summary.data_points, place, encoder),
         None => {}
     }
 }
 
 /// Adds the records of each point. One without a recorded value has none, and is not rejected.
 fn add_points(
-    metric: &Metric,
+    kind: PointKind<'_>,
     points: &[impl Numbers],
     place: ItemPlace,
     encoder: &mut ExportEncoder<'_>,
@@ -75,8 +83,9 @@ fn add_points(
     for (index, point) in points.iter().enumerate() {
         let added = encoder.add_records(|records| {
             let written = point.numbers(&mut |number| {
-                let record = PointRecord { metric, point, number }.encode();
-                records.push(record).map_err(SkippedPoint::Invalid)
+                let record = PointRecord { kind, point, number }.encode();
+                let pushed = records.admit(record).and_then(|record| records.push(record));
+                pushed.map_err(SkippedPoint::Invalid)
             });
             match written {
                 Ok(()) | Err(SkippedPoint::NotRecorded) => Ok(()),
@@ -85,7 +94,7 @@ fn add_points(
         });
         if let Err(error) = added {
             let at = format!("{place}.data_points[{index}]");
-            encoder.rejected.add(1, &at, &of_metric(error, metric));
+            encoder.rejected.add(1, &at, &of_metric(error, kind.metric));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which stream records of OpenTelemetry belong to, unless the client names one.
 
-use crate::record::{any_value_ref, find_entry};
+use crate::record::{any_value_ref, entries_of, split_entry};
 use crate::row::ValueRef;
 
 /// The attribute of a resource that names its stream.
@@ -14,7 +14,11 @@ const STREAM_NAME_CHARS_MAX: usize = 128;
 /// do not have.
 #[must_use]
 pub(crate) fn stream_of_resource(resource: &[u8]) -> String {
-    let name = find_entry(resource, 1, SERVICE_NAME).and_then(any_value_ref);
+    let entries = entries_of(resource, 1).map_while(Result::ok);
+    let entries = entries.filter_map(|entry| split_entry(entry).ok());
+    // Of a key that is there twice the last value is stored.
+    let name = entries.filter(|(key, _)| *key == SERVICE_NAME).last();
+    let name = name.and_then(|(_, value)| any_value_ref(value));
     let Some(ValueRef::Str(name)) = name else {
         return UNKNOWN_SERVICE.to_owned();
     };

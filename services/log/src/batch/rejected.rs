@@ -1,6 +1,6 @@
 //! What a request of OpenTelemetry answers of records that it does not store.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use trestle_service::fault::Reason;
 
@@ -19,6 +19,8 @@ pub(crate) struct Rejected {
     reasons: u64,
     /// Whether one of them was rejected for its time.
     pub(crate) has_time_out_of_range: bool,
+    /// How many, by the name of the reason.
+    by_reason: BTreeMap<&'static str, u64>,
 }
 
 impl Rejected {
@@ -27,6 +29,7 @@ impl Rejected {
         self.count += count;
         self.reasons += 1;
         self.has_time_out_of_range |= error.reason == Reason::RecordTimeOutOfRange;
+        *self.by_reason.entry(error.reason.as_str_name()).or_default() += count;
         if self.reasons <= REASONS_MAX {
             let separator = if self.message.is_empty() { "" } else { "; " };
             let error = error.clone().within(at);
@@ -35,6 +38,11 @@ impl Rejected {
         } else if self.reasons == REASONS_MAX + 1 {
             self.message.push_str("; and others");
         }
+    }
+
+    /// How many, by the name of the reason.
+    pub(crate) fn by_reason(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.by_reason.iter().map(|(reason, count)| (*reason, *count))
     }
 
     /// How many, and the first reasons; none where nothing was rejected.
@@ -55,5 +63,8 @@ impl Rejected {
             self.message.push_str(&other.message);
         }
         self.reasons += other.reasons;
+        for (reason, count) in &other.by_reason {
+            *self.by_reason.entry(reason).or_default() += count;
+        }
     }
 }

@@ -14,6 +14,10 @@ pub(crate) const ATTRIBUTES_MAX: usize = 256;
 pub(crate) const ATTRIBUTE_KEY_BYTES_MAX: usize = 256;
 /// How deep values are nested at most: a number has depth 1, a list of numbers 2.
 pub(crate) const VALUE_DEPTH_MAX: usize = 16;
+/// Bytes of an id of a trace.
+pub(super) const TRACE_ID_BYTES: usize = 16;
+/// Bytes of an id of a span.
+pub(super) const SPAN_ID_BYTES: usize = 8;
 /// Most days (UTC) of the records of a batch: each is a segment of its own, and all are published at once.
 pub(crate) const DAYS_MAX: usize = 1_000;
 /// How far the clock of a source may be ahead, in nanoseconds.

@@ -11,19 +11,15 @@ use trestle_proto::opentelemetry::proto::{
     trace::v1::{ResourceSpans, Span, span::Event, status::StatusCode},
 };
 
-use self::attributes::attributes_of_span;
+use self::attributes::SpanAttributes;
 use super::{
     RecordError,
     check::check_id_bytes,
     export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
     items::{ItemRecords, decoded, put_attributes},
+    rules::{SPAN_ID_BYTES, TRACE_ID_BYTES},
 };
 use crate::wire::{put_bytes, put_fixed32, put_fixed64, put_varint};
-
-/// Bytes of an id of a trace.
-const TRACE_ID_BYTES: usize = 16;
-/// Bytes of an id of a span.
-const SPAN_ID_BYTES: usize = 8;
 
 impl ResourceItems for ResourceSpans {
     const FIELDS: ExportFields =
@@ -41,34 +37,41 @@ impl ResourceItems for ResourceSpans {
     }
 }
 
+/// Adds the records of a span and of its events. An event that violates a rule is left out alone, and counted.
 fn add_span(span: &Span, records: &mut ItemRecords) -> Result<(), RecordError> {
-    records.push(span_record(span)?).map_err(|error| match error.field.as_str() {
-        "time_unix_nano" => RecordError { field: "start_time_unix_nano".to_owned(), ..error },
-        _ => error,
-    })?;
-    for (index, event) in span.events.iter().enumerate() {
-        let pushed = records.push(event_record(span, event));
-        pushed.map_err(|error| error.within(&format!("events[{index}]")))?;
-    }
-    Ok(())
-}
-
-/// The encoded record of a span.
-fn span_record(span: &Span) -> Result<Vec<u8>, RecordError> {
     check_id_bytes("trace_id", &span.trace_id, TRACE_ID_BYTES)?;
     check_id_bytes("span_id", &span.span_id, SPAN_ID_BYTES)?;
-    let (duration, more) = (duration(span)?, attributes_of_span(span)?);
+    let admit = |event| records.admit(event_record(span, event)).ok();
+    let events: Vec<_> = span.events.iter().filter_map(admit).collect();
+    let dropped_events = u32::try_from(span.events.len() - events.len()).unwrap_or(u32::MAX);
+    let record = records.admit(span_record(span, dropped_events));
+    records.push(record.map_err(|error| match error.field.as_str() {
+        "time_unix_nano" => RecordError { field: "start_time_unix_nano".to_owned(), ..error },
+        _ => error,
+    })?)?;
+    events.into_iter().try_for_each(|event| records.push(event))
+}
+
+/// The encoded record of a span of which so many events are left out.
+fn span_record(span: &Span, dropped_events: u32) -> Vec<u8> {
+    let SpanTimes { start, duration, ends_early } = SpanTimes::of(span);
+    let SpanAttributes { values, left_out } = SpanAttributes::of(span, dropped_events);
+    let left_out = left_out.saturating_add(ends_early.into());
     let is_error = span.status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
     let mut out = Vec::new();
-    put_fixed64(&mut out, 1, span.start_time_unix_nano);
+    if start != 0 {
+        put_fixed64(&mut out, 1, start);
+    }
     if is_error {
         put_varint(&mut out, 2, SeverityNumber::Error as u64);
         put_bytes(&mut out, 3, b"ERROR");
     }
-    put_attributes(&mut out, &span.attributes, more);
-    put_common(&mut out, &span.name, span.dropped_attributes_count, span);
+    let reserved: Vec<_> = values.iter().map(|(key, _)| *key).collect();
+    put_attributes(&mut out, &span.attributes, &reserved, values);
+    let dropped = span.dropped_attributes_count.saturating_add(left_out);
+    put_common(&mut out, &span.name, dropped, span);
     put_fixed64(&mut out, 16, duration.as_secs_f64().to_bits());
-    Ok(out)
+    out
 }
 
 /// The encoded record of an event of a span.
@@ -77,7 +80,7 @@ fn event_record(span: &Span, event: &Event) -> Vec<u8> {
     if event.time_unix_nano != 0 {
         put_fixed64(&mut out, 1, event.time_unix_nano);
     }
-    put_attributes(&mut out, &event.attributes, []);
+    put_attributes(&mut out, &event.attributes, &[], []);
     put_common(&mut out, &event.name, event.dropped_attributes_count, span);
     put_bytes(&mut out, 12, event.name.as_bytes());
     out
@@ -97,14 +100,23 @@ fn put_common(out: &mut Vec<u8>, name: &str, dropped_attributes: u32, span: &Spa
     put_bytes(out, 10, &span.span_id);
 }
 
-fn duration(span: &Span) -> Result<Duration, RecordError> {
-    let (start, end) = (span.start_time_unix_nano, span.end_time_unix_nano);
-    if start == 0 {
-        return Err(RecordError::invalid("start_time_unix_nano", "is missing"));
+/// When a span began, and how long it took.
+struct SpanTimes {
+    /// The start, or else the end, in nanoseconds since 1970; 0 where it has neither.
+    start: u64,
+    /// 0 where the start or the end is missing, or the end is before the start.
+    duration: Duration,
+    /// Whether the end is before the start, and so left out.
+    ends_early: bool,
+}
+
+impl SpanTimes {
+    fn of(span: &Span) -> Self {
+        let (start, end) = match (span.start_time_unix_nano, span.end_time_unix_nano) {
+            (0, end) => (end, end),
+            times => times,
+        };
+        let duration = Duration::from_nanos(end.saturating_sub(start));
+        Self { start, duration, ends_early: end != 0 && end < start }
     }
-    let before_start = || {
-        let rule = format!("is before the start: end=`{end}`, start=`{start}`");
-        RecordError::invalid("end_time_unix_nano", rule)
-    };
-    end.checked_sub(start).map(Duration::from_nanos).ok_or_else(before_start)
 }

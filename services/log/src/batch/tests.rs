@@ -1,5 +1,6 @@
 mod logs;
 mod metrics;
+mod repairs;
 mod spans;
 
 use bytes::Bytes;
@@ -77,6 +78,18 @@ fn keeps_rules(record: &Record) -> bool {
             _ => 0,
         }
     }
+    fn is_unique(value: &AnyValue) -> bool {
+        match &value.value {
+            Some(Value::ArrayValue(list)) => list.values.iter().all(is_unique),
+            Some(Value::KvlistValue(map)) => {
+                let keys: std::collections::BTreeSet<_> =
+                    map.values.iter().map(|entry| &entry.key).collect();
+                let mut values = map.values.iter().filter_map(|entry| entry.value.as_ref());
+                keys.len() == map.values.len() && values.all(is_unique)
+            }
+            _ => true,
+        }
+    }
     let time = match (record.time_unix_nano, record.observed_time_unix_nano) {
         (0, 0) => NOW,
         (0, observed) => observed,
@@ -90,7 +103,12 @@ fn keeps_rules(record: &Record) -> bool {
         && is_id(&record.span_id, 8)
         && record.attributes.len() <= 256
         && record.attributes.keys().all(|key| (1..=256).contains(&key.len()))
-        && record.attributes.values().chain(&record.body).all(|value| depth(value) <= 16)
+        && record
+            .attributes
+            .values()
+            .chain(&record.body)
+            .all(|value| depth(value) <= 16 && is_unique(value))
+        && (0..=2).contains(&record.temporality)
         && record.resource.is_empty()
         && record.scope.is_none()
         && record.sequence == 0
@@ -145,6 +163,7 @@ fn records_beyond_the_limits_are_rejected_by_field() {
         (Record { resource: [("a".to_owned(), text(""))].into(), ..Record::default() }, "resource"),
         (Record { scope: Some(Default::default()), ..Record::default() }, "scope"),
         (Record { sequence: 1, ..Record::default() }, "sequence"),
+        (Record { temporality: 3, ..Record::default() }, "temporality"),
     ];
     for (record, field) in rejected {
         let error = check(&record).expect_err(field);

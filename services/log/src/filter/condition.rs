@@ -24,12 +24,15 @@ impl LogCondition {
 }
 
 /// The properties without a key, by their names.
-static NAMES: [(&str, Property); 10] = [
+static NAMES: [(&str, Property); 13] = [
     ("severity", Property::Severity),
     ("severity_text", Property::SeverityText),
     ("body", Property::Body),
     ("event_name", Property::EventName),
     ("value", Property::Value),
+    ("temporality", Property::Temporality),
+    ("is_monotonic", Property::IsMonotonic),
+    ("unit", Property::Unit),
     ("trace_id", Property::TraceId),
     ("span_id", Property::SpanId),
     ("time", Property::Time),

@@ -40,7 +40,8 @@ impl Dialect for LogDialect {
                 Kind::Number,
                 literal @ (Literal::Int32(_) | Literal::Int64(_) | Literal::Double(_)),
             )
-            | (Kind::Time, literal @ Literal::DateTime(_)) => literal,
+            | (Kind::Time, literal @ Literal::DateTime(_))
+            | (Kind::Truth, literal @ Literal::Boolean(_)) => literal,
             (Kind::Any, Literal::DateTime(_) | Literal::Guid(_)) => {
                 return Err(expected("a text, a number, `true`, `false` or X'…'", &path));
             }
@@ -50,6 +51,7 @@ impl Dialect for LogDialect {
                 return Err(expected(severity::EXPECTED, &path));
             }
             (Kind::Number, _) => return Err(expected("a number", &path)),
+            (Kind::Truth, _) => return Err(expected("`true` or `false`", &path)),
             (Kind::Time, _) => {
                 return Err(expected("datetime'YYYY-MM-DDThh:mm:ss[.fffffff]Z'", &path));
             }
@@ -66,7 +68,7 @@ impl Dialect for LogDialect {
         let text = match of(&property) {
             Kind::Hex => text.to_ascii_lowercase(),
             Kind::Text | Kind::Any => text,
-            Kind::Number | Kind::Time => {
+            Kind::Number | Kind::Time | Kind::Truth => {
                 let name = function.text();
                 return Err(format!("Function `{name}` expects a text, and `{path}` is none"));
             }
@@ -82,14 +84,19 @@ enum Kind {
     Hex,
     Number,
     Time,
+    Truth,
     Any,
 }
 
 fn of(property: &Property) -> Kind {
     match property {
-        Property::SeverityText | Property::Body | Property::EventName | Property::Scope => {
-            Kind::Text
-        }
+        Property::SeverityText
+        | Property::Body
+        | Property::EventName
+        | Property::Temporality
+        | Property::Unit
+        | Property::Scope => Kind::Text,
+        Property::IsMonotonic => Kind::Truth,
         Property::TraceId | Property::SpanId => Kind::Hex,
         Property::Severity | Property::Value | Property::Sequence => Kind::Number,
         Property::Time => Kind::Time,

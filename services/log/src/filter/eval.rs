@@ -54,6 +54,9 @@ fn compares(
         (Property::Value, _) => {
             row.value().is_some_and(|value| operator.holds(order_of_double(value, literal)))
         }
+        (Property::IsMonotonic, Literal::Boolean(literal)) => {
+            row.is_monotonic().is_some_and(|truth| operator.holds(Some(truth.cmp(literal))))
+        }
         (Property::Attribute(key), _) => {
             row.attribute(key).is_some_and(|value| operator.holds(order(&value, literal)))
         }
@@ -79,6 +82,10 @@ fn with_text(row: &dyn RowFields, property: &Property, test: impl FnOnce(&str) -
         Property::EventName => {
             Some(row.event_name()).filter(|text| present(text)).is_some_and(test)
         }
+        Property::Temporality => {
+            Some(row.temporality()).filter(|text| present(text)).is_some_and(test)
+        }
+        Property::Unit => Some(row.unit()).filter(|text| present(text)).is_some_and(test),
         Property::Scope => {
             let name = row.scope_name();
             present(&name) && test(&name)
@@ -87,7 +94,11 @@ fn with_text(row: &dyn RowFields, property: &Property, test: impl FnOnce(&str) -
         Property::SpanId => with_hex(row.span_id(), test),
         Property::Attribute(key) => is_text(row.attribute(key), test),
         Property::Resource(key) => is_text(row.resource(key), test),
-        Property::Time | Property::Sequence | Property::Severity | Property::Value => false,
+        Property::Time
+        | Property::Sequence
+        | Property::Severity
+        | Property::Value
+        | Property::IsMonotonic => false,
     }
 }
 

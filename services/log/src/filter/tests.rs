@@ -25,6 +25,9 @@ struct SampleRow {
     attributes: BTreeMap<String, ValueRef<'static>>,
     resource: BTreeMap<String, ValueRef<'static>>,
     scope: String,
+    temporality: String,
+    is_monotonic: Option<bool>,
+    unit: String,
 }
 
 impl RowFields for SampleRow {
@@ -54,6 +57,18 @@ impl RowFields for SampleRow {
 
     fn value(&self) -> Option<f64> {
         self.value
+    }
+
+    fn temporality(&self) -> &str {
+        &self.temporality
+    }
+
+    fn is_monotonic(&self) -> Option<bool> {
+        self.is_monotonic
+    }
+
+    fn unit(&self) -> &str {
+        &self.unit
     }
 
     fn trace_id(&self) -> &[u8] {

@@ -15,6 +15,7 @@ fn segment(id: u64, records: u64, bytes: u64) -> SegmentRecord {
         level: 0,
         created_at: Ticks::MIN,
         checksums: Bytes::new(),
+        damage: String::new(),
     }
 }
 
@@ -27,6 +28,7 @@ const HEAD: Head = Head {
     segments: 3,
     segment_records: 30,
     segment_bytes: 300,
+    damaged_segments: 1,
 };
 
 #[test]
@@ -52,6 +54,7 @@ fn a_change_counts_what_it_adds_and_removes() {
             segments: 2,
             segment_records: 19,
             segment_bytes: 190,
+            damaged_segments: 1,
         }
     );
 }

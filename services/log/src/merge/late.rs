@@ -70,7 +70,7 @@ impl Logs {
         let scan = self.engine.scan(&late, STEP).await?;
         let segments = decode(&scan.entries)?;
         let last = segments.last().filter(|_| scan.more).map(|last| last.max_time);
-        let chosen = choose(segments);
+        let chosen = choose(self.readable(segments));
         let next = match last {
             // What is merged is searched again.
             _ if chosen.is_some() => search,

@@ -20,6 +20,7 @@ fn segment(id: u64, day: u64, level: u32, bytes: u64) -> SegmentRecord {
         level,
         created_at: Ticks::MIN,
         checksums: bytes::Bytes::new(),
+        damage: String::new(),
     }
 }
 

@@ -60,14 +60,14 @@ impl MergedRows {
 
     /// Captures the present state, in which what was unsealed is in segments, and continues behind the last row.
     async fn reopen(&mut self) -> Result<(), LogError> {
-        let mut permit = None;
+        let mut share = None;
         for source in std::mem::take(&mut self.open) {
             source.add_cost(&mut self.cost);
             if let RowSource::Tail(tail) = source {
-                permit = tail.into_permit();
+                share = tail.into_share();
             }
         }
-        let captured = self.logs.capture(&self.stream, &self.plan, self.remaining, permit).await?;
+        let captured = self.logs.capture(&self.stream, &self.plan, self.remaining, share).await?;
         self.begin(captured);
         Ok(())
     }

@@ -3,10 +3,10 @@
 //! A slice is read from the batches that may have the next records, on a snapshot of its own. Batches are removed only
 //! once they are sealed, which the head of the stream shows: then the read is opened again behind its last record.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
-use tokio::sync::OwnedSemaphorePermit;
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
+use trestle_service::layer::shares::{Holder, Share};
 
 use super::{
     ReadPlan, RowPosition,
@@ -40,7 +40,7 @@ pub(super) struct TailRows {
     /// How many were examined.
     pub(super) scanned: u64,
     /// The bytes of a slice, of those that all reads may hold.
-    permit: Option<OwnedSemaphorePermit>,
+    share: Option<Share>,
 }
 
 /// What became of a slice that is at its end.
@@ -53,8 +53,8 @@ pub(super) enum TailProgress {
 }
 
 impl TailRows {
-    /// The first records that match, at most so many, of the state of a snapshot. The permit is that of a read which is
-    /// opened again.
+    /// The first records that match, at most so many, of the state of a snapshot. The bytes that are held already are
+    /// those of a read which is opened again.
     ///
     /// # Errors
     /// [`LogError::Busy`] where reads hold too many bytes, or a failed read.
@@ -63,10 +63,12 @@ impl TailRows {
         snapshot: &dyn Snapshot,
         (id, head): (StreamId, &Head),
         (plan, rows_max): (&ReadPlan, usize),
-        permit: Option<OwnedSemaphorePermit>,
+        held: Result<Share, Holder>,
     ) -> Result<Self, LogError> {
         let sealed_before = head.sealed_before;
-        let mut tail = Self { id, sealed_before, permit, ..Self::default() };
+        let share = held.or_else(|holder| logs.read_bytes.take(holder, 0));
+        let share = Some(share.map_err(|_| LogError::Busy)?);
+        let mut tail = Self { id, sealed_before, share, ..Self::default() };
         if head.unsealed_records() == 0 {
             tail.hold(logs, 0)?;
             return Ok(tail);
@@ -110,9 +112,9 @@ impl TailRows {
         self.rows.pop_front().map(TailRow::into_row)
     }
 
-    /// The permit, for a read that is opened again.
-    pub(super) fn into_permit(self) -> Option<OwnedSemaphorePermit> {
-        self.permit
+    /// The bytes that it holds, for a read that is opened again.
+    pub(super) fn into_share(self) -> Option<Share> {
+        self.share
     }
 
     /// Reads the next slice where this one is at its end, of at most so many rows: the plan is that of what is behind
@@ -148,24 +150,14 @@ impl TailRows {
     }
 
     fn held(&self) -> usize {
-        self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+        self.share.as_ref().map_or(0, Share::amount)
     }
 
     /// Counts so many bytes among those of all reads, more or fewer than before.
     fn hold(&mut self, logs: &Logs, bytes: usize) -> Result<(), LogError> {
         let bytes = bytes.min(logs.slice_bytes);
-        let held = self.held();
-        if let Some(permit) = &mut self.permit {
-            drop(permit.split(held.saturating_sub(bytes)));
-        }
-        let more = u32::try_from(bytes.saturating_sub(held)).unwrap_or(u32::MAX);
-        let more = Arc::clone(&logs.read_bytes).try_acquire_many_owned(more);
-        let more = more.map_err(|_| LogError::Busy)?;
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            None => self.permit = Some(more),
-        }
-        Ok(())
+        let held = self.share.as_mut().map_or(Ok(()), |share| share.resize(bytes));
+        held.map_err(|_| LogError::Busy)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::record::{ATTRIBUTES, RESOURCE};
 pub(crate) struct RecordFields(u32);
 
 /// Names and numbers, as in the contract.
-const NAMES: [(&str, u32); 15] = [
+const NAMES: [(&str, u32); 19] = [
     ("time_unix_nano", 1),
     ("severity_number", 2),
     ("severity_text", 3),
@@ -23,6 +23,10 @@ const NAMES: [(&str, u32); 15] = [
     ("resource", RESOURCE),
     ("scope", 18),
     ("sequence", 19),
+    ("start_time_unix_nano", 20),
+    ("temporality", 21),
+    ("is_monotonic", 22),
+    ("unit", 23),
 ];
 
 impl RecordFields {

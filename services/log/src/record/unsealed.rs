@@ -4,14 +4,12 @@ use std::borrow::Cow;
 
 use super::{
     ATTRIBUTES, RESOURCE, RecordFields, RecordView, any_value_ref, entries_of, find_entry,
+    temporality_name,
 };
 use crate::{
     batch::BatchRow,
     row::{RowFields, ValueRef},
-    wire::{
-        FieldValue, MalformedMessage, MessageReader, put_bytes, put_fixed32, put_fixed64,
-        put_varint,
-    },
+    wire::{MalformedMessage, MessageReader, put_bytes, put_field, put_fixed64, put_varint},
 };
 
 /// A row of a batch with its fields.
@@ -51,15 +49,10 @@ impl<'a> UnsealedRow<'a> {
         let mut reader = MessageReader::new(record);
         while let Some((number, value)) = reader.next_field()? {
             // Fields that the contract lacks are not in segments either.
-            if !fields.has(number) || !matches!(number, 2 | 3 | 5..=12 | 16) {
+            if !fields.has(number) || !matches!(number, 2 | 3 | 5..=12 | 16 | 20..=23) {
                 continue;
             }
-            match value {
-                FieldValue::Varint(value) => put_varint(&mut out, number, value),
-                FieldValue::Fixed64(value) => put_fixed64(&mut out, number, value),
-                FieldValue::Bytes(value) => put_bytes(&mut out, number, value),
-                FieldValue::Fixed32(value) => put_fixed32(&mut out, number, value),
-            }
+            put_field(&mut out, number, value);
         }
         if fields.has(19) && row.sequence != 0 {
             put_varint(&mut out, 19, row.sequence);
@@ -134,6 +127,18 @@ impl RowFields for UnsealedRow<'_> {
 
     fn value(&self) -> Option<f64> {
         self.record.value
+    }
+
+    fn temporality(&self) -> &str {
+        temporality_name(self.record.temporality)
+    }
+
+    fn is_monotonic(&self) -> Option<bool> {
+        self.record.is_monotonic
+    }
+
+    fn unit(&self) -> &str {
+        self.record.unit
     }
 
     fn trace_id(&self) -> &[u8] {

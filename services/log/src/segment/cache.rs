@@ -64,6 +64,11 @@ impl MetadataCache {
         }
     }
 
+    /// Drops the metadata of a segment.
+    pub(crate) fn remove(&self, id: u64) {
+        self.lock().remove(id);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     batch::BatchRow,
     json::{write_entry, write_object, write_scope},
-    record::{RESOURCE, RecordView, entries_of, split_entry, value_of},
+    record::{RESOURCE, RecordView, entries_of, split_entry, temporality_name, value_of},
     wire::MalformedMessage,
 };
 
@@ -54,6 +54,10 @@ pub(super) struct ColumnBuilders {
     flags: Int64Builder,
     dropped: Int64Builder,
     value: Float64Builder,
+    start_time: Int64Builder,
+    temporality: StringBuilder,
+    is_monotonic: BooleanBuilder,
+    unit: StringBuilder,
     promoted: Vec<PromotedBuilder>,
     origins: OriginTexts,
     json: String,
@@ -96,6 +100,10 @@ impl ColumnBuilders {
             flags: Int64Builder::new(),
             dropped: Int64Builder::new(),
             value: Float64Builder::new(),
+            start_time: Int64Builder::new(),
+            temporality: StringBuilder::new(),
+            is_monotonic: BooleanBuilder::new(),
+            unit: StringBuilder::new(),
             promoted: promoted.collect(),
             origins: OriginTexts::default(),
             json: String::new(),
@@ -137,9 +145,18 @@ impl ColumnBuilders {
         self.flags.append_option((record.flags != 0).then_some(record.flags.into()));
         let dropped = record.dropped_attributes_count;
         self.dropped.append_option((dropped != 0).then_some(dropped.into()));
-        self.value.append_option(record.value);
+        self.push_point(&record);
         self.bytes += row.record.len() + row.resource.len() + row.scope.len();
         Ok(())
+    }
+
+    fn push_point(&mut self, record: &RecordView<'_>) {
+        self.value.append_option(record.value);
+        let start = record.start_time;
+        self.start_time.append_option((start != 0).then_some(start.cast_signed()));
+        append_text(&mut self.temporality, temporality_name(record.temporality));
+        self.is_monotonic.append_option(record.is_monotonic);
+        append_text(&mut self.unit, record.unit);
     }
 
     fn push_body(&mut self, body: Option<&[u8]>) -> Result<(), MalformedMessage> {
@@ -223,6 +240,10 @@ impl ColumnBuilders {
             Arc::new(self.flags.finish()),
             Arc::new(self.dropped.finish()),
             Arc::new(self.value.finish()),
+            Arc::new(self.start_time.finish()),
+            Arc::new(self.temporality.finish()),
+            Arc::new(self.is_monotonic.finish()),
+            Arc::new(self.unit.finish()),
         ];
         columns.extend(self.promoted.iter_mut().map(PromotedBuilder::finish));
         self.bytes = 0;

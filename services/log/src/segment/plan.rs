@@ -166,7 +166,7 @@ impl ColumnSet {
     /// The columns of fields of a record.
     pub(super) fn of_fields(schema: &SegmentSchema, fields: RecordFields) -> Self {
         let mut places = Self::position();
-        let columns: [(u32, &[usize]); 12] = [
+        let columns: [(u32, &[usize]); 17] = [
             (2, &[column::SEVERITY_NUMBER]),
             (3, &[column::SEVERITY_TEXT]),
             (5, &[column::BODY, column::BODY_VALUE]),
@@ -179,15 +179,17 @@ impl ColumnSet {
             (12, &[column::EVENT_NAME]),
             (16, &[column::VALUE]),
             (17, &[column::RESOURCE]),
+            (18, &[column::SCOPE]),
+            (20, &[column::START_TIME]),
+            (21, &[column::TEMPORALITY]),
+            (22, &[column::IS_MONOTONIC]),
+            (23, &[column::UNIT]),
         ];
         for (_, columns) in columns.iter().filter(|(field, _)| fields.has(*field)) {
-            places.extend_from_slice(columns);
-        }
-        if fields.has(18) {
-            places.push(column::SCOPE);
+            places.extend(columns.iter().filter_map(|column| schema.place(*column)));
         }
         if fields.has(6) {
-            places.extend((column::PROMOTED..).take(schema.promoted.len()));
+            places.extend((schema.base..).take(schema.promoted.len()));
         }
         Self::of(places)
     }
@@ -203,6 +205,9 @@ impl ColumnSet {
                 Property::Body => places.push(column::BODY),
                 Property::EventName => places.push(column::EVENT_NAME),
                 Property::Value => places.push(column::VALUE),
+                Property::Temporality => places.extend(schema.place(column::TEMPORALITY)),
+                Property::IsMonotonic => places.extend(schema.place(column::IS_MONOTONIC)),
+                Property::Unit => places.extend(schema.place(column::UNIT)),
                 Property::TraceId => places.push(column::TRACE_ID),
                 Property::SpanId => places.push(column::SPAN_ID),
                 Property::Resource(_) => places.push(column::RESOURCE),

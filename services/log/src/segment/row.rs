@@ -49,6 +49,10 @@ pub(super) struct ColumnArrays<'s> {
     pub(super) flags: Option<Int64Array>,
     pub(super) dropped: Option<Int64Array>,
     pub(super) value: Option<Float64Array>,
+    pub(super) start_time: Option<Int64Array>,
+    temporality: Option<StringArray>,
+    is_monotonic: Option<BooleanArray>,
+    unit: Option<StringArray>,
     promoted: Vec<Option<PromotedArray>>,
 }
 
@@ -82,7 +86,7 @@ impl<'s> ColumnArrays<'s> {
         let fixed = |at| array(at).and_then(|array| array.as_fixed_size_binary_opt()).cloned();
         let times = array(column::TIME)
             .and_then(|array| array.as_primitive_opt::<TimestampMicrosecondType>());
-        let promoted = schema.promoted.iter().zip(column::PROMOTED..).map(|(promoted, at)| {
+        let promoted = schema.promoted.iter().zip(schema.base..).map(|(promoted, at)| {
             Some(match promoted.kind {
                 PromotedType::String => PromotedArray::String(text(at)?),
                 PromotedType::Int64 => PromotedArray::Int64(int64(at)?),
@@ -112,6 +116,12 @@ impl<'s> ColumnArrays<'s> {
             flags: int64(column::FLAGS),
             dropped: int64(column::DROPPED),
             value: double(column::VALUE),
+            start_time: schema.place(column::START_TIME).and_then(int64),
+            temporality: schema.place(column::TEMPORALITY).and_then(text),
+            is_monotonic: schema
+                .place(column::IS_MONOTONIC)
+                .and_then(|at| array(at)?.as_boolean_opt().cloned()),
+            unit: schema.place(column::UNIT).and_then(text),
             promoted: promoted.collect(),
         })
     }
@@ -204,6 +214,19 @@ impl RowFields for SegmentRow<'_> {
         column.is_valid(self.index).then(|| column.value(self.index))
     }
 
+    fn temporality(&self) -> &str {
+        self.text(self.columns.temporality.as_ref()).unwrap_or_default()
+    }
+
+    fn is_monotonic(&self) -> Option<bool> {
+        let column = self.columns.is_monotonic.as_ref()?;
+        column.is_valid(self.index).then(|| column.value(self.index))
+    }
+
+    fn unit(&self) -> &str {
+        self.text(self.columns.unit.as_ref()).unwrap_or_default()
+    }
+
     fn trace_id(&self) -> &[u8] {
         self.id(self.columns.trace_id.as_ref()).unwrap_or_default()
     }
@@ -214,7 +237,8 @@ impl RowFields for SegmentRow<'_> {
 
     fn attribute(&self, key: &str) -> Option<ValueRef<'_>> {
         let place = self.columns.schema.promoted_at(key);
-        let promoted = place.and_then(|at| self.columns.promoted.get(at - column::PROMOTED));
+        let promoted =
+            place.and_then(|at| self.columns.promoted.get(at - self.columns.schema.base));
         let promoted = promoted.and_then(|array| array.as_ref()?.get(self.index));
         promoted.or_else(|| find_member(self.text(self.columns.attributes.as_ref())?, key))
     }

@@ -19,11 +19,17 @@
 //! | 15 | `flags` | int64, optional | the flags |
 //! | 16 | `dropped_attributes_count` | int64, optional | how many attributes the source dropped |
 //! | 17 | `value` | double, optional | the value of a data point |
+//! | 18 | `start_time` | int64, optional | what the value of a data point is since, in nanoseconds since 1970 |
+//! | 19 | `temporality` | string, optional | `delta` or `cumulative` |
+//! | 20 | `is_monotonic` | boolean, optional | whether a sum only increases |
+//! | 21 | `unit` | string, optional | the unit of a data point |
 //! | 1000 + n | `attr_KEY` | string, int64, double or boolean, optional | a promoted attribute, if it has this type |
+//!
+//! Files of older versions end with one of the columns from 17 on; promoted attributes follow.
 
 use std::{collections::HashMap, sync::Arc};
 
-use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 /// The id of the first promoted attribute.
@@ -33,7 +39,10 @@ const PROMOTED_PREFIX: &str = "attr_";
 /// The time zone of times.
 pub(super) const UTC: &str = "UTC";
 
-/// The places of the columns that every segment has.
+/// How many columns the files of the first version have, without promoted attributes.
+const FIRST_COLUMNS: usize = 17;
+
+/// The places of the columns that every new segment has.
 pub(super) mod column {
     pub(in crate::segment) const TIME: usize = 0;
     pub(in crate::segment) const TIME_NS: usize = 1;
@@ -52,8 +61,10 @@ pub(super) mod column {
     pub(in crate::segment) const FLAGS: usize = 14;
     pub(in crate::segment) const DROPPED: usize = 15;
     pub(in crate::segment) const VALUE: usize = 16;
-    /// The first promoted attribute.
-    pub(in crate::segment) const PROMOTED: usize = 17;
+    pub(in crate::segment) const START_TIME: usize = 17;
+    pub(in crate::segment) const TEMPORALITY: usize = 18;
+    pub(in crate::segment) const IS_MONOTONIC: usize = 19;
+    pub(in crate::segment) const UNIT: usize = 20;
 }
 
 /// The type of the column of a promoted attribute.
@@ -99,6 +110,8 @@ impl PromotedType {
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentSchema {
     pub(super) arrow: Arc<Schema>,
+    /// How many columns precede those of promoted attributes.
+    pub(super) base: usize,
     pub(super) promoted: Vec<PromotedColumn>,
     /// How large the parts of a segment are.
     pub(super) sizes: SegmentSizes,
@@ -124,12 +137,13 @@ impl SegmentSchema {
     /// With these promoted attributes, whose keys are unique.
     pub(crate) fn new(promoted: Vec<PromotedColumn>) -> Self {
         let mut fields = base_fields();
+        let base = fields.len();
         for column in &promoted {
             let id = PROMOTED_ID_FIRST + i32::from(column.position);
             fields.push(field(id, &column.name(), column.kind.data_type(), true));
         }
         let arrow = Arc::new(Schema::new(fields));
-        Self { arrow, promoted, sizes: SegmentSizes::STORED }
+        Self { arrow, base, promoted, sizes: SegmentSizes::STORED }
     }
 
     /// That of a file with these columns.
@@ -137,17 +151,20 @@ impl SegmentSchema {
     /// # Errors
     /// What the file lacks.
     pub(super) fn of_file(file: &Schema) -> Result<Self, String> {
-        let base = base_fields();
-        for (expected, found) in base.iter().zip(file.fields()) {
+        let known = base_fields();
+        let mut pairs = known.iter().zip(file.fields());
+        let is_other = |(expected, found): (&Field, &FieldRef)| expected.name() != found.name();
+        let base = pairs.position(is_other).unwrap_or(known.len().min(file.fields().len()));
+        for (expected, found) in known.iter().zip(file.fields()).take(base.max(FIRST_COLUMNS)) {
             if expected.name() != found.name() || expected.data_type() != found.data_type() {
                 return Err(format!("column `{}` is not as expected", expected.name()));
             }
         }
-        if file.fields().len() < base.len() {
+        if base < FIRST_COLUMNS {
             return Err("columns are missing".to_owned());
         }
         let mut promoted = Vec::new();
-        for (position, found) in (0..).zip(file.fields().iter().skip(base.len())) {
+        for (position, found) in (0..).zip(file.fields().iter().skip(base)) {
             let kind = match found.data_type() {
                 DataType::Utf8 => PromotedType::String,
                 DataType::Int64 => PromotedType::Int64,
@@ -165,7 +182,7 @@ impl SegmentSchema {
             });
         }
         let arrow = Arc::new(Schema::new(file.fields().clone()));
-        Ok(Self { arrow, promoted, sizes: SegmentSizes::STORED })
+        Ok(Self { arrow, base, promoted, sizes: SegmentSizes::STORED })
     }
 }
 
@@ -189,6 +206,10 @@ fn base_fields() -> Vec<Field> {
         ("flags", DataType::Int64, true),
         ("dropped_attributes_count", DataType::Int64, true),
         ("value", DataType::Float64, true),
+        ("start_time", DataType::Int64, true),
+        ("temporality", DataType::Utf8, true),
+        ("is_monotonic", DataType::Boolean, true),
+        ("unit", DataType::Utf8, true),
     ];
     let fields = (1..).zip(columns);
     fields.map(|(id, (name, of_type, nullable))| field(id, name, of_type, nullable)).collect()
@@ -203,6 +224,11 @@ impl SegmentSchema {
     /// The place of the column of a promoted attribute.
     pub(super) fn promoted_at(&self, key: &str) -> Option<usize> {
         let at = self.promoted.iter().position(|column| column.key == key)?;
-        Some(column::PROMOTED + at)
+        Some(self.base + at)
+    }
+
+    /// The place of a column, if the file has it.
+    pub(super) fn place(&self, column: usize) -> Option<usize> {
+        (column < self.base).then_some(column)
     }
 }

@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use super::{row::SegmentRow, source::CorruptSegment};
 use crate::{
     json::{MalformedJson, read_entries, read_scope},
-    record::{ATTRIBUTES, RESOURCE, RecordFields},
+    record::{ATTRIBUTES, RESOURCE, RecordFields, temporality_number},
     row::{RowFields as _, ValueRef},
     wire::{put_bytes, put_fixed32, put_fixed64, put_message, put_varint},
 };
@@ -50,6 +50,7 @@ impl<'c> RowEncoder<'c> {
     ) -> Result<(), CorruptSegment> {
         let start = self.out.len();
         put_plain(&mut self.out, row, fields);
+        put_point(&mut self.out, row, fields);
         if fields.has(ATTRIBUTES) {
             put_attributes(&mut self.out, row)?;
         }
@@ -139,10 +140,31 @@ fn put_plain(out: &mut Vec<u8>, row: SegmentRow<'_>, fields: RecordFields) {
     {
         put_fixed64(out, 11, observed.cast_unsigned());
     }
+}
+
+/// Writes the fields of data points.
+fn put_point(out: &mut Vec<u8>, row: SegmentRow<'_>, fields: RecordFields) {
     if fields.has(16)
         && let Some(value) = row.value()
     {
         put_fixed64(out, 16, value.to_bits());
+    }
+    if fields.has(20)
+        && let Some(start) = row.int64(row.columns.start_time.as_ref())
+    {
+        put_fixed64(out, 20, start.cast_unsigned());
+    }
+    let temporality = temporality_number(row.temporality());
+    if fields.has(21) && temporality != 0 {
+        put_varint(out, 21, temporality);
+    }
+    if fields.has(22)
+        && let Some(is_monotonic) = row.is_monotonic()
+    {
+        put_varint(out, 22, is_monotonic.into());
+    }
+    if fields.has(23) && !row.unit().is_empty() {
+        put_bytes(out, 23, row.unit().as_bytes());
     }
 }
 

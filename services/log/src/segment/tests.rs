@@ -19,6 +19,7 @@ use crate::{
 
 mod damage;
 mod filters;
+mod old_files;
 mod series;
 
 /// Records with one origin, as they are appended.

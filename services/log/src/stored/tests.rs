@@ -28,6 +28,7 @@ fn records_are_read_as_they_were_written() {
         segments: 4,
         segment_records: 3,
         segment_bytes: 2,
+        damaged_segments: 1,
     };
     assert_eq!(Head::decode(&head.encode()).expect("valid"), head);
     assert!(Head::decode(&Head { sealed_before: 10, ..head }.encode()).is_err());
@@ -44,6 +45,7 @@ fn records_are_read_as_they_were_written() {
         level: 8,
         created_at: ticks(9),
         checksums: Bytes::from_static(b"checksums"),
+        damage: "a checksum does not match".to_owned(),
     };
     assert_eq!(SegmentRecord::decode(&segment.encode()).expect("valid"), segment);
 

@@ -158,3 +158,25 @@ async fn the_objects_of_removed_segments_are_deleted_with_their_stream() {
     let undeleted = fixture.logs.undelete(&stream).await.unwrap();
     assert_eq!(undeleted, UndeleteOutcome::default());
 }
+
+#[tokio::test]
+async fn a_damaged_segment_is_still_set_aside_once_it_is_restored() {
+    let fixture = LogFixture::new();
+    let stream = sealed(&fixture, DAY, 1).await;
+    let id = stream.record.id;
+    let damaged = async || fixture.head(id).await.unwrap().damaged_segments;
+    let listed = fixture.logs.segments(&stream, 0..u64::MAX, 10, "").await.unwrap();
+    let engine = &*fixture.logs.engine;
+    manifest::set_aside(engine, id, &listed.segments[0], "a frame".to_owned()).await.unwrap();
+    assert_eq!(damaged().await, 1);
+
+    fixture.advance(2 * DAY);
+    fixture.sweep().await;
+    assert_eq!(damaged().await, 0);
+    let stream = kept_for(&fixture, &stream, 30 * DAY).await;
+    assert_eq!(fixture.logs.undelete(&stream).await.unwrap().segments, 1);
+
+    assert_eq!(damaged().await, 1);
+    let listed = fixture.logs.segments(&stream, 0..u64::MAX, 10, "").await.unwrap();
+    assert_eq!(listed.segments[0].damage, "a frame");
+}

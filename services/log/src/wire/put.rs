@@ -3,6 +3,18 @@
 use bytes::BufMut;
 use prost::encoding::{WireType, encode_key, encode_varint};
 
+use super::FieldValue;
+
+/// Writes a field as it was read.
+pub(crate) fn put_field(out: &mut Vec<u8>, number: u32, value: FieldValue<'_>) {
+    match value {
+        FieldValue::Varint(value) => put_varint(out, number, value),
+        FieldValue::Fixed64(value) => put_fixed64(out, number, value),
+        FieldValue::Bytes(value) => put_bytes(out, number, value),
+        FieldValue::Fixed32(value) => put_fixed32(out, number, value),
+    }
+}
+
 pub(crate) fn put_varint(out: &mut Vec<u8>, number: u32, value: u64) {
     encode_key(number, WireType::Varint, out);
     encode_varint(value, out);

@@ -55,6 +55,7 @@ impl Node {
             engine: Arc::new(engine),
             area: area.map_err(|error| error.to_string())?,
             random: || 7,
+            meter: opentelemetry::global::meter("log"),
         });
         let client = LogServiceClient::new(role.server());
         Ok(Self { role, client, clock, next: 0 })

@@ -2,12 +2,13 @@
 //! decisions.
 
 mod access_log;
+mod handover;
 mod parse;
 mod render;
 mod settings;
 mod stream;
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -15,16 +16,26 @@ use trestle_identity::caller::Caller;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
 use trestle_service::{
-    call_statistics::StatisticsRecorder, clock::Ticks, fault::Fault, name::AccountName,
+    call_statistics::StatisticsRecorder,
+    clock::Ticks,
+    fault::Fault,
+    layer::{admission::check_wait, deadline::CallDeadline},
+    name::AccountName,
 };
 
-use self::access_log::{NamedRequest, record_returned};
+pub use self::handover::Handovers;
+use self::{
+    access_log::{NamedRequest, record_returned},
+    handover::ResponseHandover,
+};
 use crate::{
     QUEUE_SERVICE, QueueDeps,
     authorize::{self, Need, QueueAccess},
     backlog::Backlogs,
     error::QueueError,
     messages::MessageOperations,
+    receive::Receive,
+    release::ReceivedBatch,
     sweep::Sweeper,
 };
 
@@ -192,12 +203,27 @@ impl QueueService for QueueApi {
         request: Request<proto::ReceiveMessagesRequest>,
     ) -> Result<Response<proto::ReceiveMessagesResponse>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
+        let may_wait = check_wait(request.metadata());
+        let deadline = CallDeadline::of(request.extensions());
         let (access, message) = self.enter(request, Need::Process).await?;
-        let (queue, receive) = parse::receive(message).map_err(rejected)?;
-        let delivered = self.messages.receive(&access, &queue, receive).await.map_err(rejected)?;
+        let (queue, mut receive) = parse::receive(message).map_err(rejected)?;
+        let waits = !receive.wait.is_zero();
+        if may_wait.is_err() {
+            receive.wait = Duration::ZERO;
+        }
+        let receive = Receive { deadline, ..receive };
+        let received = self.messages.receive(&access, &queue, receive).await.map_err(rejected)?;
+        let ReceivedBatch { delivered, handover } = received;
+        if waits && delivered.is_empty() {
+            may_wait.map_err(rejected)?;
+        }
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
         record_returned(&recorder, deliveries.iter().map(|delivery| delivery.message.as_ref()));
-        answer(Ok(proto::ReceiveMessagesResponse { deliveries }))
+        let mut answer = Response::new(proto::ReceiveMessagesResponse { deliveries });
+        if let Some(handover) = handover {
+            answer.extensions_mut().insert(ResponseHandover::new(handover));
+        }
+        Ok(answer)
     }
 
     async fn stream_messages(
@@ -205,8 +231,10 @@ impl QueueService for QueueApi {
         request: Request<Streaming<proto::StreamMessagesRequest>>,
     ) -> Result<Response<Self::StreamMessagesStream>, Status> {
         let recorder = StatisticsRecorder::of(request.extensions());
+        let deadline = CallDeadline::of(request.extensions());
         let (access, requests) = self.enter(request, Need::Process).await?;
-        answer(Ok(stream::deliveries(self.messages.clone(), access, requests, recorder)))
+        let consumer = stream::Consumer { access, deadline, recorder };
+        answer(Ok(stream::deliveries(self.messages.clone(), consumer, requests)))
     }
 
     async fn peek_messages(

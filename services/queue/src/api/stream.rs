@@ -1,7 +1,7 @@
 //! Deliveries on a stream: as many as the client gave credit for, as they become visible.
 //!
 //! One task reads grants and sends deliveries. It holds no more than the deliveries that it sends next, so a client
-//! that does not read blocks only the messages that are in flight to it, until their visibility timeout expires.
+//! that does not read blocks only the messages that are in flight to it, until it is disconnected.
 
 use std::time::Duration;
 
@@ -15,12 +15,18 @@ use trestle_proto::queue::v1::{
 use trestle_service::{
     call_statistics::StatisticsRecorder,
     fault::{Fault, Reason, Violations},
+    layer::deadline::CallDeadline,
     limits::{RECEIVE_MESSAGES_MAX, RECEIVE_WAIT_MAX, STREAM_CREDIT_MAX, STREAM_IDLE_MAX},
     name::QueueName,
 };
 
 use super::{Responses, access_log::record_returned, parse, rejected, render};
-use crate::{authorize::QueueAccess, messages::MessageOperations, receive::Receive};
+use crate::{
+    authorize::QueueAccess,
+    messages::MessageOperations,
+    receive::Receive,
+    release::{DeliveryHandover, ReceivedBatch},
+};
 
 /// Responses that wait for the client.
 const WAITING_MAX: usize = 1;
@@ -32,19 +38,35 @@ struct Opened {
     credit: u32,
 }
 
+/// The client of a stream.
+pub(super) struct Consumer {
+    /// Its access to the messages.
+    pub(super) access: QueueAccess,
+    /// When its call ends, if it set a limit.
+    pub(super) deadline: Option<CallDeadline>,
+    /// Records its call.
+    pub(super) recorder: StatisticsRecorder,
+}
+
+/// A response and the handover of its messages, which is completed when the response is read, to be sent.
+type Answer = (StreamMessagesResponse, Option<DeliveryHandover>);
+
 /// The stream of deliveries for a stream of grants.
 pub(super) fn deliveries(
     messages: MessageOperations,
-    access: QueueAccess,
+    consumer: Consumer,
     requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Send + Unpin + 'static,
-    recorder: StatisticsRecorder,
 ) -> Responses<StreamMessagesResponse> {
     let (answers, receiver) = mpsc::channel(WAITING_MAX);
-    let work = run(messages, access, requests, answers, recorder);
+    let work = run(messages, consumer, requests, answers);
     let task = tokio::spawn(tracing::Instrument::in_current_span(work));
     // The task ends before or with the last response, so waiting for it takes no time.
     let end = stream::once(failure(task)).filter_map(|failure| async { failure.map(Err) });
-    Box::pin(ReceiverStream::new(receiver).map(Ok).chain(end))
+    let answers = ReceiverStream::new(receiver).map(|(answer, handover): Answer| {
+        handover.into_iter().for_each(DeliveryHandover::complete);
+        Ok(answer)
+    });
+    Box::pin(answers.chain(end))
 }
 
 async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
@@ -56,10 +78,9 @@ async fn failure(task: JoinHandle<Result<(), Status>>) -> Option<Status> {
 
 async fn run(
     messages: MessageOperations,
-    access: QueueAccess,
+    Consumer { access, deadline, recorder }: Consumer,
     mut requests: impl Stream<Item = Result<StreamMessagesRequest, Status>> + Unpin,
-    answers: mpsc::Sender<StreamMessagesResponse>,
-    recorder: StatisticsRecorder,
+    answers: mpsc::Sender<Answer>,
 ) -> Result<(), Status> {
     // A silent client also uses one of the allowed streams.
     let first = tokio::time::timeout(STREAM_IDLE_MAX, requests.try_next()).await;
@@ -76,7 +97,7 @@ async fn run(
     while is_open || credit > 0 {
         if receiving.is_none() && credit > 0 && !messages.shutdown.is_cancelled() {
             let max = usize::try_from(credit).unwrap_or(usize::MAX).min(RECEIVE_MESSAGES_MAX);
-            let receive = Receive { max, visibility_timeout, wait: RECEIVE_WAIT_MAX };
+            let receive = Receive { max, visibility_timeout, wait: RECEIVE_WAIT_MAX, deadline };
             receiving = Some(Box::pin(messages.receive(&access, &queue, receive)));
         }
         let is_idle = receiving.is_none();
@@ -86,10 +107,9 @@ async fn run(
                 None => std::future::pending().await,
             }
         };
-        let delivered = tokio::select! {
+        let ReceivedBatch { delivered, handover } = tokio::select! {
             // Grants first: they are the only requests of a client, and bounded by its credit. The receive in flight
-            // continues: messages that it has already made invisible would be delivered to no consumer until their
-            // visibility timeout expires.
+            // continues: to release what it has already made invisible would cost a commit.
             biased;
             request = requests.try_next(), if is_open => {
                 match request? {
@@ -104,7 +124,7 @@ async fn run(
                 let message = "the server is about to end: open the stream again";
                 return Err(rejected(Fault::new(Reason::ServerUnavailable, message)));
             }
-            delivered = next => delivered.map_err(rejected)?,
+            received = next => received.map_err(rejected)?,
         };
         receiving = None;
         if delivered.is_empty() {
@@ -113,7 +133,7 @@ async fn run(
         credit = credit.saturating_sub(u32::try_from(delivered.len()).unwrap_or(u32::MAX));
         let deliveries: Vec<_> = delivered.into_iter().map(render::delivery).collect();
         record_returned(&recorder, deliveries.iter().map(|delivery| delivery.message.as_ref()));
-        let answer = StreamMessagesResponse { deliveries };
+        let answer = (StreamMessagesResponse { deliveries }, handover);
         if answers.send_timeout(answer, STREAM_IDLE_MAX).await.is_err() {
             return Err(silent("no delivery was read"));
         }

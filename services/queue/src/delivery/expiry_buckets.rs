@@ -93,6 +93,11 @@ impl ExpiryBuckets {
         self.buckets.extend(earliest.map(|earliest| (Slot::FIRST, earliest)));
     }
 
+    /// Whether messages may have expired.
+    pub(crate) fn is_due(&self, now: Ticks) -> bool {
+        self.buckets.values().any(|earliest| *earliest <= now)
+    }
+
     /// The buckets in which messages may have expired, each with the slot where it ends, none for the last; the
     /// earliest expiration first.
     pub(crate) fn due(&self, now: Ticks) -> Vec<(Slot, Option<Slot>)> {

@@ -1,10 +1,12 @@
 //! The data of a queue that the process retains while its scheduler is closed: the token under which it owns the queue,
 //! and the expiry buckets.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use trestle_service::clock::Ticks;
 
 use super::{expiry_buckets::SharedExpiryBuckets, sequences::Sequences};
-use crate::head::FencingToken;
+use crate::{head::FencingToken, queues::FoundQueue};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -15,12 +17,21 @@ pub(super) struct Retained {
     owned: Mutex<Option<Arc<Sequences>>>,
     /// When messages expire.
     pub(super) expiry_buckets: Arc<SharedExpiryBuckets>,
+    /// The queue as it was opened first; its record may be outdated.
+    pub(super) queue: OnceLock<FoundQueue>,
 }
 
 impl Retained {
     /// The sequences of the token under which this process took the queue over last.
     pub(super) fn owned(&self) -> Option<Arc<Sequences>> {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The queue, if this process owns it and messages of it may have expired.
+    pub(super) fn expired(&self, now: Ticks) -> Option<FoundQueue> {
+        self.owned()?;
+        let is_due = self.expiry_buckets.with(|buckets| buckets.is_due(now));
+        self.queue.get().filter(|_| is_due).cloned()
     }
 
     /// This process owns the queue, under a token of which no sequence is allocated.

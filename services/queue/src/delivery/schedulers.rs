@@ -7,6 +7,7 @@ use std::{
 
 use foldhash::HashMap;
 use trestle_kv::{Engine, transact};
+use trestle_service::clock::Ticks;
 
 use super::{
     expiry_buckets::SharedExpiryBuckets,
@@ -60,6 +61,7 @@ impl Schedulers {
             return Ok(scheduler);
         }
         let retained = self.retained(id);
+        retained.queue.get_or_init(|| queue.clone());
         let _opening = retained.opening.lock().await;
         if let Some(scheduler) = self.find(id) {
             return Ok(scheduler);
@@ -169,6 +171,12 @@ impl Schedulers {
     /// When messages of a queue expire, as far as this process has scanned them.
     pub(crate) fn expiry_buckets(&self, id: QueueId) -> Arc<SharedExpiryBuckets> {
         Arc::clone(&self.retained(id).expiry_buckets)
+    }
+
+    /// The queues of this process of which messages may have expired.
+    pub(crate) fn expired(&self, now: Ticks) -> Vec<FoundQueue> {
+        let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
+        retained.values().filter_map(|retained| retained.expired(now)).collect()
     }
 
     /// Drops the retained data of a deleted queue.

@@ -193,9 +193,10 @@ impl Real {
         max: usize,
         visibility_timeout: Duration,
     ) -> Vec<(String, u32, Ticks)> {
-        let receive = Receive { max, visibility_timeout, wait: Duration::ZERO };
+        let wait = Duration::ZERO;
+        let receive = Receive { max, visibility_timeout, wait, deadline: None };
         let received = self.messages.receive(&self.access, &self.work, receive).await;
-        let received = received.expect("received");
+        let received = received.expect("received").complete();
         for delivered in &received {
             let message_id = delivered.state.id.to_string();
             self.receipts.push(Claimed { message_id, receipt: delivered.receipt() });

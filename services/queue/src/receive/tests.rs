@@ -31,10 +31,10 @@ async fn a_consumer_that_waits_receives_what_is_no_longer_held() {
     hold(&world, 1).await;
     let (visibility_timeout, wait) = (Duration::from_secs(600), HELD_FOR * 2);
 
-    let receive = Receive { max: 1, visibility_timeout, wait };
+    let receive = Receive { max: 1, visibility_timeout, wait, deadline: None };
     let received = world.messages.receive(&world.access, &world.name, receive).await;
 
-    assert_eq!(received.expect("received").len(), 1);
+    assert_eq!(received.expect("received").complete().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trestle_kv::{Entry, Scan, ScanLimit, Span, after_key};
+use trestle_kv::{CommitError, Entry, Scan, ScanLimit, Span, after_key};
 use trestle_service::{
     clock::Ticks,
     fault::Violations,
@@ -50,16 +50,36 @@ impl Sweeper {
         failed.map_or(Ok(false), Err)
     }
 
+    /// Removes messages that have expired, of the queues that this process owns, without a listing: the next message of
+    /// a group waits for it.
+    ///
+    /// # Errors
+    /// The first error; the next call retries.
+    pub(crate) async fn expire(&self) -> Result<(), QueueError> {
+        let mut failed = None;
+        for queue in self.messages.schedulers.expired(self.messages.engine.now()) {
+            if let Err(error) = self.examine(&queue).await {
+                failed = failed.or(self.failure(error));
+            }
+        }
+        match failed {
+            // As in a tick.
+            None | Some(QueueError::Commit(CommitError::Full { .. })) => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
     /// Scans the expiry buckets of a queue that may contain expired messages, if this process may own the queue.
     async fn examine(&self, queue: &FoundQueue) -> Result<(), AttemptError> {
         let id = queue.record.id;
         let buckets = self.messages.schedulers.expiry_buckets(id);
         let now = self.messages.engine.now();
-        if buckets.with(|buckets| buckets.due(now).is_empty())
-            || !self.messages.schedulers.may_own(queue)
+        if !buckets.with(|buckets| buckets.is_due(now)) || !self.messages.schedulers.may_own(queue)
         {
             return Ok(());
         }
+        // A bucket belongs to one scan, from its beginning to its end.
+        let _examining = self.examining.lock().await;
         let begin = self.first_slot(id).await?;
         let due = buckets.with(|buckets| {
             buckets.begin_at(begin);

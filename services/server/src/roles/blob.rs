@@ -58,7 +58,8 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         copy_hosts,
         random,
     });
-    let log = LogRole::new(trestle_log::LogDeps { engine, area: objects.logs, random });
+    let meter = context.deps.meter.clone();
+    let log = LogRole::new(trestle_log::LogDeps { engine, area: objects.logs, random, meter });
     let calls = Routes::default()
         .with(BLOB_SERVICE, Upstream::local(blob.server()))
         .with(LOG_SERVICE, Upstream::local(log.server()))

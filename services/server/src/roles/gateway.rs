@@ -29,12 +29,13 @@ pub const GATEWAY: RoleSpec = RoleSpec {
 };
 
 fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, ProcessError> {
-    let BuildContext { settings, deps, health } = context;
+    let BuildContext { settings, deps, .. } = context;
     let accounts = Accounts::default();
     accounts.replace(identity::read(settings)?);
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
     let clock = Arc::clone(&deps.clock);
-    let identity = Identity::new(accounts.clone(), clock, is_open);
+    let private_hosts = settings.gateway.private_hosts();
+    let identity = Identity { private_hosts, ..Identity::new(accounts.clone(), clock, is_open) };
     let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
     let is_served = |role: &&RoleSpec| roles.iter().any(|served| served.spec.name == role.name);
@@ -43,7 +44,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
         routes.without(service, format!("{key} is not set"))
     });
     let calls = gateway(&stack, routes, identity.clone());
-    let calls = ingress::beside_health(health, roles, calls)?;
+    let calls = ingress::beside_health(context, roles, calls)?;
     let store = |role: &UpstreamRole| {
         let service = role.spec.cors?;
         Some(CorsStore { service, lookup: Lookup::new(service, role.upstream.clone()) })

@@ -11,6 +11,10 @@ use crate::{backlogs, process_error::ProcessError};
 /// How often it removes rows of deleted queues, and expired messages.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
+/// How often it removes expired messages of the queues in use: the next message of an ordering group comes at most so
+/// much later than the one before it expires.
+const EXPIRE_EVERY: Duration = Duration::from_millis(250);
+
 /// See the module.
 pub const QUEUE: RoleSpec = RoleSpec {
     name: "queue",
@@ -40,10 +44,15 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         let queue = sweeper.clone();
         async move { queue.sweep().await.map_err(Into::into) }
     });
+    let expirer = queue.clone();
+    let expire = Task::new("queue-expire", EXPIRE_EVERY, move || {
+        let queue = expirer.clone();
+        async move { queue.expire().await.map(|()| false).map_err(Into::into) }
+    });
     let calls = BuiltRole::new(queue.server());
     let (measure, page) = backlogs::measured(&queue, &context.deps.meter);
     Ok(BuiltRole {
-        tasks: vec![sweep, measure],
+        tasks: vec![sweep, expire, measure],
         pages: vec![page],
         drain: Some(Box::new(move || queue.shut_down())),
         ..calls

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use http::uri::Authority;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use trestle_identity::public_key::PrivateHosts;
 use trestle_runtime::config::{choice, shown};
 use trestle_service::upstream::Endpoint;
 
@@ -32,6 +34,11 @@ pub struct GatewaySettings {
     /// `anywhere`. Default: `loopback`, which is `off` where the listener is not on loopback.
     #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
+    /// Names and addresses of this server for which the key of the development account counts, without ports and
+    /// separated by commas, beside `localhost`, names without a dot, and names that end with `.localhost`, `.internal`,
+    /// `.local` or `.svc`. Default: none.
+    #[serde(deserialize_with = "hosts")]
+    pub development_hosts: String,
     /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
     /// the name has addresses. Up to four times as many are opened while all are full. Default: 4.
     pub connections: usize,
@@ -108,6 +115,23 @@ macro_rules! text {
 text!(EndpointText);
 text!(ServerName);
 
+/// Reads names of hosts, separated by commas.
+fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let is_host =
+        |host: &str| host.parse::<Authority>().is_ok_and(|authority| authority.host() == host);
+    if let Some(host) = host_names(&text).find(|host| !is_host(host)) {
+        let rule = "must be names or addresses of hosts without ports, separated by commas";
+        return Err(D::Error::custom(format!("{rule}{}", shown("", host))));
+    }
+    Ok(text)
+}
+
+/// The names of hosts in a setting.
+fn host_names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|host| !host.is_empty())
+}
+
 /// Where the development account exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -125,6 +149,7 @@ impl Default for GatewaySettings {
         Self {
             endpoints: PerRole::default(),
             development_account: DevelopmentAccount::Loopback,
+            development_hosts: String::new(),
             connections: 4,
             wait_ms: 5000,
             waiting_calls_max: 512,
@@ -134,6 +159,11 @@ impl Default for GatewaySettings {
 }
 
 impl GatewaySettings {
+    /// The hosts for which the key of the development account counts, beside those that are private by their names.
+    pub fn private_hosts(&self) -> PrivateHosts {
+        PrivateHosts::new(host_names(&self.development_hosts).map(str::to_owned))
+    }
+
     /// The numbers of the section.
     pub(super) fn numbers(&self) -> [NumberRule; 3] {
         [

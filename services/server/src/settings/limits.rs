@@ -25,7 +25,8 @@ const SILENCE_SECONDS_MAX: u64 = 3600;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitSettings {
     /// Most calls at a time; more are rejected at once. Streams may be half of them; calls that may
-    /// wait for a message have as many slots of their own. 1 to 1000000. Default: 1024.
+    /// wait for a message have as many slots of their own. One account has at most three quarters of each, and fewer
+    /// as others call too. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time, requests without a response and responses
     /// that are not read; calls past it are rejected. At least 16 MiB, twice the largest message, and

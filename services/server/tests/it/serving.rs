@@ -26,6 +26,8 @@ use trestle_kv::{
     Change, CommitError, Engine, EngineError, EngineStatus, Limits, MemoryEngine, Snapshot, Ticks,
     Version,
 };
+use trestle_proto::log::v1::wire::ExportLogsServiceRequest;
+use trestle_proto::opentelemetry::proto::collector::logs::v1::logs_service_client::LogsServiceClient;
 use trestle_proto::queue::v1::{
     CreateQueueRequest, Queue, ReceiveMessagesRequest, StreamMessagesRequest, StreamOpen,
     queue_service_client::QueueServiceClient, stream_messages_request,
@@ -440,6 +442,32 @@ fn metrics_and_probes_are_on_the_admin_port() {
     ] {
         assert!(metrics.contains(name), "{name}: {metrics}");
     }
+}
+
+#[tokio::test]
+async fn rejected_items_of_exports_are_counted_by_stream_and_logged_at_a_bounded_rate() {
+    let server = Serving::start(&["--ephemeral"], &[]);
+    let mut client = LogsServiceClient::connect(server.endpoint()).await.unwrap();
+    // A log record whose text is not UTF-8.
+    let resource_logs = vec![bytes::Bytes::from_static(b"\x12\x05\x12\x03\x1A\x01\xFF")];
+    let request = ExportLogsServiceRequest { resource_logs };
+
+    for _ in 0..3 {
+        let response = client.export(request.clone()).await.unwrap().into_inner();
+        assert_eq!(response.partial_success.unwrap().rejected_log_records, 1);
+    }
+    let metrics = admin_page(&server, "/metrics");
+    server.terminate();
+    let (_, log) = server.wait();
+
+    let counted = metrics.lines().find(|line| {
+        line.starts_with("trestle_log_items_rejected_total{")
+            && line.contains("trestle_rejection_reason=\"INVALID_RECORD\"")
+            && line.contains("trestle_stream=\"unknown_service\"")
+    });
+    assert!(counted.is_some_and(|line| line.ends_with(" 3")), "{counted:?}: {metrics}");
+    let logged: Vec<_> = log.lines().filter(|line| line.contains("were rejected")).collect();
+    assert!(logged.len() == 1 && logged[0].contains("not UTF-8"), "{logged:?}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub const QUEUE_EXIT_CODES: &str = exit_codes!(
 
 /// The same for blobs.
 pub const BLOB_EXIT_CODES: &str = exit_codes!(
-    "failed; for verify: a blob is damaged",
+    "failed; for cp and rm: some were not copied or deleted; for verify: a blob is damaged",
     "no such container or blob",
     "or a lease does not permit the command"
 );

@@ -79,7 +79,17 @@ pub(super) fn entity_record(entity: &Entity, select: &[String]) -> Result<Value,
     Ok(Value::Object(record))
 }
 
-/// Control characters are escaped as in JSON: stored text must not control the terminal.
+/// Whether a character changes more of a terminal than its own cell: control characters, and those that change the
+/// direction of the text after them, so that it is read as another one.
+pub(super) fn controls_terminal(c: char) -> bool {
+    let is_direction = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || is_direction
+}
+
+/// Control characters and those of direction are escaped as in JSON: stored text must not control the terminal.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     text.chars().fold(String::new(), |mut text, c| {
@@ -87,7 +97,7 @@ pub fn escaped(text: &str) -> String {
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
-            c if c.is_control() => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if controls_terminal(c) => text.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => text.push(c),
         }
         text

@@ -45,7 +45,11 @@ fn tree<C: Clone + fmt::Debug + 'static>(
         prop_oneof![
             vec(inner.clone(), 2..4).prop_map(Expr::all),
             vec(inner.clone(), 2..4).prop_map(Expr::any),
-            inner.prop_map(|inner| Expr::Not(Box::new(inner))),
+            // The opposite of an opposite is not kept.
+            inner.prop_map(|inner| match inner {
+                Expr::Not(inner) => *inner,
+                inner => Expr::Not(Box::new(inner)),
+            }),
         ]
     })
 }

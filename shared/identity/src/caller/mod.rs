@@ -24,7 +24,7 @@ use trestle_service::{
     call_statistics::{LoggedCaller, StatisticsRecorder},
     fault::Fault,
     forwarded::{self, Forwarded},
-    layer::Request,
+    layer::{Request, shares::CallHolder},
     name::AccountName,
 };
 
@@ -68,6 +68,18 @@ impl Caller {
         remove(request.headers_mut());
         StatisticsRecorder::of(request.extensions()).record_caller(|| self.logged());
         forwarded::insert(self, request.extensions_mut());
+    }
+
+    /// Has a call count for the account of the caller from now on. One without credentials counts for its peer: the
+    /// account does not answer for who reads what it made public.
+    ///
+    /// # Errors
+    /// The account has its share of the calls of its kind.
+    pub fn take_share(&self, request: &mut Request) -> Result<(), Fault> {
+        match self.authority {
+            Authority::Anonymous => Ok(()),
+            _ => CallHolder::authenticated(request, self.account.as_str()),
+        }
     }
 
     /// The caller of a request; the owner of the development account if it has none.

@@ -1,11 +1,8 @@
 //! The caller that the credentials of a call authenticate.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use http::{
-    HeaderMap,
-    header::{HOST, ORIGIN},
-};
+use http::HeaderMap;
 
 use super::basic::basic;
 use crate::{
@@ -79,7 +76,7 @@ impl Call<'_> {
         let account = AccountName::development();
         let is_named = named.is_none_or(|named| named == account.as_str());
         let exists = accounts.get(account.as_str()).is_some_and(|account| !account.is_disabled);
-        let is_local = self.peer.ip().is_loopback() && !self.is_page_by_other_name();
+        let is_local = self.peer.ip().is_loopback();
         if self.is_open && is_local && is_named && exists {
             return Ok(Caller::owner(account));
         }
@@ -97,22 +94,4 @@ impl Call<'_> {
     fn may_be_public(&self) -> bool {
         self.path.starts_with(BLOBS) && kind_of(self.path).is_read
     }
-
-    /// Whether a browser page calls, and addresses this machine by a foreign host name.
-    ///
-    /// The owner of a domain can point it at the user's own machine once a page is loaded (DNS
-    /// rebinding). The browser then treats the call as same-origin, and checks no cross-origin
-    /// rule.
-    fn is_page_by_other_name(&self) -> bool {
-        let host = self.headers.get(HOST).filter(|_| self.headers.contains_key(ORIGIN));
-        host.is_some_and(|host| !host.to_str().is_ok_and(is_own_name))
-    }
-}
-
-/// Whether a host, its port aside, is `localhost` or an address of loopback.
-fn is_own_name(host: &str) -> bool {
-    let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
-    let host = authority.host();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

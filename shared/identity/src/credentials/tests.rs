@@ -10,7 +10,7 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use super::{headers::AUTHORIZATION_BYTES_MAX, *};
 use crate::{
-    account::{Account, AccountKey, AccountSet},
+    account::{Account, AccountKey, AccountSet, DEVELOPMENT_KEY},
     caller::{Authority, Caller},
     sas::{Denied, VerifiedTokens},
 };
@@ -183,19 +183,40 @@ fn a_token_authenticates_a_caller_of_the_account_that_signed_it() {
     assert_eq!(named("absent"), Some(Reason::AuthenticationFailed));
 }
 
-#[test]
-fn a_page_with_a_foreign_host_name_needs_credentials() {
-    let open = |headers: &[(&'static str, &str)]| sent_from("127.0.0.1:4711", headers).is_ok();
+#[tokio::test]
+async fn public_key_and_no_key_do_not_count_for_pages_and_public_hosts() {
+    let accounts = Accounts::new([Account::development(), account("acme", &[1], false)]);
+    let identity = Identity::new(accounts, Arc::new(SystemClock), true);
+    let served = |_: Request| -> ResponseFuture { Box::pin(async { Ok(Response::default()) }) };
+    let service = layer(identity).layer(service_fn(served));
+    let call = async |headers: &[(&'static str, &str)], page: Option<AllowedPage>| {
+        let mut request = Request::new(Body::empty());
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().expect("a header value"));
+        }
+        if let Some(page) = page {
+            request.extensions_mut().insert(page);
+        }
+        let Ok(answer) = service.clone().oneshot(request).await;
+        Status::from_header_map(answer.headers()).map_or(Code::Ok, |status| status.code())
+    };
+    let public = basic_of("devstoreaccount1", DEVELOPMENT_KEY);
+    let own = basic_of("acme", &key(1));
+    let (local, foreign) = (("host", "localhost:50051"), ("host", "evil.example:50051"));
+    let (public, own) = (("authorization", &*public), ("authorization", &*own));
+    let page = ("origin", "https://app.example");
 
-    for host in ["localhost:50051", "LocalHost", "127.0.0.1:50051", "127.8.8.8", "[::1]:50051"] {
-        assert!(open(&[("origin", "http://app.example"), ("host", host)]), "{host}");
+    for credentials in [&[][..], &[public]] {
+        let with = |more: &[(&'static str, &'static str)]| [credentials, more].concat();
+        assert_eq!(call(&with(&[local]), None).await, Code::Ok);
+        assert_eq!(call(&with(&[local, page]), Some(AllowedPage)).await, Code::Ok);
+        for denied in [with(&[foreign]), with(&[local, page]), with(&[local, ("via", "1.1 a")])] {
+            assert_eq!(call(&denied, None).await, Code::Unauthenticated, "{denied:?}");
+        }
+        let denied = with(&[foreign, page]);
+        assert_eq!(call(&denied, Some(AllowedPage)).await, Code::Unauthenticated);
     }
-    for host in ["evil.example:50051", "localhost.evil.example", "203.0.113.9", "a b", ""] {
-        assert!(!open(&[("origin", "http://evil.example:50051"), ("host", host)]), "{host}");
-        assert!(open(&[("host", host)]), "no page: {host}");
-    }
-    let basic = basic_of("acme", &key(1));
-    assert!(open(&[("origin", "null"), ("host", "evil.example"), ("authorization", &basic)]));
+    assert_eq!(call(&[own, foreign, page, ("via", "1.1 a")], None).await, Code::Ok);
 }
 
 #[tokio::test]

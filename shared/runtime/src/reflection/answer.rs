@@ -51,6 +51,11 @@ pub(super) fn answer(
     }
 }
 
+/// The response to a question with a field of more than so many bytes.
+pub(super) fn too_long(field: &str, bytes_max: usize) -> MessageResponse {
+    error(Code::InvalidArgument, format!("{field}: must have at most {bytes_max} bytes"))
+}
+
 fn error(code: Code, error_message: String) -> MessageResponse {
     MessageResponse::ErrorResponse(ErrorResponse { error_code: code.into(), error_message })
 }

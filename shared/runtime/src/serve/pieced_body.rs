@@ -42,8 +42,10 @@ pub(super) struct PiecedBody {
 }
 
 impl PiecedBody {
-    /// Of a response on a connection.
+    /// Of a response on a connection. It waits for its client from now on, until its first part is asked for: a client
+    /// that grants no window at all keeps hyper from asking.
     pub(super) fn new(body: Body, connection: UnsentBytes, call: Option<CallInFlight>) -> Self {
+        record(|progress| progress.waits_for_client = true);
         Self { body, connection, rest: Bytes::new(), unsent: None, end: None, _call: call }
     }
 

@@ -13,4 +13,5 @@ mod serve;
 mod shares;
 mod slow_clients;
 mod task;
+mod unauthenticated;
 mod upstream;

@@ -1,5 +1,7 @@
 //! Reflection in both versions: what it has, and its answers about what it does not have.
 
+use std::time::Duration;
+
 use prost::Message as _;
 use prost_types::FileDescriptorProto;
 use tokio_stream::StreamExt as _;
@@ -22,7 +24,8 @@ async fn router(absent: &[&str]) -> CallService {
     });
     let health = Health::of(&[TABLE]).await;
     let descriptors = trestle_proto::REFLECTION_DESCRIPTOR_SET;
-    let router = HealthReflectionRouter::new(&health, descriptors, absent, CallService::new(rest));
+    let (within, rest) = (Duration::from_secs(20), CallService::new(rest));
+    let router = HealthReflectionRouter::new(&health, descriptors, absent, within, rest);
     CallService::new(router.unwrap())
 }
 

@@ -135,6 +135,18 @@ async fn resets_a_response_that_is_not_received_and_frees_its_memory() {
 }
 
 #[tokio::test]
+async fn resets_a_response_whose_client_grants_no_window() {
+    let held = Held::default();
+    let (client, _) = connected(server(&held).await, 0).await;
+    let mut stalled = request(&client, 10).await.await.unwrap().into_body();
+
+    let next = tokio::time::timeout(SOON, stalled.data()).await.expect("it is not reset");
+
+    assert_eq!(next.unwrap().unwrap_err().reason(), Some(h2::Reason::CANCEL));
+    assert!(held.becomes(0).await);
+}
+
+#[tokio::test]
 async fn small_responses_that_are_not_received_hold_bounded_memory() {
     let held = Held::default();
     let (client, _) = connected(server(&held).await, 1000).await;

@@ -55,9 +55,8 @@ struct Role {
 async fn role(listener: TcpListener, calls: CallService, bounds: Bounds) -> Role {
     let address = listener.local_addr().unwrap();
     let health = Health::of(&[SERVICE]).await;
-    let edge =
-        HealthReflectionRouter::new(&health, trestle_proto::REFLECTION_DESCRIPTOR_SET, &[], calls)
-            .unwrap();
+    let descriptors = trestle_proto::REFLECTION_DESCRIPTOR_SET;
+    let edge = HealthReflectionRouter::new(&health, descriptors, &[], SOON, calls).unwrap();
     let stop = CancellationToken::new();
     let connections = Connections::at_most(100);
     let listener = Listener { socket: listener, tls: None, connections, bounds };

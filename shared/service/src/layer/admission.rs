@@ -1,17 +1,21 @@
 //! Load shedding: above a fixed number of concurrent calls, further calls are rejected at once,
 //! with a retry delay.
 //!
-//! A call counts until the end of its response, streams included, so that the count follows memory use. Streams,
+//! A call counts until the end of its response, streams included, so that the count follows memory use. A small
+//! response of a call that is no stream is read to its end at once, and the call counts no more: whether its client
+//! receives it or not, what is left of the call is the response, which counts for a pool of bytes of its own. Streams,
 //! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
-//! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Bulk
+//! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Without
+//! one of those left, such a call has the slot of a call, and may not wait: its service is told by a header. Bulk
 //! transfers have slots of their own too, a quarter of those of calls: they last long, and must neither use up the
-//! slots of calls nor be rejected because of many calls. A peer holds at most three quarters of these: one that begins
-//! transfers and never ends them leaves the rest to others. Nothing is queued: a queue would only add its own waiting
-//! time to every call.
+//! slots of calls nor be rejected because of many calls. Of every pool a peer has a share, and an account once the call
+//! is authenticated. Nothing is queued: a queue would only add its own waiting time to every call.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use http::{HeaderName, HeaderValue};
+use tokio::sync::Semaphore;
+use tonic::metadata::MetadataMap;
 use tower::Service;
 
 use super::{
@@ -19,19 +23,32 @@ use super::{
     body_bytes::Unframed,
     body_wrapper::{BodyWrapper, wrap_body},
     error_response,
+    finished::{FINISHED_BYTES_MAX, read_ahead},
     methods::Methods,
     middleware::{Middleware, MiddlewareLayer},
-    peer_counts::{CountedCall, PeerCounts},
+    shares::{CallHolder, RETRY_AFTER, SharePool},
 };
-use crate::{
-    fault::{Fault, Reason},
-    peer::Peer,
-};
+use crate::fault::{Fault, Reason};
 
 /// Slots of calls for each slot of a bulk transfer.
 const CALLS_FOR_BULK: usize = 4;
-/// When a rejected client should retry.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Marks a request, also to the next process, whose call has no slot to wait in.
+pub(super) const NO_WAIT: HeaderName = HeaderName::from_static("trestle-no-wait");
+
+/// Whether a call may wait for an event.
+///
+/// # Errors
+/// The rejection of a call that would have to: no slot is left for it.
+pub fn check_wait(headers: &MetadataMap) -> Result<(), Fault> {
+    match headers.contains_key(NO_WAIT.as_str()) {
+        false => Ok(()),
+        true => {
+            let message = "too many calls that may wait at a time: nothing was there at once";
+            Err(Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER))
+        }
+    }
+}
 
 /// Admits a fixed number of concurrent calls. Clones share the number.
 pub type AdmissionLayer = MiddlewareLayer<AdmissionControl>;
@@ -39,17 +56,14 @@ pub type AdmissionLayer = MiddlewareLayer<AdmissionControl>;
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct AdmissionControl {
-    slots: Arc<Semaphore>,
-    calls_max: usize,
-    /// Slots of streams, besides their slots as calls.
-    stream_slots: Arc<Semaphore>,
-    streams_max: usize,
-    /// Slots of calls that may wait.
-    waiting_slots: Arc<Semaphore>,
-    /// Slots of bulk transfers.
-    bulk_slots: Arc<Semaphore>,
-    bulk_max: usize,
-    bulk_by_peer: Arc<PeerCounts>,
+    calls: Arc<SharePool>,
+    /// Streams, besides their slots as calls.
+    streams: Arc<SharePool>,
+    /// Calls that may wait.
+    waiting: Arc<SharePool>,
+    bulk: Arc<SharePool>,
+    /// Bytes of the small responses of calls that hold no slot.
+    finished: Arc<SharePool>,
     methods: Methods,
 }
 
@@ -59,73 +73,88 @@ impl AdmissionLayer {
     #[must_use]
     pub fn new(calls_max: usize, methods: Methods) -> Self {
         let calls_max = calls_max.min(Semaphore::MAX_PERMITS);
-        let streams_max = (calls_max / 2).max(1);
-        let bulk_max = (calls_max / CALLS_FOR_BULK).max(1);
-        let semaphore = |slots| Arc::new(Semaphore::new(slots));
         Self(AdmissionControl {
-            slots: semaphore(calls_max),
-            calls_max,
-            stream_slots: semaphore(streams_max),
-            streams_max,
-            waiting_slots: semaphore(calls_max),
-            bulk_slots: semaphore(bulk_max),
-            bulk_max,
-            bulk_by_peer: PeerCounts::new(),
+            calls: SharePool::new("calls", calls_max),
+            streams: SharePool::new("streams", (calls_max / 2).max(1)),
+            waiting: SharePool::new("calls that may wait", calls_max),
+            bulk: SharePool::new("bulk transfers", (calls_max / CALLS_FOR_BULK).max(1)),
+            finished: SharePool::new(
+                "bytes of responses that are not received",
+                calls_max.saturating_mul(FINISHED_BYTES_MAX),
+            ),
             methods,
         })
     }
 }
 
-/// The slots of a call, released when it is dropped.
-struct AdmissionPermits {
-    _call: OwnedSemaphorePermit,
-    _stream: Option<OwnedSemaphorePermit>,
-    _of_peer: Option<CountedCall>,
+/// The slots of a call, returned when this is dropped.
+struct CallSlots(CallHolder);
+
+/// A call with its slots.
+struct AdmittedCall {
+    slots: CallSlots,
+    /// Whether its response may be a stream.
+    is_stream: bool,
+    may_wait: bool,
 }
 
-impl AdmissionControl {
-    fn admit(&self, request: &Request) -> Result<AdmissionPermits, Fault> {
-        let acquire = |slots: &Arc<Semaphore>, what: &str, limit: usize| {
-            Arc::clone(slots).try_acquire_owned().map_err(|_| busy(what, limit))
-        };
-        let method = self.methods.find(request.uri().path());
-        if method.is_bulk || Unframed::is_stream(request) {
-            let (of_peer, count) = self.bulk_by_peer.begin(Peer::key_of(request.extensions()));
-            let share = self.bulk_max - self.bulk_max / 4;
-            if count >= share {
-                return Err(busy("bulk transfers of a client", share));
-            }
-            let slot = acquire(&self.bulk_slots, "bulk transfers", self.bulk_max)?;
-            return Ok(AdmissionPermits { _call: slot, _stream: None, _of_peer: Some(of_peer) });
-        }
-        let call = match method.waits {
-            true => acquire(&self.waiting_slots, "calls that may wait", self.calls_max)?,
-            false => acquire(&self.slots, "calls", self.calls_max)?,
-        };
-        let stream =
-            method.streams.then(|| acquire(&self.stream_slots, "streams", self.streams_max));
-        Ok(AdmissionPermits { _call: call, _stream: stream.transpose()?, _of_peer: None })
-    }
-}
-
-fn busy(what: &str, limit: usize) -> Fault {
-    let message = format!("too many {what} at a time: limit=`{limit}`");
-    Fault::new(Reason::ServerBusy, message).retry_after(RETRY_AFTER)
-}
-
-impl Middleware for AdmissionControl {
-    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
-    where
-        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
-    {
-        let slots = match self.admit(&request) {
-            Ok(slots) => slots,
-            Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
-        };
-        let answer = inner.call(request);
-        Box::pin(async move { Ok(answer.await?.map(|body| wrap_body(body, slots))) })
+impl Drop for CallSlots {
+    fn drop(&mut self) {
+        self.0.release_slots();
     }
 }
 
 /// A body holds its slots until it ends or is dropped.
-impl BodyWrapper for AdmissionPermits {}
+impl BodyWrapper for CallSlots {}
+
+impl AdmissionControl {
+    fn admit(&self, request: &Request) -> Result<AdmittedCall, Fault> {
+        let method = self.methods.find(request.uri().path());
+        let slots = CallSlots(CallHolder::of(request.extensions()));
+        if method.is_bulk || Unframed::is_stream(request) {
+            slots.0.take_slot(&self.bulk)?;
+            return Ok(AdmittedCall { slots, is_stream: true, may_wait: true });
+        }
+        let may_wait = match method.waits {
+            true => slots.0.take_waiting_slot(&self.waiting, &self.calls)?,
+            false => {
+                slots.0.take_slot(&self.calls)?;
+                true
+            }
+        };
+        if method.streams {
+            slots.0.take_slot(&self.streams)?;
+        }
+        Ok(AdmittedCall { slots, is_stream: method.streams, may_wait })
+    }
+}
+
+impl Middleware for AdmissionControl {
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
+    {
+        let AdmittedCall { slots, is_stream, may_wait } = match self.admit(&request) {
+            Ok(admitted) => admitted,
+            Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
+        };
+        request.extensions_mut().insert(slots.0.clone());
+        if !may_wait {
+            request.headers_mut().insert(NO_WAIT, HeaderValue::from_static("1"));
+        }
+        let answer = inner.call(request);
+        let finished = Arc::clone(&self.finished);
+        Box::pin(async move {
+            let answer = answer.await?;
+            if is_stream {
+                return Ok(answer.map(|body| wrap_body(body, slots)));
+            }
+            let (head, body) = answer.into_parts();
+            let body = match read_ahead(body).await.kept(&finished, slots.0.holder()) {
+                Ok(body) => body,
+                Err(body) => wrap_body(body, slots),
+            };
+            Ok(Response::from_parts(head, body))
+        })
+    }
+}

@@ -41,6 +41,45 @@ const HEADER: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Most digits that the protocol allows.
 const DIGITS_MAX: usize = 8;
 
+/// The largest part of a client's limit in which no response is expected to arrive in time.
+const TRANSIT_MAX: Duration = Duration::from_millis(250);
+
+/// When a call ends by the limit of its client, in the extensions of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallDeadline {
+    at: Instant,
+    limit: Duration,
+}
+
+impl CallDeadline {
+    /// The deadline of a call that began at `started`.
+    #[must_use]
+    pub fn new(started: Instant, limit: Duration) -> Self {
+        Self { at: started + limit, limit }
+    }
+
+    /// The deadline of a request, if its client set a limit.
+    #[must_use]
+    pub fn of(extensions: &http::Extensions) -> Option<Self> {
+        extensions.get().copied()
+    }
+
+    /// When to respond at the latest with what must not be lost. The client began to count before
+    /// the request arrived, and stops before it has read a response that we send at the deadline;
+    /// there is no acknowledgement. So the last part of its limit is left for both ways: a
+    /// quarter, at most 250 ms.
+    #[must_use]
+    pub fn last_response(&self) -> Instant {
+        self.at - (self.limit / 4).min(TRANSIT_MAX)
+    }
+
+    /// Waits for the end of the call; the error of a call that has reached it.
+    pub async fn expired(&self) -> Fault {
+        sleep_until(self.at).await;
+        too_late(self.limit)
+    }
+}
+
 /// Applies deadlines to calls.
 pub type DeadlineLayer = MiddlewareLayer<Deadline>;
 
@@ -71,6 +110,9 @@ impl Middleware for Deadline {
         };
         let cap = self.answer_within_max;
         let started = Instant::now();
+        if let Some(client_limit) = client_limit {
+            request.extensions_mut().insert(CallDeadline::new(started, client_limit));
+        }
         let is_stream = self.methods.find(request.uri().path()).streams_in;
         let progress = (is_stream || Unframed::is_stream(&request)).then(|| Progress::new(started));
         if let Some(progress) = &progress {

@@ -11,8 +11,10 @@ pub(super) const COMPRESSED: u8 = 1;
 const COMPRESSION_MAX: usize = 1032;
 
 /// The position of the reader in the messages of a call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Framing {
+    /// Largest message that its reader accepts.
+    message_bytes_max: usize,
     /// Whether the whole call is one message without framing.
     is_bare: bool,
     head: [u8; HEAD_BYTES],
@@ -24,7 +26,20 @@ pub(super) struct Framing {
     arrived: usize,
 }
 
+impl Default for Framing {
+    fn default() -> Self {
+        Self::of_messages(MESSAGE_BYTES_MAX)
+    }
+}
+
 impl Framing {
+    /// A call of messages of up to so many bytes.
+    pub(super) fn of_messages(message_bytes_max: usize) -> Self {
+        let (is_bare, is_compressed) = (false, false);
+        let (head, head_filled, rest, arrived) = ([0; HEAD_BYTES], 0, 0, 0);
+        Self { message_bytes_max, is_bare, head, head_filled, is_compressed, rest, arrived }
+    }
+
     /// A call whose bytes are one message.
     pub(super) fn none(is_compressed: bool) -> Self {
         Self { is_bare: true, is_compressed, ..Self::default() }
@@ -62,7 +77,7 @@ impl Framing {
     /// How many of the bytes consumed last belong to a message that is not complete, and that its reader accepts so
     /// far: a reader rejects one that is too large by its head alone.
     pub(super) fn incomplete(&self) -> usize {
-        if self.is_bare || self.arrived.saturating_add(self.rest) > MESSAGE_BYTES_MAX {
+        if self.is_bare || self.arrived.saturating_add(self.rest) > self.message_bytes_max {
             return 0;
         }
         match self.rest {

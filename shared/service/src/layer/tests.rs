@@ -197,7 +197,8 @@ async fn rejects_a_malformed_deadline() {
 #[tokio::test]
 async fn a_call_holds_its_slot_until_its_body_ends() {
     let service = before(AdmissionLayer::new(1, methods()), |_| {
-        ready(streaming(stream::iter([data("a"), end(&Status::ok(""))])))
+        let large = Ok(Frame::data(Bytes::from(vec![7; 64 * 1024])));
+        ready(streaming(stream::iter([large, end(&Status::ok(""))])))
     });
 
     let open = send(&service, &[]).await;

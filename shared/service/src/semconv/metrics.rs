@@ -130,6 +130,17 @@ pub fn throttled(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Log records, data points and spans that an export had and that are not stored, by [`super::REJECTION_REASON`] and
+/// [`super::STREAM`].
+#[must_use]
+pub fn rejected_items(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter("trestle.log.items.rejected")
+        .with_unit("{item}")
+        .with_description("Log records, data points and spans of exports that were rejected")
+        .build()
+}
+
 /// Writes that the store refused, and of which nothing was written, by [`super::ERROR_TYPE`].
 #[must_use]
 pub fn refused_writes(meter: &Meter) -> Counter<u64> {
@@ -232,6 +243,12 @@ pub const SEAL_DELAY: Described = Described::new(
 /// Segments of log records.
 pub const SEGMENTS: Described =
     Described::new("trestle.log.segments", "{segment}", "Segments of log records, of all streams");
+/// Damaged ones.
+pub const DAMAGED_SEGMENTS: Described = Described::new(
+    "trestle.log.segments.damaged",
+    "{segment}",
+    "Segments of log records that cannot be read and are left out of merges, of all streams",
+);
 /// Their bytes.
 pub const SEGMENT_BYTES: Described =
     Described::new("trestle.log.sealed", "By", "Bytes of the segments of all streams");

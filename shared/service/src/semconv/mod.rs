@@ -59,7 +59,7 @@ pub const DB_OPERATION: &str = "db.operation.name";
 pub const DB_ROWS: &str = "db.response.returned_rows";
 /// The kind of an error: the gRPC code of a call, or that of the engine.
 pub const ERROR_TYPE: &str = "error.type";
-/// Why a call was rejected before it reached a service: a reason of `ErrorReason`.
+/// Why a call was rejected before it reached a service, or an item of an export: a reason of `ErrorReason`.
 pub const REJECTION_REASON: &str = "trestle.rejection.reason";
 /// The scope of a throttle: `account` or `partition`.
 pub const THROTTLE_SCOPE: &str = "trestle.throttle.scope";
@@ -78,6 +78,8 @@ pub const RELOAD_SUBJECT: &str = "trestle.reload.subject";
 pub const RELOAD_RESULT: &str = "trestle.reload.result";
 /// The name of a background task, as in its log lines.
 pub const TASK_NAME: &str = "trestle.task.name";
+/// The stream of log records of an item that was rejected: one of the first hundred of a process, or `_OTHER`.
+pub const STREAM: &str = "trestle.stream";
 /// The rank of a queue among the deepest, or among those with the oldest messages: 1 for the first.
 pub const QUEUE_RANK: &str = "trestle.queue.rank";
 /// The rank of a partition among the hottest: 1 for the hottest.

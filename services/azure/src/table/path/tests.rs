@@ -40,6 +40,12 @@ fn every_resource_is_parsed_from_each_of_its_spellings() {
         ("/t1(PartitionKey='',RowKey='')", entity("t1", "", "")),
         ("/t1/Tables", PathResource::TablesIn("t1".to_owned())),
         ("/t1/Tables('t2')", PathResource::TableIn("t1".to_owned())),
+        ("//", PathResource::Service),
+        ("//Tables", PathResource::Tables),
+        ("//Tables('t1')", PathResource::Table("t1".to_owned())),
+        ("//t1()", PathResource::Entities("t1".to_owned())),
+        ("//t1(PartitionKey='p',RowKey='r')", entity("t1", "p", "r")),
+        ("//$batch", PathResource::Batch),
     ] {
         assert_eq!(parse(path), Ok(resource), "{path}");
     }
@@ -92,7 +98,7 @@ fn rejects_addresses_without_a_resource() {
         let fault = parse(path).expect_err("not a name");
         assert_eq!(fault.reason, Reason::InvalidResourceName, "{path}");
     }
-    for path in ["/t1/other", "//t1"] {
+    for path in ["/t1/other", "//t1/other"] {
         let fault = parse(path).expect_err("not a resource");
         assert_eq!(fault.reason, Reason::ResourceNotFound, "{path}");
     }

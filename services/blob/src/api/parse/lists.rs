@@ -19,6 +19,11 @@ use crate::{
     names::ContainerName,
 };
 
+/// Contents that are verified at a time, where a request does not state it.
+const VERIFIED_AT_ONCE: i32 = 8;
+/// The same at most.
+const VERIFIED_AT_ONCE_MAX: usize = 64;
+
 /// A page of containers.
 ///
 /// # Errors
@@ -97,4 +102,41 @@ pub(in crate::api) fn list_blobs(
         past,
     };
     parser.finish(container.map(|container| (container, list)))
+}
+
+/// Which blobs are verified.
+pub(in crate::api) struct VerifyBlobs {
+    /// Their container.
+    pub(in crate::api) container: ContainerName,
+    /// What their names begin with.
+    pub(in crate::api) prefix: String,
+    /// How many contents are read at a time.
+    pub(in crate::api) at_once: usize,
+    /// Where it continues; empty: at the start.
+    pub(in crate::api) resume_token: String,
+}
+
+/// The blobs that are verified.
+///
+/// # Errors
+/// Every violated rule.
+pub(in crate::api) fn verify_blobs(
+    request: proto::VerifyBlobsRequest,
+) -> Result<VerifyBlobs, Fault> {
+    let mut parser = RequestParser::default();
+    let container = parser.container(request.container, "container");
+    let proto::VerifyBlobsRequest { prefix, max_parallel, resume_token, .. } = request;
+    if prefix.chars().count() > BLOB_NAME_CHARS_MAX {
+        let rule = format!("must have at most {BLOB_NAME_CHARS_MAX} characters");
+        let rule = format!("{rule}: value=`{}`", quoted(&prefix));
+        parser.push(Reason::InvalidUri, "prefix", rule);
+    }
+    let at_once = usize::try_from(max_parallel.unwrap_or(VERIFIED_AT_ONCE)).unwrap_or_default();
+    if !(1..=VERIFIED_AT_ONCE_MAX).contains(&at_once) {
+        let value = max_parallel.unwrap_or_default();
+        let rule = format!("must be 1 to {VERIFIED_AT_ONCE_MAX}: value=`{value}`");
+        parser.push(Reason::OutOfRangeQueryParameterValue, "max_parallel", rule);
+    }
+    let verify = |container| VerifyBlobs { container, prefix, at_once, resume_token };
+    parser.finish(container.map(verify))
 }

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 pub(super) use self::{
     copy::{CopySource, DataSource, StatedSource},
-    lists::{list_blobs, list_containers},
+    lists::{list_blobs, list_containers, verify_blobs},
     pages::sequence_conditions,
     properties::check_digests,
     protection::{RetentionChange, protection},

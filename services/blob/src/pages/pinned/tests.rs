@@ -3,11 +3,14 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use trestle_kv::faulty::{FaultRates, FaultyEngine};
-use trestle_service::fault::{Fault, Reason};
+use trestle_service::{
+    fault::{Fault, Reason},
+    read_grace::READ_GRACE,
+};
 
 use super::*;
 use crate::{
-    blobs::CopyCommand,
+    blobs::{CopyCommand, DeleteScope},
     conditions::Conditions,
     fixture::{BlobFixture, sample},
     names::BlobName,
@@ -90,6 +93,35 @@ async fn a_slow_read_goes_on_unless_the_blob_was_changed() {
     };
     assert_eq!(error.reason, Reason::ConditionNotMet);
     assert_eq!(error.message, ConditionError::NotMet.to_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_read_of_a_deleted_snapshot_ends_where_its_pages_are_deleted() {
+    let fixture = BlobFixture::new();
+    let key = filled(&fixture).await;
+    let at = fixture.snapshot(&key).await.expect("a snapshot");
+    write_all(&fixture, &key, &vec![7; SIZE].into()).await;
+    let required = (&Conditions::default(), None);
+    let opened = fixture.blobs.open((key.clone(), BlobState::Past(at)), None, required).await;
+    let mut pieces = pin!(fixture.blobs.clone().bytes(&opened.expect("opened")));
+    let mut read = pieces.next().await.expect("a piece").expect("read").to_vec();
+    fixture.delete_scope(&key, DeleteScope::Snapshot(at)).await.expect("deleted");
+    tokio::time::advance(HELD_MAX).await;
+    read.extend(pieces.next().await.expect("a piece").expect("they are kept for reads"));
+    assert!(read[..] == sample(SIZE)[..read.len()], "a byte is of another version");
+
+    fixture.advance(READ_GRACE + Duration::from_secs(1));
+    fixture.sweep().await;
+    tokio::time::advance(HELD_MAX).await;
+
+    let error = loop {
+        match pieces.next().await.expect("the read does not end as if it was whole") {
+            Ok(piece) => read.extend_from_slice(&piece),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, BlobError::Condition(ConditionError::NotMet)), "{error:?}");
+    assert!(read[..] == sample(SIZE)[..read.len()], "a byte is of another version");
 }
 
 #[tokio::test]

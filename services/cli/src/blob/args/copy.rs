@@ -19,8 +19,9 @@ server list its host:
   trestle blob cp https://example.com/cat.png blob://photos/cat.png
 
 With --recursive, every file in the folder becomes a blob whose name is the path below the folder, after the given name
-and a slash; and back. A blob with a name that no file below the folder can have, such as ../a, fails the command before
-anything is copied.
+and a slash; and back. What has no place at the other side is reported and left out, such as the blobs ../a and a beside
+a/b; the others are copied, and the exit code is 1. So are links out of the folder, and links to folders, without
+--follow-links.
 
 A file of more than 8 MiB is sent in blocks. They are kept for 7 days: repeating an interrupted copy sends the missing
 ones only. A downloaded file has its name only when it is complete and on stable storage. Existing blobs and files are
@@ -36,6 +37,9 @@ pub struct CopyBlobArgs {
     /// Copy a folder
     #[arg(long, short)]
     pub(in crate::blob) recursive: bool,
+    /// Copy what links to folders, and to files outside of the folder, lead to
+    #[arg(long)]
+    pub(in crate::blob) follow_links: bool,
     /// How many files or blocks are copied at a time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole_number::<u8>(1..=64))]
     pub(in crate::blob) parallel: u8,

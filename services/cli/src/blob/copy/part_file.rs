@@ -7,6 +7,9 @@ use std::{
 
 use trestle_command::{errors::CliError, files};
 
+/// Longest name of a file, in bytes, of most file systems.
+const NAME_BYTES_MAX: usize = 255;
+
 /// A file that is not complete. It is removed unless it gets its name.
 pub(super) struct PartFile {
     /// The path until then.
@@ -22,7 +25,13 @@ impl PartFile {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(CliError::file(files::cannot("make", folder)))?;
         }
-        let part = files::with_suffix(&path, &format!(".{:08x}.trestle-part", fastrand::u32(..)));
+        let suffix = format!(".{:08x}.trestle-part", fastrand::u32(..));
+        let name_bytes = path.file_name().map_or(0, |name| name.as_encoded_bytes().len());
+        let part = if name_bytes + suffix.len() <= NAME_BYTES_MAX {
+            files::with_suffix(&path, &suffix)
+        } else {
+            path.with_file_name(&suffix)
+        };
         // The temporary name would not help.
         let file =
             File::create_new(&part).map_err(CliError::file(files::cannot("write", &path)))?;

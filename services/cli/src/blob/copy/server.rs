@@ -76,11 +76,10 @@ impl BlobTransfer {
         self.progress.set_length(copies.iter().filter_map(|copy| copy.size).sum());
         let copy = |copy: ServerCopy| async move {
             let _slot = self.slot().await?;
+            let name = copy.to.name.clone();
             let request = copy.request(state.clone(), lease_id.to_owned());
-            let blob = repeated(async || self.copy_on_server(request.clone()).await).await?;
-            self.advance(blob.size);
-            self.complete();
-            Ok(())
+            let copied = repeated(async || self.copy_on_server(request.clone()).await).await;
+            self.end_item((&name, 0), copied.map(|blob| self.advance(blob.size)))
         };
         let copies = stream::iter(copies.into_iter().map(Ok));
         copies.try_for_each_concurrent(self.parallel, copy).await

@@ -5,11 +5,14 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File},
+    fs::File,
     io, iter,
     os::unix::fs::FileExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -24,8 +27,8 @@ use trestle_proto::blob::v1::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{BlobTransfer, blocking};
-use crate::blob::{BlobAddress, address::relative_path};
+use super::{BlobTransfer, blocking, source_files::SourceFile};
+use crate::blob::BlobAddress;
 
 /// Length of a block, and of the longest file that is sent in one call.
 const BLOCK_BYTES: u64 = 8 * 1024 * 1024;
@@ -41,20 +44,14 @@ pub(super) struct UploadOptions {
     pub(super) lease_id: String,
 }
 
-/// A file to copy.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct SourceFile {
-    path: PathBuf,
-    size: u64,
-    to: BlobAddress,
-}
-
 /// An opened file, and the state that it must keep.
 struct OpenedFile {
     path: PathBuf,
     file: File,
     size: u64,
     modified: Option<SystemTime>,
+    /// Bytes that are counted as copied.
+    sent: Arc<AtomicU64>,
 }
 
 /// Part of a file.
@@ -62,75 +59,6 @@ struct OpenedFile {
 struct BlockRange {
     offset: u64,
     length: u64,
-}
-
-/// The file, or the files in the folder, each with its blob.
-pub(super) async fn find(
-    from: PathBuf,
-    to: &BlobAddress,
-    recursive: bool,
-) -> Result<Vec<SourceFile>, CliError> {
-    let to = to.clone();
-    blocking(move || {
-        let failed = || CliError::input(files::cannot("read", &from));
-        let found = fs::metadata(&from).map_err(failed())?;
-        match (found.is_dir(), recursive) {
-            (true, true) => {
-                let mut files = Vec::new();
-                walk(&from, &to.folder(), &mut files)?;
-                Ok(files)
-            }
-            (true, false) => Err(usage("is a folder: repeat with --recursive", &from)),
-            (false, true) => Err(usage("must be a folder with --recursive", &from)),
-            (false, false) => {
-                let in_folder = to.name.is_empty() || to.name.ends_with('/');
-                let to = if in_folder { below(&to, &from)? } else { to };
-                Ok(vec![source(from, &found, to)?])
-            }
-        }
-    })
-    .await
-}
-
-/// Adds the files in a folder.
-fn walk(folder: &Path, to: &BlobAddress, found: &mut Vec<SourceFile>) -> Result<(), CliError> {
-    let failed = || CliError::input(files::cannot("read", folder));
-    let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(failed())?.collect();
-    for entry in entries.map_err(failed())? {
-        let (path, failed) =
-            (entry.path(), || CliError::input(files::cannot("read", &entry.path())));
-        let kind = entry.file_type().map_err(failed())?;
-        let metadata = fs::metadata(&path).map_err(failed())?;
-        let to = below(to, &path)?;
-        if !metadata.is_dir() {
-            found.push(source(path, &metadata, to)?);
-        } else if kind.is_symlink() {
-            // It could lead back to a folder above.
-            return Err(usage("is a link to a folder, which is not followed", &path));
-        } else {
-            walk(&path, &to.folder(), found)?;
-        }
-    }
-    Ok(())
-}
-
-fn source(path: PathBuf, found: &fs::Metadata, to: BlobAddress) -> Result<SourceFile, CliError> {
-    match found.is_file() {
-        true => Ok(SourceFile { path, size: found.len(), to }),
-        false => Err(usage("is not a file", &path)),
-    }
-}
-
-/// The blob for a file in a folder.
-fn below(folder: &BlobAddress, path: &Path) -> Result<BlobAddress, CliError> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| usage("must have a name in UTF-8", path))?;
-    relative_path(name)?;
-    Ok(folder.with_name(format!("{}{name}", folder.name)))
-}
-
-fn usage(rule: &str, path: &Path) -> CliError {
-    CliError::Usage(format!("{rule}: path=`{}`", path.display()))
 }
 
 impl BlobTransfer {
@@ -142,17 +70,22 @@ impl BlobTransfer {
     ) -> Result<(), CliError> {
         self.progress.set_length(files.iter().map(|file| file.size).sum());
         let uploads = stream::iter(files.into_iter().map(Ok));
-        let upload = |file| async move {
-            self.upload(file, options).await?;
-            self.complete();
-            Ok(())
+        let upload = |file: SourceFile| async move {
+            let (name, sent) = (file.path.display().to_string(), Arc::default());
+            let uploaded = self.upload(file, options, &sent).await;
+            self.end_item((&name, sent.load(Ordering::Relaxed)), uploaded)
         };
         uploads.try_for_each_concurrent(self.parallel, upload).await
     }
 
-    async fn upload(&self, source: SourceFile, options: &UploadOptions) -> Result<(), CliError> {
-        let path = source.path;
-        let file = Arc::new(blocking(move || OpenedFile::open(path)).await?);
+    async fn upload(
+        &self,
+        source: SourceFile,
+        options: &UploadOptions,
+        sent: &Arc<AtomicU64>,
+    ) -> Result<(), CliError> {
+        let (path, sent) = (source.path, Arc::clone(sent));
+        let file = Arc::new(blocking(move || OpenedFile::open(path, sent)).await?);
         match file.size <= BLOCK_BYTES {
             true => self.write(&file, &source.to, options).await?,
             false => self.write_blocks(&file, &source.to, options).await?,
@@ -199,7 +132,7 @@ impl BlobTransfer {
             Ok(self.session.blobs().write_blob(messages).await?)
         };
         repeated::<_, CliError>(call).await?;
-        self.advance(file.size);
+        self.advance_file(file, file.size);
         Ok(())
     }
 
@@ -260,8 +193,14 @@ impl BlobTransfer {
             };
             repeated::<_, CliError>(call).await?;
         }
-        self.advance(range.length);
+        self.advance_file(file, range.length);
         Ok(id)
+    }
+
+    /// Counts bytes of a file that were sent, or that the server has.
+    fn advance_file(&self, file: &OpenedFile, bytes: u64) {
+        file.sent.fetch_add(bytes, Ordering::Relaxed);
+        self.advance(bytes);
     }
 }
 
@@ -276,10 +215,10 @@ impl UploadOptions {
 }
 
 impl OpenedFile {
-    fn open(path: PathBuf) -> Result<Self, CliError> {
+    fn open(path: PathBuf, sent: Arc<AtomicU64>) -> Result<Self, CliError> {
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
         let (found, file) = opened.map_err(CliError::file(files::cannot("read", &path)))?;
-        Ok(Self { path, file, size: found.len(), modified: found.modified().ok() })
+        Ok(Self { path, file, size: found.len(), modified: found.modified().ok(), sent })
     }
 
     /// Part of the file.

@@ -24,13 +24,22 @@ pub(super) struct BatchLimits {
     pub(super) linger: Option<Duration>,
 }
 
+/// The line of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordLine {
+    /// Its number, from 1.
+    pub(super) number: u64,
+    /// Whether it has a time.
+    pub(super) has_time: bool,
+}
+
 /// Records to append together, and the lines around them.
 #[derive(Debug, Default)]
 pub(super) struct AppendBatch {
     pub(super) request_id: String,
     pub(super) records: Vec<Bytes>,
     /// The line of each record.
-    pub(super) lines: Vec<u64>,
+    pub(super) lines: Vec<RecordLine>,
     /// Malformed lines among them.
     pub(super) rejected: Vec<(u64, String)>,
     /// Where the lines after the batch begin; none if its last line has more records.
@@ -169,7 +178,7 @@ impl LineBatches {
     }
 
     fn push(&mut self, record: EncodedRecord, (line, hash, index): (u64, u64, usize)) {
-        let EncodedRecord { record, origin } = record;
+        let EncodedRecord { record, has_time, origin } = record;
         let is_first = self.open.records.is_empty();
         if !is_first && (!self.has_room(1, record.len()) || *self.open.origin != *origin) {
             // More records of the same line follow: a resumed append begins before it again.
@@ -183,7 +192,7 @@ impl LineBatches {
         self.open.origin = origin;
         self.open.bytes += record.len();
         self.open.records.push(record);
-        self.open.lines.push(line);
+        self.open.lines.push(RecordLine { number: line, has_time });
     }
 
     fn has_room(&self, count: usize, bytes: usize) -> bool {

@@ -36,12 +36,15 @@ pub(super) struct ReadLine {
 #[derive(Debug)]
 pub(super) struct EncodedRecord {
     pub(super) record: Bytes,
+    /// Whether its line has a time.
+    pub(super) has_time: bool,
     pub(super) origin: std::sync::Arc<RecordOrigin>,
 }
 
 impl From<ParsedRecord> for EncodedRecord {
     fn from(ParsedRecord { record, origin }: ParsedRecord) -> Self {
-        Self { record: record.encode_to_vec().into(), origin }
+        let has_time = record.time_unix_nano != 0 || record.observed_time_unix_nano != 0;
+        Self { record: record.encode_to_vec().into(), has_time, origin }
     }
 }
 

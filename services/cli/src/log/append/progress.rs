@@ -7,10 +7,10 @@ use trestle_command::{
     checkpoint::{Checkpoint, CheckpointState},
     errors::{CliError, Halt},
     lines::FilePosition,
-    output::{Context, counted, report_line, thousands},
+    output::{Context, Output, counted, report_line, thousands},
 };
 
-use super::batches::AppendBatch;
+use super::{super::LineFormat, batches::AppendBatch};
 
 /// Most failures that are shown one by one.
 const SHOWN_MAX: usize = 20;
@@ -53,6 +53,8 @@ pub(super) struct AppendProgress {
     /// Name of the file, for messages.
     pub(super) file: String,
     pub(super) failures: Vec<(u64, String)>,
+    /// Records of this run whose lines have no time.
+    pub(super) untimed: u64,
     /// Where this run began.
     pub(super) start: FilePosition,
 }
@@ -77,6 +79,8 @@ impl AppendProgress {
     /// Records a batch that was appended, now or by an earlier request.
     pub(super) fn record(&mut self, batch: AppendBatch, is_repeated: bool) {
         let count = u64::try_from(batch.records.len()).unwrap_or_default();
+        let untimed = batch.lines.iter().filter(|line| !line.has_time).count();
+        self.untimed += u64::try_from(untimed).unwrap_or_default();
         let state = &mut self.checkpoint.state;
         if is_repeated {
             state.repeated += count;
@@ -110,6 +114,26 @@ impl AppendProgress {
         if more > 0 && !json {
             report_line(&format!("… and {} more rejected lines", thousands(more)));
         }
+    }
+
+    /// Reports how many records have the time of their arrival, which may not be what their lines have.
+    pub(super) fn show_untimed(&self, output: &Output, format: LineFormat) {
+        if self.untimed == 0 {
+            return;
+        }
+        let hint = match format {
+            LineFormat::Json | LineFormat::Logfmt => "--time-field names the field that has it",
+            LineFormat::Text => "--timestamp-pattern describes it",
+            LineFormat::OtlpJson | LineFormat::Syslog => "their lines have none",
+        };
+        let (count, file) = (self.untimed, &self.file);
+        output.note(&match output.is_json() {
+            true => json!({ "file": file, "without_time": count, "hint": hint }).to_string(),
+            false => {
+                let records = counted(count, "record");
+                format!("{file}: {records} without a time got the time of arrival: {hint}")
+            }
+        });
     }
 
     /// The error of an append, with its progress and a hint.

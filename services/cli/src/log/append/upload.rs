@@ -175,8 +175,8 @@ impl AppendUpload {
         let Some(batch) = self.waiting.front_mut().filter(|_| !positions.is_empty()) else {
             return Err(status_of(error).into());
         };
-        let lines: Vec<_> =
-            positions.iter().filter_map(|at| batch.lines.get(*at)).copied().collect();
+        let lines = positions.iter().filter_map(|at| batch.lines.get(*at));
+        let lines: Vec<_> = lines.map(|line| line.number).collect();
         let Some(first) = lines.first() else {
             return Err(status_of(error).into());
         };

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use trestle_proto::{log::v1::Record, opentelemetry::proto::common::v1::InstrumentationScope};
 
-use super::{RecordOrigin, TimeRules, any_value, fields, malformed};
-use crate::log::{exact_json, severity};
+use super::{
+    FieldNames, RecordOrigin, TimeRules, any_value, fields, known_programs::KnownProgram, malformed,
+};
+use crate::log::{exact_json, severity, temporality};
 
 /// The record of a line, and its origin if the line has one.
 ///
@@ -15,13 +17,24 @@ use crate::log::{exact_json, severity};
 pub(super) fn parse(
     line: &[u8],
     times: TimeRules,
+    names: &FieldNames,
 ) -> Result<(Record, Option<Arc<RecordOrigin>>), String> {
     let mut object: Map<String, Value> =
         serde_json::from_slice(line).map_err(|error| malformed("a JSON object", line, &error))?;
     let mut record = Record::default();
+    for (usual, name) in names.given() {
+        if let Some(value) = remove_at(&mut object, name) {
+            fields::set_as(&mut record, (usual, name), value, times)?;
+        }
+    }
+    if let Some(program) = KnownProgram::of(&object) {
+        program.read(object, &mut record, times)?;
+        return Ok((record, None));
+    }
     let mut origin = None;
     if let Some(attributes) = remove_if(&mut object, "attributes", object_of) {
         record.attributes = exact_json::entries(attributes).collect();
+        take_point(&mut object, &mut record, times)?;
         take_printed(&mut object, &mut record);
         origin = Some(Arc::new(take_origin(&mut object)));
     }
@@ -36,6 +49,16 @@ pub(super) fn parse(
     Ok((record, origin.filter(|origin| **origin != RecordOrigin::default())))
 }
 
+/// Takes out the field with a name. Where none has it, its parts before and after a point name a field of an object in
+/// the object.
+fn remove_at(object: &mut Map<String, Value>, name: &str) -> Option<Value> {
+    if let Some(value) = object.shift_remove(name) {
+        return Some(value);
+    }
+    let (outer, inner) = name.split_once('.')?;
+    remove_at(object.get_mut(outer)?.as_object_mut()?, inner)
+}
+
 /// Takes a field out of an object, if it has the form; any other stays.
 fn remove_if<T>(
     object: &mut Map<String, Value>,
@@ -47,14 +70,39 @@ fn remove_if<T>(
     Some(found)
 }
 
+/// Takes what gives the value of a data point its meaning, of a record that was printed or has a value.
+fn take_point(
+    object: &mut Map<String, Value>,
+    record: &mut Record,
+    times: TimeRules,
+) -> Result<(), String> {
+    if !object.contains_key("sequence") && object.get("value").and_then(number).is_none() {
+        return Ok(());
+    }
+    if let Some(start) = remove_if(object, "start_time", text_of) {
+        record.start_time_unix_nano = times.of_json(&start.into())?;
+    }
+    let of_name = |value: &Value| temporality::number_of(value.as_str()?);
+    record.temporality = remove_if(object, "temporality", of_name).unwrap_or_default();
+    record.is_monotonic = remove_if(object, "is_monotonic", Value::as_bool);
+    record.unit = remove_if(object, "unit", text_of).unwrap_or_default();
+    Ok(())
+}
+
 /// Takes the fields that are exact where `trestle log read` printed them, and differ in other lines.
 fn take_printed(object: &mut Map<String, Value>, record: &mut Record) {
     record.flags = remove_if(object, "flags", number_of_32_bits).unwrap_or_default();
     let dropped = remove_if(object, "dropped_attributes_count", number_of_32_bits);
     record.dropped_attributes_count = dropped.unwrap_or_default();
     let is_read = remove_if(object, "sequence", Value::as_u64).is_some();
-    let body = remove_if(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
-    record.body = body.map(exact_json::value);
+    if record.body.is_none() {
+        let body =
+            remove_if(object, "body", |body| (is_read || !body.is_null()).then(|| body.clone()));
+        record.body = body.map(exact_json::value);
+    }
+    if record.severity_number != 0 || !record.severity_text.is_empty() {
+        return;
+    }
     let given = remove_if(object, "severity_number", |value| severity::checked(value.as_i64()?));
     if let Some(text) = remove_if(object, "severity_text", text_of) {
         // A record that was read has no number without one; that of a program may have the text alone.

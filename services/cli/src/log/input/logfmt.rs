@@ -6,12 +6,18 @@
 use serde_json::{Number, Value};
 use trestle_proto::log::v1::Record;
 
-use super::{TimeRules, fields};
+use super::{FieldNames, TimeRules, fields};
 
 /// The record of a line.
-pub(super) fn parse(line: &str, times: TimeRules) -> Result<Record, String> {
+pub(super) fn parse(line: &str, times: TimeRules, names: &FieldNames) -> Result<Record, String> {
     let mut record = Record::default();
-    for (key, value) in pairs(line)? {
+    let mut pairs = pairs(line)?;
+    for (usual, name) in names.given() {
+        if let Some(at) = pairs.iter().position(|(key, _)| *key == name) {
+            fields::set_as(&mut record, (usual, name), pairs.remove(at).1, times)?;
+        }
+    }
+    for (key, value) in pairs {
         fields::set(&mut record, key, value, times)?;
     }
     Ok(record)

@@ -1,4 +1,5 @@
 mod hostile;
+mod programs;
 mod round_trip;
 
 use chrono::{DateTime, FixedOffset};
@@ -18,7 +19,7 @@ fn parser(format: LineFormat) -> LineParser {
         resource: vec![("service.name".to_owned(), any_value::of_text("test"))],
         scope: None,
     });
-    LineParser { format, pattern: None, times, origin }
+    LineParser { format, pattern: None, times, names: FieldNames::default(), origin }
 }
 
 fn parse(format: LineFormat, line: &str) -> Record {
@@ -105,7 +106,7 @@ fn malformed_json_is_rejected() {
     for (line, problem) in [
         ("oops", "syntax error at column 1"),
         (r#"{"resourceLogs":1}"#, "resourceLogs: must be a list: value=`1`"),
-        (time, "timeUnixNano: must be nanoseconds since 1970"),
+        (time, "timeUnixNano: must be a whole number: value=`noon`"),
     ] {
         let expected = format!("must be an export request of OpenTelemetry: {problem}");
         assert_eq!(reject(LineFormat::OtlpJson, line), expected, "{line}");
@@ -194,10 +195,23 @@ fn otlp_has_origins_and_every_kind_of_value() {
     for line in [
         "{}",
         r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"x"}]}]}]}"#,
-        r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"00"}]}]}]}"#,
         r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"intValue":"x"}}]}]}]}"#,
     ] {
         reject(LineFormat::OtlpJson, line);
+    }
+}
+
+#[test]
+fn a_record_of_otlp_with_an_invalid_id_is_kept_without_it() {
+    for (members, trace, span) in [
+        (r#""traceId":"00","spanId":"0000000000000001""#, 0, 8),
+        (r#""traceId":"000102030405060708090a0b0c0d0e0f","spanId":"x""#, 16, 0),
+        (r#""traceId":"00000000000000000000000000000000","spanId":null"#, 0, 0),
+    ] {
+        let line =
+            format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{{members}}}]}}]}}]}}"#);
+        let record = parse(LineFormat::OtlpJson, &line);
+        assert_eq!((record.trace_id.len(), record.span_id.len()), (trace, span), "{members}");
     }
 }
 

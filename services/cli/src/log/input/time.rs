@@ -2,7 +2,7 @@
 
 use chrono::{
     DateTime, Datelike as _, FixedOffset, Months, NaiveDateTime, Utc,
-    format::{Item, Parsed, parse_and_remainder},
+    format::{Item, Numeric, Parsed, parse_and_remainder},
 };
 use serde_json::Value;
 
@@ -13,6 +13,12 @@ const RULE: &str =
 const MILLISECONDS_FROM: u64 = 100_000_000_000;
 const MICROSECONDS_FROM: u64 = 1000 * MILLISECONDS_FROM;
 const NANOSECONDS_FROM: u64 = 1000 * MICROSECONDS_FROM;
+
+/// Dates with times in ISO 8601, extended and basic. An offset may follow, as hours, or with minutes, with or without a
+/// colon.
+const ISO_8601: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y%m%dT%H%M%S%.f"];
+/// Digits of a fraction of a second that have a meaning.
+const FRACTION_DIGITS: usize = 9;
 
 /// What times lack that are not complete.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +47,16 @@ impl TimeRules {
         text: &'a str,
         items: &[Item<'_>],
     ) -> Result<(u64, &'a str), String> {
-        let mut parsed = Parsed::new();
-        let rest = parse_and_remainder(&mut parsed, text, items.iter())
-            .map_err(|_| "must begin with a time of the pattern".to_owned())?;
+        let invalid = || "must begin with a time of the pattern".to_owned();
+        let (mut parsed, mut rest) = (Parsed::new(), text);
+        for part in items.split_inclusive(is_fraction) {
+            let (last, before) = part.split_last().ok_or_else(invalid)?;
+            let before = if is_fraction(last) { before } else { part };
+            rest = parse_and_remainder(&mut parsed, rest, before.iter()).map_err(|_| invalid())?;
+            if is_fraction(last) {
+                rest = take_fraction(&mut parsed, rest).ok_or_else(invalid)?;
+            }
+        }
         Ok((self.resolve(&mut parsed)?, rest))
     }
 
@@ -90,12 +103,40 @@ impl TimeRules {
         if let Ok(time) = DateTime::parse_from_rfc3339(text) {
             return Some(nanos(time.to_utc()));
         }
+        let text = text.trim();
         let local = text.replacen(' ', "T", 1).replacen(',', ".", 1);
-        if let Ok(time) = NaiveDateTime::parse_from_str(&local, "%Y-%m-%dT%H:%M:%S%.f") {
-            return Some(self.local(time));
+        for pattern in ISO_8601 {
+            if let Ok(time) = NaiveDateTime::parse_from_str(&local, pattern) {
+                return Some(self.local(time));
+            }
+            if let Ok(time) = DateTime::parse_from_str(&local, &format!("{pattern} %#z")) {
+                return Some(nanos(time.to_utc()));
+            }
         }
         text.parse::<f64>().ok().and_then(of_double).map(Ok)
     }
+}
+
+/// Whether an item of a pattern is `%f`: in strptime the digits of a fraction, here by default a number of nanoseconds.
+fn is_fraction(item: &Item<'_>) -> bool {
+    matches!(item, Item::Numeric(Numeric::Nanosecond, _))
+}
+
+/// Takes the digits of a fraction of a second, of which the first is the tenth, and returns what follows them.
+fn take_fraction<'a>(parsed: &mut Parsed, text: &'a str) -> Option<&'a str> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at_checked(end).filter(|(digits, _)| !digits.is_empty())?;
+    let digits = digits.get(..FRACTION_DIGITS).unwrap_or(digits);
+    let nanos = format!("{digits:0<FRACTION_DIGITS$}").parse().ok()?;
+    parsed.set_nanosecond(nanos).ok()?;
+    Some(rest)
+}
+
+/// Whether a text is a time with an offset such as `+0100`.
+pub(super) fn has_offset_without_colon(text: &str) -> bool {
+    let time = text.split_once('T').map_or("", |(_, time)| time);
+    let offset = time.rsplit_once(['+', '-']).map_or("", |(_, offset)| offset);
+    offset.len() == 4 && offset.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The nanoseconds of a time.

@@ -22,6 +22,16 @@ fn a_record_is_one_line() {
     assert_eq!(line(&record), expected);
     let point = Record { event_name: "cpu".to_owned(), value: Some(0.5), ..Record::default() };
     assert_eq!(line(&point), "1970-01-01T00:00:00Z cpu 0.5");
+    let sum = Record {
+        temporality: 1,
+        is_monotonic: Some(true),
+        unit: "s".to_owned(),
+        start_time_unix_nano: 1,
+        ..point.clone()
+    };
+    let expected = "1970-01-01T00:00:00Z cpu 0.5 start_time=1970-01-01T00:00:00.000000001Z \
+                    temporality=delta is_monotonic=true unit=s";
+    assert_eq!(line(&sum), expected);
     let event = Record { body: Some(any_value::of_text("cpu")), value: None, ..point };
     assert_eq!(line(&event), "1970-01-01T00:00:00Z cpu", "its name once");
     let named = Record { severity_text: "odd".to_owned(), severity_number: 9, ..Record::default() };

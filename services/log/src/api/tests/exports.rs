@@ -88,13 +88,15 @@ async fn each_service_has_its_stream_unless_the_request_names_one() {
 async fn rejected_records_are_a_partial_success() {
     let api = api();
     let mut request = logs("web", &["kept", "bad", "kept too"]);
-    request.scope_logs[0].log_records[1].severity_number = 99;
+    request.scope_logs[0].log_records[1].time_unix_nano = u64::MAX;
 
     let partial = export(&api, None, &[request]).await.unwrap().partial_success.unwrap();
 
     assert_eq!(partial.rejected_log_records, 1);
     assert!(
-        partial.error_message.starts_with("resource_logs[0].scope_logs[0].log_records[1].severity"),
+        partial
+            .error_message
+            .starts_with("resource_logs[0].scope_logs[0].log_records[1].time_unix"),
         "{partial:?}"
     );
     let found = records_of(&read(&api, read_of("web")).await.unwrap());
@@ -106,12 +108,12 @@ async fn a_rejected_record_is_named_by_its_place_in_the_request() {
     let api = api();
     let mut last = logs("web", &["kept"]);
     last.scope_logs.extend(logs("web", &["kept too", "bad"]).scope_logs);
-    last.scope_logs[1].log_records[1].severity_number = 99;
+    last.scope_logs[1].log_records[1].time_unix_nano = u64::MAX;
     let request = [logs("web", &["a"]), logs("api", &["b"]), last];
 
     let partial = export(&api, None, &request).await.unwrap().partial_success.unwrap();
 
-    let text = "resource_logs[2].scope_logs[1].log_records[1].severity_number: ";
+    let text = "resource_logs[2].scope_logs[1].log_records[1].time_unix_nano: ";
     assert!(partial.error_message.starts_with(text), "{partial:?}");
 }
 
@@ -119,7 +121,7 @@ async fn a_rejected_record_is_named_by_its_place_in_the_request() {
 async fn an_export_whose_records_are_all_rejected_creates_no_stream() {
     let api = api();
     let mut bad = logs("web", &["bad"]);
-    bad.scope_logs[0].log_records[0].severity_number = 99;
+    bad.scope_logs[0].log_records[0].time_unix_nano = u64::MAX;
 
     for (request, created) in
         [(vec![bad.clone()], &[][..]), (vec![bad, logs("api", &["a"])], &["api"])]

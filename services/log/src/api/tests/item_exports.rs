@@ -85,13 +85,13 @@ async fn a_rejected_span_is_named_by_its_place_in_the_request() {
     let api = api();
     let mut last = spans("web", &["kept"]);
     last.scope_spans.extend(spans("web", &["kept too", "bad"]).scope_spans);
-    last.scope_spans[1].spans[1].end_time_unix_nano = START - 1;
+    last.scope_spans[1].spans[1].span_id = vec![1].into();
     let request = request(&[spans("web", &["a"]), spans("api", &["b"]), last]);
 
     let answer = TraceService::export(&api, Request::new(request)).await.unwrap();
 
     let partial = answer.into_inner().partial_success.unwrap();
-    let text = "resource_spans[2].scope_spans[1].spans[1].end_time_unix_nano: ";
+    let text = "resource_spans[2].scope_spans[1].spans[1].span_id: ";
     assert!(partial.error_message.starts_with(text), "{partial:?}");
 }
 
@@ -135,14 +135,14 @@ async fn spans_have_streams_of_their_own_unless_the_request_names_one() {
 async fn a_rejected_span_is_a_partial_success_without_its_events() {
     let api = api();
     let mut bad = spans("web", &["kept", "bad", "kept too"]);
-    bad.scope_spans[0].spans[1].end_time_unix_nano = START - 1;
+    bad.scope_spans[0].spans[1].span_id = vec![1].into();
 
     let answer = TraceService::export(&api, Request::new(request(&[bad]))).await.unwrap();
 
     let partial = answer.into_inner().partial_success.unwrap();
     assert_eq!(partial.rejected_spans, 1);
     assert!(
-        partial.error_message.starts_with("resource_spans[0].scope_spans[0].spans[1].end_time"),
+        partial.error_message.starts_with("resource_spans[0].scope_spans[0].spans[1].span_id"),
         "{partial:?}"
     );
     let found = records_of(&read(&api, read_of("web.traces")).await.unwrap());

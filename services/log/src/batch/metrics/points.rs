@@ -10,11 +10,15 @@ use trestle_proto::opentelemetry::proto::{
 
 use crate::{
     batch::{RecordError, items::put_attributes},
-    wire::{put_bytes, put_fixed64},
+    wire::{put_bytes, put_fixed64, put_varint},
 };
 
 /// Most buckets of a point: each is a record.
 const BUCKETS_MAX: usize = 1_024;
+/// The attribute of a bucket: its upper bound.
+const LE: &str = "le";
+/// The attribute of a quantile.
+const QUANTILE: &str = "quantile";
 /// The flag of a point whose value was not recorded.
 const NO_RECORDED_VALUE: u32 = 1;
 
@@ -37,35 +41,68 @@ pub(super) enum SkippedPoint {
 
 pub(super) type WriteNumber<'w> = &'w mut dyn FnMut(PointNumber) -> Result<(), SkippedPoint>;
 
+/// What the data points of a metric have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PointKind<'a> {
+    pub(super) metric: &'a Metric,
+    /// What the values are since, a number of the contract; 0 is not stated.
+    pub(super) temporality: i32,
+    /// Whether a sum only increases.
+    pub(super) is_monotonic: Option<bool>,
+}
+
+impl PointKind<'_> {
+    /// Writes the fields that give a number its meaning.
+    fn put(self, out: &mut Vec<u8>, start_time: u64) {
+        if start_time != 0 {
+            put_fixed64(out, 20, start_time);
+        }
+        if self.temporality != 0 {
+            put_varint(out, 21, i64::from(self.temporality).cast_unsigned());
+        }
+        if let Some(is_monotonic) = self.is_monotonic {
+            put_varint(out, 22, is_monotonic.into());
+        }
+        if !self.metric.unit.is_empty() {
+            put_bytes(out, 23, self.metric.unit.as_bytes());
+        }
+    }
+}
+
 /// A data point.
 pub(super) trait Numbers {
     fn time(&self) -> u64;
+    /// What its numbers are since; 0 is not stated.
+    fn start_time(&self) -> u64;
     fn attributes(&self) -> &[KeyValue];
+    /// The keys of attributes that distinguish numbers of one point.
+    fn labels(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Passes each number on.
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint>;
 }
 
 /// A record of a number of a point.
 pub(super) struct PointRecord<'a, P> {
-    pub(super) metric: &'a Metric,
+    pub(super) kind: PointKind<'a>,
     pub(super) point: &'a P,
     pub(super) number: PointNumber,
 }
 
 impl<P: Numbers> PointRecord<'_, P> {
-    /// The encoded record. Attributes of the point have precedence over ours of the same key.
+    /// The encoded record.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let Self { metric, point, number } = self;
+        let Self { kind, point, number } = self;
         let mut out = Vec::new();
         if point.time() != 0 {
             put_fixed64(&mut out, 1, point.time());
         }
-        let unit =
-            (!metric.unit.is_empty()).then(|| ("unit", Value::StringValue(metric.unit.clone())));
         let label = number.label.map(|(key, value)| (key, Value::DoubleValue(value)));
-        put_attributes(&mut out, point.attributes(), unit.into_iter().chain(label));
-        put_bytes(&mut out, 12, format!("{}{}", metric.name, number.suffix).as_bytes());
+        put_attributes(&mut out, point.attributes(), point.labels(), label);
+        put_bytes(&mut out, 12, format!("{}{}", kind.metric.name, number.suffix).as_bytes());
         put_fixed64(&mut out, 16, number.value.to_bits());
+        kind.put(&mut out, point.start_time());
         out
     }
 }
@@ -87,6 +124,10 @@ fn count_value(count: u64) -> f64 {
 impl Numbers for NumberDataPoint {
     fn time(&self) -> u64 {
         self.time_unix_nano
+    }
+
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
     }
 
     fn attributes(&self) -> &[KeyValue] {
@@ -141,7 +182,7 @@ fn write_buckets(
             return Err(SkippedPoint::Invalid(RecordError::invalid("buckets", rule)));
         }
         cumulative = cumulative.saturating_add(count);
-        let (label, value) = (Some(("le", bound)), count_value(cumulative));
+        let (label, value) = (Some((LE, bound)), count_value(cumulative));
         write(PointNumber { suffix: ".bucket", label, value })?;
     }
     Ok(())
@@ -152,8 +193,16 @@ impl Numbers for HistogramDataPoint {
         self.time_unix_nano
     }
 
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
+    }
+
     fn attributes(&self) -> &[KeyValue] {
         &self.attributes
+    }
+
+    fn labels(&self) -> &'static [&'static str] {
+        &[LE]
     }
 
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint> {
@@ -170,8 +219,16 @@ impl Numbers for ExponentialHistogramDataPoint {
         self.time_unix_nano
     }
 
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
+    }
+
     fn attributes(&self) -> &[KeyValue] {
         &self.attributes
+    }
+
+    fn labels(&self) -> &'static [&'static str] {
+        &[LE]
     }
 
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint> {
@@ -207,8 +264,16 @@ impl Numbers for SummaryDataPoint {
         self.time_unix_nano
     }
 
+    fn start_time(&self) -> u64 {
+        self.start_time_unix_nano
+    }
+
     fn attributes(&self) -> &[KeyValue] {
         &self.attributes
+    }
+
+    fn labels(&self) -> &'static [&'static str] {
+        &[QUANTILE]
     }
 
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint> {
@@ -220,7 +285,7 @@ impl Numbers for SummaryDataPoint {
             return Err(SkippedPoint::Invalid(RecordError::invalid("quantile_values", rule)));
         }
         self.quantile_values.iter().try_for_each(|found| {
-            let label = Some(("quantile", found.quantile));
+            let label = Some((QUANTILE, found.quantile));
             write(PointNumber { suffix: "", label, value: found.value })
         })
     }

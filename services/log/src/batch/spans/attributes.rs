@@ -12,92 +12,116 @@ use trestle_proto::opentelemetry::proto::{
 };
 use trestle_service::semconv;
 
-use super::{SPAN_ID_BYTES, TRACE_ID_BYTES};
-use crate::batch::{RecordError, check::check_id_bytes, items::entry};
+use crate::batch::{
+    check::check_id_bytes,
+    items::entry,
+    repair::repair_entries,
+    rules::{SPAN_ID_BYTES, TRACE_ID_BYTES},
+};
 
 /// The attributes of a record beside those of its span. The names are those of OpenTelemetry for formats other than
 /// OTLP, or else those of Jaeger, or else those of the fields.
-///
-/// # Errors
-/// An id, a kind or a status that breaks a rule.
-pub(super) fn attributes_of_span(span: &Span) -> Result<Vec<(&'static str, Value)>, RecordError> {
-    let (status, description) = status(span)?;
-    let text = |text: &str| (!text.is_empty()).then(|| Value::StringValue(text.to_owned()));
-    let count = |count: u32| (count > 0).then(|| Value::IntValue(count.into()));
-    // Some exporters write zeros for the parent of a root.
-    let is_root = span.parent_span_id.is_empty() || *span.parent_span_id == [0; SPAN_ID_BYTES];
-    let parent = match is_root {
-        true => None,
-        false => Some(hex("parent_span_id", &span.parent_span_id, SPAN_ID_BYTES)?),
-    };
-    let attributes = [
-        ("span.kind", text(kind(span)?)),
-        ("parent_span_id", parent),
-        (semconv::SPAN_STATUS, text(status)),
-        (semconv::SPAN_STATUS_DESCRIPTION, text(description)),
-        (semconv::SPAN_DROPPED_EVENTS, count(span.dropped_events_count)),
-        (semconv::SPAN_DROPPED_LINKS, count(span.dropped_links_count)),
-        ("w3c.tracestate", text(&span.trace_state)),
-        ("links", links(span)?),
-    ];
-    Ok(attributes.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
+pub(super) struct SpanAttributes {
+    pub(super) values: Vec<(&'static str, Value)>,
+    /// How many are left out since they are invalid: a kind, a status.
+    pub(super) left_out: u32,
 }
 
-fn kind(span: &Span) -> Result<&'static str, RecordError> {
-    match SpanKind::try_from(span.kind) {
-        Ok(SpanKind::Unspecified) => Ok(""),
-        Ok(SpanKind::Internal) => Ok("internal"),
-        Ok(SpanKind::Server) => Ok("server"),
-        Ok(SpanKind::Client) => Ok("client"),
-        Ok(SpanKind::Producer) => Ok("producer"),
-        Ok(SpanKind::Consumer) => Ok("consumer"),
-        Err(_) => Err(RecordError::invalid("kind", format!("is `{}`, not 0 to 5", span.kind))),
+impl SpanAttributes {
+    /// Those of a span of which `dropped_events` are left out.
+    pub(super) fn of(span: &Span, dropped_events: u32) -> Self {
+        let mut left_out = 0;
+        let kind = kind(span).unwrap_or_else(|| {
+            left_out += 1;
+            ""
+        });
+        let (status, description) = status(span);
+        let status = status.unwrap_or_else(|| {
+            left_out += 1;
+            ""
+        });
+        let text = |text: &str| (!text.is_empty()).then(|| Value::StringValue(text.to_owned()));
+        let count = |count: u32| (count > 0).then(|| Value::IntValue(count.into()));
+        let links = links(span);
+        let all_links = span.links.len();
+        let dropped_links = u32::try_from(all_links - links.len()).unwrap_or(u32::MAX);
+        let dropped_links = span.dropped_links_count.saturating_add(dropped_links);
+        let dropped_events = span.dropped_events_count.saturating_add(dropped_events);
+        let links = (!links.is_empty()).then_some(Value::ArrayValue(ArrayValue { values: links }));
+        let attributes = [
+            ("span.kind", text(kind)),
+            ("parent_span_id", hex(&span.parent_span_id, SPAN_ID_BYTES)),
+            (semconv::SPAN_STATUS, text(status)),
+            (semconv::SPAN_STATUS_DESCRIPTION, text(description)),
+            (semconv::SPAN_DROPPED_EVENTS, count(dropped_events)),
+            (semconv::SPAN_DROPPED_LINKS, count(dropped_links)),
+            ("w3c.tracestate", text(&span.trace_state)),
+            ("links", links),
+        ];
+        let values = attributes.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        Self { values: values.collect(), left_out }
     }
 }
 
-/// The code of the status and its description, each empty where it is not stated.
-fn status(span: &Span) -> Result<(&'static str, &str), RecordError> {
-    let Some(status) = &span.status else { return Ok(("", "")) };
+/// The kind, empty where it is not stated; none where it is unknown.
+fn kind(span: &Span) -> Option<&'static str> {
+    Some(match SpanKind::try_from(span.kind).ok()? {
+        SpanKind::Unspecified => "",
+        SpanKind::Internal => "internal",
+        SpanKind::Server => "server",
+        SpanKind::Client => "client",
+        SpanKind::Producer => "producer",
+        SpanKind::Consumer => "consumer",
+    })
+}
+
+/// The code of the status, none where it is unknown, and its description; each empty where it is not stated.
+fn status(span: &Span) -> (Option<&'static str>, &str) {
+    let Some(status) = &span.status else { return (Some(""), "") };
     let code = match StatusCode::try_from(status.code) {
-        Ok(StatusCode::Unset) => "",
-        Ok(StatusCode::Ok) => "OK",
-        Ok(StatusCode::Error) => semconv::SPAN_ERROR,
-        Err(_) => {
-            let rule = format!("is `{}`, not 0 to 2", status.code);
-            return Err(RecordError::invalid("status.code", rule));
-        }
+        Ok(StatusCode::Unset) => Some(""),
+        Ok(StatusCode::Ok) => Some("OK"),
+        Ok(StatusCode::Error) => Some(semconv::SPAN_ERROR),
+        Err(_) => None,
     };
-    Ok((code, &status.message))
+    (code, &status.message)
 }
 
-/// The links as a list of maps; none where there are none.
-fn links(span: &Span) -> Result<Option<Value>, RecordError> {
-    let map = |(index, found): (usize, &Link)| {
-        link(found).map_err(|error| error.within(&format!("links[{index}]")))
-    };
-    let values: Vec<_> = span.links.iter().enumerate().map(map).collect::<Result<_, _>>()?;
-    Ok((!values.is_empty()).then(|| Value::ArrayValue(ArrayValue { values })))
+/// The links as maps, without those that have nothing valid.
+fn links(span: &Span) -> Vec<AnyValue> {
+    span.links.iter().filter_map(link).collect()
 }
 
-fn link(link: &Link) -> Result<AnyValue, RecordError> {
-    let mut values = vec![
-        entry("trace_id", hex("trace_id", &link.trace_id, TRACE_ID_BYTES)?),
-        entry("span_id", hex("span_id", &link.span_id, SPAN_ID_BYTES)?),
+/// A link as a map. One without a valid context is kept where it has something else.
+fn link(link: &Link) -> Option<AnyValue> {
+    let (attributes, left_out) = repair_entries(&link.attributes);
+    let dropped = u64::from(link.dropped_attributes_count).saturating_add(left_out);
+    let attributes =
+        (!attributes.is_empty()).then_some(Value::KvlistValue(KeyValueList { values: attributes }));
+    let state = (!link.trace_state.is_empty()).then(|| link.trace_state.clone());
+    let values = [
+        ("trace_id", hex(&link.trace_id, TRACE_ID_BYTES)),
+        ("span_id", hex(&link.span_id, SPAN_ID_BYTES)),
+        ("trace_state", state.map(Value::StringValue)),
+        ("attributes", attributes),
+        (
+            "dropped_attributes_count",
+            (dropped > 0).then(|| Value::IntValue(i64::try_from(dropped).unwrap_or(i64::MAX))),
+        ),
     ];
-    if !link.attributes.is_empty() {
-        let attributes = KeyValueList { values: link.attributes.clone() };
-        values.push(entry("attributes", Value::KvlistValue(attributes)));
-    }
-    Ok(AnyValue { value: Some(Value::KvlistValue(KeyValueList { values })) })
+    let values = values.into_iter().filter_map(|(key, value)| Some(entry(key, value?)));
+    let values: Vec<_> = values.collect();
+    let map = (!values.is_empty()).then_some(Value::KvlistValue(KeyValueList { values }));
+    map.map(|map| AnyValue { value: Some(map) })
 }
 
-/// A valid id as lower-case hexadecimal text.
-fn hex(field: &str, id: &[u8], length: usize) -> Result<Value, RecordError> {
-    check_id_bytes(field, id, length)?;
+/// An id as lower-case hexadecimal text; none where it is invalid.
+fn hex(id: &[u8], length: usize) -> Option<Value> {
+    check_id_bytes("", id, length).ok()?;
     let text = id.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string never fails.
         let _ = write!(text, "{byte:02x}");
         text
     });
-    Ok(Value::StringValue(text))
+    Some(Value::StringValue(text))
 }

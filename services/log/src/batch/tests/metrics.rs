@@ -70,13 +70,67 @@ fn numbers_of_gauges_and_sums_are_values() {
 
     let (records, rejected) = exported(vec![with_unit, metric("n", Data::Sum(sum))]);
 
-    assert_eq!(records, ["g{host=a,unit=s} -0.5", "n{} 9223372036854776000"]);
+    assert_eq!(records, ["g{host=a} -0.5", "n{} 9223372036854776000"]);
     assert_eq!(rejected, Rejected::default());
 }
 
+/// The records of a metric.
+fn records_of(metric: Metric) -> Vec<Record> {
+    let request = of_resource(vec![metric]).encode_to_vec().into();
+    let (batch, rejected) = batch_of::<ResourceMetrics>(&[request]);
+    assert_eq!(rejected, Rejected::default());
+    let batch = batch.expect("records");
+    let rows = BatchView::parse(&batch.bytes).unwrap().rows(0);
+    rows.map(|row| Record::decode(row.unwrap().record).unwrap()).collect()
+}
+
 #[test]
-fn attributes_of_a_point_have_precedence_over_ours() {
-    let attributes = vec![pair("unit", "mine"), pair("le", "mine")];
+fn what_gives_a_number_its_meaning_is_stored_with_it() {
+    let meaning = |record: &Record| {
+        let Record { start_time_unix_nano, temporality, is_monotonic, .. } = record;
+        assert_eq!(record.unit, "s");
+        (*start_time_unix_nano, *temporality, *is_monotonic)
+    };
+    let of = |data| Metric { unit: "s".to_owned(), ..metric("m", data) };
+    let point = NumberDataPoint { start_time_unix_nano: NOW - 1, ..double(1.0) };
+    let sum = |temporality: i32, is_monotonic| {
+        let data_points = vec![point.clone()];
+        let sum = Sum { data_points, aggregation_temporality: temporality, is_monotonic };
+        records_of(of(Data::Sum(sum))).remove(0)
+    };
+    assert_eq!(meaning(&sum(1, true)), (NOW - 1, 1, Some(true)));
+    assert_eq!(meaning(&sum(2, false)), (NOW - 1, 2, Some(false)));
+    assert_eq!(meaning(&sum(0, false)), (NOW - 1, 0, Some(false)));
+    let unknown = sum(3, true);
+    assert_eq!((meaning(&unknown).1, unknown.dropped_attributes_count), (0, 1));
+    let gauge = Gauge { data_points: vec![point.clone()] };
+    assert_eq!(meaning(&records_of(of(Data::Gauge(gauge))).remove(0)), (NOW - 1, 0, None));
+
+    let point = HistogramDataPoint {
+        time_unix_nano: NOW,
+        start_time_unix_nano: NOW - 2,
+        bucket_counts: vec![1],
+        ..HistogramDataPoint::default()
+    };
+    let histogram = Histogram { data_points: vec![point], aggregation_temporality: 1 };
+    let point = ExponentialHistogramDataPoint {
+        time_unix_nano: NOW,
+        start_time_unix_nano: NOW - 2,
+        zero_count: 1,
+        ..ExponentialHistogramDataPoint::default()
+    };
+    let powers = ExponentialHistogram { data_points: vec![point], aggregation_temporality: 1 };
+    for data in [Data::Histogram(histogram), Data::ExponentialHistogram(powers)] {
+        let records = records_of(of(data));
+        assert_eq!(records.len(), 2);
+        assert!(records.iter().all(|record| meaning(record) == (NOW - 2, 1, None)));
+    }
+}
+
+#[test]
+fn a_label_of_ours_replaces_no_attribute_of_a_point() {
+    let attributes =
+        vec![pair("unit", "mine"), pair("le", "mine"), pair("exported_le", "x"), pair("le", "b")];
     let point = HistogramDataPoint {
         time_unix_nano: NOW,
         attributes,
@@ -89,8 +143,13 @@ fn attributes_of_a_point_have_precedence_over_ours() {
 
     let (records, rejected) = exported(vec![with_unit]);
 
-    assert_eq!(records, ["h.count{le=mine,unit=mine} 1", "h.bucket{le=mine,unit=mine} 1"]);
+    let own = "exported_exported_le=b,exported_le=x";
+    let expected =
+        [format!("h.count{{{own},unit=mine}} 1"), format!("h.bucket{{{own},le=inf,unit=mine}} 1")];
+    assert_eq!(records, expected);
     assert_eq!(rejected.count, 0);
+    let labelled = NumberDataPoint { attributes: vec![pair("le", "mine")], ..double(1.0) };
+    assert_eq!(exported(vec![gauge(vec![labelled])]).0, ["g{le=mine} 1"]);
 }
 
 #[test]
@@ -209,17 +268,16 @@ fn a_bad_point_is_rejected_with_all_of_its_numbers() {
     };
     let late = NumberDataPoint { time_unix_nano: NOW + 2 * DAY, ..double(0.0) };
     let missing = NumberDataPoint { value: None, ..double(0.0) };
-    let twice = NumberDataPoint { attributes: vec![pair("a", "x"), pair("a", "y")], ..double(0.0) };
+    let twice = NumberDataPoint { attributes: vec![pair("a", "x"), pair("a", "y")], ..double(2.0) };
 
     let (records, rejected) =
         exported(vec![gauge(vec![late, missing, twice, double(1.0)]), histogram(many)]);
 
-    assert_eq!(records, ["g{} 1"]);
-    assert_eq!(rejected.count, 4);
+    assert_eq!(records, ["g{a=y} 2", "g{} 1"]);
+    assert_eq!(rejected.count, 3);
     for part in [
         "resource_metrics[0].scope_metrics[0].metrics[0].data_points[0].time_unix_nano: is out",
         ".metrics[0].data_points[1].value: is missing (metric=`g`)",
-        ".metrics[0].data_points[2].attributes: has a key twice",
         ".metrics[1].data_points[0].buckets: has more than 1024 buckets (metric=`h`)",
     ] {
         assert!(rejected.message.contains(part), "{part}: {}", rejected.message);
@@ -248,11 +306,11 @@ fn the_records_of_points_are_bounded_however_often_attributes_repeat() {
 }
 
 #[test]
-fn a_bad_resource_rejects_every_point_and_one_without_points_has_no_stream() {
-    let bad = Some(Resource { attributes: vec![pair("", "")], ..Resource::default() });
+fn a_malformed_resource_rejects_every_point_and_one_without_points_has_no_stream() {
+    let bad = Some(Resource { attributes: vec![pair("~", "")], ..Resource::default() });
     let metrics = vec![gauge(vec![double(1.0), double(2.0)]), Metric::default()];
     let request = ResourceMetrics { resource: bad, ..of_resource(metrics) };
-    let (batch, rejected) = batch_of::<ResourceMetrics>(&[request.encode_to_vec().into()]);
+    let (batch, rejected) = batch_of::<ResourceMetrics>(&[not_utf8(&request)]);
     assert_eq!((batch, rejected.count), (None, 2));
     assert!(
         rejected.message.starts_with("resource_metrics[0].resource.attributes"),

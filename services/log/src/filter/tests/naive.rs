@@ -39,6 +39,8 @@ fn text_property() -> impl Strategy<Value = Property> {
                 Property::SeverityText,
                 Property::EventName,
                 Property::Scope,
+                Property::Temporality,
+                Property::Unit,
                 Property::TraceId,
                 Property::SpanId,
             ][..]
@@ -56,6 +58,7 @@ fn condition() -> impl Strategy<Value = LogCondition> {
         (text_property(), words().prop_map(Literal::String)),
         (any_value, values()),
         (number, numbers()),
+        (Just(Property::IsMonotonic), any::<bool>().prop_map(Literal::Boolean)),
     ];
     let function = select(&[Function::Contains, Function::StartsWith][..]);
     prop_oneof![
@@ -77,7 +80,11 @@ fn expr() -> impl Strategy<Value = Expr<LogCondition>> {
         prop_oneof![
             3 => vec(inner.clone(), 2..4).prop_map(Expr::all),
             2 => vec(inner.clone(), 2..4).prop_map(Expr::any),
-            1 => inner.prop_map(|inner| Expr::Not(Box::new(inner))),
+            // The opposite of an opposite is not kept.
+            1 => inner.prop_map(|inner| match inner {
+                Expr::Not(inner) => *inner,
+                inner => Expr::Not(Box::new(inner)),
+            }),
         ]
     })
 }
@@ -102,7 +109,10 @@ fn row() -> impl Strategy<Value = SampleRow> {
         |(texts, numbers, (trace_id, span_id), (attributes, resource))| SampleRow {
             severity_text: texts.0,
             body: texts.1,
+            unit: texts.3.clone(),
+            temporality: texts.2.clone(),
             event_name: texts.2,
+            is_monotonic: numbers.2.map(|value| value > 0.0),
             scope: texts.3,
             severity: numbers.0,
             sequence: numbers.1,
@@ -139,6 +149,9 @@ fn naive_value(row: &SampleRow, property: &Property) -> Option<Literal> {
         Property::Sequence => Some(Literal::Int64(i64::try_from(row.sequence).unwrap())),
         Property::Attribute(key) => row.attributes.get(key).map(value),
         Property::Resource(key) => row.resource.get(key).map(value),
+        Property::Temporality => text(&row.temporality),
+        Property::IsMonotonic => row.is_monotonic.map(Literal::Boolean),
+        Property::Unit => text(&row.unit),
         Property::Time => None,
     }
 }

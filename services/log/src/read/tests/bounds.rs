@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tokio::sync::Semaphore;
+use trestle_service::layer::shares::SharePool;
 
 use super::*;
 
@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 100 * 1024;
 /// A stream with 40 unsealed batches of a record of 10 KB, and reads that may hold a few of them.
 async fn unsealed() -> (LogFixture, Arc<OpenStream>) {
     let mut fixture = LogFixture::new();
-    fixture.logs.read_bytes = Arc::new(Semaphore::new(BYTES_MAX));
+    fixture.logs.read_bytes = SharePool::new("bytes", BYTES_MAX);
     let stream = fixture.plain_stream().await;
     for number in 0..40 {
         let text = format!("{number:02}{}", "x".repeat(10_000));
@@ -27,18 +27,34 @@ async fn reads_hold_a_bounded_number_of_unsealed_bytes_and_release_them() {
 
     let all = fixture.read_all(&stream).await;
     assert!(matches!(all, Err(LogError::Busy)), "{all:?}");
-    assert_eq!(fixture.logs.read_bytes.available_permits(), BYTES_MAX);
+    assert_eq!(fixture.logs.read_bytes.free(), BYTES_MAX);
 
     let (_, first) = fixture.logs.read(&stream, within(0, 6)).await.unwrap();
     let second = fixture.logs.read(&stream, within(0, 6)).await.map(drop);
     assert!(matches!(second, Err(LogError::Busy)), "{second:?}");
     drop(first);
     assert_eq!(fixture.read(&stream, within(0, 6)).await.unwrap().len(), 6);
-    assert_eq!(fixture.logs.read_bytes.available_permits(), BYTES_MAX);
+    assert_eq!(fixture.logs.read_bytes.free(), BYTES_MAX);
 
     // Sealed, they are read with little memory.
     fixture.logs.flush(&stream).await.unwrap();
     assert_eq!(fixture.read_all(&stream).await.unwrap().len(), 40);
+}
+
+#[tokio::test]
+async fn reads_of_one_account_leave_bytes_to_another() {
+    let (fixture, stream) = unsealed().await;
+    let mut held = Vec::new();
+    while let Ok((_, rows)) = fixture.logs.read(&stream, within(0, 2)).await {
+        held.push(rows);
+    }
+
+    let account = trestle_service::name::AccountName::parse("other").unwrap();
+    let other = OpenStream { account, ..(*stream).clone() };
+    let read = fixture.logs.read(&other, within(0, 2)).await.map(drop);
+
+    assert_eq!(held.len(), 3, "three quarters of 100 KiB");
+    assert!(read.is_ok(), "{read:?}");
 }
 
 /// Reads to the end, `between` the responses.
@@ -51,9 +67,7 @@ async fn read_with(
     let (_, mut rows) = fixture.logs.read(stream, plan).await.unwrap();
     let mut seconds = Vec::new();
     while let Some(more) = rows.next(3, usize::MAX).await.unwrap() {
-        assert!(
-            fixture.logs.read_bytes.available_permits() >= BYTES_MAX - fixture.logs.slice_bytes
-        );
+        assert!(fixture.logs.read_bytes.free() >= BYTES_MAX - fixture.logs.slice_bytes);
         seconds.extend(more.iter().map(|row| (row.time - START) / SECOND));
         between(seconds.len()).await;
     }
@@ -79,7 +93,7 @@ async fn a_read_holds_a_slice_of_what_is_unsealed() {
         assert_eq!(found, expected, "backward: {is_backward}");
         let limited = ReadPlan { limit: 33, ..plan };
         assert_eq!(read_with(&fixture, &stream, limited, async |_| {}).await.len(), 33);
-        assert_eq!(fixture.logs.read_bytes.available_permits(), BYTES_MAX);
+        assert_eq!(fixture.logs.read_bytes.free(), BYTES_MAX);
     }
 }
 
@@ -103,7 +117,7 @@ async fn a_read_continues_in_segments_once_what_it_reads_is_sealed() {
                 found.reverse();
             }
             assert_eq!(found, (0..40).collect::<Vec<_>>(), "{is_backward}, {sealed_after}");
-            assert_eq!(fixture.logs.read_bytes.available_permits(), BYTES_MAX);
+            assert_eq!(fixture.logs.read_bytes.free(), BYTES_MAX);
         }
     }
 }
@@ -118,7 +132,7 @@ async fn a_resource_is_held_once_for_all_of_its_records() {
         let batch = fixture.batch_of(&stream, &texts, &resource);
         fixture.logs.append(vec![(Arc::clone(&stream), batch)]).await.unwrap();
     }
-    fixture.logs.read_bytes = Arc::new(Semaphore::new(500 * 1024));
+    fixture.logs.read_bytes = SharePool::new("bytes", 700 * 1024);
 
     // Each with its resource, the records have 30 MB.
     let all = fixture.read_all(&stream).await.unwrap();

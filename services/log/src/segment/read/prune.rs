@@ -45,7 +45,7 @@ fn column_of(metadata: &CachedMetadata, equality: &RequiredEquality) -> Option<u
         RequiredEquality::TraceId(_) => Some(column::TRACE_ID),
         RequiredEquality::Attribute(key, value) => {
             let at = metadata.schema.promoted_at(key)?;
-            let promoted = metadata.schema.promoted.get(at - column::PROMOTED)?;
+            let promoted = metadata.schema.promoted.get(at - metadata.schema.base)?;
             let is_same = matches!(
                 (promoted.kind, value),
                 (PromotedType::String, ValueRef::Str(_)) | (PromotedType::Int64, ValueRef::Int(_))

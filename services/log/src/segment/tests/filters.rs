@@ -35,6 +35,7 @@ fn describe(row: &dyn RowFields) -> String {
         "{:?}",
         (
             (row.time(), row.sequence(), row.severity(), row.severity_text(), row.body()),
+            (row.temporality(), row.is_monotonic(), row.unit()),
             (row.event_name(), row.value(), row.trace_id(), row.span_id(), row.scope_name()),
             (attributes, resource),
         )
@@ -53,6 +54,9 @@ fn every_property() -> Vec<Property> {
         Property::Body,
         Property::EventName,
         Property::Value,
+        Property::Temporality,
+        Property::IsMonotonic,
+        Property::Unit,
         Property::TraceId,
         Property::SpanId,
         Property::Scope,

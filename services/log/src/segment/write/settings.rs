@@ -26,7 +26,7 @@ pub(in crate::segment) const ORDER_SERIES: &str = "series,time,sequence";
 const ORDER_TIME: &str = "time,sequence";
 
 /// Columns of few distinct values.
-const DICTIONARY: [usize; 7] = [
+const DICTIONARY: [usize; 10] = [
     column::SEVERITY_NUMBER,
     column::SEVERITY_TEXT,
     column::EVENT_NAME,
@@ -34,6 +34,9 @@ const DICTIONARY: [usize; 7] = [
     column::SCOPE,
     column::FLAGS,
     column::DROPPED,
+    column::START_TIME,
+    column::TEMPORALITY,
+    column::UNIT,
 ];
 /// Columns whose values are near the one before.
 const DELTA: [usize; 4] = [column::TIME, column::TIME_NS, column::OBSERVED_TIME, column::SEQUENCE];
@@ -92,7 +95,7 @@ pub(super) fn properties(schema: &SegmentSchema, order: RowOrder) -> WriterPrope
         // The attributes of a series are the same in all of its rows.
         RowOrder::Series => builder.set_column_dictionary_enabled(path(column::ATTRIBUTES), true),
     };
-    for (column, at) in schema.promoted.iter().zip(column::PROMOTED..) {
+    for (column, at) in schema.promoted.iter().zip(schema.base..) {
         if column.kind != PromotedType::Double {
             builder = builder.set_column_dictionary_enabled(path(at), true);
         }

@@ -138,7 +138,8 @@ pub(in crate::api) fn receive(
     let visibility_timeout = visibility_timeout(timeout, field, &mut violations);
     let waits = Between(Duration::ZERO, RECEIVE_WAIT_MAX);
     let wait = duration(request.wait, waits, "wait", &mut violations).unwrap_or_default();
-    finish(violations, queue.map(|queue| (queue, Receive { max, visibility_timeout, wait })))
+    let receive = Receive { max, visibility_timeout, wait, deadline: None };
+    finish(violations, queue.map(|queue| (queue, receive)))
 }
 
 /// A peek.

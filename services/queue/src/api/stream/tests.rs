@@ -14,6 +14,11 @@ async fn opened() -> Fixture {
     fixture
 }
 
+fn consumer(fixture: &Fixture) -> Consumer {
+    let (access, recorder) = (fixture.access.clone(), StatisticsRecorder::default());
+    Consumer { access, deadline: None, recorder }
+}
+
 async fn visible(fixture: &Fixture) -> usize {
     fixture.messages.peek(&fixture.access, &fixture.name, SENT).await.expect("readable").len()
 }
@@ -32,12 +37,7 @@ fn requests(
 async fn disconnects_a_client_that_reads_nothing_without_losing_messages() {
     let fixture = opened().await;
     let requests = requests(&fixture.name);
-    let mut answers = deliveries(
-        fixture.messages.clone(),
-        fixture.access.clone(),
-        requests,
-        StatisticsRecorder::default(),
-    );
+    let mut answers = deliveries(fixture.messages.clone(), consumer(&fixture), requests);
 
     // The clock of the test advances by itself while every task waits.
     sleep(STREAM_IDLE_MAX - Duration::from_secs(1)).await;
@@ -50,7 +50,8 @@ async fn disconnects_a_client_that_reads_nothing_without_losing_messages() {
     let ended = answers.next().await.expect("an end").expect_err("disconnected");
     assert_eq!(ended.code(), Code::DeadlineExceeded);
     assert!(answers.next().await.is_none());
-    assert_eq!(visible(&fixture).await, SENT - under_way, "no further message was received");
+    // What waited to be sent to it is visible again at once; what it has read is not.
+    assert_eq!(visible(&fixture).await, SENT - RECEIVE_MESSAGES_MAX);
     fixture.clock.advance(Duration::from_secs(31));
     assert_eq!(visible(&fixture).await, SENT, "what it did not delete comes again");
 }
@@ -59,12 +60,7 @@ async fn disconnects_a_client_that_reads_nothing_without_losing_messages() {
 async fn keeps_the_stream_of_a_client_that_reads_slowly() {
     let fixture = opened().await;
     let requests = requests(&fixture.name);
-    let mut answers = deliveries(
-        fixture.messages.clone(),
-        fixture.access.clone(),
-        requests,
-        StatisticsRecorder::default(),
-    );
+    let mut answers = deliveries(fixture.messages.clone(), consumer(&fixture), requests);
 
     let mut delivered = 0;
     while delivered < SENT {
@@ -80,15 +76,26 @@ async fn keeps_the_stream_of_a_client_that_reads_slowly() {
 async fn disconnects_a_client_that_sends_no_open_message() {
     let fixture = opened().await;
     let silent = stream::pending();
-    let mut answers = deliveries(
-        fixture.messages.clone(),
-        fixture.access.clone(),
-        silent,
-        StatisticsRecorder::default(),
-    );
+    let mut answers = deliveries(fixture.messages.clone(), consumer(&fixture), silent);
 
     let ended = answers.next().await.expect("an end").expect_err("disconnected");
 
     assert_eq!(ended.code(), Code::DeadlineExceeded);
     assert!(ended.message().contains("no first message"), "{}", ended.message());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_stream_releases_the_deliveries_that_were_not_read() {
+    let fixture = opened().await;
+    let mut answers =
+        deliveries(fixture.messages.clone(), consumer(&fixture), requests(&fixture.name));
+    answers.next().await.expect("the first").expect("deliveries");
+    // The next response waits in the channel, and one more to be sent.
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(visible(&fixture).await, SENT - 3 * RECEIVE_MESSAGES_MAX);
+
+    drop(answers);
+    sleep(Duration::from_secs(1)).await;
+
+    assert_eq!(visible(&fixture).await, SENT - RECEIVE_MESSAGES_MAX);
 }

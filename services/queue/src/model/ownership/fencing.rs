@@ -34,10 +34,10 @@ async fn waiting(
     let shared = Arc::clone(world);
     let consumer = tokio::spawn(async move {
         let wait = Duration::from_secs(20);
-        let receive = Receive { max: 1, visibility_timeout: wait, wait };
+        let receive = Receive { max: 1, visibility_timeout: wait, wait, deadline: None };
         let messages: &MessageOperations = &shared.services[service];
         let received = messages.receive(&shared.access, &shared.queues[0], receive).await;
-        received.map(|received| received.len())
+        received.map(|received| received.complete().len())
     });
     let (id, _) = world.head(0).await;
     while world.services[service].schedulers.find(id).is_none_or(|s| s.waiting() == 0) {

@@ -28,6 +28,7 @@ use crate::{
     receipt::Claimed,
     receive::Receive,
     record::{DeadLetter, QueueSettings},
+    release::ReceivedBatch,
     send::NewMessage,
     stored::Payload,
     sweep::Sweeper,
@@ -37,6 +38,12 @@ use crate::{
 /// Deliveries before a message is dead-lettered.
 const DEQUEUES_MAX: u32 = 3;
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A receive of up to `max` messages that does not wait.
+fn receive(max: usize) -> Receive {
+    let (visibility_timeout, wait) = (VISIBILITY_TIMEOUT, Duration::ZERO);
+    Receive { max, visibility_timeout, wait, deadline: None }
+}
 
 /// A delivery that a worker holds.
 #[derive(Clone)]
@@ -185,8 +192,9 @@ impl World {
     ) -> Vec<ReceivedMessage> {
         let messages = self.services[service].clone();
         let (access, name) = (self.access.clone(), self.queues[queue].clone());
-        let receive = Receive { max, visibility_timeout: VISIBILITY_TIMEOUT, wait: Duration::ZERO };
-        let work = async move { messages.receive(&access, &name, receive).await };
+        let work = async move {
+            messages.receive(&access, &name, receive(max)).await.map(ReceivedBatch::complete)
+        };
         let (_, received) = self.call(25, work).await;
         match received {
             None => Vec::new(),
@@ -328,14 +336,9 @@ impl World {
             self.placement.set(service);
             loop {
                 let messages = &self.services[service];
-                let receive = Receive {
-                    max: 32,
-                    visibility_timeout: VISIBILITY_TIMEOUT,
-                    wait: Duration::ZERO,
-                };
                 let name = &self.queues[queue];
-                let received = messages.receive(&self.access, name, receive).await;
-                let received = received.expect("received");
+                let received = messages.receive(&self.access, name, receive(32)).await;
+                let received = received.expect("received").complete();
                 if received.is_empty() {
                     break;
                 }

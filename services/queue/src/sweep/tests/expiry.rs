@@ -176,3 +176,28 @@ async fn removes_held_messages_that_expire_where_no_other_expires() {
         assert_eq!(swept.count().await, 600, "invisible messages expire too: {is_updated}");
     }
 }
+
+#[tokio::test]
+async fn the_next_message_of_a_group_follows_a_received_one_that_expires_without_a_listing() {
+    let swept = Swept::new().await;
+    let in_group = |time_to_live: Option<u64>| NewMessage {
+        time_to_live: time_to_live.map(Duration::from_secs),
+        group: Some("g".to_owned()),
+        ..outgoing(0)
+    };
+    swept.fixture.send(vec![in_group(Some(10)), in_group(None)]).await;
+    assert_eq!(swept.fixture.receive(32, 3600).await.len(), 1);
+    swept.sweeper.expire().await.expect("removed");
+    assert_eq!(swept.fixture.receive(32, 3600).await, []);
+
+    swept.fixture.clock.advance(Duration::from_secs(10));
+    swept.fixture.engine.take();
+    swept.sweeper.expire().await.expect("removed");
+    assert!(swept.fixture.engine.take().rows < 3, "one bucket was read");
+
+    assert_eq!(swept.fixture.receive(32, 3600).await.len(), 1);
+    assert_eq!(swept.count().await, 1);
+    swept.fixture.engine.take();
+    swept.sweeper.expire().await.expect("removed");
+    assert_eq!(swept.fixture.engine.take().rows, 0, "nothing is due");
+}

@@ -47,7 +47,11 @@ fn expr() -> impl Strategy<Value = Expr> {
         prop_oneof![
             3 => vec(inner.clone(), 2..4).prop_map(Expr::all),
             2 => vec(inner.clone(), 2..4).prop_map(Expr::any),
-            1 => inner.prop_map(|inner| Expr::Not(Box::new(inner))),
+            // The opposite of an opposite is not kept.
+            1 => inner.prop_map(|inner| match inner {
+                Expr::Not(inner) => *inner,
+                inner => Expr::Not(Box::new(inner)),
+            }),
         ]
     })
 }

@@ -16,11 +16,22 @@ fn stored_text_cannot_control_or_flood_the_terminal() {
     assert_eq!(shortened(&"é".repeat(80), 80), "é".repeat(80));
 }
 
+#[test]
+fn a_text_cannot_be_read_in_another_direction() {
+    let name = "invoice\u{202e}gpj.exe\u{2066}\u{200f}\u{61c}";
+    assert_eq!(escaped(name), "invoice\\u202egpj.exe\\u2066\\u200f\\u061c");
+    assert_eq!(escaped("שלום\u{200d}"), "שלום\u{200d}", "letters have a direction of their own");
+}
+
 proptest! {
     #[test]
     fn no_text_contains_a_control_character(
         chars in proptest::collection::vec(
-            prop_oneof![proptest::char::range('\0', '\u{9f}'), any::<char>()],
+            prop_oneof![
+                proptest::char::range('\0', '\u{9f}'),
+                proptest::char::range('\u{2000}', '\u{2070}'),
+                any::<char>(),
+            ],
             0..40,
         ),
         chars_max in 0..40_usize,
@@ -28,9 +39,9 @@ proptest! {
         let text: String = chars.iter().collect();
         let cell = shortened(&text, chars_max);
 
-        prop_assert!(!cell.contains(char::is_control), "{cell:?}");
+        prop_assert!(!cell.contains(controls_terminal), "{cell:?}");
         prop_assert_eq!(cell == escaped(&text), chars.len() <= chars_max);
-        let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+        let plain: String = text.chars().filter(|c| !controls_terminal(*c)).collect();
         prop_assert_eq!(escaped(&plain), plain);
     }
 

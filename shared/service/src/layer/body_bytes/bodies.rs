@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -15,10 +15,11 @@ use super::{
     super::{
         body_wrapper::{BodyPart, BodyWrapper, Next},
         framing::Framing,
+        shares::{CallHolder, SharePool},
         trailers,
     },
     arrival::ArrivalDeadline,
-    budget::Budget,
+    counted::counted,
     held_bytes::HeldBytes,
 };
 
@@ -61,7 +62,13 @@ impl CountedRequest {
             self.incomplete.clear();
             return self.complete.push_back(Some(Err(self.held_bytes.status())));
         }
-        let rest = data.split_off(data.len().saturating_sub(self.framing.incomplete()));
+        let incomplete = self.framing.incomplete();
+        if incomplete == 0
+            && let Some(deadline) = &mut self.deadline
+        {
+            deadline.arrived();
+        }
+        let rest = data.split_off(data.len().saturating_sub(incomplete));
         let begins = self.incomplete.is_empty();
         if !data.is_empty() || (begins && rest.is_empty()) {
             self.forward(Some(Ok(Frame::data(data))));
@@ -92,7 +99,7 @@ impl BodyWrapper for CountedRequest {
             return Poll::Pending;
         };
         std::task::ready!(deadline.poll(cx));
-        self.held_bytes.is_late.store(true, Ordering::Relaxed);
+        self.held_bytes.late();
         Poll::Ready(Next::Part(Some(Err(self.held_bytes.status()))))
     }
 
@@ -105,7 +112,8 @@ impl BodyWrapper for CountedRequest {
 /// A piece is never rejected: a transfer that has been admitted continues, and as its pieces are
 /// read only as fast as they are used, few are in memory at a time.
 pub(super) struct CountedPieces {
-    pub(super) budget: Arc<Budget>,
+    pub(super) pool: Arc<SharePool>,
+    pub(super) holder: CallHolder,
 }
 
 impl BodyWrapper for CountedPieces {
@@ -116,14 +124,15 @@ impl BodyWrapper for CountedPieces {
             Some(Err(status)) => return Next::Part(Some(Err(status))),
             None => return Next::Part(None),
         };
-        self.budget.overdraw(data.len());
-        Next::Part(Some(Ok(self.budget.counted(data))))
+        let share = self.pool.overdraw(self.holder.holder(), data.len());
+        Next::Part(Some(Ok(counted(data, share))))
     }
 }
 
 /// The body of a response, whose parts count until their last reader has dropped them.
 pub(super) struct CountedResponse {
-    pub(super) budget: Arc<Budget>,
+    pub(super) pool: Arc<SharePool>,
+    pub(super) holder: CallHolder,
     pub(super) reads: bool,
 }
 
@@ -141,12 +150,14 @@ impl BodyWrapper for CountedResponse {
         if bytes < ANSWER_BYTES_COUNTED {
             return Next::Part(Some(Ok(Frame::data(data))));
         }
-        if !self.budget.reserve(bytes) {
-            if self.reads && bytes >= ANSWER_BYTES_LARGE {
-                return Next::Last(Frame::trailers(trailers(self.budget.fault())));
+        let holder = self.holder.holder();
+        let share = match self.pool.take(holder, bytes) {
+            Ok(share) => share,
+            Err(fault) if self.reads && bytes >= ANSWER_BYTES_LARGE => {
+                return Next::Last(Frame::trailers(trailers(fault)));
             }
-            self.budget.overdraw(bytes);
-        }
-        Next::Part(Some(Ok(self.budget.counted(data))))
+            Err(_) => self.pool.overdraw(holder, bytes),
+        };
+        Next::Part(Some(Ok(counted(data, share))))
     }
 }

@@ -1,68 +1,69 @@
-//! The bytes of the budget that one request holds, and why it was rejected if it was.
+//! The bytes that one request holds of a pool, and why it was rejected if it was.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonic::Status;
 
-use super::budget::Budget;
+use super::super::shares::{CallHolder, Share, SharePool};
 use crate::fault::{Fault, Reason};
 
-/// The bytes that one request holds, released when the request and its response are dropped.
+/// The bytes that one request holds, returned when the request and its response are dropped. They count for who the
+/// call counts for when the first of them arrive: they are read once the caller is known.
 #[derive(Debug)]
 pub(in crate::layer) struct HeldBytes {
-    budget: Arc<Budget>,
-    held: AtomicUsize,
+    pool: Arc<SharePool>,
+    holder: CallHolder,
+    state: Mutex<HeldState>,
+}
+
+#[derive(Debug, Default)]
+struct HeldState {
+    share: Option<Share>,
     /// Why the request was rejected: it did not fit, or was late.
-    is_over: AtomicBool,
-    pub(super) is_late: AtomicBool,
+    rejected: Option<Fault>,
 }
 
 impl HeldBytes {
-    pub(super) fn new(budget: Arc<Budget>) -> Self {
-        let [is_over, is_late] = [false; 2].map(AtomicBool::new);
-        Self { budget, held: AtomicUsize::new(0), is_over, is_late }
+    pub(super) fn new(pool: Arc<SharePool>, holder: CallHolder) -> Self {
+        Self { pool, holder, state: Mutex::default() }
     }
 
     /// Holds so many bytes from now on, if they fit. Only the body of the request calls this.
     pub(in crate::layer) fn hold(&self, bytes: usize) -> bool {
-        let before = self.held.load(Ordering::Relaxed);
-        if bytes > before && !self.budget.reserve(bytes - before) {
-            self.is_over.store(true, Ordering::Relaxed);
-            return false;
-        }
-        if bytes < before {
-            self.budget.release(before - bytes);
-        }
-        self.held.store(bytes, Ordering::Relaxed);
-        true
+        let mut state = self.lock();
+        let held = match &mut state.share {
+            Some(share) => share.resize(bytes),
+            None if bytes == 0 => Ok(()),
+            None => {
+                let share = self.pool.take(self.holder.holder(), bytes);
+                share.map(|share| state.share = Some(share))
+            }
+        };
+        held.map_err(|fault| state.rejected = Some(fault)).is_ok()
+    }
+
+    /// A message did not arrive in time.
+    pub(super) fn late(&self) {
+        let message = "the request took too long to arrive";
+        self.lock().rejected = Some(Fault::new(Reason::OperationTimedOut, message));
     }
 
     /// Why the request was rejected, if it was.
     pub(super) fn rejected(&self) -> Option<Fault> {
-        if self.is_over.load(Ordering::Relaxed) {
-            return Some(self.budget.fault());
-        }
-        let message = "the request took too long to arrive";
-        let is_late = self.is_late.load(Ordering::Relaxed);
-        is_late.then(|| Fault::new(Reason::OperationTimedOut, message))
+        self.lock().rejected.clone()
     }
 
     /// The error of bytes that do not fit.
     pub(in crate::layer) fn fault(&self) -> Fault {
-        self.budget.fault()
+        self.rejected().unwrap_or_else(|| self.pool.used_up())
     }
 
     /// The error that a reader of the body gets.
     pub(super) fn status(&self) -> Status {
-        self.rejected().unwrap_or_else(|| self.budget.fault()).into()
+        self.fault().into()
     }
-}
 
-impl Drop for HeldBytes {
-    fn drop(&mut self) {
-        self.budget.release(self.held.load(Ordering::Relaxed));
+    fn lock(&self) -> MutexGuard<'_, HeldState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

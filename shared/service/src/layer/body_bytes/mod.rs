@@ -1,18 +1,18 @@
 //! Bounds the memory of bodies: requests without a response, and responses that are
 //! not yet read by their client.
 //!
-//! Both count against one budget. A call that arrives while it is used up, and one whose request
-//! does not fit, is rejected with a retry delay, before its message is complete and so before
+//! Both count against one pool, of which each holder has a share. A call that arrives while it is used up, and one whose
+//! request does not fit, is rejected with a retry delay, before its message is complete and so before
 //! anything was executed. A large response of a call that only reads is rejected too; the response
 //! of a call that may have written never is. The memory that a service derives from a message is
 //! proportional to it; what it reads to respond is bounded by its own limits.
 //!
-//! A request that is one message must also arrive in time: it holds memory and a slot. While many are incomplete, each
-//! peer has a share of them.
+//! A request that is one message must also arrive in time: it holds memory and a slot. So must each message of a stream,
+//! where that has a bound.
 
 mod arrival;
 mod bodies;
-mod budget;
+mod counted;
 mod held_bytes;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -22,9 +22,8 @@ use tower::Service;
 
 pub(in crate::layer) use self::held_bytes::HeldBytes;
 use self::{
-    arrival::{ArrivalDeadline, Arrivals},
+    arrival::ArrivalDeadline,
     bodies::{CountedPieces, CountedRequest, CountedResponse},
-    budget::Budget,
 };
 use super::{
     Request, Response, ResponseFuture,
@@ -34,21 +33,23 @@ use super::{
     framing::Framing,
     methods::Methods,
     middleware::{Middleware, MiddlewareLayer},
+    shares::{CallHolder, SharePool},
 };
-use crate::{fault::message_too_large, limits::MESSAGE_BYTES_MAX, peer::Peer};
+use crate::{fault::message_too_large, limits::MESSAGE_BYTES_MAX};
 
-/// Most bytes that a request of one message may declare: the largest message as text in base64, with room to spare.
-const DECLARED_BYTES_MAX: u64 = 2 * MESSAGE_BYTES_MAX as u64;
+/// Bytes of which a request without a pool may hold three quarters when it is decompressed: a message where no layer
+/// bounds it is small.
+const UNPOOLED_BYTES_MAX: usize = 128 * 1024;
+const WHAT: &str = "bytes of messages";
 
-/// Bounds the bytes of bodies. Clones share the budget.
+/// Bounds the bytes of bodies. Clones share the pool.
 pub type BodyBytesLayer = MiddlewareLayer<BodyBytes>;
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct BodyBytes {
-    budget: Arc<Budget>,
-    arrivals: Arc<Arrivals>,
-    arrives_within: Duration,
+    pool: Arc<SharePool>,
+    bounds: BodyBounds,
     methods: Methods,
 }
 
@@ -57,20 +58,40 @@ pub struct BodyBytes {
 pub struct BodyBounds {
     /// Most bytes at a time.
     pub bytes_max: usize,
-    /// Most calls at a time. While more than half as many requests are incomplete, a peer may have a quarter.
-    pub calls_max: usize,
+    /// Largest message of a request.
+    pub message_bytes_max: usize,
     /// Longest time until a request of one message has arrived.
     pub arrives_within: Duration,
+    /// Longest time until the next message of a stream has arrived; its first one must in the above. None: the service
+    /// has a bound of its own.
+    pub next_message_within: Option<Duration>,
+}
+
+impl BodyBounds {
+    /// The bounds of services, whose messages have up to [`MESSAGE_BYTES_MAX`].
+    #[must_use]
+    pub fn of_services(bytes_max: usize, arrives_within: Duration) -> Self {
+        let (message_bytes_max, next_message_within) = (MESSAGE_BYTES_MAX, None);
+        Self { bytes_max, message_bytes_max, arrives_within, next_message_within }
+    }
+
+    /// The deadline of a request.
+    fn deadline(self, is_stream: bool) -> Option<ArrivalDeadline> {
+        let next = self.next_message_within.filter(|_| is_stream);
+        (!is_stream || next.is_some()).then(|| ArrivalDeadline::new(self.arrives_within, next))
+    }
+
+    /// Most bytes that a request of one message may declare: the largest message as text in base64, with room to spare.
+    fn declared_bytes_max(self) -> u64 {
+        u64::try_from(self.message_bytes_max.saturating_mul(2)).unwrap_or(u64::MAX)
+    }
 }
 
 impl BodyBytesLayer {
     /// Keeps bodies within `bounds`.
     #[must_use]
     pub fn new(bounds: BodyBounds, methods: Methods) -> Self {
-        let BodyBounds { bytes_max, calls_max, arrives_within } = bounds;
-        let budget = Arc::new(Budget::new(bytes_max));
-        let arrivals = Arc::new(Arrivals::new(calls_max));
-        Self(BodyBytes { budget, arrivals, arrives_within, methods })
+        Self(BodyBytes { pool: SharePool::new(WHAT, bounds.bytes_max), bounds, methods })
     }
 }
 
@@ -110,62 +131,53 @@ impl DeclaredLength {
     }
 }
 
-/// The budget of bodies, in the extensions of a request whose messages are decompressed behind it.
+/// The pool of bodies, in the extensions of a request whose messages are decompressed behind it.
 #[derive(Debug, Clone)]
-pub(in crate::layer) struct BodyBudget(Arc<Budget>);
+pub(in crate::layer) struct BodyPool(Arc<SharePool>);
 
-impl BodyBudget {
-    /// The budget of a request; without bound where no layer has one.
-    pub(in crate::layer) fn of(extensions: &http::Extensions) -> Self {
-        let unbounded = || Self(Arc::new(Budget::new(usize::MAX)));
-        extensions.get::<Self>().cloned().unwrap_or_else(unbounded)
-    }
-
-    /// Bytes that are reserved from it.
-    pub(in crate::layer) fn held(self) -> HeldBytes {
-        HeldBytes::new(self.0)
+impl BodyPool {
+    /// Bytes of the pool of a request; of a small one of its own where no layer has put one on it.
+    pub(in crate::layer) fn held(extensions: &http::Extensions) -> HeldBytes {
+        let small = || Self(SharePool::new(WHAT, UNPOOLED_BYTES_MAX));
+        let Self(pool) = extensions.get::<Self>().cloned().unwrap_or_else(small);
+        HeldBytes::new(pool, CallHolder::of(extensions))
     }
 }
 
 impl Middleware for BodyBytes {
-    fn call<S>(&self, request: Request, inner: &mut S) -> ResponseFuture
+    fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        if self.budget.is_used_up() {
-            let fault = self.budget.fault();
+        let Self { pool, bounds, methods } = self;
+        if pool.is_used_up() {
+            let fault = pool.used_up();
             return Box::pin(async move { Ok(error_response(fault)) });
         }
-        let method = self.methods.find(request.uri().path());
+        let method = methods.find(request.uri().path());
         let unframed = request.extensions().get::<Unframed>().copied();
         let is_bulk = unframed.is_some_and(|unframed| unframed.is_stream);
         let (is_stream, reads) = (method.streams_in || is_bulk, method.reads);
-        if !is_stream
-            && DeclaredLength::of(&request).is_some_and(|length| length.0 > DECLARED_BYTES_MAX)
-        {
-            let fault = message_too_large(MESSAGE_BYTES_MAX);
+        let is_larger = |length: DeclaredLength| length.0 > bounds.declared_bytes_max();
+        if !is_stream && DeclaredLength::of(&request).is_some_and(is_larger) {
+            let fault = message_too_large(bounds.message_bytes_max);
             return Box::pin(async move { Ok(error_response(fault)) });
         }
-        let deadline = match is_stream {
-            true => None,
-            false => match self.arrivals.begin(Peer::key_of(request.extensions())) {
-                Ok(arriving) => Some(ArrivalDeadline::new(self.arrives_within, arriving)),
-                Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
-            },
-        };
-        let held_bytes = Arc::new(HeldBytes::new(Arc::clone(&self.budget)));
-        let (budget, arriving) = (Arc::clone(&self.budget), Arc::clone(&held_bytes));
+        let (holder, deadline) = (CallHolder::of(request.extensions()), bounds.deadline(is_stream));
+        let held_bytes = Arc::new(HeldBytes::new(Arc::clone(pool), holder.clone()));
+        let (pool, arriving) = (Arc::clone(pool), Arc::clone(&held_bytes));
         let framing = match unframed {
             Some(Unframed { is_compressed, .. }) => Framing::none(is_compressed),
-            None => Framing::default(),
+            None => Framing::of_messages(bounds.message_bytes_max),
         };
-        let mut request = request.map(|body| match is_bulk {
-            true => wrap_body(body, CountedPieces { budget: Arc::clone(&budget) }),
+        let counted = CountedResponse { pool: Arc::clone(&pool), holder: holder.clone(), reads };
+        if request.headers().contains_key(ENCODING) {
+            request.extensions_mut().insert(BodyPool(Arc::clone(&pool)));
+        }
+        let request = request.map(|body| match is_bulk {
+            true => wrap_body(body, CountedPieces { pool, holder }),
             false => wrap_body(body, CountedRequest::new(framing, arriving, deadline)),
         });
-        if request.headers().contains_key(ENCODING) {
-            request.extensions_mut().insert(BodyBudget(Arc::clone(&self.budget)));
-        }
         let answer = inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -173,7 +185,7 @@ impl Middleware for BodyBytes {
             if !is_stream && let Some(fault) = held_bytes.rejected() {
                 return Ok(error_response(fault));
             }
-            Ok(answer.map(|body| wrap_body(body, CountedResponse { budget, reads })))
+            Ok(answer.map(|body| wrap_body(body, counted)))
         })
     }
 }

@@ -8,18 +8,20 @@
 mod encoding;
 mod requests;
 mod responses;
+mod uncompressed;
 
 use std::{convert::Infallible, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tower::Service;
 
+pub use self::uncompressed::UncompressedLayer;
 use self::{
     encoding::MessageEncoding, requests::DecompressedRequest, responses::CompressedResponse,
 };
 use super::{
     Request, Response, ResponseFuture,
-    body_bytes::BodyBudget,
+    body_bytes::BodyPool,
     body_wrapper::wrap_body,
     code_of, error_response,
     middleware::{Middleware, MiddlewareLayer},
@@ -49,11 +51,11 @@ impl Middleware for MessageCompression {
     {
         let (declared, requested) = match declared(request.headers()) {
             Ok(declared) => (declared, requested(declared, request.headers())),
-            Err(fault) => return rejected(fault),
+            Err(fault) => return rejected(fault, ACCEPTED),
         };
         request.headers_mut().remove(ENCODING);
         let held = declared.map(|encoding| {
-            let held = BodyBudget::of(request.extensions()).held();
+            let held = BodyPool::held(request.extensions());
             (encoding, Arc::new(held))
         });
         let request = match &held {
@@ -88,9 +90,9 @@ fn compressed(mut answer: Response, encoding: MessageEncoding) -> Response {
 }
 
 /// The response to an unsupported encoding, with the supported ones.
-fn rejected(fault: Fault) -> ResponseFuture {
+fn rejected(fault: Fault, supported: HeaderValue) -> ResponseFuture {
     let mut answer = error_response(fault);
-    answer.headers_mut().insert(ACCEPT_ENCODING, ACCEPTED);
+    answer.headers_mut().insert(ACCEPT_ENCODING, supported);
     Box::pin(async move { Ok(answer) })
 }
 
@@ -99,16 +101,18 @@ fn declared(headers: &HeaderMap) -> Result<Option<MessageEncoding>, Fault> {
     let Some(value) = headers.get(ENCODING) else { return Ok(None) };
     let name = String::from_utf8_lossy(value.as_bytes());
     match MessageEncoding::named(name.trim()) {
-        None if name.trim() != IDENTITY => {
-            let message = format!(
-                "unsupported compression: grpc-encoding=`{}`, supported=`{}`",
-                quoted(&name),
-                String::from_utf8_lossy(ACCEPTED.as_bytes())
-            );
-            Err(Fault::new(Reason::NotImplemented, message))
-        }
+        None if name.trim() != IDENTITY => Err(unsupported(&name, &ACCEPTED)),
         encoding => Ok(encoding),
     }
+}
+
+/// The error of an encoding where others are supported.
+fn unsupported(name: &str, supported: &HeaderValue) -> Fault {
+    let supported = String::from_utf8_lossy(supported.as_bytes());
+    let name = quoted(name);
+    let message =
+        format!("unsupported compression: grpc-encoding=`{name}`, supported=`{supported}`");
+    Fault::new(Reason::NotImplemented, message)
 }
 
 /// The encoding that the client requests. That it reads one is not enough: most libraries offer gzip

@@ -43,7 +43,14 @@ fn contents(mut body: &[u8], encoding: MessageEncoding) -> Vec<(u8, Vec<u8>)> {
     contents
 }
 
-/// A service that responds with the bytes of the request.
+/// A service that responds with the bytes of the request, behind a pool of bytes.
+fn pooled_echo() -> CallService {
+    let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
+    let bounds = BodyBounds::of_services(64 * 1024 * 1024, Duration::from_secs(60));
+    CallService::new(BodyBytesLayer::new(bounds, methods).layer(echo()))
+}
+
+/// The same without a pool.
 fn echo() -> CallService {
     let echo = service_fn(|request: Request| async move {
         let answer = match request.into_body().collect().await {
@@ -112,7 +119,7 @@ async fn a_decompression_bomb_is_rejected_before_it_takes_memory() {
 
         let headers = [(ENCODING, encoding.name())];
         let pieces = vec![framed(1, &compressed).into()];
-        let (headers, _) = sent(&echo(), request(&headers, pieces)).await;
+        let (headers, _) = sent(&pooled_echo(), request(&headers, pieces)).await;
         let reason = reason_name(Reason::RpcMessageTooLarge).to_owned();
         assert_eq!(rejected_with(&headers), (Code::ResourceExhausted, reason), "{encoding:?}");
     }
@@ -142,8 +149,7 @@ fn a_window_larger_than_a_message_is_rejected() {
 
 #[tokio::test]
 async fn decompressed_bytes_count_for_the_budget_of_bodies() {
-    let bounds =
-        |bytes_max| BodyBounds { bytes_max, calls_max: 8, arrives_within: Duration::from_secs(60) };
+    let bounds = |bytes_max| BodyBounds::of_services(bytes_max, Duration::from_secs(60));
     let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
     let layer = |bytes_max| BodyBytesLayer::new(bounds(bytes_max), methods.clone());
     let compressed = framed(1, &MessageEncoding::Zstd.compress(&[0; 1024 * 1024]).unwrap());
@@ -158,6 +164,37 @@ async fn decompressed_bytes_count_for_the_budget_of_bodies() {
         let rejected = headers.contains_key(Status::GRPC_STATUS).then(|| rejected_with(&headers));
         let busy = (Code::ResourceExhausted, "SERVER_BUSY".to_owned());
         assert_eq!(rejected, (!is_accepted).then_some(busy));
+    }
+}
+
+#[tokio::test]
+async fn without_a_pool_of_bytes_a_decompressed_message_is_small() {
+    for encoding in ALL {
+        for (bytes, is_accepted) in [(32 * 1024, true), (128 * 1024, false)] {
+            let message = framed(1, &encoding.compress(&vec![0; bytes]).unwrap());
+            let headers = [(ENCODING, encoding.name()), (ACCEPT_ENCODING, "identity")];
+
+            let (headers, _) = sent(&echo(), request(&headers, vec![message.into()])).await;
+
+            let rejected = headers.contains_key(Status::GRPC_STATUS);
+            assert_eq!(rejected, !is_accepted, "{encoding:?} {bytes}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_without_compression_rejects_it_and_says_so() {
+    let plain = service_fn(|_: Request| async { Ok(Status::ok("").into_http()) });
+    let service = CallService::new(UncompressedLayer::default().layer(CallService::new(plain)));
+    for encoding in ["gzip", "zstd", "br"] {
+        let (headers, _) = sent(&service, request(&[(ENCODING, encoding)], vec![])).await;
+        let expected = (Code::Unimplemented, "NOT_IMPLEMENTED".to_owned());
+        assert_eq!(rejected_with(&headers), expected, "{encoding}");
+        assert_eq!(headers[ACCEPT_ENCODING], "identity");
+    }
+    for headers in [&[][..], &[(ENCODING, "identity"), (ACCEPT_ENCODING, "gzip")]] {
+        let (headers, _) = sent(&service, request(headers, vec![])).await;
+        assert_eq!(headers[Status::GRPC_STATUS], "0");
     }
 }
 

@@ -1,8 +1,14 @@
 //! The layers that bound load: bytes of bodies, and slots of calls and streams.
 
+use tonic::metadata::MetadataMap;
+
 use super::*;
 use crate::{
-    layer::body_bytes::{BodyBounds, BodyBytesLayer},
+    layer::{
+        admission::check_wait,
+        body_bytes::{BodyBounds, BodyBytesLayer},
+        shares::CallHolder,
+    },
     peer::Peer,
 };
 
@@ -27,15 +33,20 @@ fn message(path: &'static str, bytes: u16, ends: bool) -> Request {
     request
 }
 
-/// Bodies may hold 300 KiB; the service reads a request and responds with so many bytes.
-fn counting(answer_bytes: usize) -> CallService {
-    counting_calls(answer_bytes, 64)
+/// The same from a peer.
+fn from(host: u8, mut request: Request) -> Request {
+    let address = std::net::SocketAddr::from(([10, 0, 0, host], 1));
+    request.extensions_mut().insert(Peer { address, tls: None });
+    request
 }
 
-/// The same for at most so many calls.
-fn counting_calls(answer_bytes: usize, calls_max: usize) -> CallService {
-    let arrives_within = Duration::from_secs(20);
-    let bounds = BodyBounds { bytes_max: 300 * KIB, calls_max, arrives_within };
+/// Bodies may hold 300 KiB; the service reads a request and responds with so many bytes.
+fn counting(answer_bytes: usize) -> CallService {
+    let bounds = BodyBounds::of_services(300 * KIB, Duration::from_secs(20));
+    counting_within(bounds, answer_bytes)
+}
+
+fn counting_within(bounds: BodyBounds, answer_bytes: usize) -> CallService {
     before(BodyBytesLayer::new(bounds, methods()), move |request| async move {
         match request.into_body().collect().await {
             Ok(_) => {
@@ -55,13 +66,13 @@ async fn call(service: &CallService, request: Request) -> Response {
 #[tokio::test]
 async fn responses_that_are_not_read_use_up_the_budget_until_they_are() {
     let service = counting(60 * KIB);
-    let admitted = async || {
-        let answer = call(&service, message(WRITE, 10, true)).await;
+    let admitted = async |host| {
+        let answer = call(&service, from(host, message(WRITE, 10, true))).await;
         answer.into_body().frame().await.expect("a frame").expect("data")
     };
     let mut waiting = Vec::new();
-    for _ in 0..5 {
-        waiting.push(admitted().await);
+    for host in 0..5 {
+        waiting.push(admitted(host).await);
     }
 
     let rejected = status(call(&service, message(WRITE, 10, true)).await).await;
@@ -89,8 +100,8 @@ async fn rejects_a_large_response_that_does_not_fit_unless_the_call_may_have_wri
 #[tokio::test]
 async fn rejects_a_request_that_does_not_fit_while_others_continue() {
     let service = counting(10);
-    let unfinished = || Box::pin(call(&service, message(WRITE, 60_000, false)));
-    let mut waiting: Vec<_> = (0..5).map(|_| unfinished()).collect();
+    let unfinished = |host| Box::pin(call(&service, from(host, message(WRITE, 60_000, false))));
+    let mut waiting: Vec<_> = (0..5).map(unfinished).collect();
     for call in &mut waiting {
         assert!(futures::poll!(call).is_pending(), "rejected too early");
     }
@@ -122,95 +133,170 @@ async fn a_request_of_one_message_must_arrive_in_time_and_a_stream_need_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn incomplete_requests_of_one_peer_leave_slots_to_others() {
-    let service = counting_calls(10, 8);
-    let of = |host: u8, ends| {
-        let mut request = message(WRITE, 10, ends);
-        let address = std::net::SocketAddr::from(([10, 0, 0, host], 1));
-        request.extensions_mut().insert(Peer { address, tls: None });
-        request
+async fn each_message_of_a_stream_must_arrive_in_time_where_that_has_a_bound() {
+    let [first, next] = [20, 120].map(Duration::from_secs);
+    let bounds =
+        BodyBounds { next_message_within: Some(next), ..BodyBounds::of_services(300 * KIB, first) };
+    let service = counting_within(bounds, 10);
+    let silent = |request: Request| async {
+        let started = tokio::time::Instant::now();
+        let late = status(call(&service, request).await).await;
+        assert_eq!(reason(&late), "OPERATION_TIMED_OUT");
+        started.elapsed()
     };
-    let mut incomplete = Vec::new();
-    for _ in 0..4 {
-        let mut open = Box::pin(call(&service, of(1, false)));
-        assert!(futures::poll!(&mut open).is_pending());
-        incomplete.push(open);
-    }
+    let mut no_message = message(IMPORT, 10, false);
+    *no_message.body_mut() = Body::new(StreamBody::new(stream::pending::<Frames>()));
 
-    let over = status(call(&service, of(1, false)).await).await;
-    let complete = status(call(&service, of(2, true)).await).await;
-    let mut other = Box::pin(call(&service, of(2, false)));
-    let is_admitted = futures::poll!(&mut other).is_pending();
-    incomplete.clear();
-    let again = status(call(&service, of(1, true)).await).await;
-
-    assert_eq!(over.code(), Code::ResourceExhausted);
-    assert_eq!(reason(&over), "SERVER_BUSY");
-    assert!(over.message().contains("limit=`2`"), "{}", over.message());
-    assert_eq!(complete.code(), Code::Ok);
-    assert!(is_admitted);
-    assert_eq!(again.code(), Code::Ok, "a dropped request counts");
+    assert_eq!(silent(no_message).await, first);
+    assert_eq!(silent(message(IMPORT, 10, false)).await, next);
 }
 
 #[tokio::test]
-async fn complete_requests_do_not_count_for_their_peer() {
-    let layer = |bounds| BodyBytesLayer::new(bounds, methods());
-    let arrives_within = Duration::from_secs(20);
-    let bounds = BodyBounds { bytes_max: 300 * KIB, calls_max: 2, arrives_within };
-    let service = before(layer(bounds), |request| async move {
-        let read = request.into_body().collect().await.is_ok();
-        assert!(read);
-        pending::<Response>().await
+async fn bytes_of_one_peer_leave_room_for_others() {
+    let service = counting(10);
+    let mut held = Vec::new();
+    let over = loop {
+        let mut open = Box::pin(call(&service, from(1, message(WRITE, 30_000, false))));
+        match futures::poll!(&mut open) {
+            std::task::Poll::Pending => held.push(open),
+            std::task::Poll::Ready(answer) => break status(answer).await,
+        }
+    };
+
+    let other = status(call(&service, from(2, message(WRITE, 60_000, true))).await).await;
+
+    // Three quarters of 300 KiB.
+    assert_eq!(held.len(), 7, "{over:?}");
+    assert_eq!((over.code(), &*reason(&over)), (Code::ResourceExhausted, "SERVER_BUSY"));
+    assert_eq!(other.code(), Code::Ok, "{other:?}");
+}
+
+#[tokio::test]
+async fn calls_of_one_account_leave_slots_to_others_from_the_same_peer() {
+    // A peer is known before an account is: here the path names it, as credentials do.
+    let service = before(AdmissionLayer::new(8, methods()), |mut request: Request| async move {
+        let account = request.headers()["account"].to_str().unwrap().to_owned();
+        match CallHolder::authenticated(&mut request, &account) {
+            Ok(()) => pending().await,
+            Err(fault) => error_response(fault),
+        }
     });
-    let mut open = Vec::new();
-    for _ in 0..9 {
-        let mut complete = Box::pin(call(&service, message(WRITE, 10, true)));
-        assert!(futures::poll!(&mut complete).is_pending());
-        open.push(complete);
+    let of = |account: &'static str| {
+        let service = service.clone();
+        Box::pin(async move { send(&service, &[("account", account)]).await })
+    };
+    let mut held: Vec<_> = (0..5).map(|_| of("first")).collect();
+    for call in &mut held {
+        assert!(futures::poll!(call).is_pending());
     }
 
-    let tenth =
-        tokio::time::timeout(Duration::from_millis(1), call(&service, message(WRITE, 10, true)));
+    let over = status(of("first").await).await;
+    let mut other = of("second");
+    let is_admitted = futures::poll!(&mut other).is_pending();
+    drop((other, held.pop()));
+    let again = futures::poll!(of("first")).is_pending();
 
-    assert!(tenth.await.is_err(), "was rejected");
+    let text = "too many calls of one client or account at a time: held=`5`, limit=`8`";
+    assert_eq!(over.message(), text);
+    assert!(is_admitted, "the other account is shut out");
+    assert!(again, "a dropped call counts");
+}
+
+/// Responds with a message of so many bytes, which the client does not receive.
+fn responding(bytes: usize, calls_max: usize) -> CallService {
+    before(AdmissionLayer::new(calls_max, methods()), move |_| async move {
+        let data = Ok(Frame::data(Bytes::from(vec![7; bytes])));
+        streaming(stream::iter([data, end(&Status::ok(""))]))
+    })
+}
+
+#[tokio::test]
+async fn a_small_response_that_is_not_received_holds_no_slot() {
+    let service = responding(1000, 4);
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        unread.push(call(&service, message(READ, 10, true)).await);
+    }
+
+    for answer in unread {
+        let body = answer.into_body().collect().await.unwrap();
+        assert_eq!(Status::from_header_map(body.trailers().unwrap()).unwrap().code(), Code::Ok);
+        assert_eq!(body.to_bytes(), vec![7; 1000]);
+    }
+}
+
+#[tokio::test]
+async fn responses_that_are_not_received_are_bounded_in_bytes_by_their_slots() {
+    let service = responding(1000, 4);
+    let mut unread = Vec::new();
+    let full = loop {
+        let answer = call(&service, from(1, message(READ, 10, true))).await;
+        match Status::from_header_map(answer.headers()) {
+            None => unread.push(answer),
+            Some(status) => break status,
+        }
+    };
+    let other = call(&service, from(2, message(READ, 10, true))).await;
+
+    // Three quarters of 64 KiB, with 4 KiB and its bytes each, and then three quarters of the slots.
+    assert_eq!(unread.len(), 9 + 3, "{full:?}");
+    assert!(Status::from_header_map(other.headers()).is_none());
 }
 
 #[tokio::test]
 async fn calls_that_may_wait_hold_no_slot_of_others() {
-    let service =
-        before(AdmissionLayer::new(2, methods()), |_| ready(streaming(stream::pending())));
-    let wait = async || call(&service, message(RECEIVE, 10, true)).await;
-    let waiting = [wait().await, wait().await];
+    let service = before(AdmissionLayer::new(2, methods()), |request| async move {
+        match check_wait(&MetadataMap::from_headers(request.headers().clone())) {
+            Ok(()) => pending().await,
+            Err(fault) => error_response(fault),
+        }
+    });
+    let wait = |host| Box::pin(call(&service, from(host, message(RECEIVE, 10, true))));
+    let read = |host| Box::pin(call(&service, from(host, message(READ, 10, true))));
+    let mut open = vec![wait(1), wait(2)];
+    for call in &mut open {
+        assert!(futures::poll!(call).is_pending());
+    }
 
-    let third = status(wait().await).await;
-    let others = [send(&service, &[]).await, send(&service, &[]).await];
-    let full = status(send(&service, &[]).await).await;
-    drop(waiting);
-    let again = wait().await;
+    // In the slot of a call.
+    let third = status(wait(3).await).await;
+    for host in [1, 2] {
+        open.push(read(host));
+    }
+    for call in &mut open {
+        assert!(futures::poll!(call).is_pending());
+    }
+    let full = [status(read(3).await).await, status(wait(3).await).await];
+    drop(open);
+    let again = futures::poll!(wait(3)).is_pending();
 
-    assert_eq!(third.code(), Code::ResourceExhausted);
+    assert_eq!((third.code(), &*reason(&third)), (Code::ResourceExhausted, "SERVER_BUSY"));
     assert!(third.message().contains("may wait"), "{}", third.message());
-    assert!(others.iter().all(|other| Status::from_header_map(other.headers()).is_none()));
-    assert_eq!(full.code(), Code::ResourceExhausted);
-    assert!(Status::from_header_map(again.headers()).is_none(), "slots are not released");
+    for full in full {
+        assert_eq!(full.message(), "too many calls at a time: limit=`2`");
+    }
+    assert!(again, "slots are not released");
 }
 
 #[tokio::test]
 async fn streams_hold_at_most_half_of_the_slots() {
     let service =
         before(AdmissionLayer::new(4, methods()), |_| ready(streaming(stream::pending())));
-    let stream = async || call(&service, message(IMPORT, 10, false)).await;
-    let open = [stream().await, stream().await];
+    let stream = async |host| call(&service, from(host, message(IMPORT, 10, false))).await;
+    let open = [stream(1).await, stream(2).await];
+    let read = |host| Box::pin(call(&service, from(host, message(READ, 10, true))));
 
-    let third = status(stream().await).await;
-    let others = [call(&service, message(READ, 10, true)).await, send(&service, &[]).await];
-    let full = status(send(&service, &[]).await).await;
+    let third = status(stream(3).await).await;
+    let mut others = [read(4), read(5)];
+    for other in &mut others {
+        assert!(futures::poll!(other).is_pending());
+    }
+    let full = status(read(6).await).await;
     drop(open);
-    let again = stream().await;
+    let again = stream(7).await;
 
     assert_eq!(third.code(), Code::ResourceExhausted);
     assert!(third.message().contains("streams"), "{}", third.message());
-    assert!(others.iter().all(|other| Status::from_header_map(other.headers()).is_none()));
     assert_eq!(full.code(), Code::ResourceExhausted);
     assert!(Status::from_header_map(again.headers()).is_none(), "slots are not released");
 }
@@ -219,12 +305,7 @@ async fn streams_hold_at_most_half_of_the_slots() {
 async fn bulk_transfers_of_one_peer_leave_slots_to_others() {
     // A quarter of the calls are bulk transfers, and a peer has at most three quarters of them.
     let service = before(AdmissionLayer::new(16, methods()), |_| pending());
-    let of = |host: u8| {
-        let mut request = message("/trestle.blob.v1.BlobService/WriteBlob", 10, false);
-        let address = std::net::SocketAddr::from(([10, 0, 0, host], 1));
-        request.extensions_mut().insert(Peer { address, tls: None });
-        request
-    };
+    let of = |host| from(host, message("/trestle.blob.v1.BlobService/WriteBlob", 10, false));
     let mut open = Vec::new();
     for _ in 0..3 {
         let mut transfer = Box::pin(call(&service, of(1)));
@@ -240,7 +321,8 @@ async fn bulk_transfers_of_one_peer_leave_slots_to_others() {
     let again = futures::poll!(Box::pin(call(&service, of(1)))).is_pending();
 
     assert_eq!(over.code(), Code::ResourceExhausted);
-    assert_eq!(over.message(), "too many bulk transfers of a client at a time: limit=`3`");
+    let text = "too many bulk transfers of one client or account at a time: held=`3`, limit=`4`";
+    assert_eq!(over.message(), text);
     assert!(is_admitted, "the other client is served");
     assert_eq!(full.message(), "too many bulk transfers at a time: limit=`4`");
     assert!(again, "a dropped transfer counts");

@@ -5,6 +5,7 @@ use super::*;
 fn line(number: u64, records: &[(&'static str, &Arc<RecordOrigin>)]) -> ReadLine {
     let record = |(record, origin): &(&'static str, &Arc<RecordOrigin>)| EncodedRecord {
         record: Bytes::from_static(record.as_bytes()),
+        has_time: *record != "a",
         origin: Arc::clone(origin),
     };
     let records = Ok(records.iter().map(record).collect());
@@ -108,12 +109,15 @@ async fn rejected_lines_and_records_are_left_out() {
     sender.try_send(Err(LineStop::Rejected(4, "rule".to_owned()))).unwrap();
     let mut batch = batches.next().await.unwrap();
     assert_eq!(batch.rejected, [(2, "rule".to_owned())]);
-    assert_eq!(batch.lines, [1, 3, 3]);
+    let lines = |batch: &AppendBatch| {
+        batch.lines.iter().map(|line| (line.number, line.has_time)).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&batch), [(1, false), (3, true), (3, true)]);
     let id = batch.request_id.clone();
     batch.without(&[0, 2]);
     assert_eq!(
-        (batch.records.as_slice(), batch.lines.as_slice()),
-        (&[Bytes::from("b")][..], &[3][..])
+        (batch.records.as_slice(), lines(&batch)),
+        (&[Bytes::from("b")][..], vec![(3, true)])
     );
     assert_ne!(batch.request_id, id);
     assert_eq!(batch.request("s").records, [Bytes::from("b")]);

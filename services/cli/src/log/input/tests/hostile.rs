@@ -129,11 +129,11 @@ fn otlp_has_many_origins_and_empty_ones() {
         ),
         (
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":-1}]}]}]}"#,
-            "nanoseconds",
+            "timeUnixNano: must be from 0 to 18446744073709551615: value=`-1`",
         ),
         (
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":3e9}]}]}]}"#,
-            "severityNumber: must be a whole number: value=`3000000000.0`",
+            "severityNumber: must be from -2147483648 to 2147483647: value=`3000000000`",
         ),
         (
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"doubleValue":"x"}}]}]}]}"#,
@@ -160,7 +160,8 @@ fn syslog_without_a_time_or_with_an_odd_one_is_read_or_rejected() {
         "<",
         "<13>",
         "<13>no time",
-        "<999>1 2026-01-31T08:00:00Z host app - - - x",
+        "<>1 2026-01-31T08:00:00Z host app - - - x",
+        "<-1>1 2026-01-31T08:00:00Z host app - - - x",
         "<13>Feb 30 08:00:00 host app: x",
         "<13>1 1960-01-01T00:00:00Z host app - - - x",
         "<13>1 9999-01-01T00:00:00Z host app - - - x",

@@ -83,6 +83,8 @@ prop_compose! {
         (dropped_attributes_count, flags) in any::<(u32, u32)>(),
         (trace_id, span_id) in (id(16), id(8)),
         (value, scope) in (option::of(double()), option::of(scope())),
+        (start_time_unix_nano, temporality) in (number(), 0..=2),
+        (is_monotonic, unit) in (any::<Option<bool>>(), text()),
         sequence: u64,
     ) -> Record {
         Record {
@@ -98,6 +100,10 @@ prop_compose! {
             span_id,
             event_name,
             value,
+            start_time_unix_nano,
+            temporality,
+            is_monotonic,
+            unit,
             resource,
             scope,
             sequence,

@@ -1,0 +1,127 @@
+//! Where the key of the development account counts. It is public: every web page has it, and can send requests with
+//! it, and without any key, to the machine of the person who opens the page. So a caller by that key must call as a
+//! program of this machine or of a private network does, or as a page that a rule of the account allows.
+
+#[cfg(test)]
+mod tests;
+
+use std::{net::IpAddr, sync::Arc};
+
+use http::{
+    HeaderMap, HeaderName, Method, Uri,
+    header::{FORWARDED, HOST, ORIGIN, VIA},
+};
+use trestle_service::fault::{Reason, quoted};
+
+use crate::sas::{Check, Denied};
+
+/// The headers of proxies: behind one, a request of anybody has the address of this machine.
+const PROXY_HEADERS: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-forwarded-for"), VIA];
+/// The relation of the page to the server, as a browser states it.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// The ends of names that no public name server resolves, so that no page can have one of its own: those reserved for
+/// private use, and the services of a Kubernetes cluster.
+const PRIVATE_SUFFIXES: [&str; 4] = [".localhost", ".internal", ".local", ".svc"];
+
+/// In the extensions of a request: the CORS rules of the development account allow the page that sent it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllowedPage;
+
+/// Hosts that count as private beside those that are by their names: lower case, without port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrivateHosts(Arc<[String]>);
+
+/// The parts of a request that distinguish a program from a page, and a private address from a public one.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestSource<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The target; its authority is that of HTTP/2.
+    pub uri: &'a Uri,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// Whether the request has [`AllowedPage`].
+    pub is_allowed_page: bool,
+}
+
+impl PrivateHosts {
+    /// Of names and addresses without ports.
+    #[must_use]
+    pub fn new(hosts: impl IntoIterator<Item = String>) -> Self {
+        Self(hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect())
+    }
+
+    /// Checks that the public key counts for a request.
+    ///
+    /// # Errors
+    /// The header that speaks against it, its value and the rule.
+    pub fn check(&self, source: &RequestSource<'_>) -> Result<(), Denied> {
+        let RequestSource { method, headers, .. } = *source;
+        if let Some(name) = PROXY_HEADERS.iter().find(|name| headers.contains_key(*name)) {
+            let rule = "a request that passed a proxy needs the key of a configured account";
+            return Err(denied(name.as_str(), &text(headers, name), rule));
+        }
+        if let Some(host) = source.host()
+            && !self.has(host)
+        {
+            let rule = "address the server as localhost or by another private name, list the host \
+                        in gateway.development_hosts, or configure an account";
+            return Err(denied("host", host, rule));
+        }
+        if source.is_allowed_page {
+            return Ok(());
+        }
+        if headers.contains_key(ORIGIN) {
+            let rule = "no CORS rule of the account allows pages of this origin";
+            return Err(denied("origin", &text(headers, &ORIGIN), rule));
+        }
+        // Without `Origin` a page reads at most, and sees no response: images, links, scripts.
+        let site = text(headers, &FETCH_SITE);
+        if matches!(site.as_str(), "cross-site" | "same-site") && !method.is_safe() {
+            return Err(denied(FETCH_SITE.as_str(), &site, "pages of other sites must not write"));
+        }
+        Ok(())
+    }
+
+    /// Whether a host with or without a port is private.
+    fn has(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<http::uri::Authority>() else { return false };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return address.to_canonical().is_loopback() || self.lists(&host);
+        }
+        let is_label = !host.is_empty() && !host.contains(['.', ':']);
+        is_label
+            || PRIVATE_SUFFIXES.iter().any(|suffix| host.ends_with(suffix))
+            || self.lists(&host)
+    }
+
+    fn lists(&self, host: &str) -> bool {
+        self.0.iter().any(|listed| listed == host)
+    }
+}
+
+impl<'a> RequestSource<'a> {
+    /// The host that the client addressed; none within a process.
+    fn host(&self) -> Option<&'a str> {
+        let header = || self.headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+        self.uri.authority().map(http::uri::Authority::as_str).or_else(header)
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> String {
+    headers
+        .get(name)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        .unwrap_or_default()
+}
+
+fn denied(field: &str, value: &str, rule: &str) -> Denied {
+    let message = format!(
+        "the key of the development account is public and does not count for this request: {rule}: \
+         {field}=`{}`",
+        quoted(value)
+    );
+    Denied::new(Check::Account, Reason::AuthenticationFailed, message)
+}

@@ -1,0 +1,107 @@
+use http::HeaderValue;
+
+use super::*;
+
+fn checked(method: &Method, uri: &str, headers: &[(&'static str, &str)]) -> Result<(), String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(*name, HeaderValue::from_str(value).expect("a header value"));
+    }
+    let uri = uri.parse().expect("a target");
+    let source = RequestSource { method, uri: &uri, headers: &map, is_allowed_page: false };
+    let hosts = PrivateHosts::new(["Trestle.Example.com".to_owned(), "192.0.2.7".to_owned()]);
+    hosts.check(&source).map_err(|denied| denied.message)
+}
+
+#[test]
+fn public_key_counts_for_private_hosts_only() {
+    for host in [
+        "localhost",
+        "LOCALHOST:10000",
+        "localhost.:10002",
+        "127.0.0.1:50051",
+        "127.9.9.9",
+        "[::1]:50051",
+        "[::ffff:127.0.0.1]:1",
+        "trestle",
+        "azurite:10000",
+        "devstoreaccount1.blob.localhost:10000",
+        "host.docker.internal:10000",
+        "build.local",
+        "table.staging.svc:50051",
+        "table.staging.svc.cluster.local",
+        "trestle.example.com:50051",
+        "192.0.2.7:50051",
+    ] {
+        assert_eq!(checked(&Method::POST, "/", &[("host", host)]), Ok(()), "{host}");
+        assert_eq!(checked(&Method::POST, &format!("http://{host}/"), &[]), Ok(()), "{host}");
+    }
+    for host in [
+        "evil.example",
+        "localhost.evil.example:10000",
+        "127.0.0.1.nip.io",
+        "svc.evil.example",
+        "x.svc.evil.example",
+        "notlocal.example.local.evil",
+        "192.0.2.8",
+        "[2001:db8::1]:50051",
+        "0.0.0.0:50051",
+        "sub.trestle.example.com",
+        "",
+        "a b",
+    ] {
+        let error = checked(&Method::POST, "/", &[("host", host)]).expect_err(host);
+        assert!(error.contains(&format!("host=`{host}`")), "{error}");
+    }
+    assert_eq!(checked(&Method::POST, "/", &[]), Ok(()), "within a process");
+    // The authority is what an HTTP/2 client addressed.
+    let error = checked(&Method::POST, "http://evil.example/", &[("host", "localhost")]);
+    assert!(error.is_err_and(|error| error.contains("evil.example")));
+}
+
+#[test]
+fn public_key_does_not_count_behind_a_proxy() {
+    for header in ["forwarded", "x-forwarded-for", "via"] {
+        let error = checked(&Method::GET, "/", &[("host", "localhost"), (header, "10.0.0.1")]);
+        let error = error.expect_err(header);
+        assert!(error.contains(&format!("{header}=`10.0.0.1`")), "{error}");
+    }
+}
+
+#[test]
+fn pages_need_a_rule_of_the_account_and_may_load_without_one() {
+    let host = ("host", "127.0.0.1:10000");
+    for origin in ["http://localhost:3000", "https://evil.example", "null"] {
+        for method in [Method::GET, Method::POST, Method::PUT] {
+            let error = checked(&method, "/", &[host, ("origin", origin)]).expect_err(origin);
+            assert!(error.contains(&format!("origin=`{origin}`")), "{error}");
+        }
+    }
+    for site in ["cross-site", "same-site"] {
+        assert_eq!(checked(&Method::GET, "/", &[host, ("sec-fetch-site", site)]), Ok(()));
+        assert!(checked(&Method::POST, "/", &[host, ("sec-fetch-site", site)]).is_err());
+    }
+    for site in ["none", "same-origin"] {
+        assert_eq!(checked(&Method::POST, "/", &[host, ("sec-fetch-site", site)]), Ok(()));
+    }
+}
+
+#[test]
+fn allowed_page_still_needs_a_private_host_and_no_proxy() {
+    let headers = |pairs: &[(HeaderName, &'static str)]| {
+        let pair = |(name, value): &(HeaderName, &'static str)| {
+            (name.clone(), HeaderValue::from_static(value))
+        };
+        pairs.iter().map(pair).collect::<HeaderMap>()
+    };
+    let (method, uri) = (Method::POST, Uri::from_static("/"));
+    let is_admitted = |headers: &HeaderMap| {
+        let source = RequestSource { method: &method, uri: &uri, headers, is_allowed_page: true };
+        PrivateHosts::default().check(&source).is_ok()
+    };
+    let origin = (ORIGIN, "https://app.example");
+
+    assert!(is_admitted(&headers(&[origin.clone(), (HOST, "localhost")])));
+    assert!(!is_admitted(&headers(&[origin.clone(), (HOST, "evil.example")])));
+    assert!(!is_admitted(&headers(&[origin, (HOST, "localhost"), (VIA, "1.1 proxy")])));
+}
