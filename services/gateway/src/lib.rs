@@ -2,8 +2,8 @@
 //! data.
 //!
 //! It enforces deadlines, sheds load, authenticates the caller, and picks the service by the path.
-//! It owns no data and decodes no message: bodies and trailers pass as they are, but for OTLP in JSON. [`cors()`] runs in
-//! front of it all and serves browsers.
+//! It owns no data and decodes no message: bodies and trailers pass as they are, but for OTLP in JSON. [`cors()`] runs
+//! in front of it all and serves browsers.
 
 mod cors;
 mod grpc_only;

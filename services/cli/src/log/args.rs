@@ -26,8 +26,8 @@ are recognised.
 
 otlp-json: one export request of OpenTelemetry a line, as the file exporter of its collector writes them.
 
-text: the line is the body. With --timestamp-pattern a line begins with a time, and the rest is the body. %f is the digits
-of a fraction of a second, %.f the same with the point before them.
+text: the line is the body. With --timestamp-pattern a line begins with a time, and the rest is the body. %f is the
+digits of a fraction of a second, %.f the same with the point before them.
 
 syslog: RFC 5424 or RFC 3164. logfmt: key=value pairs, with the keys of json.
 

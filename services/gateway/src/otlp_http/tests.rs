@@ -11,7 +11,10 @@ use tower::{Layer as _, service_fn};
 use trestle_proto::opentelemetry::proto::collector::logs::v1::{
     ExportLogsPartialSuccess, ExportLogsServiceResponse,
 };
-use trestle_service::layer::body_bytes::Unframed;
+use trestle_service::layer::{
+    body_bytes::{BodyBounds, BodyBytesLayer, Unframed},
+    methods::Methods,
+};
 
 use super::{
     body_type::{JSON, PROTOBUF},
@@ -57,10 +60,14 @@ fn answering(answer: fn() -> Response) -> (CallService, SeenCalls) {
     (CallService::new(service), seen)
 }
 
-/// A service behind the layers that frame bodies of unknown length and translate JSON.
+/// A service behind the layers that bound bodies, frame those of unknown length, and translate JSON.
 fn framing(calls: CallService) -> CallService {
     let translating = JsonMessageLayer::default().layer(calls);
-    CallService::new(MessageFramingLayer::default().layer(translating))
+    let framing = MessageFramingLayer::default().layer(translating);
+    // Without a pool of bytes a decompressed message is small.
+    let methods = Methods::from_descriptors(trestle_proto::FILE_DESCRIPTOR_SET).unwrap();
+    let bounds = BodyBounds::of_services(16 * MESSAGE_BYTES_MAX, Duration::from_secs(60));
+    CallService::new(BodyBytesLayer::new(bounds, methods).layer(framing))
 }
 
 /// A request with a body in JSON.

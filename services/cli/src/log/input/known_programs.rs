@@ -8,7 +8,7 @@ use trestle_proto::{
     opentelemetry::proto::common::v1::{AnyValue, ArrayValue, any_value::Value as Kind},
 };
 
-use super::{TimeRules, any_value, fields, syslog, time};
+use super::{TimeRules, any_value, fields, syslog};
 
 /// The time of an entry of the journal, in microseconds since 1970.
 const JOURNAL_TIME: &str = "__REALTIME_TIMESTAMP";
