@@ -3,7 +3,8 @@
 //!
 //! A call counts until the end of its response, streams included, so that the count follows memory use. A small
 //! response of a call that is no stream is read to its end at once, and the call counts no more: whether its client
-//! receives it or not, what is left of the call is the response, which counts for a pool of bytes of its own. Streams,
+//! receives it or not, what is left of the call is the response, which counts for a pool of bytes of its own. That of a
+//! call that may wait is not: its service learns from the first read that the message is on its way. Streams,
 //! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
 //! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Without
 //! one of those left, such a call has the slot of a call, and may not wait: its service is told by a header. Bulk
@@ -93,8 +94,8 @@ struct CallSlots(CallHolder);
 /// A call with its slots.
 struct AdmittedCall {
     slots: CallSlots,
-    /// Whether its response may be a stream.
-    is_stream: bool,
+    /// Whether its response is read before its client receives it.
+    is_read_ahead: bool,
     may_wait: bool,
 }
 
@@ -113,7 +114,7 @@ impl AdmissionControl {
         let slots = CallSlots(CallHolder::of(request.extensions()));
         if method.is_bulk || Unframed::is_stream(request) {
             slots.0.take_slot(&self.bulk)?;
-            return Ok(AdmittedCall { slots, is_stream: true, may_wait: true });
+            return Ok(AdmittedCall { slots, is_read_ahead: false, may_wait: true });
         }
         let may_wait = match method.waits {
             true => slots.0.take_waiting_slot(&self.waiting, &self.calls)?,
@@ -125,7 +126,8 @@ impl AdmissionControl {
         if method.streams {
             slots.0.take_slot(&self.streams)?;
         }
-        Ok(AdmittedCall { slots, is_stream: method.streams, may_wait })
+        let is_read_ahead = !method.streams && !method.waits;
+        Ok(AdmittedCall { slots, is_read_ahead, may_wait })
     }
 }
 
@@ -134,7 +136,7 @@ impl Middleware for AdmissionControl {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let AdmittedCall { slots, is_stream, may_wait } = match self.admit(&request) {
+        let AdmittedCall { slots, is_read_ahead, may_wait } = match self.admit(&request) {
             Ok(admitted) => admitted,
             Err(fault) => return Box::pin(async move { Ok(error_response(fault)) }),
         };
@@ -146,7 +148,7 @@ impl Middleware for AdmissionControl {
         let finished = Arc::clone(&self.finished);
         Box::pin(async move {
             let answer = answer.await?;
-            if is_stream {
+            if !is_read_ahead {
                 return Ok(answer.map(|body| wrap_body(body, slots)));
             }
             let (head, body) = answer.into_parts();

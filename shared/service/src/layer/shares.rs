@@ -181,7 +181,8 @@ impl SharePool {
     /// What a holder may have where so much remains free.
     fn most(&self, free: usize) -> usize {
         let free = free as u128;
-        let most = (free * free * FREE_SQUARED).checked_div(self.max as u128);
+        let squared = free.saturating_mul(free).saturating_mul(FREE_SQUARED);
+        let most = squared.checked_div(self.max as u128);
         most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
     }
 

@@ -226,6 +226,27 @@ async fn a_small_response_that_is_not_received_holds_no_slot() {
 }
 
 #[tokio::test]
+async fn the_response_of_a_call_that_may_wait_is_read_by_its_client_alone() {
+    let is_read = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_read);
+    let service = before(AdmissionLayer::new(4, methods()), move |_| {
+        let flag = Arc::clone(&flag);
+        let first = stream::once(async move {
+            flag.store(true, Ordering::SeqCst);
+            data("a")
+        });
+        ready(streaming(first.chain(stream::iter([end(&Status::ok(""))]))))
+    });
+
+    let answer = call(&service, message(RECEIVE, 10, true)).await;
+    let before_client = is_read.load(Ordering::SeqCst);
+    let received = answer.into_body().collect().await.unwrap().to_bytes();
+
+    assert!(!before_client, "it counts as delivered before its client receives it");
+    assert_eq!(received, "a");
+}
+
+#[tokio::test]
 async fn responses_that_are_not_received_are_bounded_in_bytes_by_their_slots() {
     let service = responding(1000, 4);
     let mut unread = Vec::new();
