@@ -80,7 +80,7 @@ impl BlobApi {
         let upload = Upload::new(&uploader.blobs, SmallContent::Inline, with_md5);
         let data = (first, &mut messages);
         let received = self.receive_from((access, source), upload, data, APPEND_BYTES_MAX);
-        let Uploaded { digests, content, written } = in_time(received).await?;
+        let Uploaded { digests, content, written } = Box::pin(in_time(received)).await?;
         if digests.size == 0 {
             let rule = "must have at least 1 byte";
             return Err(failed(Fault::violation(Reason::InvalidHeaderValue, "data", rule)));

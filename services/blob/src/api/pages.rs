@@ -91,7 +91,7 @@ impl BlobApi {
         let upload = Upload::new(&uploader.blobs, SmallContent::Memory, with_md5);
         let data = (first, &mut messages);
         let received = self.receive_from((access, source), upload, data, PAGES_BYTES_MAX);
-        let Uploaded { digests, content, .. } = in_time(received).await?;
+        let Uploaded { digests, content, .. } = Box::pin(in_time(received)).await?;
         if digests.size == 0 || !digests.size.is_multiple_of(PAGE_BYTES) {
             let rule =
                 format!("must be whole pages of {PAGE_BYTES} bytes: bytes=`{}`", digests.size);

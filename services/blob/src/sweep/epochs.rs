@@ -219,13 +219,15 @@ fn rest(scan: &Scan, span: Span) -> Option<Span> {
     Some(Span::new(after_key(&last.key), span.end))
 }
 
+/// The generation of the content that a row refers to.
+type GenerationOf = fn(&Bytes) -> Result<Option<u64>, BlobError>;
+
 /// The times of the past states of a blob with this content, in order. What was deleted and is not covered counts: a
 /// read of it may be in progress.
 async fn past_readers(snapshot: &dyn Snapshot, scan: &EpochScan) -> Result<Vec<u64>, BlobError> {
-    let of_past = |value: &Bytes| Ok(BlobRecord::decode(value)?.content.generation());
-    let of_retired = |value: &Bytes| Ok(Retired::decode(value)?.generation);
-    let kinds: [(Span, &(dyn Fn(&Bytes) -> Result<Option<u64>, BlobError> + Sync)); 2] =
-        [(scan.blob.past(), &of_past), (shared_retired(&scan.blob), &of_retired)];
+    let of_past: GenerationOf = |value| Ok(BlobRecord::decode(value)?.content.generation());
+    let of_retired: GenerationOf = |value| Ok(Retired::decode(value)?.generation);
+    let kinds = [(scan.blob.past(), of_past), (shared_retired(&scan.blob), of_retired)];
     let mut times = Vec::new();
     for (mut span, generation_of) in kinds {
         loop {
