@@ -88,7 +88,7 @@ fn rejects_values_that_do_not_match_their_type() {
         r#""x":"+1","x@odata.type":"Edm.Int64""#,
         r#""x":1.0,"x@odata.type":"Edm.Int32""#,
         r#""x":"","x@odata.type":"Edm.DateTime""#,
-        r#""x":"2026-01-31T08:00:00.12345678Z","x@odata.type":"Edm.DateTime""#,
+        r#""x":"2026-01-31T08:00:00.12345678+1:00","x@odata.type":"Edm.DateTime""#,
         r#""x":"A","x@odata.type":"Edm.Binary""#,
         r#""x":3,"x@odata.type":"Edm.String""#,
         r#""x":3,"x@odata.type":"Edm.Guid""#,
