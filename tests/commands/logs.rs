@@ -8,7 +8,7 @@ mod resumed;
 use serde_json::Value;
 use trestle_tests::Server;
 
-use crate::client::{Ended, bare, run, server, succeeds};
+use crate::client::{Ended, bare, becomes, run, server, succeeds};
 
 /// A server with the stream `app`.
 fn with_stream() -> Server {
@@ -77,11 +77,8 @@ fn segments_that_a_retention_removed_are_restored() {
     append::succeeds(&server, &file, &[]);
     succeeds(&server, &["log", "flush", "app"]);
     succeeds(&server, &["log", "update", "app", "--retention", "1m"]);
-    let until = std::time::Instant::now() + trestle_tests::HANG;
-    while !bodies(&server, &[]).is_empty() {
-        assert!(std::time::Instant::now() < until, "the retention removes nothing");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    let removed = becomes(|| bodies(&server, &[]).is_empty());
+    assert!(removed, "the retention removes nothing");
 
     let undelete = || succeeds(&server, &["log", "undelete", "app"]).output;
     assert_eq!(
