@@ -10,6 +10,7 @@ use std::{
 };
 
 use object_store::ObjectStore;
+use opentelemetry::metrics::{Meter, MeterProvider as _, noop::NoopMeterProvider};
 use prost::Message as _;
 use trestle_kv::{Clock, Engine, ManualClock, MemoryEngine, Ticks};
 use trestle_objects::ObjectArea;
@@ -44,6 +45,11 @@ pub(crate) struct LogFixture {
     pub(crate) logs: Logs,
     pub(crate) sweeper: LogSweeper,
     clock: Arc<ManualClock>,
+}
+
+/// A meter that records nothing.
+pub(crate) fn meter() -> Meter {
+    NoopMeterProvider::new().meter("log")
 }
 
 /// Numbers that differ.

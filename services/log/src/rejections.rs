@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_metric_names_the_first_streams_only() {
-        let rejections = Rejections::new(&opentelemetry::global::meter("log"));
+        let rejections = Rejections::new(&crate::fixture::meter());
         for at in 0..NAMED_STREAMS_MAX {
             assert_eq!(rejections.label(&format!("s{at}")), format!("s{at}"));
         }

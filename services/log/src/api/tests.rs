@@ -16,7 +16,7 @@ use super::*;
 use crate::fixture::{LogFixture, record};
 
 fn api() -> LogApi {
-    LogApi::new(LogFixture::new().logs, &opentelemetry::global::meter("log"))
+    LogApi::new(LogFixture::new().logs, &crate::fixture::meter())
 }
 
 async fn create(api: &LogApi, name: &str) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use trestle_service::fault::Reason;
+use trestle_service::fault::{Reason, reason_name};
 
 use super::RecordError;
 
@@ -29,7 +29,7 @@ impl Rejected {
         self.count += count;
         self.reasons += 1;
         self.has_time_out_of_range |= error.reason == Reason::RecordTimeOutOfRange;
-        *self.by_reason.entry(error.reason.as_str_name()).or_default() += count;
+        *self.by_reason.entry(reason_name(error.reason)).or_default() += count;
         if self.reasons <= REASONS_MAX {
             let separator = if self.message.is_empty() { "" } else { "; " };
             let error = error.clone().within(at);

@@ -282,33 +282,39 @@ impl Repair {
             if !key.is_empty() {
                 put_bytes(out, 1, key.as_bytes());
             }
-            if value.is_empty() {
+            if value.is_empty() || !self.has_level(depth)? {
                 return Ok(());
             }
             put_message(out, 2, |out| self.put_value(out, value, depth))
         })
     }
 
-    /// Writes the content of an `AnyValue` of at most `depth` levels. What is deeper is an empty value.
+    /// Whether a value may have another level; one that has not is left out.
+    fn has_level(&mut self, depth: usize) -> Result<bool, MalformedMessage> {
+        let has_level = depth > 0;
+        self.left_out += u64::from(!has_level);
+        if !has_level && self.leniency == Leniency::RepeatedKeys {
+            return Err(MalformedMessage("value is nested too deep"));
+        }
+        Ok(has_level)
+    }
+
+    /// Writes the content of an `AnyValue` of at most `depth` levels, without what is deeper.
     fn put_value(
         &mut self,
         out: &mut Vec<u8>,
         any_value: &[u8],
         depth: usize,
     ) -> Result<(), MalformedMessage> {
-        let Some(inner) = depth.checked_sub(1) else {
-            self.left_out += 1;
-            return match self.leniency {
-                Leniency::InvalidParts => Ok(()),
-                Leniency::RepeatedKeys => Err(MalformedMessage("value is nested too deep")),
-            };
-        };
+        let inner = depth.saturating_sub(1);
         match value_of(any_value)? {
             None => Ok(()),
             Some((5, list)) => put_message(out, 5, |out| {
                 for value in entries_of(list.bytes()?, 1) {
                     let value = value?;
-                    put_message(out, 1, |out| self.put_value(out, value, inner))?;
+                    if self.has_level(inner)? {
+                        put_message(out, 1, |out| self.put_value(out, value, inner))?;
+                    }
                 }
                 Ok(())
             }),

@@ -14,7 +14,7 @@ const DAY_SECONDS: i64 = 86_400;
 async fn wall_clock_that_is_days_behind_rejects_no_record() {
     let fixture = LogFixture::new();
     fixture.step(-3 * DAY_SECONDS);
-    let api = LogApi::new(fixture.logs.clone(), &opentelemetry::global::meter("log"));
+    let api = LogApi::new(fixture.logs.clone(), &crate::fixture::meter());
 
     let exported = export_logs_at(&api, &[START]).await.unwrap();
     create(&api, "appended").await;
@@ -30,7 +30,7 @@ async fn server_that_was_started_under_a_clock_days_behind_accepts_the_right_tim
     let fixture = LogFixture::new();
     // The clock was behind when the store was started, and is right from then on.
     fixture.step(3 * DAY_SECONDS);
-    let api = LogApi::new(fixture.logs.clone(), &opentelemetry::global::meter("log"));
+    let api = LogApi::new(fixture.logs.clone(), &crate::fixture::meter());
 
     let exported = export_logs_at(&api, &[START + 3 * DAY_NANOS]).await.unwrap();
 
@@ -40,7 +40,7 @@ async fn server_that_was_started_under_a_clock_days_behind_accepts_the_right_tim
 #[tokio::test]
 async fn while_the_clocks_disagree_no_record_is_lost_in_a_partial_success() {
     let fixture = LogFixture::new();
-    let api = LogApi::new(fixture.logs.clone(), &opentelemetry::global::meter("log"));
+    let api = LogApi::new(fixture.logs.clone(), &crate::fixture::meter());
     create(&api, "web").await;
     let times = [START, START + 20 * DAY_NANOS];
     let early = append_of("web", &[record(20 * DAY_NANOS, "early")]);

@@ -280,6 +280,23 @@ fn invalid_record() -> impl Strategy<Value = LogRecord> {
     })
 }
 
+/// The value in one form: no value and an empty one are the same.
+fn plain(value: &AnyValue) -> AnyValue {
+    let mut value = value.clone();
+    match &mut value.value {
+        Some(Value::ArrayValue(array)) => {
+            array.values.iter_mut().for_each(|value| *value = plain(value));
+        }
+        Some(Value::KvlistValue(map)) => {
+            for entry in &mut map.values {
+                entry.value = entry.value.as_ref().map(plain).filter(|it| it.value.is_some());
+            }
+        }
+        _ => {}
+    }
+    value
+}
+
 proptest! {
     #[test]
     fn a_record_with_invalid_parts_is_stored_and_keeps_the_rules(record in invalid_record()) {
@@ -291,7 +308,7 @@ proptest! {
         for (key, value) in &found.attributes {
             let expected = last(key).and_then(|entry| entry.value.clone()).unwrap_or_default();
             // NaN differs from itself.
-            prop_assert_eq!(value.encode_to_vec(), expected.encode_to_vec());
+            prop_assert_eq!(plain(value).encode_to_vec(), plain(&expected).encode_to_vec());
         }
         let is_valid = |entry: &&KeyValue| (1..=256).contains(&entry.key.len());
         let keys: std::collections::BTreeSet<_> =
