@@ -17,7 +17,7 @@ use trestle_tests::{HANG, Server};
 use crate::{
     appends::AppendWriter,
     blobs::{BlobWriter, container, writers},
-    kills::seed,
+    kills::{lengthened, seed},
 };
 
 /// Cuts of a run that sets no other number.
@@ -132,6 +132,7 @@ async fn acknowledged_blobs_survive_power_cuts_and_are_whole() {
         assert!(done < CUTS_MAX.max(cuts), "too few acknowledged writes");
         let (container, is_cut) = (container(&server), AtomicBool::new(false));
         let after = Duration::from_micros(random.random_range(100_000..1_500_000));
+        let after = lengthened(after, done / cuts.max(1));
         tokio::join!(
             // What is answered after the cut began may be lost, or not.
             join_all(writers.iter_mut().map(|writer| writer.run_until(&container, &is_cut))),

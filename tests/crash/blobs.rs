@@ -12,7 +12,11 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use trestle_proto::blob::v1::{UploadFinish, WriteBlobRequest};
 use trestle_tests::{CallError, Container, Server};
 
-use crate::{appends::AppendWriter, kills::seed, start};
+use crate::{
+    appends::AppendWriter,
+    kills::{lengthened, seed},
+    start,
+};
 
 /// Kills of a run.
 const KILLS: usize = 10;
@@ -166,6 +170,7 @@ async fn acknowledged_blobs_survive_random_kills_and_are_whole() {
         assert!(kills < KILLS_MAX, "too few acknowledged writes");
         let container = container(&server);
         let after = Duration::from_micros(random.random_range(1_000..900_000));
+        let after = lengthened(after, kills / KILLS);
         let (mut errors, last, ()) = tokio::join!(
             join_all(writers.iter_mut().map(|writer| writer.run(&container))),
             appends.run_until(&container, &never),

@@ -70,6 +70,12 @@ pub(crate) fn seed() -> u64 {
     }
 }
 
+/// The time until a kill in one of the rounds that were added because earlier ones acknowledged too little: twice as
+/// long for each time that as many rounds were added as planned, since the machine is slow.
+pub(crate) fn lengthened(after: Duration, times: usize) -> Duration {
+    after * (1 << times.min(5))
+}
+
 /// Kills of this run: `CRASH_KILLS`, or else few.
 #[allow(clippy::disallowed_methods, reason = "no setting of the product")]
 fn kills_expected() -> usize {
@@ -96,6 +102,7 @@ async fn acknowledged_writes_survive_random_kills_and_batches_stay_atomic() {
             acknowledged(&crew)
         );
         let after = Duration::from_micros(random.random_range(20_000..600_000));
+        let after = lengthened(after, kills / KILLS);
         crew = work_and_kill(crew, server, after).await;
         if kills % 4 == 3 {
             let after = Duration::from_micros(random.random_range(0..60_000));

@@ -9,7 +9,10 @@ use tonic::transport::Channel;
 use trestle_proto::log::v1::{self as proto, Record};
 use trestle_tests::{CallError, LogStream, Server, log_record, log_texts};
 
-use crate::{kills::seed, start};
+use crate::{
+    kills::{lengthened, seed},
+    start,
+};
 
 /// Kills of a run.
 const KILLS: usize = 10;
@@ -147,6 +150,7 @@ async fn acknowledged_records_survive_random_kills_once() {
     while kills < KILLS || total(&writers) < ACKNOWLEDGED_MIN {
         assert!(kills < KILLS_MAX, "only {} acknowledged appends", total(&writers));
         let after = Duration::from_micros(random.random_range(50_000..1_500_000));
+        let after = lengthened(after, kills / KILLS);
         work_and_kill(&mut writers, server, after).await;
         server = start(&data, &[]);
         check(&writers, &server).await;
