@@ -47,8 +47,18 @@ mod tests {
     /// Every method, by the first word of its name. A new verb must be added.
     #[test]
     fn the_contract_declares_exactly_the_methods_that_only_read() {
-        let reads =
-            ["Get", "List", "Query", "StreamEntities", "Explain", "Peek", "Read", "Find", "Tail"];
+        let reads = [
+            "Get",
+            "List",
+            "Query",
+            "StreamEntities",
+            "Explain",
+            "Peek",
+            "Read",
+            "Find",
+            "Tail",
+            "VerifyBlobs",
+        ];
         let writes = [
             "Create",
             "Delete",
@@ -75,6 +85,9 @@ mod tests {
             "Snapshot",
             "Export",
             "Flush",
+            // Records the damage that it finds.
+            "VerifySegment",
+            "Drop",
         ];
         assert!(KINDS.len() > 15, "{}", KINDS.len());
         for (path, kind) in KINDS.iter() {
@@ -96,6 +109,7 @@ mod tests {
                     "AppendStream",
                     "ReadRecords",
                     "TailRecords",
+                    "VerifyBlobs",
                 ]),
                 "{path}"
             );
