@@ -63,8 +63,14 @@ fn results_of_many_items_are_announced_before_anything_else() {
         assert!(comment.starts_with(" A call that succeeds may have"), "{}", method.name());
         names.push(method.name());
     }
-    let expected =
-        ["ImportEntities", "SendMessages", "DeleteMessages", "DeleteBlobs", "AppendStream"];
+    let expected = [
+        "ImportEntities",
+        "SendMessages",
+        "DeleteMessages",
+        "VerifyBlobs",
+        "DeleteBlobs",
+        "AppendStream",
+    ];
     assert_eq!(names, expected);
 }
 

@@ -1,6 +1,6 @@
 //! Where the key of the development account counts. It is public: every web page has it, and can send requests with
 //! it, and without any key, to the machine of the person who opens the page. So a caller by that key must call as a
-//! program of this machine or of a private network does, or as a page that a rule of the account allows.
+//! program of this machine or of a private network does, or write as a page that a rule of the account allows.
 
 #[cfg(test)]
 mod tests;
@@ -68,16 +68,16 @@ impl PrivateHosts {
                         in gateway.development_hosts, or configure an account";
             return Err(denied("host", host, rule));
         }
-        if source.is_allowed_page {
+        // A page that no rule allows receives no response of a read: it may show an image or follow a link.
+        if source.is_allowed_page || method.is_safe() {
             return Ok(());
         }
         if headers.contains_key(ORIGIN) {
             let rule = "no CORS rule of the account allows pages of this origin";
             return Err(denied("origin", &text(headers, &ORIGIN), rule));
         }
-        // Without `Origin` a page reads at most, and sees no response: images, links, scripts.
         let site = text(headers, &FETCH_SITE);
-        if matches!(site.as_str(), "cross-site" | "same-site") && !method.is_safe() {
+        if matches!(site.as_str(), "cross-site" | "same-site") {
             return Err(denied(FETCH_SITE.as_str(), &site, "pages of other sites must not write"));
         }
         Ok(())
@@ -105,7 +105,10 @@ impl PrivateHosts {
 impl<'a> RequestSource<'a> {
     /// The host that the client addressed; none within a process.
     fn host(&self) -> Option<&'a str> {
-        let header = || self.headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+        let header = || {
+            let host = self.headers.get(HOST).filter(|host| !host.is_empty())?;
+            Some(host.to_str().unwrap_or_default())
+        };
         self.uri.authority().map(http::uri::Authority::as_str).or_else(header)
     }
 }

@@ -27,8 +27,9 @@ async fn accepts_shared_key_and_lite_over_the_raw_uri() {
         let merge = RestRequest::json("POST", "/tab(PartitionKey='p',RowKey='a%20b')", "{}");
         let merge = merge.with("x-http-method", "MERGE").scheme(Some(scheme));
         assert_eq!(rest.send(merge).await.status, 204, "{scheme:?}");
-        let hosted =
-            RestRequest::table("GET", "").at("/tab()").with("host", "devstoreaccount1.table.h:1");
+        let hosted = RestRequest::table("GET", "")
+            .at("/tab()")
+            .with("host", "devstoreaccount1.table.localhost:1");
         assert_eq!(rest.send(hosted.scheme(Some(scheme))).await.status, 200, "{scheme:?}");
     }
 }

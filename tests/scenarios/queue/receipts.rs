@@ -181,7 +181,7 @@ async fn rejects_a_receipt_with_a_forged_group(world: &World) {
         ReceiptRef { pop_receipt, ..receipt.clone() }
     };
 
-    for receipt in [forged(&held[0], "AQ"), forged(&held[1], "Ag")] {
+    for receipt in [forged(&held[0], "Aw"), forged(&held[1], "BA")] {
         assert_eq!(queue.delete(receipt.clone()).await.unwrap_err().kind(), NOT_FOUND);
         let error = queue.update(receipt, seconds(0), None).await.unwrap_err();
         assert_eq!(error.kind(), NOT_FOUND);

@@ -191,6 +191,7 @@ async fn public_key_and_no_key_do_not_count_for_pages_and_public_hosts() {
     let service = layer(identity).layer(service_fn(served));
     let call = async |headers: &[(&'static str, &str)], page: Option<AllowedPage>| {
         let mut request = Request::new(Body::empty());
+        *request.method_mut() = http::Method::POST;
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().expect("a header value"));
         }

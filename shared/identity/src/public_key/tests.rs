@@ -47,13 +47,13 @@ fn public_key_counts_for_private_hosts_only() {
         "[2001:db8::1]:50051",
         "0.0.0.0:50051",
         "sub.trestle.example.com",
-        "",
         "a b",
     ] {
         let error = checked(&Method::POST, "/", &[("host", host)]).expect_err(host);
         assert!(error.contains(&format!("host=`{host}`")), "{error}");
     }
     assert_eq!(checked(&Method::POST, "/", &[]), Ok(()), "within a process");
+    assert_eq!(checked(&Method::POST, "/", &[("host", "")]), Ok(()), "of HTTP/1.0");
     // The authority is what an HTTP/2 client addressed.
     let error = checked(&Method::POST, "http://evil.example/", &[("host", "localhost")]);
     assert!(error.is_err_and(|error| error.contains("evil.example")));
@@ -69,10 +69,11 @@ fn public_key_does_not_count_behind_a_proxy() {
 }
 
 #[test]
-fn pages_need_a_rule_of_the_account_and_may_load_without_one() {
+fn pages_write_by_a_rule_of_the_account_only() {
     let host = ("host", "127.0.0.1:10000");
     for origin in ["http://localhost:3000", "https://evil.example", "null"] {
-        for method in [Method::GET, Method::POST, Method::PUT] {
+        assert_eq!(checked(&Method::GET, "/", &[host, ("origin", origin)]), Ok(()), "{origin}");
+        for method in [Method::DELETE, Method::POST, Method::PUT] {
             let error = checked(&method, "/", &[host, ("origin", origin)]).expect_err(origin);
             assert!(error.contains(&format!("origin=`{origin}`")), "{error}");
         }
