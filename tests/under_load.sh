@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs all tests several times beside programs that take every core, as on the machine of somebody who also builds
+# Runs all tests several times beside programs that take every core, as on the machine of a developer who also builds
 # something else. A test that fails here and passes alone waits for a time where it should wait for a condition.
 #
 #   tests/under_load.sh [ROUNDS]      5 rounds unless given; LOAD=8 sets the number of programs, two a core otherwise

@@ -94,7 +94,9 @@ async fn write(container: &Container, blob: &str, length: usize) {
     loop {
         match container.write(blob, vec![1; length]).await {
             Ok(_) => return,
-            Err(error) if error.code == Code::ResourceExhausted => {}
+            Err(error) if error.code == Code::ResourceExhausted => {
+                println!("{blob}: {} {:?}", error.message, began.elapsed())
+            }
             Err(error) => panic!("{error:?}"),
         }
         assert!(began.elapsed() < HANG, "{length} bytes were not written");

@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 5;
 /// Calls on each: as many as a connection may have.
 const CALLS: usize = 256;
 /// No call is reset for its client while the test lasts.
-const PATIENT: (&str, &str) = ("TRESTLE__LIMITS__READER_WITHIN_SECONDS", "3600");
+const UNLIMITED_READER: (&str, &str) = ("TRESTLE__LIMITS__READER_WITHIN_SECONDS", "3600");
 
 /// A connection whose calls may receive no byte of their responses.
 async fn connected(server: &Server) -> SendRequest<Bytes> {
@@ -90,7 +90,7 @@ async fn is_served(server: &Server) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_that_are_never_received_leave_slots_to_the_same_account() {
-    let server = Server::start(&["--ephemeral"], &[PATIENT]);
+    let server = Server::start(&["--ephemeral"], &[UNLIMITED_READER]);
     let path = "/trestle.table.v1.TableService/ListTables";
     let message = ListTablesRequest::default().encode_to_vec();
 
@@ -103,7 +103,7 @@ async fn responses_that_are_never_received_leave_slots_to_the_same_account() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_of_a_public_container_that_are_never_received_leave_slots_to_others() {
     let account = [
-        PATIENT,
+        UNLIMITED_READER,
         ("TRESTLE__ACCOUNTS__OPEN__KEY1", KEY),
         ("TRESTLE__ACCOUNTS__OPEN__ALLOW_BLOB_PUBLIC_ACCESS", "true"),
     ];

@@ -41,7 +41,7 @@ pub(crate) struct MessageState {
     pub(crate) expires_at: Option<Ticks>,
     /// How often it was received or updated; distinguishes its receipts.
     pub(crate) generation: u32,
-    /// Random, and new with each generation, so that nobody computes a receipt; 0 in states of earlier versions.
+    /// Random, and new with each generation, so that no caller can compute a receipt; 0 in states of earlier versions.
     pub(crate) nonce: u64,
     /// How often it was received.
     pub(crate) dequeue_count: u32,

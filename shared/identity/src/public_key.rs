@@ -15,7 +15,7 @@ use trestle_service::fault::{Reason, quoted};
 
 use crate::sas::{Check, Denied};
 
-/// The headers of proxies: behind one, a request of anybody has the address of this machine.
+/// The headers of proxies: behind one, a request of any client has the address of this machine.
 const PROXY_HEADERS: [HeaderName; 3] = [FORWARDED, HeaderName::from_static("x-forwarded-for"), VIA];
 /// The relation of the page to the server, as a browser states it.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -54,7 +54,7 @@ impl PrivateHosts {
     /// Checks that the public key counts for a request.
     ///
     /// # Errors
-    /// The header that speaks against it, its value and the rule.
+    /// The header that rules it out, its value and the rule.
     pub fn check(&self, source: &RequestSource<'_>) -> Result<(), Denied> {
         let RequestSource { method, headers, .. } = *source;
         if let Some(name) = PROXY_HEADERS.iter().find(|name| headers.contains_key(*name)) {

@@ -1,6 +1,6 @@
 //! Which start of which data directory owns the objects of a store. Each start raises a number in the store, under a
 //! condition; a process that finds a later start writes and deletes nothing from then on. So of two servers with copies
-//! of one data directory only the later one goes on, and deletes nothing that only the other knows.
+//! of one data directory only the later one goes on, and deletes no object that only the other refers to.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ pub(crate) const OBJECT: &str = "trestle-owner";
 /// How long a process may delete before it looks again whether it still owns the objects.
 const VERIFIED_FOR: Duration = Duration::from_secs(1);
 
-/// What the object in the store says: `OWNER START NONCE`; of earlier versions only `OWNER`.
+/// The content of the object in the store: `OWNER START NONCE`; of earlier versions only `OWNER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OwnerClaim {
     /// The id of the data directory.

@@ -68,11 +68,11 @@ static GZIP: LazyLock<Bytes> = LazyLock::new(|| {
     encoder.finish().unwrap().into()
 });
 
-/// Parts that are sent, and how many bytes the connection has taken of them.
+/// Parts that are sent, and how many bytes the connection has accepted of them.
 struct Parts {
     parts: VecDeque<Bytes>,
     ends: bool,
-    taken: Arc<AtomicUsize>,
+    accepted: Arc<AtomicUsize>,
 }
 
 impl Body for Parts {
@@ -85,7 +85,7 @@ impl Body for Parts {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.parts.pop_front() {
             Some(part) => {
-                self.taken.fetch_add(part.len(), Ordering::Relaxed);
+                self.accepted.fetch_add(part.len(), Ordering::Relaxed);
                 Poll::Ready(Some(Ok(Frame::data(part))))
             }
             None if self.ends => Poll::Ready(None),
@@ -100,7 +100,7 @@ fn framed(flag: u8, length: usize) -> Bytes {
 }
 
 /// A call of a route in this way.
-fn call(route: &Route, attack: Attack, taken: &Arc<AtomicUsize>) -> Request<Parts> {
+fn call(route: &Route, attack: Attack, accepted: &Arc<AtomicUsize>) -> Request<Parts> {
     let length = (header::CONTENT_LENGTH, MESSAGE_BYTES.to_string());
     let pieces = || {
         let begin = MESSAGE.slice(..MESSAGE_BYTES - 1);
@@ -128,7 +128,7 @@ fn call(route: &Route, attack: Attack, taken: &Arc<AtomicUsize>) -> Request<Part
         Attack::Unread => (vec![(header::CONTENT_LENGTH, "0".to_owned())], [].into()),
     };
     let ends = attack == Attack::Unread || !route.is_framed && attack == Attack::Compressed;
-    route.request(&headers, Parts { parts, ends, taken: Arc::clone(taken) })
+    route.request(&headers, Parts { parts, ends, accepted: Arc::clone(accepted) })
 }
 
 /// A connection of either version.
@@ -171,14 +171,14 @@ where
 
 /// Calls a route in this way until no call makes progress. Returns the memory that the process has then.
 pub(super) async fn hold(server: &Server, route: &Route, attack: Attack) -> f64 {
-    let (taken, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (accepted, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut calls = JoinSet::new();
     let shared = match route.version {
         Version::HTTP_2 => Some(Sender::connect(route, 1).await),
         _ => None,
     };
     for _ in 0..CALLS {
-        let request = call(route, attack, &taken);
+        let request = call(route, attack, &accepted);
         let (answered, route) = (Arc::clone(&answered), route.clone());
         let sender = match &shared {
             Some(Sender::Http2(sender)) => Some(Sender::Http2(sender.clone())),
@@ -196,7 +196,7 @@ pub(super) async fn hold(server: &Server, route: &Route, attack: Attack) -> f64 
             std::future::pending::<()>().await;
         });
     }
-    let progress = || (taken.load(Ordering::Relaxed), answered.load(Ordering::Relaxed));
+    let progress = || (accepted.load(Ordering::Relaxed), answered.load(Ordering::Relaxed));
     let (mut last, mut turns, mut most) = (progress(), 0, 0.0_f64);
     while turns < TURNS {
         // The server has a turn.

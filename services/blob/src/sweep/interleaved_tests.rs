@@ -67,7 +67,7 @@ async fn leave_unread(fixture: &BlobFixture, key: &BlobKey, chunks: u64, fill: u
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_taken_during_a_sweep_keeps_its_pages() {
+async fn a_snapshot_made_during_a_sweep_keeps_its_pages() {
     // More rows than one part of a scan has.
     const CHUNKS: u64 = 270;
     at_each_step(

@@ -75,7 +75,7 @@ async fn removed_segments_are_restored_once_they_are_within_the_retention() {
     let count = 3 + EXPIRED_AT_ONCE as u64;
     let stream = sealed(&fixture, DAY, count).await;
     let before = fixture.head(stream.record.id).await.unwrap();
-    // A wrong clock, for as long as nobody notices.
+    // A wrong clock, for as long as no operator notices.
     fixture.advance(2 * DAY);
     fixture.sweep().await;
     assert!(fixture.read_all(&stream).await.unwrap().is_empty());

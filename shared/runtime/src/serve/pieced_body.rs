@@ -42,8 +42,8 @@ pub(super) struct PiecedBody {
 }
 
 impl PiecedBody {
-    /// Of a response on a connection. It waits for its client from now on, until its first part is asked for: a client
-    /// that grants no window at all keeps hyper from asking.
+    /// Of a response on a connection. It waits for its client from now on, until its first part is requested: a client
+    /// that grants no window at all keeps hyper from requesting it.
     pub(super) fn new(body: Body, connection: UnsentBytes, call: Option<CallInFlight>) -> Self {
         record(|progress| progress.waits_for_client = true);
         Self { body, connection, rest: Bytes::new(), unsent: None, end: None, _call: call }

@@ -45,7 +45,7 @@ fn of_peer(router: &CallService, host: u8) -> CallService {
     CallService::new(router.clone().map_request(with_peer))
 }
 
-fn asked(host: String, symbol: String) -> ServerReflectionRequest {
+fn requested(host: String, symbol: String) -> ServerReflectionRequest {
     let message_request = Some(MessageRequest::FileContainingSymbol(symbol));
     ServerReflectionRequest { host, message_request }
 }
@@ -114,7 +114,7 @@ async fn messages_are_small() {
     assert_eq!(rejection(&beyond), too_large, "{beyond:?}");
 
     let mut reflection = ServerReflectionClient::new(router);
-    let question = asked(String::new(), "s".repeat(REFLECTION_MESSAGE_BYTES_MAX));
+    let question = requested(String::new(), "s".repeat(REFLECTION_MESSAGE_BYTES_MAX));
     let answers = reflection.server_reflection_info(tokio_stream::iter([question])).await;
     let beyond = answers.unwrap().into_inner().next().await.unwrap().unwrap_err();
     assert_eq!(rejection(&beyond), too_large, "{beyond:?}");
@@ -125,7 +125,7 @@ async fn a_host_that_cannot_be_one_is_rejected_and_not_sent_back() {
     let mut reflection = ServerReflectionClient::new(router().await);
     let longest = "h".repeat(REFLECTION_HOST_BYTES_MAX);
     let questions = [format!("{longest}h"), longest.clone()];
-    let questions = questions.map(|host| asked(host, "grpc.health.v1.Health".to_owned()));
+    let questions = questions.map(|host| requested(host, "grpc.health.v1.Health".to_owned()));
     let answers = reflection.server_reflection_info(tokio_stream::iter(questions)).await;
     let answers: Vec<_> = answers.unwrap().into_inner().collect().await;
     let [over, within] = answers.try_into().unwrap();
@@ -147,7 +147,7 @@ async fn compressed_requests_are_rejected_with_what_is_supported() {
         let check = health.check(about()).await.unwrap_err();
         let watch = health.watch(about()).await.unwrap_err();
         let mut reflection = ServerReflectionClient::new(router.clone());
-        let questions = tokio_stream::iter([asked(String::new(), "a".to_owned())]);
+        let questions = tokio_stream::iter([requested(String::new(), "a".to_owned())]);
         let questions = compressed(encoding, questions);
         let answered = reflection.server_reflection_info(questions).await.unwrap_err();
 
@@ -173,7 +173,7 @@ async fn a_stream_of_reflection_ends_when_no_message_arrives() {
     let late = silent.unwrap().into_inner().next().await.unwrap().unwrap_err();
     let first = started.elapsed();
 
-    let one = tokio_stream::iter([asked(String::new(), "a".to_owned())]);
+    let one = tokio_stream::iter([requested(String::new(), "a".to_owned())]);
     let answers = reflection.server_reflection_info(one.chain(tokio_stream::pending())).await;
     let mut answers = answers.unwrap().into_inner();
     assert!(answers.next().await.unwrap().is_ok());

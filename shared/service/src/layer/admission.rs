@@ -4,10 +4,10 @@
 //! A call counts until the end of its response, streams included, so that the count follows memory use. A small
 //! response of a call that is no stream is read to its end at once, and the call counts no more: whether its client
 //! receives it or not, what is left of the call is the response, which counts for a pool of bytes of its own. That of a
-//! call that may wait is not: its service learns from the first read that the message is on its way. Streams,
+//! call that may wait is not: its service detects by the first read that the message is on its way. Streams,
 //! which may wait for their clients for long, hold at most half of the slots, so that idle streams never block other
 //! calls. Calls that may wait for a message have as many slots of their own: they cost little while they wait. Without
-//! one of those left, such a call has the slot of a call, and may not wait: its service is told by a header. Bulk
+//! one of those left, such a call has the slot of a call, and may not wait: a header reports that to its service. Bulk
 //! transfers have slots of their own too, a quarter of those of calls: they last long, and must neither use up the
 //! slots of calls nor be rejected because of many calls. Of every pool a peer has a share, and an account once the call
 //! is authenticated. Nothing is queued: a queue would only add its own waiting time to every call.

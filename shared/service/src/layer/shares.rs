@@ -3,8 +3,8 @@
 //! A holder is the account of a call once it is authenticated, and its peer before. What a holder may have falls with
 //! the square of what remains free, so that one after the other takes less and less, and each that comes later finds a
 //! part: alone a holder has up to three quarters of a pool, each of two that take turns four tenths, and of 1,024 slots
-//! 20 holders that take all they can leave some. The peers of an account share what it may still take, so one machine of a customer
-//! does not shut out the others. A call that was admitted continues: nothing is taken back.
+//! 20 holders that take all they can leave some. The peers of an account share what it may still take, so one machine
+//! of a customer does not shut out the others. A call that was admitted continues: it keeps what it has.
 //!
 //! Holders are counted in constant memory. Holders with the same counter share a share, which the hash makes rare and
 //! unpredictable.
@@ -54,7 +54,7 @@ impl Holder {
         Self { whole: hashed(("peer", peer)), part: None }
     }
 
-    /// An account, whoever calls.
+    /// An account, from any peer.
     #[must_use]
     pub fn account_alone(name: &str) -> Self {
         Self { whole: hashed(("account", name)), part: None }

@@ -1,14 +1,14 @@
 //! Bounds the memory of bodies: requests without a response, and responses that are
 //! not yet read by their client.
 //!
-//! Both count against one pool, of which each holder has a share. A call that arrives while it is used up, and one whose
-//! request does not fit, is rejected with a retry delay, before its message is complete and so before
+//! Both count against one pool, of which each holder has a share. A call that arrives while it is used up, and one
+//! whose request does not fit, is rejected with a retry delay, before its message is complete and so before
 //! anything was executed. A large response of a call that only reads is rejected too; the response
 //! of a call that may have written never is. The memory that a service derives from a message is
 //! proportional to it; what it reads to respond is bounded by its own limits.
 //!
-//! A request that is one message must also arrive in time: it holds memory and a slot. So must each message of a stream,
-//! where that has a bound.
+//! A request that is one message must also arrive in time: it holds memory and a slot. So must each message of a
+//! stream, where that has a bound.
 
 mod arrival;
 mod bodies;

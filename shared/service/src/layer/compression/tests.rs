@@ -183,7 +183,7 @@ async fn without_a_pool_of_bytes_a_decompressed_message_is_small() {
 }
 
 #[tokio::test]
-async fn a_service_without_compression_rejects_it_and_says_so() {
+async fn a_service_without_compression_rejects_it_and_reports_that() {
     let plain = service_fn(|_: Request| async { Ok(Status::ok("").into_http()) });
     let service = CallService::new(UncompressedLayer::default().layer(CallService::new(plain)));
     for encoding in ["gzip", "zstd", "br"] {

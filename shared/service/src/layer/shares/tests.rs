@@ -7,14 +7,14 @@ fn account(name: &str) -> Holder {
 }
 
 /// How many parts a holder gets until it is rejected.
-fn taken(pool: &Arc<SharePool>, holder: Holder) -> Vec<Share> {
+fn used_parts(pool: &Arc<SharePool>, holder: Holder) -> Vec<Share> {
     std::iter::from_fn(|| pool.take(holder, 1).ok()).collect()
 }
 
 #[test]
 fn one_holder_has_three_quarters_and_each_of_two_four_tenths() {
     let pool = SharePool::new("calls", 1024);
-    let alone = taken(&pool, account("a"));
+    let alone = used_parts(&pool, account("a"));
     assert_eq!(alone.len(), 768);
     drop(alone);
 
@@ -32,9 +32,9 @@ fn a_holder_that_comes_last_finds_a_part_free() {
     let pool = SharePool::new("calls", 1024);
     // By number: the counters of names could be the same.
     let holder = |whole| Holder { whole, part: None };
-    let held: Vec<_> = (0..20).map(|number| taken(&pool, holder(number))).collect();
+    let held: Vec<_> = (0..20).map(|number| used_parts(&pool, holder(number))).collect();
 
-    let last = taken(&pool, holder(20));
+    let last = used_parts(&pool, holder(20));
 
     let counts: Vec<_> = held.iter().map(Vec::len).collect();
     assert_eq!(counts[..5], [768, 144, 48, 21, 11], "{counts:?}");
@@ -44,9 +44,9 @@ fn a_holder_that_comes_last_finds_a_part_free() {
 #[test]
 fn a_peer_of_an_account_leaves_room_to_its_other_peers() {
     let pool = SharePool::new("calls", 1024);
-    let first = taken(&pool, Holder { whole: 1, part: Some(1) });
-    let second = taken(&pool, Holder { whole: 1, part: Some(2) });
-    let other = taken(&pool, Holder { whole: 2, part: Some(1) });
+    let first = used_parts(&pool, Holder { whole: 1, part: Some(1) });
+    let second = used_parts(&pool, Holder { whole: 1, part: Some(2) });
+    let other = used_parts(&pool, Holder { whole: 2, part: Some(1) });
 
     assert_eq!(first.len(), 734);
     assert!(second.len() > 20, "{}", second.len());
@@ -69,7 +69,7 @@ fn a_pool_of_one_has_a_part_for_one_holder() {
 #[test]
 fn an_error_has_what_a_holder_has() {
     let pool = SharePool::new("streams", 4);
-    let _held = taken(&pool, account("a"));
+    let _held = used_parts(&pool, account("a"));
 
     let over = pool.take(account("a"), 1).unwrap_err();
 
@@ -92,7 +92,7 @@ fn a_part_grows_and_shrinks_within_the_share() {
 }
 
 #[test]
-fn bytes_that_cannot_be_rejected_count_until_they_are_gone() {
+fn bytes_that_cannot_be_rejected_count_until_they_are_dropped() {
     let pool = SharePool::new("bytes", 100);
     let most = pool.overdraw(account("a"), 500);
 
