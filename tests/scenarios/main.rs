@@ -34,6 +34,7 @@ mod log;
 mod model;
 mod order_of_checks;
 mod paging;
+mod public_key;
 mod queries;
 mod queue;
 mod quotas;
