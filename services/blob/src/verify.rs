@@ -2,6 +2,8 @@
 //! deleted states, and staged blocks. What cannot be read is named, and the others are read nevertheless.
 
 #[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -75,4 +75,18 @@ mod tests {
         assert_eq!(rejections.label("one more"), OTHER);
         assert_eq!(rejections.label("s0"), "s0");
     }
+
+    #[test]
+    fn a_stream_that_is_rejected_often_has_one_name_in_the_metric() {
+        let rejections = Rejections::new(&crate::fixture::meter());
+        for _ in 0..2 * NAMED_STREAMS_MAX {
+            assert_eq!(rejections.label("busy"), "busy");
+        }
+        for at in 1..NAMED_STREAMS_MAX {
+            assert_eq!(rejections.label(&format!("s{at}")), format!("s{at}"));
+        }
+        for _ in 0..2 {
+            assert_eq!(rejections.label("one more"), OTHER, "it does not get a name later");
+        }
+    }
 }

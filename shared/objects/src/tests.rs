@@ -2,6 +2,7 @@
 mod faults;
 #[cfg(feature = "testing")]
 mod owners;
+mod starts;
 
 use super::*;
 

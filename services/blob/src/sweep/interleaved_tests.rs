@@ -259,3 +259,51 @@ async fn a_tick_examines_a_bounded_part_of_each_blob_and_reaches_the_blobs_of_ot
         assert_eq!(fixture.read(&blob).await.expect("read")[0], 2);
     }
 }
+
+#[tokio::test]
+async fn scans_of_one_container_leave_room_for_another_and_end_together() {
+    const CHUNKS: u64 = 700;
+    let fixture = BlobFixture::new();
+    let first = page_blob(&fixture, CHUNKS).await;
+    let named = |name: &str| BlobKey { name: BlobName::stored(name.to_owned()), ..first.clone() };
+    let mut blobs = vec![first.clone()];
+    for name in ["pages1", "pages2", "pages3", "pages4", "pages5"] {
+        let key = named(name);
+        fixture.create_pages(&key, CHUNKS * CHUNK).await.expect("created");
+        write_chunks(&fixture, &key, CHUNKS, 1).await;
+        blobs.push(key);
+    }
+    // Another container, whose keys come last.
+    blobs.push(page_blob(&fixture, CHUNKS).await);
+    for key in &blobs {
+        leave_unread(&fixture, key, CHUNKS, 2).await;
+    }
+    fixture.advance(READ_GRACE + SECOND);
+    let limit = ScanLimit { rows: 10_000, bytes: usize::MAX };
+    let left = async |key: &BlobKey| {
+        let chunks = Span::prefix(&key.row(BlobRow::Chunk, &[]));
+        let rows = fixture.blobs.engine.scan(&chunks, limit).await.expect("read").entries.len();
+        rows - usize::try_from(CHUNKS).expect("few")
+    };
+
+    for _ in 0..2 {
+        fixture.sweeper.tick().await.expect("swept");
+    }
+
+    let all = usize::try_from(CHUNKS).expect("few");
+    assert!(left(&blobs[6]).await < all, "the other container does not wait");
+    for key in &blobs[..4] {
+        let left = left(key).await;
+        assert!(0 < left && left < all, "they take turns: {left}");
+    }
+    for key in &blobs[4..6] {
+        assert_eq!(left(key).await, all, "later scans of the container begin later");
+    }
+    for _ in 0..10 {
+        fixture.sweep().await;
+    }
+    for key in &blobs {
+        assert_eq!(left(key).await, 0);
+        assert_eq!(fixture.read(key).await.expect("read")[0], 2);
+    }
+}

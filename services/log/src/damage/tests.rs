@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use object_store::{ObjectStoreExt as _, path::Path};
+use trestle_objects::faulty::{FaultyObjects, ObjectFault};
 
 use super::*;
 use crate::fixture::{LogFixture, SECOND, record, texts};
@@ -88,4 +89,77 @@ async fn a_segment_whose_object_is_absent_is_set_aside_too() {
     let after = listed(&fixture, &stream).await;
     assert_eq!(after.len(), 2);
     assert!(after.iter().any(|it| it.damage.contains("does not exist")), "{after:?}");
+}
+
+#[tokio::test]
+async fn a_segment_that_the_store_cannot_read_now_is_left_out_for_an_hour() {
+    let store = Arc::new(FaultyObjects::default());
+    let fixture = LogFixture::on_store(Arc::clone(&store) as _);
+    let stream = small_segments(&fixture, 3).await;
+    let segments = listed(&fixture, &stream).await;
+    let readable = || -> Vec<_> {
+        fixture.logs.readable(segments.clone()).into_iter().map(|it| it.id).collect()
+    };
+    store.plan([ObjectFault::Failed]);
+
+    let failure = LogError::Objects;
+    let is_aside = fixture.logs.set_damaged_aside(&stream, &segments, failure).await.unwrap();
+
+    assert!(is_aside);
+    assert_eq!(readable(), [segments[1].id, segments[2].id]);
+    let head = fixture.head(stream.record.id).await.unwrap();
+    assert_eq!(head.damaged_segments, 0, "it is not damaged");
+    fixture.advance(LEFT_OUT - Duration::from_secs(1));
+    assert_eq!(readable().len(), 2);
+    fixture.advance(Duration::from_secs(1));
+    assert_eq!(readable().len(), 3);
+}
+
+#[tokio::test]
+async fn a_failure_that_is_not_of_a_segment_leaves_none_out() {
+    let store = Arc::new(FaultyObjects::default());
+    let fixture = LogFixture::on_store(Arc::clone(&store) as _);
+    let stream = small_segments(&fixture, 2).await;
+    let segments = listed(&fixture, &stream).await;
+    damage(&fixture, &segments[0]).await;
+    for (failure, faults) in
+        [(LogError::ShuttingDown, vec![]), (LogError::Objects, vec![ObjectFault::Failed; 100])]
+    {
+        store.plan(faults);
+        let aside = fixture.logs.set_damaged_aside(&stream, &segments, failure.clone()).await;
+        assert_eq!(aside.unwrap_err().to_string(), failure.to_string());
+        assert_eq!(fixture.logs.readable(segments.clone()).len(), 2, "{failure}");
+    }
+    store.plan([]);
+    let failure = LogError::corrupt("a merge");
+    let whole = fixture.logs.set_damaged_aside(&stream, &segments[1..], failure).await;
+    assert!(whole.unwrap_err().to_string().contains("a merge"), "every segment can be read");
+}
+
+#[tokio::test]
+async fn a_damaged_segment_is_counted_once_and_dropped_once() {
+    let store = Arc::new(FaultyObjects::default());
+    let fixture = LogFixture::on_store(Arc::clone(&store) as _);
+    let stream = small_segments(&fixture, 2).await;
+    let segment = listed(&fixture, &stream).await[0].clone();
+    // The record of the segment declares one more than the object has.
+    let changed = SegmentRecord { records: 3, ..segment.clone() };
+    for _ in 0..2 {
+        let verified = fixture.logs.verify_segment(&stream, changed.clone()).await.unwrap();
+        assert!(matches!(verified.error, Some(LogError::Corrupt(_))), "{verified:?}");
+        assert_eq!(verified.readable, 2);
+        assert_eq!(fixture.head(stream.record.id).await.unwrap().damaged_segments, 1);
+    }
+    damage(&fixture, &segment).await;
+    store.plan([ObjectFault::Failed]);
+    let unread = fixture.logs.drop_segment(&stream, segment.id).await.unwrap_err();
+    assert!(matches!(unread, LogError::Objects), "{unread}");
+    assert_eq!(listed(&fixture, &stream).await.len(), 2, "it may be whole");
+
+    fixture.logs.drop_segment(&stream, segment.id).await.unwrap();
+
+    let again = fixture.logs.drop_segment(&stream, segment.id).await.unwrap_err();
+    assert!(again.to_string().contains("must be a segment of the stream"), "{again}");
+    let head = fixture.head(stream.record.id).await.unwrap();
+    assert_eq!((head.segments, head.segment_records, head.damaged_segments), (1, 2, 0));
 }

@@ -1,4 +1,6 @@
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
+
+use trestle_kv::stepped::SteppedEngine;
 
 use super::*;
 use crate::{
@@ -179,4 +181,85 @@ async fn a_damaged_segment_is_still_set_aside_once_it_is_restored() {
     assert_eq!(damaged().await, 1);
     let listed = fixture.logs.segments(&stream, 0..u64::MAX, 10, "").await.unwrap();
     assert_eq!(listed.segments[0].damage, "a frame");
+}
+
+#[tokio::test]
+async fn segments_that_expire_again_are_restored_again() {
+    let fixture = LogFixture::new();
+    let mut stream = sealed(&fixture, DAY, 3).await;
+    let before = fixture.head(stream.record.id).await.unwrap();
+    for days in [30, 60] {
+        fixture.advance(days * DAY);
+        fixture.sweep().await;
+        assert_eq!(fixture.head(stream.record.id).await.unwrap().segments, 0);
+        stream = kept_for(&fixture, &stream, 2 * days * DAY).await;
+
+        let outcome = fixture.logs.undelete(&stream).await.unwrap();
+
+        assert_eq!((outcome.segments, outcome.records, outcome.expired_segments), (3, 3, 0));
+        let head = fixture.head(stream.record.id).await.unwrap();
+        assert_eq!(head.segment_bytes, before.segment_bytes);
+        stream = kept_for(&fixture, &stream, DAY).await;
+    }
+    stream = kept_for(&fixture, &stream, 365 * DAY).await;
+    fixture.advance(2 * DAY);
+    fixture.sweep().await;
+    assert_eq!(texts(&fixture.read_all(&stream).await.unwrap()), ["0", "1", "2"]);
+}
+
+#[tokio::test]
+async fn the_segments_of_a_deleted_stream_are_not_restored() {
+    let fixture = LogFixture::new();
+    let stream = sealed(&fixture, DAY, 2).await;
+    fixture.advance(2 * DAY);
+    fixture.sweep().await;
+    let stream = kept_for(&fixture, &stream, 30 * DAY).await;
+    fixture.logs.delete(&stream.account, &stream.name).await.unwrap();
+
+    // Its rows are still there.
+    assert_eq!(fixture.count(StreamRow::Expired, stream.record.id).await, 2);
+    let undeleted = fixture.logs.undelete(&stream).await;
+
+    assert!(matches!(undeleted, Err(LogError::StreamNotFound(_))), "{undeleted:?}");
+    assert_eq!(fixture.count(StreamRow::Segment, stream.record.id).await, 0);
+}
+
+#[tokio::test]
+async fn a_merge_or_another_undelete_between_any_two_steps_counts_each_record_once() {
+    const ALL: usize = 100_000;
+    for (is_merge, operations) in
+        [true, false].into_iter().flat_map(|it| (0..8).map(move |at| (it, at)))
+    {
+        let fixture = LogFixture::new();
+        let stream = sealed(&fixture, DAY, 2).await;
+        fixture.advance(2 * DAY);
+        fixture.sweep().await;
+        let stream = kept_for(&fixture, &stream, 30 * DAY).await;
+        for number in 0..9 {
+            let record = record(2 * DAY_NANOS + number, "new");
+            fixture.append(&stream, &[record]).await.unwrap();
+            fixture.logs.flush(&stream).await.unwrap();
+        }
+        let (engine, steps) = SteppedEngine::new(Arc::clone(&fixture.logs.engine));
+        let other = fixture.reopened_on(Arc::new(engine));
+        let mut undelete = pin!(other.logs.undelete(&stream));
+        let done = steps.run(&mut undelete, operations).await;
+        let mut restored = 0;
+        if is_merge {
+            fixture.sweep().await;
+        } else {
+            restored = fixture.logs.undelete(&stream).await.unwrap().records;
+        }
+        let outcome = match done {
+            Some(outcome) => outcome.unwrap(),
+            None => steps.run(&mut undelete, ALL).await.expect("it ends").unwrap(),
+        };
+
+        assert_eq!(restored + outcome.records, 2, "after {operations}: {outcome:?}");
+        let head = fixture.head(stream.record.id).await.unwrap();
+        assert_eq!(head.segment_records, 11, "after {operations}");
+        let segments = fixture.count(StreamRow::Segment, stream.record.id).await as u64;
+        assert_eq!(head.segments, segments, "after {operations}");
+        assert_eq!(fixture.read_all(&stream).await.unwrap().len(), 11, "after {operations}");
+    }
 }
