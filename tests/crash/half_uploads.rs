@@ -94,9 +94,7 @@ async fn write(container: &Container, blob: &str, length: usize) {
     loop {
         match container.write(blob, vec![1; length]).await {
             Ok(_) => return,
-            Err(error) if error.code == Code::ResourceExhausted => {
-                println!("{blob}: {} {:?}", error.message, began.elapsed())
-            }
+            Err(error) if error.code == Code::ResourceExhausted => {}
             Err(error) => panic!("{error:?}"),
         }
         assert!(began.elapsed() < HANG, "{length} bytes were not written");

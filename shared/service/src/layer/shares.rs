@@ -167,6 +167,9 @@ impl SharePool {
         let most = self.most(free);
         let is_over = |held: usize, most: usize| held > 0 && held.saturating_add(amount) > most;
         let left = most.saturating_sub(whole.saturating_add(amount));
+        // A peer that has nothing is not rejected for what the other peers of its account have.
+        let is_first = holder.part.is_some() && part == 0;
+        let most = if is_first { self.max - self.max / 4 } else { most };
         if is_over(whole, most) || is_over(part, left.saturating_mul(LEFT_FACTOR)) {
             self.remove_from(holder, amount);
             let (what, max) = (self.what, self.max);
