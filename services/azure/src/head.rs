@@ -104,7 +104,7 @@ impl RequestHead {
     pub(crate) fn is_development_page(&self) -> bool {
         self.headers.contains_key(header::ORIGIN)
             && self.method != Method::OPTIONS
-            && self.account == AccountName::development()
+            && self.account.is_development()
     }
 
     /// A header as text.

@@ -84,8 +84,7 @@ impl<P: RestProtocol> HttpEdge<P> {
         Box::pin(async move {
             let rules = state.rules.rules(&head.account).await;
             let origin = head.headers.get(header::ORIGIN);
-            let allowed = |origin| rules.answer(origin, &head.method, &HeaderMap::new());
-            if origin.and_then(allowed).is_some() {
+            if origin.is_some_and(|origin| rules.allow(origin, &head.method)) {
                 call.extensions_mut().insert(AllowedPage);
             }
             calls.ready().await?.call(call).await

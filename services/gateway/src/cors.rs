@@ -7,7 +7,6 @@
 //! browsers, not callers: a call is rejected for its origin only where the public key of the development account, or no
 //! key, authenticates it.
 
-mod page_account;
 mod service_cors;
 #[cfg(test)]
 mod tests;
@@ -20,19 +19,15 @@ use std::{
 
 use http::{Method, header};
 use tower::{Service, ServiceExt as _};
-use trestle_identity::public_key::AllowedPage;
+use trestle_identity::public_key::{AllowedPage, PageAccount};
 use trestle_service::{
     call_protocol::CallProtocol,
     layer::{CallService, Request, Response, ResponseFuture, short_circuit::with_outcome},
     rpc_path::service_of,
 };
 
-pub(crate) use self::page_account::PageAccountLayer;
 pub use self::service_cors::{AccountNames, CorsStore};
-use self::{
-    page_account::PageAccount,
-    service_cors::{ServiceCors, error_response, preflight},
-};
+use self::service_cors::{ServiceCors, error_response, preflight};
 use crate::{IngressStack, short_circuit::ShortCircuit, web::Web};
 
 /// Serves browsers in front of `calls`: gRPC-Web, preflight requests, and the headers of CORS.

@@ -25,10 +25,7 @@ use trestle_service::layer::{
     trace::TraceLayer,
 };
 
-use crate::{
-    cors::PageAccountLayer,
-    otlp_http::{JsonMessageLayer, MessageFramingLayer},
-};
+use crate::otlp_http::{JsonMessageLayer, MessageFramingLayer};
 
 pub use cors::{AccountNames, CorsStore, cors};
 pub use grpc_only::GrpcOnly;
@@ -108,8 +105,6 @@ pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> Call
     let service = ServiceBuilder::new()
         // Authenticates the caller; nothing below sees credentials.
         .layer(credentials::layer(identity))
-        // Right after credentials: the rules of this account decide what a page may read.
-        .layer(PageAccountLayer::default())
         // Behind what bounds and authenticates: it reads bodies.
         .layer(MessageFramingLayer::default())
         // Right after it: a message of JSON is translated when it is framed.

@@ -47,7 +47,7 @@ impl Account {
     #[must_use]
     pub fn has_public_key(&self) -> bool {
         static PUBLIC: LazyLock<AccountKey> = LazyLock::new(AccountKey::development);
-        self.name == AccountName::development() && self.keys.contains(&PUBLIC)
+        self.name.is_development() && self.keys.contains(&PUBLIC)
     }
 
     /// Whether a key of the account made `signature` of `text`.

@@ -5,13 +5,19 @@
 #[cfg(test)]
 mod tests;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
 
 use http::{
     HeaderMap, HeaderName, Method, Uri,
     header::{FORWARDED, HOST, ORIGIN, VIA},
 };
-use trestle_service::fault::{Reason, quoted};
+use trestle_service::{
+    fault::{Reason, quoted},
+    name::AccountName,
+};
 
 use crate::sas::{Check, Denied};
 
@@ -26,6 +32,11 @@ const PRIVATE_SUFFIXES: [&str; 4] = [".localhost", ".internal", ".local", ".svc"
 /// In the extensions of a request: the CORS rules of the development account allow the page that sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllowedPage;
+
+/// In the extensions of a request from a page: the account of its credentials, once they are verified. Only the rules
+/// of this account let the page read the response, an error too.
+#[derive(Debug, Clone, Default)]
+pub struct PageAccount(pub Arc<OnceLock<AccountName>>);
 
 /// Hosts that count as private beside those that are by their names: lower case, without port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

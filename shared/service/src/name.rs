@@ -17,10 +17,18 @@ pub const ACCOUNT_HEADER: &str = "trestle-account";
 pub struct AccountName(String);
 
 impl AccountName {
+    const DEVELOPMENT: &str = "devstoreaccount1";
+
     /// The development account, which every Azure storage emulator has.
     #[must_use]
     pub fn development() -> Self {
-        Self("devstoreaccount1".to_owned())
+        Self(Self::DEVELOPMENT.to_owned())
+    }
+
+    /// Whether this is the name of the development account.
+    #[must_use]
+    pub fn is_development(&self) -> bool {
+        self.0 == Self::DEVELOPMENT
     }
 
     /// Parses an account name; none if it breaks the rule.

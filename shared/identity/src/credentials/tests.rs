@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method, header::ORIGIN};
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -191,7 +191,7 @@ async fn public_key_and_no_key_do_not_count_for_pages_and_public_hosts() {
     let service = layer(identity).layer(service_fn(served));
     let call = async |headers: &[(&'static str, &str)], page: Option<AllowedPage>| {
         let mut request = Request::new(Body::empty());
-        *request.method_mut() = http::Method::POST;
+        *request.method_mut() = Method::POST;
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().expect("a header value"));
         }
@@ -261,6 +261,30 @@ async fn caller_headers_of_a_client_are_replaced() {
     let reason = without.get_error_details().error_info().map(|info| info.reason.clone());
     assert_eq!(reason.as_deref(), Some("NO_AUTHENTICATION_INFORMATION"));
     assert!(claims.iter().all(|(name, _)| !response.headers().contains_key(*name)));
+}
+
+#[tokio::test]
+async fn the_account_of_a_rejected_page_is_known_and_that_of_a_wrong_key_is_not() {
+    let accounts = Accounts::new([Account::development()]);
+    let identity = Identity::new(accounts, Arc::new(SystemClock), true);
+    let inner = service_fn(|_| -> ResponseFuture { Box::pin(async { Ok(Response::default()) }) });
+    let service = layer(identity).layer(inner);
+    let page_account = async |authorization: Option<&'static str>| {
+        let page = PageAccount::default();
+        let mut request = Request::new(Body::empty());
+        *request.method_mut() = Method::POST;
+        request.headers_mut().insert(ORIGIN, HeaderValue::from_static("http://a.example"));
+        if let Some(value) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_static(value));
+        }
+        request.extensions_mut().insert(page.clone());
+        let Ok(answer) = service.clone().oneshot(request).await;
+        assert_eq!(answer.headers()["grpc-status"], "16", "{authorization:?}");
+        page.0.get().cloned()
+    };
+
+    assert_eq!(page_account(None).await, Some(AccountName::development()));
+    assert_eq!(page_account(Some("Basic YWNtZTprZXk=")).await, None);
 }
 
 #[test]

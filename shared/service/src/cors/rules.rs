@@ -91,6 +91,12 @@ impl Rules {
         allowed.then(|| Allowed(layer.max_age(Duration::from_secs(age))))
     }
 
+    /// Whether a rule allows pages of an origin to call with a method.
+    #[must_use]
+    pub fn allow(&self, origin: &HeaderValue, method: &Method) -> bool {
+        self.of(origin, method.as_str().as_bytes()).is_some()
+    }
+
     /// The CORS headers of a response; none if the page must not read it.
     pub fn answer(
         &self,

@@ -51,8 +51,17 @@ class Target:
         return self._process.terminate()
 
 
+# Hosts of the cloud, for clients that a proxy redirects to the server: its development account counts for them.
+HOSTS = ",".join(
+    f"{ACCOUNT}{replica}.{service}.core.windows.net"
+    for replica in ("", "-secondary")
+    for service in ("table", "queue")
+)
+
+
 def trestle(data_dir, settings=None, table=FREE, queue=FREE):
     """Starts Trestle on `data_dir`, with more settings as variables."""
+    settings = {"TRESTLE__GATEWAY__DEVELOPMENT_HOSTS": HOSTS, **(settings or {})}
     server = Server(data_dir, settings=settings, azure_table=table, azure_queue=queue)
     return Target("trestle", server, server.address("azure_table"), server.address("azure_queue"))
 
