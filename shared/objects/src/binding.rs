@@ -1,9 +1,11 @@
 //! Which data directory and which object store belong together. Both sides record it: names of objects are unique in
 //! one data directory only, so two on the same objects would overwrite and delete those of each other.
 //!
-//! In the data directory it is the file `blob-store`: a line with the URL, a line with a random id, and since it exists
-//! a line with the number of the last start. In the store it is the object `trestle-owner`, see [`crate::owner`]. A
-//! start raises both numbers, the file first: a directory whose number is less than that of the store is an old copy.
+//! In the data directory it is the file `blob-store`: a line with the URL, a line with a random id, and a line for each
+//! claim that may be in the store: its number and its nonce. In the store it is the object `trestle-owner`, see
+//! [`crate::owner`]. A start adds its claim to the file first, and leaves out those before the one in the store, so that
+//! more than two lines are those of starts that failed. A store with another claim was used by a copy of the directory,
+//! whatever the numbers are: a copy that lost a race must not own the store by starting again.
 
 use std::{
     fs::{self, File},
@@ -21,13 +23,16 @@ use crate::{
 
 /// The file in the data directory.
 const FILE: &str = "blob-store";
+/// Most claims of failed starts that the file has: the store would have to apply one after as many later starts.
+const CLAIMS_MAX: usize = 64;
 
 /// What the data directory records of its store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StoreBinding {
     pub(crate) url: String,
     owner: String,
-    start: u64,
+    /// The claims that may be in the store, in their order: number and nonce.
+    claims: Vec<(u64, String)>,
 }
 
 /// A store that this start owns.
@@ -50,12 +55,16 @@ impl StoreBinding {
             text => text?,
         };
         let mut lines = text.lines().map(str::to_owned);
-        let (url, owner, start) = (lines.next(), lines.next(), lines.next());
-        let start = start.map_or(Some(0), |start| start.trim().parse().ok());
-        let (Some(url), Some(owner), Some(start), None) = (url, owner, start, lines.next()) else {
+        let (url, owner) = (lines.next(), lines.next());
+        let claims = lines.map(|line| {
+            let (start, nonce) = line.split_once(' ')?;
+            let is_nonce = !nonce.is_empty() && !nonce.contains(char::is_whitespace);
+            start.parse().ok().filter(|_| is_nonce).map(|start| (start, nonce.to_owned()))
+        });
+        let (Some(url), Some(owner), Some(claims)) = (url, owner, claims.collect()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "blob-store is malformed"));
         };
-        Ok(Some(Self { url, owner, start }))
+        Ok(Some(Self { url, owner, claims }))
     }
 
     /// Records a new one, on stable storage.
@@ -63,7 +72,8 @@ impl StoreBinding {
     /// # Errors
     /// A directory that cannot be written.
     pub(crate) fn create(data_dir: &FilePath, url: &ObjectsUrl) -> io::Result<Self> {
-        let binding = Self { url: url.to_string(), owner: Uuid::new_v4().to_string(), start: 0 };
+        let (url, owner) = (url.to_string(), Uuid::new_v4().to_string());
+        let binding = Self { url, owner, claims: Vec::new() };
         fs::create_dir_all(data_dir)?;
         binding.write(data_dir)?;
         Ok(binding)
@@ -72,13 +82,16 @@ impl StoreBinding {
     fn write(&self, data_dir: &FilePath) -> io::Result<()> {
         let part = data_dir.join(format!("{FILE}.part"));
         let mut file = File::create(&part)?;
-        writeln!(file, "{}\n{}\n{}", self.url, self.owner, self.start)?;
+        writeln!(file, "{}\n{}", self.url, self.owner)?;
+        for (start, nonce) in &self.claims {
+            writeln!(file, "{start} {nonce}")?;
+        }
         file.sync_all()?;
         fs::rename(&part, data_dir.join(FILE))?;
         File::open(data_dir)?.sync_all()
     }
 
-    /// Raises the number of the start, in the data directory and then in the store.
+    /// Claims the store by a number that is greater than those before, in the data directory and then in the store.
     ///
     /// # Errors
     /// [`OpenObjectsError::Claimed`] for a store of another data directory, [`OpenObjectsError::Copied`] for one that a
@@ -89,13 +102,15 @@ impl StoreBinding {
         store: &dyn ObjectStore,
     ) -> Result<ClaimedStore, OpenObjectsError> {
         let found = OwnerClaim::read(store).await.map_err(|error| OpenObjectsError::of(&error))?;
-        if let Some((found, _)) = &found {
-            self.check(found, self.start)?;
-        }
-        self.start += 1;
-        self.write(data_dir)?;
+        let known = match &found {
+            Some((found, _)) => self.check(found)?,
+            None => 0,
+        };
+        self.claims.drain(..known.max(self.claims.len().saturating_sub(CLAIMS_MAX - 1)));
         let (owner, nonce) = (self.owner.clone(), Uuid::new_v4().to_string());
-        let claim = OwnerClaim { owner, start: self.start, nonce };
+        let claim = OwnerClaim { owner, start: self.last_start().saturating_add(1), nonce };
+        self.claims.push((claim.start, claim.nonce.clone()));
+        self.write(data_dir)?;
         let mode = found.map_or(PutMode::Create, |(_, version)| PutMode::Update(version));
         let mut is_conditional = self.put(store, &claim, mode.clone()).await?;
         if is_conditional {
@@ -114,16 +129,30 @@ impl StoreBinding {
         Ok(ClaimedStore { claim, is_conditional })
     }
 
+    /// The number of the last start; 0 before the first.
+    fn last_start(&self) -> u64 {
+        self.claims.last().map_or(0, |(start, _)| *start)
+    }
+
+    /// Checks that a claim in the store is one of this data directory, or of a version without numbers. Returns its
+    /// position in the claims here.
+    ///
     /// # Errors
     /// [`OpenObjectsError::Claimed`], [`OpenObjectsError::Copied`].
-    fn check(&self, found: &OwnerClaim, here: u64) -> Result<(), OpenObjectsError> {
+    fn check(&self, found: &OwnerClaim) -> Result<usize, OpenObjectsError> {
         let url = || self.url.clone();
         if found.owner != self.owner {
             return Err(OpenObjectsError::Claimed { url: url() });
         }
-        match found.start > here {
-            true => Err(OpenObjectsError::Copied { url: url(), there: found.start, here }),
-            false => Ok(()),
+        let is_found =
+            |(start, nonce): &(u64, String)| *start == found.start && *nonce == found.nonce;
+        match self.claims.iter().position(is_found) {
+            Some(position) => Ok(position),
+            None if found.start == 0 && found.nonce.is_empty() => Ok(0),
+            None => {
+                let (there, here) = (found.start, self.last_start());
+                Err(OpenObjectsError::Copied { url: url(), there, here })
+            }
         }
     }
 
@@ -153,8 +182,8 @@ impl StoreBinding {
         if found == *claim {
             return Ok(is_conditional);
         }
-        // Another start came between.
-        self.check(&found, claim.start.saturating_sub(1))?;
+        // Another start came between, or an earlier one of this data directory was applied late.
+        self.check(&found)?;
         Err(OpenObjectsError::Store("another start claims the objects: start again".to_owned()))
     }
 }

@@ -168,7 +168,15 @@ async fn a_claim_whose_acknowledgement_was_lost_is_ours() {
 fn a_binding_with_other_lines_than_its_own_is_malformed() {
     let data = tempfile::tempdir().unwrap();
     assert_eq!(StoreBinding::read(data.path()).unwrap(), None);
-    for text in ["", "\n", "s3://bucket", "s3://bucket\nowner\nmore\n", "s3://b\no\n1\n2\n"] {
+    for text in [
+        "",
+        "\n",
+        "s3://bucket",
+        "s3://bucket\nowner\nmore\n",
+        "s3://b\no\n1\n",
+        "s3://b\no\n-1 n\n",
+        "s3://b\no\n1 n\n\n",
+    ] {
         fs::write(data.path().join("blob-store"), text).unwrap();
         let read = StoreBinding::read(data.path());
         assert_eq!(read.map_err(|error| error.kind()), Err(io::ErrorKind::InvalidData), "{text:?}");

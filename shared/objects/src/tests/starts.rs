@@ -88,10 +88,10 @@ fn owner_object() -> ObjectPath {
     ObjectPath::from("trestle-owner")
 }
 
-/// A data directory whose last start has this number.
+/// A data directory whose last start has this number, and the nonce `first`.
 fn directory_at(start: u64) -> tempfile::TempDir {
     let data = tempfile::tempdir().unwrap();
-    fs::write(data.path().join("blob-store"), format!("{URL}\nours\n{start}\n")).unwrap();
+    fs::write(data.path().join("blob-store"), format!("{URL}\nours\n{start} first\n")).unwrap();
     data
 }
 
@@ -106,6 +106,10 @@ async fn start(
 
 async fn write(store: &RacedStore, text: impl Into<PutPayload>) {
     store.inner.put(&owner_object(), text.into()).await.unwrap();
+}
+
+async fn stored_claim(store: &RacedStore) -> String {
+    String::from_utf8(content(store, "trestle-owner").await.to_vec()).unwrap()
 }
 
 async fn content(store: &dyn ObjectStore, path: &str) -> bytes::Bytes {
@@ -130,19 +134,58 @@ async fn a_start_that_loses_a_race_is_rejected_and_writes_no_claim() {
 
         match is_copied {
             true => assert!(
-                matches!(error, OpenObjectsError::Copied { there: 4, here: 3, .. }),
+                matches!(error, OpenObjectsError::Copied { there: 4, here: 4, .. }),
                 "{before:?}: {error}"
             ),
             false => assert!(matches!(error, OpenObjectsError::Claimed { .. }), "{error}"),
+        }
+        // Nor does it claim the store by starting again.
+        for _ in 0..2 {
+            let again = start(&data, &store).await.map(drop).unwrap_err();
+            let is_same = std::mem::discriminant(&again) == std::mem::discriminant(&error);
+            assert!(is_same, "{before:?}: {again}");
         }
         assert_eq!(content(&*store, "trestle-owner").await, other, "{before:?}");
     }
 }
 
 #[tokio::test]
+async fn a_claim_of_a_failed_start_that_the_store_applied_late_is_that_of_the_directory() {
+    let (data, store) = (directory_at(3), Arc::new(RacedStore::default()));
+    let file = data.path().join("blob-store");
+    fs::write(&file, format!("{URL}\nours\n3 first\n4 late\n5 lost\n")).unwrap();
+    write(&store, "ours 4 late").await;
+
+    assert_eq!(start(&data, &store).await.unwrap().blobs.start, 6);
+
+    let text = fs::read_to_string(&file).unwrap();
+    let claims: Vec<_> = text.lines().skip(2).collect();
+    let [first, "5 lost", last] = claims[..] else { panic!("{text}") };
+    assert_eq!((first, format!("ours {last}")), ("4 late", stored_claim(&store).await), "{text}");
+}
+
+#[tokio::test]
+async fn starts_that_fail_again_and_again_do_not_let_the_file_grow() {
+    let (data, store) = (directory_at(u64::MAX - 2), Arc::new(RacedStore::default()));
+    for _ in 0..100 {
+        start(&data, &store).await.unwrap();
+        // The store loses the object, as when each claim failed.
+        store.inner.delete(&owner_object()).await.unwrap();
+    }
+    let text = fs::read_to_string(data.path().join("blob-store")).unwrap();
+    assert_eq!(text.lines().count(), 2 + 64);
+    assert!(text.lines().last().unwrap().starts_with(&u64::MAX.to_string()), "{text}");
+
+    start(&data, &store).await.unwrap();
+    start(&data, &store).await.unwrap();
+    let text = fs::read_to_string(data.path().join("blob-store")).unwrap();
+    assert_eq!(text.lines().count(), 2 + 2, "the claim in the store, and the new one");
+}
+
+#[tokio::test]
 async fn an_older_claim_that_replaces_the_object_of_a_race_is_an_error_that_a_new_start_ends() {
     let (data, store) = (directory_at(3), Arc::new(RacedStore::default()));
-    *store.other.lock().unwrap() = Some("ours 2 other".to_owned());
+    *store.other.lock().unwrap() = Some("ours 3 first".to_owned());
 
     let error = start(&data, &store).await.map(drop).unwrap_err();
 
@@ -171,7 +214,7 @@ async fn a_malformed_owner_object_is_neither_owned_nor_replaced() {
         assert!(error.to_string().contains("`trestle-owner` is malformed"), "{error}");
         assert_eq!(content(&*store, "trestle-owner").await, text);
         let file = fs::read_to_string(data.path().join("blob-store")).unwrap();
-        assert!(file.ends_with("\n7\n"), "no start is counted: {file:?}");
+        assert!(file.ends_with("\n7 first\n"), "no start is counted: {file:?}");
     }
 }
 
