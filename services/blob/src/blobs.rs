@@ -35,6 +35,7 @@ use crate::{
     keys::{self, BlobRow},
     names::BlobName,
     objects::Objects,
+    read_memory::ReadMemory,
     record::{BlobKind, BlobRecord, ContainerId, Retired},
     stored::Stored as _,
     upload::UploadMemory,
@@ -50,6 +51,7 @@ pub(crate) struct Blobs {
     pub(crate) objects: Objects,
     pub(crate) ids: Arc<Ids>,
     pub(crate) memory: UploadMemory,
+    pub(crate) reads: ReadMemory,
 }
 
 /// Names a blob in the store.

@@ -8,6 +8,7 @@ mod tests;
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, Snapshot, Span, after_key};
+use trestle_service::layer::shares::Share;
 use uuid::Uuid;
 
 pub(crate) use self::{
@@ -18,6 +19,7 @@ use crate::{
     blobs::{BlobKey, BlobState, Blobs, StateName, decode_record},
     error::BlobError,
     keys::{self, BlobRow},
+    read_memory::ReadMemory,
     record::{BlobKind, BlobRecord, Content, Part, Staging, StoredBlock},
     stored::Stored as _,
 };
@@ -26,6 +28,40 @@ use crate::{
 pub(crate) const ATTEMPTS_MAX: usize = 8;
 /// Staged blocks that are read at once.
 const SCAN: ScanLimit = ScanLimit { rows: 8192, bytes: 4 * 1024 * 1024 };
+
+/// Memory of a block of a list beside its id, in bytes.
+const BLOCK_BYTES: usize = size_of::<StoredBlock>();
+/// Memory of a block of the new list, and of the entry that finds it a second time, in bytes.
+const CHOICE_BYTES: usize = 2 * BLOCK_BYTES + 64;
+/// Memory of the entry by which a block is found, in bytes.
+const FOUND_BYTES: usize = 2 * BLOCK_BYTES;
+/// Bytes of a list in memory for a byte of its row, at most: a row has at least 12 bytes for a block.
+const LIST_FACTOR: usize = 6;
+
+/// The blocks of a content, with their memory.
+pub(crate) struct BlockList {
+    pub(crate) blocks: Vec<StoredBlock>,
+    held: Share,
+}
+
+impl BlockList {
+    /// Reads the list with a number.
+    ///
+    /// # Errors
+    /// Too little memory at present; a failed read, or a corrupt row.
+    pub(crate) async fn read(
+        snapshot: &dyn Snapshot,
+        (blob, number): (&BlobKey, u64),
+        memory: &ReadMemory,
+    ) -> Result<Self, BlobError> {
+        let value = snapshot.get(&blob.row(BlobRow::BlockList, &[number])).await?;
+        let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
+        let mut held = memory.list(value.len() * LIST_FACTOR)?;
+        let blocks = Vec::<StoredBlock>::decode(&value)?;
+        held.resize(value.len() + blocks.len() * BLOCK_BYTES)?;
+        Ok(Self { blocks, held })
+    }
+}
 
 /// A blob with its blocks, of one moment.
 pub(crate) struct BlobBlocks {
@@ -37,6 +73,8 @@ pub(crate) struct BlobBlocks {
     pub(crate) staging: Option<Staging>,
     /// Its staged blocks, by id.
     pub(crate) staged: Vec<StoredBlock>,
+    /// The memory of the blocks.
+    held: Share,
 }
 
 impl Blobs {
@@ -73,36 +111,62 @@ impl Blobs {
         let snapshot = self.engine.snapshot().await?;
         let (state, record) = name.find(&*snapshot, blob).await?;
         blob.check_kind(Some(&record), BlobKind::Block, false)?;
-        let committed = committed(&*snapshot, blob, Some(record.content)).await?;
-        let record = Some(record);
-        Ok((state, BlobBlocks { record, committed, staging: None, staged: Vec::new() }))
+        let (committed, held) = self.committed(&*snapshot, blob, Some(record.content)).await?;
+        let (record, staged) = (Some(record), Vec::new());
+        Ok((state, BlobBlocks { record, committed, staging: None, staged, held }))
     }
 
     async fn read_blocks(&self, blob: &BlobKey) -> Result<BlobBlocks, BlobError> {
         let snapshot = self.engine.snapshot().await?;
         let record = decode_record(snapshot.get(&blob.row(BlobRow::Record, &[])).await?.as_ref())?;
         let content = record.as_ref().map(|record| record.content);
-        let committed = committed(&*snapshot, blob, content).await?;
+        let (committed, mut held) = self.committed(&*snapshot, blob, content).await?;
         let staging = snapshot.get(&blob.row(BlobRow::Staging, &[])).await?;
         let staging = staging.map(|value| Staging::decode(&value)).transpose()?;
         let staged = match staging {
-            Some(Staging { generation, .. }) => staged(&*snapshot, blob, generation).await?,
+            Some(Staging { generation, count, id_bytes, .. }) => {
+                let bytes = BLOCK_BYTES.saturating_add(to_usize(id_bytes));
+                held.resize(held.amount().saturating_add(bytes.saturating_mul(to_usize(count))))?;
+                staged(&*snapshot, blob, generation).await?
+            }
             None => Vec::new(),
         };
-        Ok(BlobBlocks { record, committed, staging, staged })
+        Ok(BlobBlocks { record, committed, staging, staged, held })
+    }
+
+    /// The blocks of a content.
+    async fn committed(
+        &self,
+        snapshot: &dyn Snapshot,
+        blob: &BlobKey,
+        content: Option<Content>,
+    ) -> Result<(Vec<StoredBlock>, Share), BlobError> {
+        match content {
+            Some(Content::Blocks { list, .. }) => {
+                let BlockList { blocks, held } =
+                    BlockList::read(snapshot, (blob, list), &self.reads).await?;
+                Ok((blocks, held))
+            }
+            _ => Ok((Vec::new(), self.reads.list(0)?)),
+        }
     }
 }
 
-/// The blocks of a content.
-async fn committed(
-    snapshot: &dyn Snapshot,
-    blob: &BlobKey,
-    content: Option<Content>,
-) -> Result<Vec<StoredBlock>, BlobError> {
-    let Some(Content::Blocks { list, .. }) = content else { return Ok(Vec::new()) };
-    let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
-    let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
-    Vec::<StoredBlock>::decode(&value)
+impl BlobBlocks {
+    /// Reserves the memory of choosing from these blocks.
+    ///
+    /// # Errors
+    /// Too little memory at present.
+    fn hold_choices(&mut self, choices: usize) -> Result<(), BlobError> {
+        let more = choices.saturating_mul(CHOICE_BYTES)
+            + (self.committed.len() + self.staged.len()) * FOUND_BYTES;
+        Ok(self.held.resize(self.held.amount().saturating_add(more))?)
+    }
+}
+
+/// A number of blocks or bytes in memory, which fits.
+fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The staged blocks of one generation, by id.

@@ -28,6 +28,7 @@ use crate::{
     names::{BlobName, ContainerName},
     objects::Objects,
     pages::{PageCommand, SequenceConditions},
+    read_memory::ReadMemory,
     record::{BlobRecord, ContainerRecord, CopyOrigin, Retention},
     sweep::BlobSweeper,
     upload::{SmallContent, Upload, UploadMemory, Uploaded},
@@ -59,7 +60,13 @@ impl BlobFixture {
             Arc::new(MemoryEngine::with_clock(KEYSPACES, Arc::clone(&shared)));
         let ids = Arc::new(Ids::new(Arc::clone(&engine), objects.first_content(), MARK));
         let containers = Containers::new(Arc::clone(&engine), shared, Arc::clone(&ids));
-        let blobs = Blobs { engine, objects, ids, memory: UploadMemory::default() };
+        let blobs = Blobs {
+            engine,
+            objects,
+            ids,
+            memory: UploadMemory::default(),
+            reads: ReadMemory::default(),
+        };
         Self {
             containers,
             sweeper: BlobSweeper::new(blobs.clone()),

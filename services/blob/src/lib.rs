@@ -31,6 +31,7 @@ mod model;
 mod objects;
 mod pages;
 mod past;
+mod read_memory;
 mod record;
 mod remote;
 mod space_shortage;

@@ -9,7 +9,7 @@ pub(crate) use self::memory::UploadMemory;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::task::JoinHandle;
 use trestle_kv::{CommitError, Engine, SpaceClaim};
 use trestle_service::{clock::Ticks, limits::INLINE_BYTES_MAX};
@@ -32,6 +32,8 @@ const SMALL_KIB: usize = INLINE_BYTES_MAX / 1024;
 /// Memory of any other upload, in KiB.
 const LARGE_KIB: usize = 4 * 1024;
 const _: () = assert!(LARGE_KIB as u64 * 1024 == EXTENT_BYTES, "an upload holds one extent");
+/// Pieces of fewer bytes are joined to ones of this length.
+const JOINED_BYTES: usize = 16 * 1024;
 /// How long an upload may take from its first object to the change that publishes it: later the sweeper takes its
 /// objects for those of an upload that a crash ended. The id is used up to an hour after it was allocated.
 const UPLOAD_MAX: Duration = Duration::from_secs(20 * 3600);
@@ -57,6 +59,8 @@ pub(crate) struct Upload {
     digest: UploadDigest,
     small: SmallContent,
     pieces: Vec<Bytes>,
+    /// Small pieces behind those.
+    joined: BytesMut,
     buffered: u64,
     written: WrittenObjects,
     memory: Option<HeldMemory>,
@@ -77,8 +81,8 @@ impl Upload {
     pub(crate) fn new(blobs: &Blobs, small: SmallContent, with_md5: bool) -> Self {
         let written = WrittenObjects::none(blobs);
         let digest = UploadDigest::new(with_md5);
-        let (pieces, blobs) = (Vec::new(), blobs.clone());
-        Self { blobs, digest, small, pieces, buffered: 0, written, memory: None }
+        let (pieces, joined, blobs) = (Vec::new(), BytesMut::new(), blobs.clone());
+        Self { blobs, digest, small, pieces, joined, buffered: 0, written, memory: None }
     }
 
     /// The length of the data so far, in bytes.
@@ -97,12 +101,31 @@ impl Upload {
             let room = usize::try_from(EXTENT_BYTES - self.buffered).unwrap_or(usize::MAX);
             let piece = data.split_to(data.len().min(room));
             self.buffered += piece.len() as u64;
-            self.pieces.push(piece);
+            self.keep(piece);
             if self.buffered == EXTENT_BYTES && self.small != SmallContent::Memory {
                 self.flush().await?;
             }
         }
         Ok(())
+    }
+
+    /// Joins small pieces: an extent of single bytes would hold an allocation for each, or a message for each.
+    fn keep(&mut self, piece: Bytes) {
+        if piece.len() >= JOINED_BYTES || self.pieces.is_empty() {
+            self.end_joined();
+            return self.pieces.push(piece);
+        }
+        if self.joined.capacity() - self.joined.len() < piece.len() {
+            self.end_joined();
+            self.joined = BytesMut::with_capacity(JOINED_BYTES);
+        }
+        self.joined.extend_from_slice(&piece);
+    }
+
+    fn end_joined(&mut self) {
+        if !self.joined.is_empty() {
+            self.pieces.push(std::mem::take(&mut self.joined).freeze());
+        }
     }
 
     async fn reserve(&mut self, more: u64) -> Result<(), BlobError> {
@@ -128,6 +151,7 @@ impl Upload {
             self.written.began_at = Some(self.blobs.now());
             self.written.contents.push((self.blobs.ids.content().await?, 0));
         }
+        self.end_joined();
         let pieces = std::mem::take(&mut self.pieces);
         self.buffered = 0;
         // The write has the memory, also where the upload is dropped meanwhile.
@@ -151,6 +175,7 @@ impl Upload {
         if !is_inline && self.buffered > 0 {
             self.flush().await?;
         }
+        self.end_joined();
         let digests = self.digest.finish();
         let content = match self.written.contents.last() {
             Some((content, _)) => {

@@ -3,9 +3,9 @@
 //!
 //! In the data directory it is the file `blob-store`: a line with the URL, a line with a random id, and a line for each
 //! claim that may be in the store: its number and its nonce. In the store it is the object `trestle-owner`, see
-//! [`crate::owner`]. A start adds its claim to the file first, and leaves out those before the one in the store, so that
-//! more than two lines are those of starts that failed. A store with another claim was used by a copy of the directory,
-//! whatever the numbers are: a copy that lost a race must not own the store by starting again.
+//! [`crate::owner`]. A start adds its claim to the file first, and leaves out those before the one in the store, so
+//! that more than two lines are those of starts that failed. A store with another claim was used by a copy of the
+//! directory, whatever the numbers are: a copy that lost a race must not own the store by starting again.
 
 use std::{
     fs::{self, File},

@@ -232,7 +232,7 @@ impl BlobApi {
             origin,
             retention,
         };
-        let record = self.blobs.commit_blocks(key, &blocks, command).await?;
+        let record = self.blobs_for(access).commit_blocks(key, &blocks, command).await?;
         Ok(proto::CommitBlocksResponse { blob: Some(self.show(access, &names, record)) })
     }
 
@@ -248,9 +248,10 @@ impl BlobApi {
         let state = parser.state(&request.snapshot, &request.version_id);
         let names = parser.finish(names)?;
         let key = self.key(access, &names).await?;
+        let blobs = self.blobs_for(access);
         let (state, blocks) = match state {
-            StateName::Current => (BlobState::Current, self.blobs.blocks(&key, lease_id).await?),
-            past => self.blobs.past_blocks(&key, past).await?,
+            StateName::Current => (BlobState::Current, blobs.blocks(&key, lease_id).await?),
+            past => blobs.past_blocks(&key, past).await?,
         };
         // What is staged is not public.
         let staged = if access.is_anonymous() { Vec::new() } else { blocks.staged };

@@ -69,14 +69,15 @@ impl BlobApi {
         match from {
             CopySource::Blob(source) => {
                 let key = self.key(&access.also(BlobNeed::Read)?, &source.names).await?;
-                let opened = self.blobs.open((key, source.state), range, (&conditions, lease_id));
+                let blobs = self.blobs_for(access);
+                let opened = blobs.open((key, source.state), range, (&conditions, lease_id));
                 let opened = opened.await.map_err(of_source)?;
                 if opened.freshness == Freshness::NotModified {
                     let unmet = conditions.not_modified(opened.record.etag);
                     return Err(BlobError::SourceUnmet(unmet).into());
                 }
                 let size = Some(opened.range.end - opened.range.start);
-                let pieces = self.blobs.clone().bytes(&opened).map_err(of_source);
+                let pieces = blobs.bytes(&opened).map_err(of_source);
                 Ok(OpenedSource { size, pieces: Box::pin(pieces) })
             }
             CopySource::Url(uri) => {

@@ -45,6 +45,7 @@ use crate::{
     ids::Ids,
     keys,
     objects::Objects,
+    read_memory::ReadMemory,
     remote::RemoteServers,
     sweep::BlobSweeper,
     upload::UploadMemory,
@@ -75,8 +76,8 @@ impl BlobApi {
         let mark = (random)() as u64;
         let ids = Arc::new(Ids::new(Arc::clone(&engine), objects.first_content(), mark));
         let containers = Containers::new(Arc::clone(&engine), clock, Arc::clone(&ids));
-        let memory = UploadMemory::default();
-        let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory };
+        let (memory, reads) = (UploadMemory::default(), ReadMemory::default());
+        let blobs = Blobs { engine: Arc::clone(&engine), objects, ids, memory, reads };
         let sweeper = Arc::new(BlobSweeper::new(blobs.clone()));
         let (copy_hosts, servers) = (Arc::new(copy_hosts), RemoteServers::new());
         Self { engine, containers, blobs, sweeper, copy_hosts, servers, random, started_at }
@@ -87,6 +88,11 @@ impl BlobApi {
         let memory = self.blobs.memory.of(CallHolder::of(extensions).holder());
         let recorder = StatisticsRecorder::of(extensions);
         Uploader { blobs: Blobs { memory, ..self.blobs.clone() }, recorder }
+    }
+
+    /// The blobs, read and changed for an account.
+    fn blobs_for(&self, access: &BlobAccess) -> Blobs {
+        Blobs { reads: self.blobs.reads.of(access.account()), ..self.blobs.clone() }
     }
 
     /// How many containers exist, up to a maximum.

@@ -29,7 +29,8 @@ impl BlobApi {
         let revocable = access.may_be_revoked();
         let revocable =
             revocable.then(|| Arc::new((self.clone(), access.clone(), names.clone(), key.clone())));
-        let opened = self.blobs.open((key, state), range, (&conditions, lease_id)).await?;
+        let blobs = self.blobs_for(access);
+        let opened = blobs.open((key, state), range, (&conditions, lease_id)).await?;
         let not_modified = opened.freshness == Freshness::NotModified;
         let read = &opened.range;
         let read = proto::ByteRange { offset: read.start, length: Some(read.end - read.start) };
@@ -42,7 +43,7 @@ impl BlobApi {
         if not_modified {
             return Ok(Box::pin(stream::iter([Ok(first)])));
         }
-        let mut pieces = Box::pin(self.blobs.clone().bytes(&opened));
+        let mut pieces = blobs.bytes(&opened);
         // The first piece is part of the first message: a small blob is one message.
         let data = pieces.next().await.transpose()?.unwrap_or_default();
         let count = move |data: &Bytes| {

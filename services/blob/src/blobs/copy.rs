@@ -19,6 +19,7 @@ use super::{
     write::NewBlocks,
 };
 use crate::{
+    blocks::BlockList,
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
@@ -201,7 +202,7 @@ impl<P: FnMut(u64) + Send> Copied<'_, P> {
                 NewContent::Appended { bytes, blocks, is_sealed: self.is_sealed }
             }
             ContentSource::Paged(chunks) => self.pages(source, chunks, target).await?,
-            ContentSource::Blocks(blocks) => {
+            ContentSource::Blocks(BlockList { blocks, .. }) => {
                 let mut copies: HashMap<ContentId, Part> = HashMap::new();
                 let mut list = Vec::with_capacity(blocks.len());
                 for StoredBlock { id, part } in blocks {

@@ -1,19 +1,25 @@
 //! Reading a blob: its record by the conditions, then its bytes, in pieces that are verified.
 
+mod ahead;
 #[cfg(test)]
 mod tests;
 
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream},
+};
 use trestle_kv::Snapshot;
-use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
+use trestle_service::{layer::shares::Share, limits::READ_MESSAGE_BYTES_MAX};
 use uuid::Uuid;
 
+use self::ahead::read_ahead;
 use super::{BlobKey, BlobState, Blobs, StateName, decode_record};
 use crate::{
     append::ReadStep,
+    blocks::BlockList,
     checksum::Crc64,
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
@@ -21,11 +27,7 @@ use crate::{
     keys::BlobRow,
     pages::PinnedChunks,
     record::{BlobRecord, Content, Part, StoredBlock},
-    stored::Stored as _,
 };
-
-/// Pieces that are read ahead of the client.
-const READ_AHEAD: usize = 2;
 
 /// The range that a client requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub(crate) struct OpenedBlob {
 pub(super) enum ContentSource {
     Row(Bytes),
     Whole(Part),
-    Blocks(Vec<StoredBlock>),
+    Blocks(BlockList),
     /// The pieces of an append blob of this generation.
     Appended(u64),
     /// The chunks of a page blob.
@@ -190,9 +192,7 @@ impl Blobs {
             }
             Content::Whole(part) => ContentSource::Whole(part),
             Content::Blocks { list, .. } => {
-                let value = snapshot.get(&blob.row(BlobRow::BlockList, &[list])).await?;
-                let value = value.ok_or_else(|| BlobError::corrupt("block list"))?;
-                ContentSource::Blocks(Vec::<StoredBlock>::decode(&value)?)
+                ContentSource::Blocks(BlockList::read(&*snapshot, (blob, list), &self.reads).await?)
             }
             Content::Append(content) => ContentSource::Appended(content.generation),
             Content::Pages(content) => {
@@ -203,29 +203,31 @@ impl Blobs {
     }
 
     /// The bytes of an opened blob, in pieces of up to a message.
-    pub(crate) fn bytes(
-        self,
-        opened: &OpenedBlob,
-    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<> {
+    pub(crate) fn bytes(self, opened: &OpenedBlob) -> BoxStream<'static, Result<Bytes, BlobError>> {
         let range = opened.range.clone();
-        let parts = match &opened.source {
+        match &opened.source {
             ContentSource::Row(row) => {
                 let piece = row.get(to_usize(range.start)..to_usize(range.end));
                 let piece = piece.map(|piece| row.slice_ref(piece)).unwrap_or_default();
-                return stream::iter((!piece.is_empty()).then_some(Ok(piece))).left_stream();
+                stream::iter((!piece.is_empty()).then_some(Ok(piece))).boxed()
             }
-            ContentSource::Whole(part) => vec![*part],
-            ContentSource::Blocks(blocks) => blocks.iter().map(|block| block.part).collect(),
+            ContentSource::Whole(part) => self.pieces(opened, vec![*part], range),
+            ContentSource::Blocks(list) => {
+                let (parts, range) = parts_in(&list.blocks, range);
+                match self.reads.list(parts.len() * size_of::<Part>()) {
+                    Ok(held) => self.read_steps(opened, steps(parts, range), Some(held)),
+                    Err(error) => stream::iter([Err(error)]).boxed(),
+                }
+            }
             ContentSource::Appended(generation) => {
                 let steps = self.appended(&opened.key, *generation, range);
-                return self.read_steps(opened, steps).left_stream().left_stream().right_stream();
+                self.read_steps(opened, steps, None)
             }
             ContentSource::Paged(chunks) => {
                 let steps = self.paged(chunks.clone(), range);
-                return self.read_steps(opened, steps).right_stream().left_stream().right_stream();
+                self.read_steps(opened, steps, None)
             }
-        };
-        self.pieces(opened, parts, range).right_stream().right_stream()
+        }
     }
 
     /// The bytes of a range of some of the contents of an opened blob.
@@ -234,19 +236,18 @@ impl Blobs {
         opened: &OpenedBlob,
         parts: Vec<Part>,
         range: Range<u64>,
-    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<> {
-        let step = |(extent, range)| Ok(ReadStep::Object(extent, range));
-        self.read_steps(opened, stream::iter(pieces(parts, range).map(step)))
+    ) -> BoxStream<'static, Result<Bytes, BlobError>> {
+        self.read_steps(opened, steps(parts, range), None)
     }
 
-    fn read_steps<S>(
+    /// The bytes of these steps. `held` is the memory of the steps.
+    fn read_steps(
         self,
         opened: &OpenedBlob,
-        steps: S,
-    ) -> impl Stream<Item = Result<Bytes, BlobError>> + Send + use<S>
-    where
-        S: Stream<Item = Result<ReadStep, BlobError>> + Send,
-    {
+        steps: impl Stream<Item = Result<ReadStep, BlobError>> + Send + 'static,
+        held: Option<Share>,
+    ) -> BoxStream<'static, Result<Bytes, BlobError>> {
+        let memory = self.reads.clone();
         let (key, state, content) = (opened.key.clone(), opened.state, opened.record.content);
         let read = move |step: Result<ReadStep, BlobError>| {
             let (blobs, key) = (self.clone(), key.clone());
@@ -264,7 +265,7 @@ impl Blobs {
                 Err(blobs.missing((&key, state), &content, &what).await)
             }
         };
-        steps.map(read).buffered(READ_AHEAD)
+        read_ahead(steps.map(read), memory, held).boxed()
     }
 
     /// The error of absent bytes: the blob was overwritten or deleted long ago, or is damaged.
@@ -318,6 +319,32 @@ pub(crate) fn pieces_of_part(
     range: Range<u64>,
 ) -> impl Iterator<Item = (Extent, Range<u64>)> {
     pieces(vec![part], range)
+}
+
+/// The parts of the blocks that a range lies in, and the range in them.
+fn parts_in(blocks: &[StoredBlock], range: Range<u64>) -> (Vec<Part>, Range<u64>) {
+    let (mut parts, mut skipped, mut start) = (Vec::new(), 0, 0_u64);
+    for StoredBlock { part, .. } in blocks {
+        let end = start.saturating_add(part.size);
+        if end <= range.start {
+            skipped = end;
+        } else if start < range.end {
+            parts.push(*part);
+        } else {
+            break;
+        }
+        start = end;
+    }
+    parts.shrink_to_fit();
+    (parts, range.start - skipped..range.end - skipped)
+}
+
+/// The steps that read a range of contents that follow each other.
+fn steps(
+    parts: Vec<Part>,
+    range: Range<u64>,
+) -> impl Stream<Item = Result<ReadStep, BlobError>> + Send + 'static {
+    stream::iter(pieces(parts, range).map(|(extent, range)| Ok(ReadStep::Object(extent, range))))
 }
 
 /// The pieces of a range of contents that follow each other: the extent of each, and the range in it.

@@ -34,7 +34,8 @@ impl Blobs {
             return self.put(blob, command, NewContent::inline(&[])).await;
         }
         for _ in 0..ATTEMPTS_MAX {
-            let blocks = self.read_blocks(&blob).await?;
+            let mut blocks = self.read_blocks(&blob).await?;
+            blocks.hold_choices(choices.len())?;
             // The blob as a whole first: a list cannot be resolved where another client committed.
             self.check_put((&blob, BlobKind::Block), &command).await?;
             let resolved = resolve(choices, &blocks.committed, &blocks.staged)?;

@@ -5,6 +5,7 @@ use trestle_service::{
     clock::Ticks,
     fault::{Fault, Reason},
     limits::{BLOB_BYTES_MAX, STAGED_BLOCKS_MAX},
+    name::AccountName,
 };
 
 use super::{stage::decide_stage, *};
@@ -274,4 +275,35 @@ fn staged_blocks_have_bounds_in_number_and_bytes() {
     assert_eq!(stage(staging(full, 5), same, 1), Ok((full, 1)));
     assert_eq!(stage(staging(1, BLOB_BYTES_MAX - 1), None, 1), Ok((2, BLOB_BYTES_MAX)));
     assert_eq!(stage(staging(1, BLOB_BYTES_MAX), None, 1), past);
+}
+
+#[tokio::test]
+async fn reads_and_changes_of_lists_hold_memory_of_their_account_until_they_end() {
+    let fixture = BlobFixture::new();
+    let key = fixture.key("a").await;
+    fixture.stage(&key, "A", "a").await.expect("staged");
+    fixture.commit(&key, &["A"; 1000]).await.expect("committed");
+    fixture.stage(&key, "B", "b").await.expect("staged");
+    let all = fixture.blobs.reads.free();
+    let reads = fixture.blobs.reads.of(&AccountName::development());
+    let blobs = Blobs { reads, ..fixture.blobs.clone() };
+
+    let blocks = blobs.blocks(&key, None).await.expect("read");
+    let held = all.0 - fixture.blobs.reads.free().0;
+    assert!((1001 * BLOCK_BYTES..200_000).contains(&held), "{held}");
+    drop(blocks);
+    assert_eq!(fixture.blobs.reads.free(), all);
+
+    // The account has its share already.
+    let mut held = blobs.reads.list(1).expect("it fits");
+    for bytes in [1 << 20, 1 << 10, 1] {
+        while held.resize(held.amount() + bytes).is_ok() {}
+    }
+    let choice = BlockChoice { id: "A".into(), source: BlockSource::Latest };
+    let command = PutCommand::default();
+    assert_eq!(reason(blobs.blocks(&key, None).await.map(drop)), Reason::ServerBusy);
+    let committed = blobs.commit_blocks(key.clone(), &[choice], command).await;
+    assert_eq!(reason(committed), Reason::ServerBusy);
+    drop(held);
+    assert_eq!(blobs.blocks(&key, None).await.expect("read").committed.len(), 1000);
 }

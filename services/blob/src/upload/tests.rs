@@ -102,3 +102,37 @@ async fn an_upload_that_the_reserve_rejects_states_it() {
     assert!(message.contains(numbers), "{message}");
     assert_eq!(fixture.objects().await, 0);
 }
+
+#[tokio::test]
+async fn small_pieces_are_joined_and_their_order_is_kept() {
+    let fixture = BlobFixture::new();
+    let lengths = [1, 1, 5, JOINED_BYTES, 3, JOINED_BYTES - 1, 2, 100_000, 1];
+    let all = sample(lengths.iter().sum());
+    for small in [SmallContent::Object, SmallContent::Memory] {
+        let mut upload = Upload::new(&fixture.blobs, small, true);
+        let mut rest = all.clone();
+        for length in lengths {
+            upload.push(rest.split_to(length)).await.expect("there is memory");
+        }
+        upload.end_joined();
+
+        assert_eq!(upload.pieces.concat(), all);
+        let kept: Vec<_> = upload.pieces.iter().map(Bytes::len).collect();
+        assert_eq!(kept, [1, 6, JOINED_BYTES, 3, JOINED_BYTES - 1, 2, 100_000, 1]);
+        assert_eq!(upload.size(), all.len() as u64);
+    }
+}
+
+#[tokio::test]
+async fn single_bytes_hold_no_allocation_each() {
+    let fixture = BlobFixture::new();
+    let all = sample(100_000);
+    let mut upload = Upload::new(&fixture.blobs, SmallContent::Object, false);
+    for byte in &all {
+        upload.push(Bytes::copy_from_slice(&[*byte])).await.expect("there is memory");
+    }
+    upload.end_joined();
+
+    assert_eq!(upload.pieces.len(), 1 + (all.len() - 1).div_ceil(JOINED_BYTES));
+    assert_eq!(upload.pieces.concat(), all);
+}

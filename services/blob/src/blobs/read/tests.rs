@@ -67,3 +67,39 @@ proptest! {
         prop_assert_eq!(next, range.end);
     }
 }
+
+proptest! {
+    #[test]
+    fn the_parts_of_a_range_have_its_bytes_and_no_others(
+        sizes in prop::collection::vec(1_u64..10, 1..40),
+        ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
+    ) {
+        let part = |(id, size): (u64, &u64)| Part { content: ContentId(id), mark: 0, size: *size };
+        let part_of = |numbered| StoredBlock { id: Bytes::new(), part: part(numbered) };
+        let blocks: Vec<_> = (1..).zip(&sizes).map(part_of).collect();
+        let size: u64 = sizes.iter().sum();
+        let (one, other) = (ends.0.index(to_usize(size)), ends.1.index(to_usize(size)));
+        let range = one.min(other) as u64..one.max(other) as u64 + 1;
+
+        let (parts, inside) = parts_in(&blocks, range.clone());
+
+        let all = blocks.iter().map(|block| block.part).collect();
+        let expected: Vec<_> = pieces(all, range).collect();
+        prop_assert_eq!(pieces(parts.clone(), inside.clone()).collect::<Vec<_>>(), expected);
+        let (first, last) = (parts.first().unwrap(), parts.last().unwrap());
+        let whole: u64 = parts.iter().map(|part| part.size).sum();
+        prop_assert!(inside.start < first.size && inside.end > whole - last.size);
+    }
+}
+
+#[test]
+fn an_empty_range_has_no_parts() {
+    let block = |id| {
+        let part = Part { content: ContentId(id), mark: 0, size: 2 };
+        StoredBlock { id: Bytes::new(), part }
+    };
+    for at in [0, 3, 4] {
+        let (parts, inside) = parts_in(&[block(1), block(2)], at..at);
+        assert_eq!(pieces(parts, inside).count(), 0, "{at}");
+    }
+}
