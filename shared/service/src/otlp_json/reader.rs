@@ -113,7 +113,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     /// The default of its type: nothing, or an element, which keeps the places of the others.
-    fn visit_none<E>(self) -> Result<(), E> {
+    fn visit_none<E: de::Error>(self) -> Result<(), E> {
         match (self.place, &self.field.kind) {
             (Place::Field, _) => {}
             (Place::Element, _) => self.encoder.put_bytes(self.field.number, &[]),
@@ -122,13 +122,15 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             }
             (Place::Packed, _) => self.encoder.put_enum(None, 0),
         }
-        Ok(())
+        self.encoder.check_size()
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         let Self { field, place, .. } = self;
         if place == Place::Field && field.is_repeated {
-            return value.deserialize_seq(ListVisitor { encoder: self.encoder, field });
+            let encoder = self.encoder;
+            value.deserialize_seq(ListVisitor { encoder: &mut *encoder, field })?;
+            return encoder.check_size();
         }
         let key = self.key();
         let encoder = self.encoder;
@@ -160,10 +162,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                 }
             }
         }
-        match encoder.is_full() {
-            true => Err(de::Error::custom("must have fewer bytes")),
-            false => Ok(()),
-        }
+        encoder.check_size()
     }
 }
 

@@ -103,6 +103,8 @@ impl Visitor<'_> for BoolVisitor {
     }
 }
 
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 /// The value of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
@@ -110,13 +112,20 @@ pub(super) enum Number {
     Real(f64),
 }
 
+/// The texts of doubles that no JSON number is; in no other case, and no other names.
+const NAMED: [(&str, f64); 3] =
+    [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
+
 impl Number {
     /// The number in a text.
-    fn of_text(text: &str) -> Option<Self> {
-        match text.parse() {
-            Ok(whole) => Some(Self::Whole(whole)),
-            Err(_) => text.parse().ok().map(Self::Real),
+    fn of_text(text: &str, is_real: bool) -> Option<Self> {
+        // A double has a negative zero.
+        if let Some(whole) = text.parse().ok().filter(|_| !is_real) {
+            return Some(Self::Whole(whole));
         }
+        let named = NAMED.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+        let finite = || text.parse().ok().filter(|real: &f64| real.is_finite());
+        named.or_else(finite).map(Self::Real)
     }
 
     /// The whole number that it is: `1.0` and `1e3` are whole.
@@ -124,8 +133,11 @@ impl Number {
     fn whole(self) -> Option<i128> {
         match self {
             Self::Whole(whole) => Some(whole),
-            Self::Real(real) => (real.is_finite() && real.fract() == 0.0 && real.abs() < 1e30)
-                .then_some(real as i128),
+            // The library reads a number below the least of 64 bits as a double, rounded to that least.
+            Self::Real(real) => {
+                let is_exact = real.is_finite() && real.fract() == 0.0 && real > -TWO_TO_63;
+                (is_exact && real < 1e30).then_some(real as i128)
+            }
         }
     }
 }
@@ -173,7 +185,7 @@ impl Visitor<'_> for NumberVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
-        self.checked(Number::of_text(text), Unexpected::Str(text))
+        self.checked(Number::of_text(text, self.0.is_real()), Unexpected::Str(text))
     }
 }
 
