@@ -141,6 +141,10 @@ pub const UPLOAD_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const READ_MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// How long an upload may send nothing before it fails.
 pub const UPLOAD_IDLE_MAX: Duration = Duration::from_secs(30);
+/// Fewest bytes a second that an upload has to send, on the whole and beyond [`UPLOAD_GRACE`].
+pub const UPLOAD_RATE_MIN: u64 = 8 * 1024;
+/// How long an upload may wait for its client in all, beside the time that its bytes need at [`UPLOAD_RATE_MIN`].
+pub const UPLOAD_GRACE: Duration = Duration::from_secs(60);
 /// Longest upload. Shorter than the grace period after which objects without a blob are deleted.
 pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(12 * 3600);
 /// Longest id of a block, in bytes. Azure.

@@ -8,6 +8,7 @@ mod blobs;
 mod containers;
 mod copy;
 mod from_source;
+mod pace;
 mod pages;
 mod parse;
 mod protection;

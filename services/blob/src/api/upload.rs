@@ -6,13 +6,12 @@ use trestle_proto::blob::v1::{self as proto, UploadFinish};
 use trestle_service::{
     call_statistics::StatisticsRecorder,
     fault::{Fault, Reason},
-    limits::{
-        BLOB_BYTES_MAX, BLOCK_BYTES_MAX, UPLOAD_IDLE_MAX, UPLOAD_MESSAGE_BYTES_MAX, UPLOAD_TIME_MAX,
-    },
+    limits::{BLOB_BYTES_MAX, BLOCK_BYTES_MAX, UPLOAD_MESSAGE_BYTES_MAX, UPLOAD_TIME_MAX},
 };
 
 use super::{
     BlobApi, failed,
+    pace::UploadPace,
     parse::{RequestParser, StatedSource, check_digests},
 };
 use crate::{
@@ -141,7 +140,7 @@ impl BlobApi {
         let upload = Upload::new(&uploader.blobs, SmallContent::Object, with_md5);
         let data = (first, &mut messages);
         let received = self.receive_from((access, source), upload, data, BLOCK_BYTES_MAX);
-        let Uploaded { digests, content, written } = in_time(received).await?;
+        let Uploaded { digests, content, written } = in_time(Box::pin(received)).await?;
         let NewContent::Whole(part) = content else {
             let rule = "a block must have at least 1 byte";
             return Err(failed(Fault::violation(Reason::InvalidHeaderValue, "data", rule)));
@@ -181,25 +180,10 @@ pub(super) async fn first<M: Into<UploadMessage<T>>, T>(
     messages: &mut Streaming<M>,
 ) -> Result<(T, UploadMessage<T>), Status> {
     let missing = || invalid("spec", "required in the first message");
-    let mut first: UploadMessage<T> = soon(messages).await?.ok_or_else(missing)?.into();
+    let first = UploadPace::default().next(messages, 0).await?;
+    let mut first: UploadMessage<T> = first.ok_or_else(missing)?.into();
     let spec = first.spec.take();
     Ok((spec.ok_or_else(missing)?, first))
-}
-
-/// The next message.
-async fn next<M: Into<UploadMessage<T>>, T>(
-    messages: &mut Streaming<M>,
-) -> Result<UploadMessage<T>, Status> {
-    let ended = || invalid("finish", "required in the last message");
-    Ok(soon(messages).await?.ok_or_else(ended)?.into())
-}
-
-/// The next message, or none at the end. A client that sends neither holds memory.
-async fn soon<M>(messages: &mut Streaming<M>) -> Result<Option<M>, Status> {
-    let message = tokio::time::timeout(UPLOAD_IDLE_MAX, messages.message()).await;
-    let silent =
-        |_| failed(Fault::new(Reason::OperationTimedOut, "the upload sent no data in time"));
-    message.map_err(silent)?
 }
 
 /// The data of an upload, up to its `finish`, verified against what the client states of it.
@@ -210,7 +194,7 @@ pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
     bytes_max: u64,
     stated: Option<[u8; 16]>,
 ) -> Result<Uploaded, Status> {
-    let mut message = first;
+    let (mut message, mut pace) = (first, UploadPace::default());
     let finish = loop {
         if message.data.len() > UPLOAD_MESSAGE_BYTES_MAX {
             return Err(too_large(UPLOAD_MESSAGE_BYTES_MAX as u64));
@@ -224,7 +208,8 @@ pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
         if let Some(finish) = message.finish {
             break finish;
         }
-        message = next(messages).await?;
+        let ended = || invalid("finish", "required in the last message");
+        message = pace.next(messages, upload.size()).await?.ok_or_else(ended)?.into();
         if message.spec.is_some() {
             return Err(invalid("spec", "must be in the first message only"));
         }
@@ -235,7 +220,7 @@ pub(super) async fn receive<M: Into<UploadMessage<T>>, T>(
 
 /// That the client sends no more: data behind the end would be lost.
 pub(super) async fn end<M>(messages: &mut Streaming<M>) -> Result<(), Status> {
-    match soon(messages).await? {
+    match UploadPace::default().next(messages, 0).await? {
         None => Ok(()),
         Some(_) => Err(invalid("finish", "must be in the last message only")),
     }
