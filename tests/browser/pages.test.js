@@ -29,7 +29,11 @@ const world = {};
 const data = temporaryDirectory();
 
 before(async () => {
-  world.server = await start(data.directory, { TRESTLE__ACCOUNTS__PAGES__KEY1: KEY });
+  world.server = await start(data.directory, {
+    TRESTLE__ACCOUNTS__PAGES__KEY1: KEY,
+    // Beside an account the development account is on only where it is set.
+    TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT: 'loopback',
+  });
   world.sites = [await site(), await site()];
   world.browser = await launch();
   const pages = world.sites.map(({ origin }) => open(world.browser, origin));

@@ -37,12 +37,40 @@ fn a_machine_that_is_fit_passes_also_beside_a_server() {
     assert!(text.output.starts_with("ok: configuration: valid\n"), "{text:?}");
     let found = findings(&json);
     let checks: Vec<_> = found.iter().map(|finding| finding["check"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["configuration", "limits", "clock", "disk.sync", "disk.space"]);
+    assert_eq!(checks, ["configuration", "accounts", "limits", "clock", "disk.sync", "disk.space"]);
     for finding in found {
         assert_eq!(finding["severity"] == "ok", finding.get("remedy").is_none(), "{finding}");
     }
     let files: Vec<_> = fs::read_dir(path).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(files.iter().all(|name| !name.to_str().unwrap().contains("doctor")), "{files:?}");
+}
+
+#[test]
+fn the_development_account_beyond_loopback_or_beside_an_account_is_a_warning() {
+    let account = ("TRESTLE__ACCOUNTS__ACME__KEY1", "dGhlIGtleSBvZiBhbiBhY2NvdW50IG9mIGEgdGVzdCE=");
+    let development = |value| ("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", value);
+    let all = [
+        ("TRESTLE__SERVER__LISTEN", "0.0.0.0:50051"),
+        ("TRESTLE__SERVER__ALLOW_PLAINTEXT", "true"),
+    ];
+    let memory = [("TRESTLE__STORAGE__EPHEMERAL", "true")];
+    let warned = |more: &[(&str, &str)]| {
+        let ended = Ended::of(doctor(&[&memory, more].concat()));
+        let found = findings(&ended);
+        let accounts = of(&found, "accounts").into_iter();
+        let warnings = accounts.filter(|finding| finding["severity"] == "warning");
+        let texts = warnings.map(|finding| finding["found"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+
+    assert_eq!(warned(&[]), Vec::<String>::new());
+    assert_eq!(warned(&[account]), Vec::<String>::new(), "it is off");
+    let beside = warned(&[account, development("loopback")]);
+    let exposed = warned(&[&all[..], &[development("anywhere")]].concat());
+
+    assert!(beside.len() == 1 && beside[0].ends_with("configured accounts: `acme`"), "{beside:?}");
+    let listener = "reachable from other machines: server.listen=`0.0.0.0:50051`";
+    assert!(exposed.len() == 1 && exposed[0].ends_with(listener), "{exposed:?}");
 }
 
 #[test]

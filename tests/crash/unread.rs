@@ -106,6 +106,8 @@ async fn responses_of_a_public_container_that_are_never_received_leave_slots_to_
         UNLIMITED_READER,
         ("TRESTLE__ACCOUNTS__OPEN__KEY1", KEY),
         ("TRESTLE__ACCOUNTS__OPEN__ALLOW_BLOB_PUBLIC_ACCESS", "true"),
+        // The account of the client that is served beside them.
+        ("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "loopback"),
     ];
     let server = Server::start(&["--ephemeral"], &account);
     let container = Container {

@@ -25,8 +25,12 @@ const KEY_2: &str =
 const KEY_3: &str =
     "AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAw==";
 
-/// An account with two keys, and a disabled one.
+/// The development account is on beside configured accounts only where the settings have it.
+const DEVELOPMENT: (&str, &str) = ("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "loopback");
+
+/// The development account, an account with two keys, and a disabled one.
 const ACCOUNTS: &[(&str, &str)] = &[
+    DEVELOPMENT,
     ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY_1),
     ("TRESTLE__ACCOUNTS__ACME__KEY2", KEY_2),
     ("TRESTLE__ACCOUNTS__CLOSED__KEY1", KEY_3),
@@ -339,13 +343,44 @@ async fn development_account_can_be_disabled() {
     let off = [("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "off")];
     let world = World::over_loopback_with(&[ACCOUNTS, &off].concat()).await;
 
-    let without = rejected(&world).await;
-    let public = trestle_identity::account::DEVELOPMENT_KEY;
-    let with_key = rejected(&basic(&world, "devstoreaccount1", public)).await;
+    is_off(&world).await;
+    assert!(tables(&basic(&world, "acme", KEY_1)).await.is_ok());
+}
 
+/// Neither the public key nor a call without a key is accepted.
+async fn is_off(world: &World) {
+    let without = rejected(world).await;
+    let public = trestle_identity::account::DEVELOPMENT_KEY;
+    let with_key = rejected(&basic(world, "devstoreaccount1", public)).await;
     assert_eq!(without.kind(), NONE);
     assert_eq!(with_key.kind(), NOT_AUTHENTIC);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn development_account_is_off_beside_accounts_unless_set() {
+    let world = World::over_loopback_with(&ACCOUNTS[1..]).await;
+    is_off(&world).await;
     assert!(tables(&basic(&world, "acme", KEY_1)).await.is_ok());
+
+    let alone = World::over_loopback_with(&[]).await;
+    assert!(tables(&alone).await.is_ok(), "without an account it is on");
+    assert!(tables(&World::over_loopback_with(ACCOUNTS).await).await.is_ok(), "it is set");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn development_account_ends_with_the_reload_that_adds_an_account() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("config.toml");
+    replace_file(&config, "");
+    let server = Server::start(&["--ephemeral", "--config", config.to_str().unwrap()], &[]);
+    let world = World::of(server).await;
+    assert!(tables(&world).await.is_ok());
+
+    replace_file(&config, &format!("[accounts.acme]\nkey1 = \"{KEY_1}\"\n"));
+    world.hang_up();
+
+    until(&world, KEY_1, true).await;
+    is_off(&world).await;
 }
 
 /// The credentials of a command.

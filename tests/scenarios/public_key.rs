@@ -22,6 +22,8 @@ use trestle_tests::{
 /// Base64 of 32 bytes.
 const KEY: &str = "dGhlIGtleSBvZiBhbiBhY2NvdW50IG9mIGEgdGVzdCE=";
 const ACME: (&str, &str) = ("TRESTLE__ACCOUNTS__ACME__KEY1", KEY);
+/// The development account beside another one.
+const ON: (&str, &str) = ("TRESTLE__GATEWAY__DEVELOPMENT_ACCOUNT", "loopback");
 const HOSTS: &str = "TRESTLE__GATEWAY__DEVELOPMENT_HOSTS";
 const DEVELOPMENT: &str = "devstoreaccount1";
 const PAGE: &str = "http://page.example";
@@ -43,7 +45,7 @@ const FOREIGN: [SentHeader; 8] = [
 ];
 
 fn start(settings: &[(&str, &str)]) -> Server {
-    Server::start(&["--ephemeral"], &[&[ACME], settings].concat())
+    Server::start(&["--ephemeral"], &[&[ACME, ON], settings].concat())
 }
 
 fn basic(account: &str, key: &str) -> String {

@@ -16,7 +16,11 @@ ROOT = DEPLOY.parent
 # The exposure that `systemd-analyze security` may find, in tenths.
 EXPOSURE_MAX = 30
 # Files and folders of the package that only the server reads.
-PRIVATE = {"/etc/trestle": "750 root:trestle", "/etc/trestle/trestle.toml": "640 root:trestle"}
+PRIVATE = {
+    "/etc/trestle": "750 root:trestle",
+    "/etc/trestle/trestle.toml": "640 root:trestle",
+    "/etc/trestle/trestle.key": "640 root:trestle",
+}
 
 # Runs a script on a copy of this machine's root, which is removed afterwards.
 ON_A_COPY = """
@@ -34,11 +38,15 @@ dpkg --install /trestle.deb
 for file in {" ".join(PRIVATE)}; do stat --format='private %a %U:%G %n' $file; done
 id trestle
 setpriv --reuid=trestle --regid=trestle --clear-groups trestle config check --config /etc/trestle/trestle.toml
+setpriv --reuid=trestle --regid=trestle --clear-groups trestle config print --config /etc/trestle/trestle.toml
 mkdir /var/lib/trestle
 echo '# changed' >>/etc/trestle/trestle.toml
+cp /etc/trestle/trestle.key /first.key
 dpkg --install /trestle.deb
 grep -x '# changed' /etc/trestle/trestle.toml
+cmp /first.key /etc/trestle/trestle.key && test "$(wc -c </first.key)" = 88
 dpkg --purge trestle
+test ! -e /etc/trestle/trestle.key
 test -d /var/lib/trestle && echo 'the data is there'
 """
 
@@ -108,6 +116,7 @@ def test_the_package_installs_upgrades_and_leaves_the_data(release, tmp_path):
     for path, owner in PRIVATE.items():
         assert f"private {owner} {path}" in printed
     assert "the configuration is valid: /etc/trestle/trestle.toml" in printed
+    assert 'development_account = "off"' in printed and "[accounts.trestle]" in printed
     assert printed.splitlines()[-1] == "the data is there"
 
 

@@ -7,7 +7,7 @@ use trestle_runtime::build;
 
 use crate::{
     roles::ROLES,
-    settings::{DurabilitySetting, Settings, StorageSettings, has_development},
+    settings::{DurabilitySetting, Settings, StorageSettings},
     storage,
 };
 
@@ -38,8 +38,7 @@ pub fn log(settings: &Settings, config: Option<&str>, recovery: Duration, ready:
 
 /// Whether callers without credentials, or with the public key, work in the development account.
 fn is_open(settings: &Settings) -> &'static str {
-    let is_gateway = settings.server.roles.has(crate::roles::GATEWAY.name);
-    match is_gateway && has_development(&settings.server, settings.gateway.development_account) {
+    match settings.has_development_account() {
         true => "on",
         false => "off",
     }

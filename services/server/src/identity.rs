@@ -14,7 +14,7 @@ use trestle_service::name::AccountName;
 use crate::{
     reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
-    settings::{AccountSettings, Settings, has_development, misplaced_key},
+    settings::{AccountSettings, Settings, misplaced_key},
 };
 
 /// Longest key file that is read, in bytes; a key of the greatest length has less than 700.
@@ -31,7 +31,7 @@ pub fn read(settings: &Settings) -> Result<AccountSet, ConfigError> {
     }
     let mut problems = Vec::new();
     let mut accounts = Vec::new();
-    if has_development(&settings.server, settings.gateway.development_account) {
+    if settings.has_development_account() {
         accounts.push(Account::development());
     }
     for (name, section) in &settings.accounts.0 {

@@ -1,6 +1,7 @@
 //! The command `doctor`: checks the machine and the surroundings of a server with these settings, with a hint for each
 //! finding. Nothing is changed, but a file of the data directory that is removed again.
 
+mod accounts;
 mod certificates;
 mod clock;
 mod disk;
@@ -24,6 +25,7 @@ pub async fn examine(
     clock: &'static dyn Clock,
 ) -> Result<DoctorReport, ProcessError> {
     let mut findings = vec![DoctorFinding::ok("configuration", "valid")];
+    findings.extend(accounts::check(settings));
     findings.push(descriptors(DescriptorPlan::for_process(settings)));
     let owned = settings.clone();
     let blocking = move || {

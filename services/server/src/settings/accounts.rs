@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use trestle_identity::account::AccountKey;
 use trestle_service::name::AccountName;
 
-use super::{DevelopmentAccount, ServerSettings};
+use super::{DevelopmentAccount, ServerSettings, Settings};
 use crate::roles::GATEWAY;
 
 /// Shortest text that may be a key, in bytes. Keys of Azure Storage have 88.
@@ -136,13 +136,24 @@ impl AccountsSettings {
         problems
     }
 
+    /// Whether the development account exists.
+    fn has_development(&self, server: &ServerSettings, development: DevelopmentAccount) -> bool {
+        match development {
+            DevelopmentAccount::Auto => self.0.is_empty() && reachable(server).is_empty(),
+            DevelopmentAccount::Loopback => reachable(server).is_empty(),
+            DevelopmentAccount::Off => false,
+            DevelopmentAccount::Anywhere => true,
+        }
+    }
+
     /// The problem that a gateway has no account at all.
     pub(super) fn absence(
         &self,
         server: &ServerSettings,
         development: DevelopmentAccount,
     ) -> Option<String> {
-        let is_needed = server.roles.has(GATEWAY.name) && !has_development(server, development);
+        let is_needed =
+            server.roles.has(GATEWAY.name) && !self.has_development(server, development);
         if !is_needed || !self.0.is_empty() {
             return None;
         }
@@ -152,7 +163,9 @@ impl AccountsSettings {
                  accounts.NAME with key1_file"
                     .to_owned()
             }
-            DevelopmentAccount::Loopback | DevelopmentAccount::Anywhere => format!(
+            DevelopmentAccount::Auto
+            | DevelopmentAccount::Loopback
+            | DevelopmentAccount::Anywhere => format!(
                 "accounts: none, so no client could call, since the development account, whose key is \
                  public, exists only where every listener for calls is on loopback; add accounts.NAME with \
                  key1_file, or allow the development account to \
@@ -160,6 +173,15 @@ impl AccountsSettings {
                 reachable(server).join(", ")
             ),
         })
+    }
+}
+
+impl Settings {
+    /// Whether this process is a gateway with the development account.
+    #[must_use]
+    pub fn has_development_account(&self) -> bool {
+        let is_gateway = self.server.roles.has(GATEWAY.name);
+        is_gateway && self.accounts.has_development(&self.server, self.gateway.development_account)
     }
 }
 
@@ -178,18 +200,9 @@ pub(crate) fn misplaced_key(file: &Path) -> Option<&'static str> {
     is_misplaced.then_some("must be the path of a file, and seems to be a key, which is not shown")
 }
 
-/// Whether the development account exists.
-pub(crate) fn has_development(server: &ServerSettings, development: DevelopmentAccount) -> bool {
-    match development {
-        DevelopmentAccount::Loopback => reachable(server).is_empty(),
-        DevelopmentAccount::Off => false,
-        DevelopmentAccount::Anywhere => true,
-    }
-}
-
 /// The listeners for calls that are not on loopback: key and address. One is enough to expose a public
 /// key.
-fn reachable(server: &ServerSettings) -> Vec<String> {
+pub(crate) fn reachable(server: &ServerSettings) -> Vec<String> {
     let calls = server.calls().into_iter();
     let reachable = calls.filter(|(_, address)| !address.ip().to_canonical().is_loopback());
     reachable.map(|(key, address)| format!("{key}=`{address}`")).collect()

@@ -30,8 +30,9 @@ pub struct GatewaySettings {
     /// without the others, the gateway does not serve them.
     #[serde(flatten)]
     pub endpoints: PerRole<EndpointText>,
-    /// Where the development account exists, whose key is public: `loopback`, `off` or
-    /// `anywhere`. Default: `loopback`, which is `off` where the listener is not on loopback.
+    /// Where the development account exists, whose key is public: `auto`, `loopback`, `off` or `anywhere`. Default:
+    /// `auto`, which is `loopback` without a section `accounts.NAME`, and `off` with one. `loopback` is `off` where a
+    /// listener for calls is not on loopback.
     #[serde(deserialize_with = "choice")]
     pub development_account: DevelopmentAccount,
     /// Names and addresses of this server for which the key of the development account counts, without ports and
@@ -136,7 +137,9 @@ fn host_names(text: &str) -> impl Iterator<Item = &str> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DevelopmentAccount {
-    /// On a loopback listener.
+    /// Where every listener for calls is on loopback, unless an account is configured.
+    Auto,
+    /// Where every listener for calls is on loopback, also beside configured accounts.
     Loopback,
     /// Nowhere.
     Off,
@@ -148,7 +151,7 @@ impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
             endpoints: PerRole::default(),
-            development_account: DevelopmentAccount::Loopback,
+            development_account: DevelopmentAccount::Auto,
             development_hosts: String::new(),
             connections: 4,
             wait_ms: 5000,

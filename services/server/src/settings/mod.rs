@@ -32,7 +32,7 @@ pub use self::{
 };
 
 pub(crate) use self::{
-    accounts::{has_development, misplaced_key},
+    accounts::{misplaced_key, reachable},
     server::parse_address,
 };
 

@@ -40,7 +40,11 @@ fn names_a_malformed_value_with_its_rule() {
         ("telemetry.log_format", "yaml", "must be `text` or `json`"),
         ("telemetry.access_log_keys", "open", "must be `hashed` or `clear`"),
         ("tls.client_certificates", "maybe", "must be one of `off`, `optional`, `required`"),
-        ("gateway.development_account", "on", "must be one of `loopback`, `off`, `anywhere`"),
+        (
+            "gateway.development_account",
+            "on",
+            "must be one of `auto`, `loopback`, `off`, `anywhere`",
+        ),
         ("server.admin", "localhost", "must be an address, as in 127.0.0.1:50051"),
         ("server.listen", "50051", "must be an address, as in 127.0.0.1:50051"),
         ("server.azure_table", "none", "must be an address, as in 127.0.0.1:10002, or `off`"),
