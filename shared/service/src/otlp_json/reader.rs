@@ -97,6 +97,14 @@ impl ValueSeed<'_, '_> {
     }
 }
 
+/// Whether what was written fits.
+fn check_room<E: de::Error>(encoder: &Encoder) -> Result<(), E> {
+    match encoder.is_full() {
+        true => Err(E::custom("must have fewer bytes")),
+        false => Ok(()),
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     type Value = ();
 
@@ -113,7 +121,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     /// The default of its type: nothing, or an element, which keeps the places of the others.
-    fn visit_none<E>(self) -> Result<(), E> {
+    fn visit_none<E: de::Error>(self) -> Result<(), E> {
         match (self.place, &self.field.kind) {
             (Place::Field, _) => {}
             (Place::Element, _) => self.encoder.put_bytes(self.field.number, &[]),
@@ -122,13 +130,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             }
             (Place::Packed, _) => self.encoder.put_enum(None, 0),
         }
-        Ok(())
+        check_room(self.encoder)
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         let Self { field, place, .. } = self;
         if place == Place::Field && field.is_repeated {
-            return value.deserialize_seq(ListVisitor { encoder: self.encoder, field });
+            value.deserialize_seq(ListVisitor { encoder: &mut *self.encoder, field })?;
+            return check_room(self.encoder);
         }
         let key = self.key();
         let encoder = self.encoder;
@@ -160,10 +169,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                 }
             }
         }
-        match encoder.is_full() {
-            true => Err(de::Error::custom("must have fewer bytes")),
-            false => Ok(()),
-        }
+        check_room(encoder)
     }
 }
 

@@ -258,6 +258,86 @@ fn a_message_over_the_limit_is_rejected_before_it_is_written() {
     assert!(matches!(read(100), Err(OtlpJsonError::TooLarge)));
 }
 
+#[test]
+fn null_elements_and_empty_lists_count_against_the_limit() {
+    for (request, json, bytes) in [
+        (OtlpRequest::Logs, r#"{"resourceLogs":[null,null,null]}"#, 6),
+        (OtlpRequest::Logs, r#"{"resourceLogs":[{"scopeLogs":[null,null]}]}"#, 6),
+        (OtlpRequest::Logs, r#"{"resourceLogs":[{"entityRefs":[],"scopeLogs":[]}]}"#, 2),
+        (
+            OtlpRequest::Metrics,
+            r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[
+                {"bucketCounts":[null,null]}]}}]}]}]}"#,
+            28,
+        ),
+        (
+            OtlpRequest::Metrics,
+            r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[
+                {"bucketCounts":[]}]}}]}]}]}"#,
+            12,
+        ),
+    ] {
+        assert_eq!(to_protobuf(request, json, bytes).unwrap().len(), bytes, "{json}");
+        for bytes_max in 0..bytes {
+            let result = to_protobuf(request, json, bytes_max);
+            assert!(
+                matches!(result, Err(OtlpJsonError::TooLarge)),
+                "{json} {bytes_max}: {result:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whole_numbers_are_exact_or_an_error() {
+    let int = |form: &str| body(&format!("{{\"intValue\":{form}}}"));
+    for (form, value) in [
+        ("-9223372036854775808", i64::MIN),
+        ("\"-9223372036854775808\"", i64::MIN),
+        ("9223372036854775807", i64::MAX),
+        ("\"9223372036854775807\"", i64::MAX),
+        ("-0", 0),
+        ("\"-0\"", 0),
+        ("-1e3", -1000),
+    ] {
+        assert_eq!(int(form), Some(Value::IntValue(value)), "{form}");
+    }
+    for (form, value) in [
+        ("-9223372036854775809", "-9.223372036854776e18"),
+        ("\"-9223372036854775809\"", "-9223372036854775809"),
+        ("9223372036854775808", "9223372036854775808"),
+        ("\"9223372036854775808\"", "9223372036854775808"),
+        ("-1e19", "-10000000000000000000"),
+    ] {
+        let json = format!(
+            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"intValue\":{form}}}}}]}}]}}]}}"
+        );
+        let expected = format!(
+            "intValue: must be from -9223372036854775808 to 9223372036854775807: value=`{value}`"
+        );
+        assert_eq!(problem(&json), expected, "{form}");
+    }
+}
+
+#[test]
+fn doubles_in_text_are_finite_numbers_or_the_three_names() {
+    let json = |form: &str| {
+        format!(
+            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"doubleValue\":{form}}}}}]}}]}}]}}"
+        )
+    };
+    for form in ["1e999", "-1e999", "inf", "-inf", "nan", "infinity", "INFINITY", "+Infinity", ""] {
+        let expected = format!("doubleValue: must be a number: value=`{form}`");
+        assert_eq!(problem(&json(&format!("\"{form}\""))), expected);
+    }
+    for (form, value) in [("\"-0\"", -0.0_f64), ("-0", -0.0), ("\"-0.0\"", -0.0), ("\"0\"", 0.0)] {
+        let Some(Value::DoubleValue(read)) = body(&format!("{{\"doubleValue\":{form}}}")) else {
+            panic!("{form}")
+        };
+        assert_eq!(read.to_bits(), value.to_bits(), "{form}");
+    }
+}
+
 mod properties {
     use proptest::prelude::*;
 

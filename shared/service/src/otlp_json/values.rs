@@ -111,11 +111,20 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The number in a text.
+    /// The number in a text: digits as in JSON, or a name that ProtoJSON has for what JSON cannot write.
     fn of_text(text: &str) -> Option<Self> {
+        match text {
+            "NaN" => return Some(Self::Real(f64::NAN)),
+            "Infinity" => return Some(Self::Real(f64::INFINITY)),
+            "-Infinity" => return Some(Self::Real(f64::NEG_INFINITY)),
+            _ => {}
+        }
         match text.parse() {
+            // A whole number has no negative zero.
+            Ok(0) if text.starts_with('-') => Some(Self::Real(-0.0)),
             Ok(whole) => Some(Self::Whole(whole)),
-            Err(_) => text.parse().ok().map(Self::Real),
+            // The library reads "inf" and "nan" too, and infinity for what is too great.
+            Err(_) => text.parse().ok().filter(|real: &f64| real.is_finite()).map(Self::Real),
         }
     }
 
@@ -146,9 +155,14 @@ impl NumberVisitor {
         }
         let whole = number.whole().ok_or_else(invalid)?;
         let (least, greatest) = self.0.range();
-        match (least..=greatest).contains(&whole) {
-            true => Ok(Number::Whole(whole)),
-            false => Err(E::custom(format!("must be from {least} to {greatest}: value=`{whole}`"))),
+        let out_of_range = |value: &dyn fmt::Display| {
+            Err(E::custom(format!("must be from {least} to {greatest}: value=`{value}`")))
+        };
+        match number {
+            // Rounded: what JSON has may be one less.
+            Number::Real(real) if whole == i64::MIN.into() => out_of_range(&format!("{real:e}")),
+            _ if (least..=greatest).contains(&whole) => Ok(Number::Whole(whole)),
+            _ => out_of_range(&whole),
         }
     }
 }
