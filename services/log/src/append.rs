@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Engine, Lock, ReadId, Reads, Writes, transact};
-use trestle_service::clock::Ticks;
+use trestle_service::{clock::Ticks, layer::shares::Share};
 
 use crate::{
     error::LogError,
@@ -38,6 +38,9 @@ pub(crate) struct NewBatch {
     pub(crate) request_id: Option<String>,
     /// The condition on the next sequence.
     pub(crate) expected_next_sequence: Option<u64>,
+    /// What is charged for it beside its request, until it is stored: also while it waits for its commit.
+    #[expect(dead_code, reason = "returned to its pool with the batch")]
+    pub(crate) charged: Option<Arc<Share>>,
 }
 
 /// The outcome of an append to a stream.
@@ -59,13 +62,15 @@ struct StreamReads {
     request: Option<ReadId>,
 }
 
-/// Appends batches to different streams. They are durable when this returns.
+/// Appends batches to different streams. They are durable when this returns. What is `held` for them is kept until
+/// their commit ends, which may be after the call was cancelled.
 ///
 /// # Errors
 /// [`LogError::StreamNotFound`], [`LogError::Sequence`], [`LogError::Backlog`], or a failed commit.
 pub(crate) async fn append(
     engine: &dyn Engine,
     batches: Vec<NewBatch>,
+    held: Option<Share>,
 ) -> Result<Vec<AppendOutcome>, LogError> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let mut spec = ChangeSpec::new(keys::stream_domain(first.stream));
@@ -79,6 +84,7 @@ pub(crate) async fn append(
     let ids: Vec<_> = batches.iter().map(reads_of).collect();
     let (batches, now) = (Arc::new(batches), engine.now());
     transact(engine, spec, move |reads, _| {
+        let _held = &held;
         let (mut writes, mut outcomes) = (Writes::new(), Vec::with_capacity(batches.len()));
         for (batch, ids) in batches.iter().zip(&ids) {
             outcomes.push(decide(batch, ids, reads, now, &mut writes)?);

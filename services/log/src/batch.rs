@@ -5,6 +5,7 @@
 
 mod append;
 mod check;
+mod derived;
 mod encode;
 mod export;
 mod items;
@@ -21,11 +22,13 @@ mod view;
 mod tests;
 
 pub(crate) use append::batch_of_append;
-#[cfg(any(test, feature = "testing"))]
+pub(crate) use derived::DerivedBytes;
+#[cfg(test)]
 pub(crate) use encode::BATCH_BYTES_MAX;
-pub(crate) use encode::EncodedBatch;
+pub(crate) use encode::{BatchRoom, EncodedBatch};
 pub(crate) use export::{
-    EncodedResource, ResourceItems, ResourcesByStream, batch_of_resources, resources_by_stream,
+    EncodedResource, ExportedBatch, ResourceItems, ResourcesByStream, batch_of_resources,
+    request_bytes, resources_by_stream,
 };
 pub(crate) use naming::stream_of_resource;
 pub(crate) use rejected::Rejected;

@@ -175,6 +175,7 @@ impl LogFixture {
             count: encoded.records,
             request_id: None,
             expected_next_sequence: None,
+            charged: None,
         }
     }
 

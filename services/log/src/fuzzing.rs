@@ -15,8 +15,8 @@ use trestle_proto::{
 
 use crate::{
     batch::{
-        BATCH_BYTES_MAX, BatchView, RecordTimes, ResourceItems, batch_of_append,
-        batch_of_resources, resources_by_stream, stream_of_resource,
+        BatchRoom, BatchView, RecordTimes, ResourceItems, batch_of_append, batch_of_resources,
+        resources_by_stream, stream_of_resource,
     },
     filter::LogFilter,
     json::{find_member, read_entries, read_scope},
@@ -52,7 +52,9 @@ pub fn batches_of_spans(resource_spans: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>>
 fn batches_of<T: ResourceItems>(resources: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
     let resources: Vec<_> = resources.iter().map(|it| Bytes::copy_from_slice(it)).collect();
     let streams = resources_by_stream::<T>(&resources, stream_of_resource).ok()?;
-    let batch = |resources: &Vec<_>| batch_of_resources::<T>(resources, TIMES, BATCH_BYTES_MAX).0;
+    let batch = |resources: &Vec<_>| {
+        batch_of_resources::<T>(resources, TIMES, BatchRoom::default()).ok()?.batch
+    };
     let batches = streams.values().filter_map(batch);
     Some(batches.map(|batch| (batch.bytes, batch.records)).collect())
 }

@@ -43,6 +43,7 @@ mod stream;
 mod streams;
 mod sweep;
 mod tail;
+mod threads;
 mod totals;
 mod undelete;
 mod unsealed;

@@ -6,7 +6,10 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
-use trestle_service::{layer::shares::SharePool, name::AccountName};
+use trestle_service::{
+    layer::shares::{Holder, SharePool},
+    name::AccountName,
+};
 
 use crate::{
     append::{self, AppendOutcome, NewBatch},
@@ -25,6 +28,14 @@ use crate::{
 const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The same of one read, which has the next records in memory.
 const SLICE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most bytes that batches of exports have beyond those of their requests, of all calls until they are stored. An
+/// account has a share of them.
+const DERIVED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Most bytes of batches that wait for their commit: the queue of commits bounds their number alone, and a call that is
+/// cancelled does not remove its own. Four of the largest requests.
+const COMMIT_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Most bytes of the metadata of segments that are kept.
 const METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -46,6 +57,10 @@ pub(crate) struct Logs {
     pub(crate) read_bytes: Arc<SharePool>,
     /// The same of one read.
     pub(crate) slice_bytes: usize,
+    /// Bytes that batches of exports may have beyond those of their requests.
+    pub(crate) derived_bytes: Arc<SharePool>,
+    /// Bytes of batches that wait for their commit.
+    pub(crate) commit_bytes: Arc<SharePool>,
     /// Which small segments of past days may be merged.
     pub(crate) late_merges: Arc<LateMerges>,
     /// Segments that the store could not read lately.
@@ -67,6 +82,8 @@ impl Logs {
             writing: Arc::default(),
             read_bytes: SharePool::new("bytes of unsealed records", READ_BYTES_MAX),
             slice_bytes: SLICE_BYTES_MAX,
+            derived_bytes: SharePool::new("bytes of expanded exports", DERIVED_BYTES_MAX),
+            commit_bytes: SharePool::new("bytes of appends", COMMIT_BYTES_MAX),
             late_merges: Arc::default(),
             unreadable: Arc::default(),
             metadata: Arc::new(MetadataCache::new(METADATA_BYTES_MAX)),
@@ -123,13 +140,21 @@ impl Logs {
     /// Appends batches to these streams, all or none.
     ///
     /// # Errors
-    /// As [`append::append`].
+    /// Too many bytes wait for their commit, and as [`append::append`].
     pub(crate) async fn append(
         &self,
         batches: Vec<(Arc<OpenStream>, NewBatch)>,
     ) -> Result<Vec<AppendOutcome>, LogError> {
         let (streams, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
-        let appended = append::append(&*self.engine, batches).await?;
+        let held = match streams.first() {
+            Some(stream) => {
+                let bytes = batches.iter().map(|batch| batch.value.len()).sum();
+                let holder = Holder::account_alone(stream.account.as_str());
+                Some(self.commit_bytes.take(holder, bytes)?)
+            }
+            None => None,
+        };
+        let appended = append::append(&*self.engine, batches, held).await?;
         for (stream, appended) in streams.iter().zip(&appended) {
             self.unsealed.changed(stream, &appended.head);
         }

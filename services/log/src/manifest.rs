@@ -5,13 +5,14 @@
 mod tests;
 
 use bytes::Bytes;
-use trestle_kv::{ChangeSpec, Engine, Writes, limits::RECLAIM_PUT_BYTES_MAX, transact};
+use trestle_kv::{ChangeSpec, Engine, Lock, Writes, limits::RECLAIM_PUT_BYTES_MAX, transact};
 
 use crate::{
+    clocks::Clocks,
     error::LogError,
     keys,
     stored::{StoredForm as _, encode_path},
-    stream::{ExpiredSegment, Head, SegmentId, SegmentRecord, StreamId},
+    stream::{ExpiredSegment, Head, SegmentId, SegmentRecord, StreamId, StreamRecord},
 };
 
 /// A change of the segments of a stream.
@@ -27,6 +28,37 @@ pub(crate) struct ManifestChange {
     pub(crate) expired: Vec<SegmentRecord>,
     /// Such segments that are restored.
     pub(crate) restored: Vec<ExpiredSegment>,
+    /// What the retention of the stream must be for the change: it is refused if a segment that it removes is not past
+    /// the retention that the stream has then.
+    pub(crate) retention: Option<RetentionCheck>,
+}
+
+/// The record of a stream, whose retention a change depends on.
+#[derive(Debug, Clone)]
+pub(crate) struct RetentionCheck {
+    /// The key of the record.
+    pub(crate) record: Bytes,
+    /// The time by which segments are past it.
+    pub(crate) clocks: Clocks,
+}
+
+impl RetentionCheck {
+    /// Whether the stream has a retention that segments are past. `record` is its present record.
+    fn allows(
+        &self,
+        stream: StreamId,
+        record: Option<&Bytes>,
+        change: &ManifestChange,
+    ) -> Result<bool, LogError> {
+        let record = record.map(|value| StreamRecord::decode(value)).transpose()?;
+        let record = record.filter(|record| record.id == stream);
+        let Some(retention) = record.and_then(|record| record.settings.retention) else {
+            return Ok(false);
+        };
+        let kept_from = self.clocks.kept_from(retention);
+        let mut removed = change.removed.iter().chain(&change.expired);
+        Ok(removed.all(|segment| segment.max_time < kept_from))
+    }
 }
 
 /// Batches that are sealed: the first ones that were not.
@@ -105,9 +137,18 @@ pub(crate) async fn publish(
     let mut rows: Vec<_> = removed.map(|it| spec.read(key(stream, it))).collect();
     rows.extend(change.restored.iter().map(|it| spec.read(expired_key(stream, it))));
     rows.extend(change.added.iter().map(|it| spec.read(keys::announced(stream, it.id))));
+    let record = change.retention.as_ref().map(|check| {
+        spec.also(keys::own_domain(&check.record), Lock::Shared);
+        spec.read(check.record.clone())
+    });
     let now = engine.now();
     transact(engine, spec, move |reads, _| {
         let Some(value) = reads.get(head) else { return Ok((Writes::new(), None)) };
+        if let (Some(check), Some(record)) = (&change.retention, record)
+            && !check.allows(stream, reads.get(record), &change)?
+        {
+            return Ok((Writes::new(), None));
+        }
         let mut before = Head::decode(value)?;
         let is_there = rows.iter().all(|row| reads.get(*row).is_some());
         // A segment may have been set aside since it was read.
@@ -188,7 +229,7 @@ fn expired_key(stream: StreamId, expired: &ExpiredSegment) -> Bytes {
 
 /// The position after a change; none where the batches that it seals are not the first ones.
 fn decide(before: Head, change: &ManifestChange, now: u64) -> Option<Head> {
-    let ManifestChange { sealed, added, removed, expired, restored } = change;
+    let ManifestChange { sealed, added, removed, expired, restored, .. } = change;
     let mut after = before;
     if let Some(SealedRange { from, before: end, bytes }) = *sealed {
         if from != before.sealed_before || end > before.next_sequence {

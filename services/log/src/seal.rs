@@ -6,10 +6,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use trestle_kv::{ScanLimit, SpaceClaim, after_key};
+use trestle_service::name::AccountName;
 
 use crate::{
     batch::{BatchRow, BatchView, CorruptBatch, DAYS_MAX},
@@ -18,15 +23,18 @@ use crate::{
     layout,
     logs::Logs,
     manifest::{self, ManifestChange, SealedRange},
-    segment::{self, SegmentSchema, WrittenSegment, day_of, write_segments},
+    segment::{SegmentSchema, WrittenSegment, day_of, write_segments},
     stream::{Head, SegmentId, SegmentRecord},
     streams::OpenStream,
+    threads,
 };
 
 /// Most bytes of batches that one seal reads, unless one batch is larger: it holds them and the segments in memory.
 const SEAL_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Most records of these batches, unless one batch has more: of small ones the rows take more memory than their bytes.
 const SEAL_RECORDS_MAX: u64 = 1_000_000;
+/// Segments after which the turn of an account ends: the streams of others follow, one segment being written at a time.
+const TURN_SEGMENTS_MAX: u32 = 64;
 /// Rows that one scan of batches reads.
 const BATCHES_STEP: ScanLimit = ScanLimit { rows: 4096, bytes: 16 * 1024 * 1024 };
 /// How long the sealer waits where nothing is due.
@@ -55,8 +63,8 @@ struct SealInput {
 }
 
 impl Logs {
-    /// Seals the streams that are due, the oldest records first. Waits a moment where none is, unless the server stops.
-    /// Returns true when another step should follow at once.
+    /// Seals streams that are due: a turn of each account, its oldest records first. Waits a moment where none is,
+    /// unless the server stops. Returns true when another step should follow at once.
     ///
     /// # Errors
     /// The first error; the other streams were sealed too.
@@ -70,9 +78,15 @@ impl Logs {
             return Ok(!self.shutdown.is_cancelled());
         }
         let mut outcome = Ok(());
+        let mut by_account: HashMap<AccountName, u32> = HashMap::new();
         for stream in due {
-            if let Err(error) = self.seal(&stream, u64::MAX).await {
-                outcome = outcome.and(Err(error));
+            let segments = by_account.entry(stream.account.clone()).or_default();
+            if *segments >= TURN_SEGMENTS_MAX {
+                continue;
+            }
+            match self.seal(&stream, u64::MAX).await {
+                Ok(sealed) => *segments += sealed.map_or(0, |sealed| sealed.segments),
+                Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         outcome.map(|()| true)
@@ -184,7 +198,7 @@ impl Logs {
         claims: &mut Vec<Option<SpaceClaim>>,
     ) -> Result<Option<(SealedRange, Vec<SegmentRecord>)>, LogError> {
         let schema = SegmentSchema::new(stream.record.promoted_columns());
-        let (range, written) = segment::encode(move || encode(&schema, &input)).await??;
+        let (range, written) = threads::encode(move || encode(&schema, &input)).await??;
         let mut segments = Vec::with_capacity(written.len());
         for segment in written {
             let stored = self.store_segment(stream, segment, 0, claims).await?;

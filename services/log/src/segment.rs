@@ -12,7 +12,6 @@ mod row;
 mod schema;
 mod sealed;
 mod source;
-mod threads;
 mod write;
 
 #[cfg(test)]
@@ -25,5 +24,4 @@ pub(crate) use read::{SegmentRead, SegmentReader};
 pub(crate) use schema::{PromotedColumn, PromotedType, SegmentSchema};
 pub(crate) use sealed::SealedRow;
 pub(crate) use source::{ObjectSource, ReadSegmentError};
-pub(crate) use threads::encode;
 pub(crate) use write::{WriteSegmentError, WrittenSegment, day_of, write_segments};

@@ -65,6 +65,7 @@ impl LogApi {
             count: encoded.records,
             request_id,
             expected_next_sequence,
+            charged: None,
         };
         Ok(PreparedAppend { stream, batch })
     }

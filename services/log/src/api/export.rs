@@ -6,19 +6,24 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tonic::{Request, metadata::MetadataMap};
 use trestle_identity::caller::Caller;
-use trestle_service::fault::{Fault, Reason, Violations};
+use trestle_service::{
+    fault::{Fault, Reason, Violations},
+    layer::shares::{Holder, Share},
+};
 
 use super::LogApi;
 use crate::{
     append::NewBatch,
     authorize::{LogAccess, LogNeed},
     batch::{
-        EncodedBatch, EncodedResource, RecordTimes, Rejected, ResourceItems, ResourcesByStream,
-        batch_of_resources, resources_by_stream, stream_of_resource,
+        BatchRoom, DerivedBytes, EncodedBatch, EncodedResource, ExportedBatch, RecordTimes,
+        Rejected, ResourceItems, ResourcesByStream, batch_of_resources, request_bytes,
+        resources_by_stream, stream_of_resource,
     },
     error::LogError,
     names::{STREAM_NAME_CHARS_MAX, StreamName},
     streams::OpenStream,
+    threads,
 };
 
 /// The metadata that names the stream of all records of a request.
@@ -30,15 +35,41 @@ const TRIES_MAX: usize = 3;
 /// Most bytes of the batches of a request: many scopes may repeat a resource.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Makes the batch of the resources of a stream, of at most so many bytes, and reports what it leaves out.
+/// Most segments that a request may begin, as pairs of a stream and a day (UTC): each is an object when it is sealed.
+/// Two for each stream, of a request at midnight.
+const STREAM_DAYS_MAX: usize = 2 * STREAMS_MAX;
+/// Bytes of a request up to which a stream is encoded by the thread of the call, since that takes at most milliseconds.
+const INLINE_BYTES_MAX: usize = 16 * 1024;
+
+/// Makes the batch of the resources of a stream, and reports what it leaves out.
 pub(super) trait EncodeStream:
-    Fn(&[EncodedResource], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync
+    Fn(&[EncodedResource], RecordTimes, BatchRoom) -> Result<ExportedBatch, Fault>
+    + Send
+    + Sync
+    + 'static
 {
 }
 
 impl<F> EncodeStream for F where
-    F: Fn(&[EncodedResource], RecordTimes, usize) -> (Option<EncodedBatch>, Rejected) + Send + Sync
+    F: Fn(&[EncodedResource], RecordTimes, BatchRoom) -> Result<ExportedBatch, Fault>
+        + Send
+        + Sync
+        + 'static
 {
+}
+
+/// Encodes a stream, beside the threads of calls where that takes long.
+async fn encode_stream(
+    encode: &Arc<impl EncodeStream>,
+    resources: &[EncodedResource],
+    times: RecordTimes,
+    room: BatchRoom,
+) -> Result<ExportedBatch, LogError> {
+    if request_bytes(resources) <= INLINE_BYTES_MAX {
+        return Ok(encode(resources, times, room)?);
+    }
+    let (encode, resources) = (Arc::clone(encode), resources.to_vec());
+    Ok(threads::export(move || encode(&resources, times, room)).await??)
 }
 
 /// A request with what applies to all of it.
@@ -95,7 +126,11 @@ fn check_streams(count: usize, field: &str) -> Result<(), Fault> {
 }
 
 /// The batch of an export to a stream.
-fn export_batch(stream: &Arc<OpenStream>, encoded: EncodedBatch) -> NewBatch {
+fn export_batch(
+    stream: &Arc<OpenStream>,
+    encoded: EncodedBatch,
+    charged: Option<Share>,
+) -> NewBatch {
     NewBatch {
         stream: stream.record.id,
         name: stream.name.clone(),
@@ -103,6 +138,7 @@ fn export_batch(stream: &Arc<OpenStream>, encoded: EncodedBatch) -> NewBatch {
         count: encoded.records,
         request_id: None,
         expected_next_sequence: None,
+        charged: charged.map(Arc::new),
     }
 }
 
@@ -132,7 +168,7 @@ impl LogApi {
         by_stream: ResourcesByStream,
         encode: impl EncodeStream,
     ) -> Result<Rejected, Fault> {
-        let mut tries = 0;
+        let (encode, mut tries) = (Arc::new(encode), 0);
         loop {
             tries += 1;
             match self.try_export(access, &by_stream, &encode).await {
@@ -154,15 +190,21 @@ impl LogApi {
         &self,
         access: &LogAccess,
         by_stream: &ResourcesByStream,
-        encode: &impl EncodeStream,
+        encode: &Arc<impl EncodeStream>,
     ) -> Result<Rejected, LogError> {
         let (mut batches, mut by_stream_rejected) = (Vec::new(), Vec::new());
-        let (mut bytes_left, clocks) = (REQUEST_BYTES_MAX, self.logs.clocks());
+        let holder = Holder::account_alone(access.account().as_str());
+        let (mut bytes_left, mut days_left) = (REQUEST_BYTES_MAX, STREAM_DAYS_MAX);
+        let clocks = self.logs.clocks();
         for (name, resources) in by_stream {
             let name = StreamName::stored(name.clone());
             let found = self.logs.find(access.account(), &name).await?;
             let retention = found.as_ref().and_then(|stream| stream.record.settings.retention);
-            let (encoded, left_out) = encode(resources, clocks.record_times(retention), bytes_left);
+            let derived = DerivedBytes::new(Arc::clone(&self.logs.derived_bytes), holder);
+            let room = BatchRoom { bytes: bytes_left, days: days_left, derived: Some(derived) };
+            let times = clocks.record_times(retention);
+            let exported = encode_stream(encode, resources, times, room).await?;
+            let ExportedBatch { batch, charged, rejected: left_out } = exported;
             if left_out.has_time_out_of_range && clocks.disagree() {
                 // A client takes a partial success for the end of it.
                 return Err(LogError::ClocksDisagree { offset_ms: clocks.offset_ms });
@@ -170,14 +212,15 @@ impl LogApi {
             if left_out.count > 0 {
                 by_stream_rejected.push((name.clone(), left_out));
             }
-            let Some(encoded) = encoded else { continue };
+            let Some(encoded) = batch else { continue };
             bytes_left = bytes_left.saturating_sub(encoded.bytes.len());
+            days_left = days_left.saturating_sub(encoded.days);
             let stream = match found {
                 Some(stream) => stream,
                 // After its records: a stream without one is not created.
                 None => self.logs.open_or_create(access.account(), &name).await?,
             };
-            let batch = export_batch(&stream, encoded);
+            let batch = export_batch(&stream, encoded, charged);
             batches.push((stream, batch));
         }
         self.logs.append(batches).await?;

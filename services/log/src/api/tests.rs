@@ -7,6 +7,7 @@ use trestle_proto::log::v1::Record;
 
 mod acknowledged;
 mod clocks;
+mod expansion;
 mod exports;
 mod item_exports;
 mod reads;

@@ -1,5 +1,13 @@
 mod requests;
 
+use std::pin::pin;
+
+use trestle_kv::stepped::SteppedEngine;
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::shares::SharePool,
+};
+
 use super::*;
 use crate::fixture::{LogFixture, SECOND, record, texts};
 
@@ -88,8 +96,35 @@ async fn a_stream_with_too_many_unsealed_bytes_rejects_appends() {
     let rejected = fixture.append(&stream, &[record(1, "a")]).await;
 
     let Err(error @ LogError::Backlog { .. }) = rejected else { panic!("{rejected:?}") };
-    let fault = trestle_service::fault::Fault::from(error);
-    assert_eq!(fault.reason, trestle_service::fault::Reason::LogBacklogFull);
+    let fault = Fault::from(error);
+    assert_eq!(fault.reason, Reason::LogBacklogFull);
     assert!(fault.retry_after.is_some());
     assert_eq!(fixture.head(stream.record.id).await.unwrap(), head);
+}
+
+#[tokio::test]
+async fn bytes_that_wait_for_their_commit_are_bounded() {
+    const MIB: usize = 1024 * 1024;
+    let sound = LogFixture::new();
+    let stream = sound.plain_stream().await;
+    let (engine, steps) = SteppedEngine::new(Arc::clone(&sound.logs.engine));
+    let mut fixture = sound.reopened_on(Arc::new(engine));
+    let pool = SharePool::new("bytes of appends", MIB);
+    fixture.logs.commit_bytes = Arc::clone(&pool);
+    let large = [record(0, &"x".repeat(600_000))];
+
+    let mut first = pin!(fixture.append(&stream, &large));
+    assert!(steps.run(&mut first, 0).await.is_none());
+    assert!(pool.free() < MIB - 600_000, "{}", pool.free());
+    let mut second = pin!(fixture.append(&stream, &large));
+    let refused = steps.run(&mut second, 0).await.expect("without a commit").unwrap_err();
+
+    let fault = Fault::from(refused);
+    assert_eq!(fault.reason, Reason::ServerBusy);
+    assert!(fault.retry_after.is_some() && fault.message.contains("bytes of appends"));
+    steps.run(&mut first, 1_000).await.expect("committed").unwrap();
+    assert_eq!(pool.free(), MIB);
+    let mut third = pin!(fixture.append(&stream, &large));
+    steps.run(&mut third, 1_000).await.expect("committed").unwrap();
+    assert_eq!(sound.head(stream.record.id).await.unwrap().next_sequence, 2);
 }

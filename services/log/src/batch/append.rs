@@ -6,7 +6,7 @@ use trestle_service::fault::Reason;
 use super::{
     EncodedBatch, RecordError, RecordTimes,
     check::{OriginKind, RecordChecker},
-    encode::{BATCH_BYTES_MAX, BatchEncoder, FRAME_BYTES_MAX},
+    encode::{BatchEncoder, BatchRoom, FRAME_BYTES_MAX},
     repair::{Leniency, admit_origin, admit_record},
 };
 use crate::wire::put_bytes;
@@ -39,8 +39,8 @@ pub(crate) fn batch_of_append(
     let resource = resource.map_err(|error| error.in_resource())?;
     let scope = admit_origin(&mut checker, OriginKind::Scope, scope, leniency);
     let scope = scope.map_err(|error| error.within("scope"))?;
-    let mut batch = BatchEncoder::new(times.received, BATCH_BYTES_MAX);
-    batch.reserve(request.records.iter().map(|record| record.len() + FRAME_BYTES_MAX).sum());
+    let bytes = request.records.iter().map(|record| record.len() + FRAME_BYTES_MAX).sum();
+    let mut batch = BatchEncoder::new(times.received, BatchRoom::default(), bytes);
     batch.begin_resource(&resource.message);
     batch.begin_group(&scope.message);
     for (index, record) in request.records.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(crate) fn batch_of_append(
             .and_then(|admitted| batch.add(&admitted));
         added.map_err(|error| error.within(&format!("records[{index}]")))?;
     }
-    batch.finish().ok_or_else(out_of_range)
+    batch.finish().ok().and_then(|(batch, _)| batch).ok_or_else(out_of_range)
 }
 
 impl RecordError {

@@ -84,13 +84,7 @@ impl<'a> RecordChecker<'a> {
     /// # Errors
     /// The first rule that the record violates.
     pub(crate) fn check(&mut self, record: &'a [u8]) -> Result<u64, RecordError> {
-        if record.len() > RECORD_BYTES_MAX {
-            return Err(RecordError {
-                reason: Reason::RecordTooLarge,
-                field: String::new(),
-                rule: format!("has {} bytes, more than {RECORD_BYTES_MAX}", record.len()),
-            });
-        }
+        check_record_bytes(record.len())?;
         self.keys.clear();
         let (mut seen, mut time, mut observed) = (0_u32, 0, 0);
         let mut fields = MessageReader::new(record);
@@ -262,6 +256,21 @@ impl<'a> RecordChecker<'a> {
         }
         Ok(())
     }
+}
+
+/// Validates the bytes of a record.
+///
+/// # Errors
+/// It has too many.
+pub(super) fn check_record_bytes(bytes: usize) -> Result<(), RecordError> {
+    if bytes <= RECORD_BYTES_MAX {
+        return Ok(());
+    }
+    Err(RecordError {
+        reason: Reason::RecordTooLarge,
+        field: String::new(),
+        rule: format!("has {bytes} bytes, more than {RECORD_BYTES_MAX}"),
+    })
 }
 
 fn name_of(number: u32) -> &'static str {

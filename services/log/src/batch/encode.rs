@@ -4,9 +4,14 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use trestle_kv::limits::VALUE_BYTES_MAX;
-use trestle_service::fault::Reason;
+use trestle_service::{
+    fault::{Fault, Reason},
+    layer::shares::Share,
+};
 
-use super::{FORMAT, RecordError, repair::AdmittedRecord, rules::DAYS_MAX, stored};
+use super::{
+    FORMAT, RecordError, derived::DerivedBytes, repair::AdmittedRecord, rules::DAYS_MAX, stored,
+};
 use crate::{
     layout::DAY_NANOS,
     wire::{begin_message, end_message, put_bytes, put_fixed64},
@@ -23,7 +28,30 @@ pub(crate) struct EncodedBatch {
     pub(crate) min_time: u64,
     /// The greatest effective time.
     pub(crate) max_time: u64,
+    /// On how many days (UTC) its records are.
+    pub(crate) days: usize,
 }
+
+/// What a batch may have.
+#[derive(Debug)]
+pub(crate) struct BatchRoom {
+    /// Most bytes, beside the bound of every batch.
+    pub(crate) bytes: usize,
+    /// Most days (UTC), beside the bound of every batch.
+    pub(crate) days: usize,
+    /// Where bytes beyond those of the request are charged.
+    pub(crate) derived: Option<DerivedBytes>,
+}
+
+impl Default for BatchRoom {
+    /// What every batch may have, charged nowhere.
+    fn default() -> Self {
+        Self { bytes: BATCH_BYTES_MAX, days: DAYS_MAX, derived: None }
+    }
+}
+
+/// Bytes of a batch that are not charged, beside twice those of the request: a batch of it has about as many.
+const UNCHARGED_BYTES: usize = 4 * 1024;
 
 /// Most bytes of a batch: a little less than those of a value of the store.
 pub(crate) const BATCH_BYTES_MAX: usize = VALUE_BYTES_MAX - 64 * 1024;
@@ -45,6 +73,12 @@ fn one_too_many(rule: &str) -> RecordError {
 pub(super) struct BatchEncoder {
     bytes: Vec<u8>,
     bytes_max: usize,
+    days_max: usize,
+    /// Bytes up to which nothing is charged.
+    uncharged: usize,
+    derived: Option<DerivedBytes>,
+    /// Why more bytes could not be charged.
+    refused: Option<Fault>,
     resource: Vec<u8>,
     scope: Vec<u8>,
     /// Where the bytes of the group begin that is open; none where it has no record.
@@ -59,13 +93,19 @@ pub(super) struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// A batch of at most so many bytes.
-    pub(super) fn new(received: u64, bytes_max: usize) -> Self {
+    /// A batch of a request with so many bytes.
+    pub(super) fn new(received: u64, room: BatchRoom, request_bytes: usize) -> Self {
         let mut bytes = vec![FORMAT];
         put_fixed64(&mut bytes, stored::RECEIVED, received);
+        let bytes_max = room.bytes.min(BATCH_BYTES_MAX);
+        bytes.reserve(request_bytes.min(bytes_max));
         Self {
             bytes,
-            bytes_max: bytes_max.min(BATCH_BYTES_MAX),
+            bytes_max,
+            days_max: room.days.min(DAYS_MAX),
+            uncharged: request_bytes.saturating_mul(2).saturating_add(UNCHARGED_BYTES),
+            derived: room.derived,
+            refused: None,
             resource: Vec::new(),
             scope: Vec::new(),
             group: None,
@@ -76,11 +116,6 @@ impl BatchEncoder {
             last_day: None,
             read_bytes: 0,
         }
-    }
-
-    /// Makes room for records of so many bytes: those that are collected are not moved then.
-    pub(super) fn reserve(&mut self, bytes: usize) {
-        self.bytes.reserve(bytes.min(self.bytes_max));
     }
 
     /// Sets the resource of the groups that follow.
@@ -98,33 +133,37 @@ impl BatchEncoder {
         self.scope.extend_from_slice(scope);
     }
 
-    /// Checks that the batch has room for records of these times, of so many bytes with their frames.
+    /// Checks that the batch has room for so many records of each of these times, of so many bytes in total with their
+    /// frames, and charges the bytes.
     ///
     /// # Errors
     /// A time on one day too many, or too many bytes.
-    fn admit(&mut self, times: &[u64], bytes: usize) -> Result<(), RecordError> {
+    fn admit(&mut self, times: &[u64], each: usize, bytes: usize) -> Result<(), RecordError> {
+        let records = times.len() * each;
         let origin = match self.group {
             None => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
             Some(_) => 0,
         };
-        if self.bytes.len() + origin + bytes > self.bytes_max {
+        let bytes_after = self.bytes.len() + origin + bytes;
+        if bytes_after > self.bytes_max {
             return Err(one_too_many(&format!(
                 "with their resources the records have over {} bytes",
                 self.bytes_max
             )));
         }
-        if self.records as usize + times.len() > BATCH_RECORDS_MAX {
+        if self.records as usize + records > BATCH_RECORDS_MAX {
             return Err(one_too_many(&format!(
                 "a stream takes {BATCH_RECORDS_MAX} records of a request"
             )));
         }
-        let origins = times.len() * (self.resource.len() + self.scope.len());
+        let origins = records * (self.resource.len() + self.scope.len());
         let read_bytes = self.read_bytes + origins + bytes;
         if read_bytes > READ_BYTES_MAX {
             return Err(one_too_many(&format!(
                 "with resource and scope, the records have over {READ_BYTES_MAX} bytes"
             )));
         }
+        self.charge(bytes_after)?;
         let is_of_last_day = |time: &u64| self.last_day == Some(time / DAY_NANOS);
         if !times.iter().all(is_of_last_day) {
             self.admit_days(times)?;
@@ -133,15 +172,28 @@ impl BatchEncoder {
         Ok(())
     }
 
+    /// Charges the bytes of the batch beyond those of its request.
+    fn charge(&mut self, bytes: usize) -> Result<(), RecordError> {
+        let Some(derived) = self.derived.as_mut().filter(|_| bytes > self.uncharged) else {
+            return Ok(());
+        };
+        derived.charge(bytes - self.uncharged).map_err(|fault| {
+            let error = one_too_many(&fault.message);
+            self.refused.get_or_insert(fault);
+            error
+        })
+    }
+
     fn admit_days(&mut self, times: &[u64]) -> Result<(), RecordError> {
         let days = times.iter().map(|time| time / DAY_NANOS);
         let added: BTreeSet<u64> = days.filter(|day| !self.days.contains(day)).collect();
-        if self.days.len() + added.len() > DAYS_MAX {
+        if self.days.len() + added.len() > self.days_max {
             return Err(RecordError {
                 reason: Reason::RecordTimeOutOfRange,
                 field: "time_unix_nano".to_owned(),
                 rule: format!(
-                    "is on a day too many: a request has records of at most {DAYS_MAX} days"
+                    "is on a day too many: a request has records of at most {} days",
+                    self.days_max
                 ),
             });
         }
@@ -156,7 +208,7 @@ impl BatchEncoder {
     /// As of [`BatchEncoder::admit`].
     pub(super) fn add(&mut self, admitted: &AdmittedRecord<'_>) -> Result<(), RecordError> {
         let AdmittedRecord { record, time } = admitted;
-        self.admit(&[*time], record.len() + FRAME_BYTES_MAX)?;
+        self.admit(&[*time], 1, record.len() + FRAME_BYTES_MAX)?;
         self.push(record, *time);
         Ok(())
     }
@@ -171,12 +223,27 @@ impl BatchEncoder {
         }
         let times: Vec<_> = records.iter().map(|admitted| admitted.time).collect();
         let bytes = records.iter().map(|admitted| admitted.record.len() + FRAME_BYTES_MAX).sum();
-        self.admit(&times, bytes)?;
+        self.admit(&times, 1, bytes)?;
         records.iter().for_each(|admitted| self.push(&admitted.record, admitted.time));
         Ok(())
     }
 
-    fn push(&mut self, record: &[u8], time: u64) {
+    /// Checks that the batch has room for so many records of one time before they are made. Each is added by
+    /// [`BatchEncoder::push`].
+    ///
+    /// # Errors
+    /// As of [`BatchEncoder::admit`].
+    pub(super) fn admit_point(
+        &mut self,
+        time: u64,
+        records: usize,
+        record_bytes: usize,
+    ) -> Result<(), RecordError> {
+        self.admit(&[time], records, record_bytes + records * FRAME_BYTES_MAX)
+    }
+
+    /// Adds a record that was admitted.
+    pub(super) fn push(&mut self, record: &[u8], time: u64) {
         if self.group.is_none() {
             self.group = Some(begin_message(&mut self.bytes, stored::GROUP));
             for (number, origin) in
@@ -199,15 +266,23 @@ impl BatchEncoder {
         }
     }
 
-    /// The batch; none without a record.
-    pub(super) fn finish(mut self) -> Option<EncodedBatch> {
+    /// The batch, none without a record, and what is charged of it.
+    ///
+    /// # Errors
+    /// Bytes of it could not be charged.
+    pub(super) fn finish(mut self) -> Result<(Option<EncodedBatch>, Option<Share>), Fault> {
         self.end_group();
-        let Self { mut bytes, records, min_time, max_time, .. } = self;
+        let Self { mut bytes, records, min_time, max_time, days, derived, refused, .. } = self;
+        if let Some(fault) = refused {
+            return Err(fault);
+        }
         // A batch stays in memory until it is flushed: not with the room of many records that were rejected.
         if bytes.capacity() / 2 > bytes.len() {
             bytes.shrink_to_fit();
         }
-        let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time };
-        (records > 0).then_some(batch)
+        let days = days.len();
+        let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time, days };
+        let batch = (records > 0).then_some(batch);
+        Ok((batch, derived.and_then(DerivedBytes::into_share)))
     }
 }

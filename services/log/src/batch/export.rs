@@ -7,9 +7,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use bytes::Bytes;
+use trestle_service::{fault::Fault, layer::shares::Share};
 
 use super::{
-    EncodedBatch, RecordError, RecordTimes, Rejected,
+    BatchRoom, EncodedBatch, RecordError, RecordTimes, Rejected,
     check::{OriginKind, RecordChecker},
     encode::BatchEncoder,
     repair::{Leniency, admit_origin},
@@ -18,6 +19,12 @@ use crate::{
     record::entries_of,
     wire::{MalformedMessage, MessageReader},
 };
+
+/// Most bytes of a batch for each byte of its request, beside [`EXPANDED_BYTES`]. A histogram of 160 buckets with long
+/// attributes becomes a hundred times as much.
+const EXPANSION_MAX: usize = 128;
+/// Bytes that a batch of a small request may have.
+const EXPANDED_BYTES: usize = 1024 * 1024;
 
 /// The names of repeated fields: of a request, of a resource in it, and of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +35,7 @@ pub(crate) struct ExportFields {
 }
 
 /// The message of a resource in an export, such as `ResourceSpans`.
-pub(crate) trait ResourceItems {
+pub(crate) trait ResourceItems: 'static {
     /// Where its items are, in errors.
     const FIELDS: ExportFields;
 
@@ -111,23 +118,38 @@ fn check_structure<T: ResourceItems>(bytes: &[u8]) -> Result<Option<&[u8]>, Malf
     Ok(has_items.then_some(resource))
 }
 
-/// The batch of the resources of one stream, which [`resources_by_stream`] returned, of at most so many bytes, and what
-/// it leaves out.
+/// The bytes of resources in their request.
+pub(crate) fn request_bytes(resources: &[EncodedResource]) -> usize {
+    resources.iter().map(|resource| resource.bytes.len()).sum()
+}
+
+/// What becomes of the resources of one stream.
+#[derive(Debug)]
+pub(crate) struct ExportedBatch {
+    /// None without a valid item.
+    pub(crate) batch: Option<EncodedBatch>,
+    /// What is charged for it, to be kept until the batch is stored or dropped.
+    pub(crate) charged: Option<Share>,
+    /// What it leaves out.
+    pub(crate) rejected: Rejected,
+}
+
+/// The batch of the resources of one stream, which [`resources_by_stream`] returned.
+///
+/// # Errors
+/// Its bytes beyond those of the request could not be charged. Nothing of it should be stored.
 pub(crate) fn batch_of_resources<T: ResourceItems>(
     resources: &[EncodedResource],
     times: RecordTimes,
-    bytes_max: usize,
-) -> (Option<EncodedBatch>, Rejected) {
-    let mut encoder = ExportEncoder {
-        times,
-        checker: RecordChecker::new(times),
-        batch: BatchEncoder::new(times.received, bytes_max),
-        left_out: 0,
-        rejected: Rejected::default(),
-    };
-    encoder.batch.reserve(resources.iter().map(|resource| resource.bytes.len()).sum());
+    room: BatchRoom,
+) -> Result<ExportedBatch, Fault> {
+    let request_bytes = request_bytes(resources);
+    let most = request_bytes.saturating_mul(EXPANSION_MAX).saturating_add(EXPANDED_BYTES);
+    let room = BatchRoom { bytes: room.bytes.min(most), ..room };
+    let mut encoder = ExportEncoder::new(times, room, request_bytes);
     resources.iter().for_each(|resource| encoder.add_resource::<T>(resource));
-    (encoder.batch.finish(), encoder.rejected)
+    let (batch, charged) = encoder.batch.finish()?;
+    Ok(ExportedBatch { batch, charged, rejected: encoder.rejected })
 }
 
 /// A batch of an export, and what it leaves out.
@@ -141,6 +163,17 @@ pub(crate) struct ExportEncoder<'a> {
 }
 
 impl<'a> ExportEncoder<'a> {
+    /// Of a request with so many bytes.
+    pub(super) fn new(times: RecordTimes, room: BatchRoom, request_bytes: usize) -> Self {
+        Self {
+            times,
+            checker: RecordChecker::new(times),
+            batch: BatchEncoder::new(times.received, room, request_bytes),
+            left_out: 0,
+            rejected: Rejected::default(),
+        }
+    }
+
     fn add_resource<T: ResourceItems>(&mut self, resource: &'a EncodedResource) {
         let EncodedResource { index, bytes } = resource;
         let origin = fields_of(bytes, 1).last().unwrap_or_default();

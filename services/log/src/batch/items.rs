@@ -1,6 +1,8 @@
 //! Items of exports that are decoded, metrics and spans. What is stored of an item is several records, all of them or
 //! none.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use prost::Message;
 use trestle_proto::opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value};
 use trestle_service::fault::Reason;
@@ -91,12 +93,16 @@ pub(super) fn put_attributes<'k>(
     for (key, value) in ours {
         put_bytes(out, ATTRIBUTES, &entry(key, value).encode_to_vec());
     }
+    // A point may have a reserved key a million times.
+    let mut exported: BTreeMap<&str, String> = BTreeMap::new();
     for attribute in attributes {
-        let encoded = match reserved.contains(&attribute.key.as_str()) {
+        let key = attribute.key.as_str();
+        let encoded = match reserved.contains(&key) {
             false => attribute.encode_to_vec(),
             true => {
-                let key = exported_key(&attribute.key, attributes, reserved);
-                KeyValue { key, ..attribute.clone() }.encode_to_vec()
+                let name = exported.entry(key);
+                let name = name.or_insert_with(|| exported_key(key, attributes, reserved));
+                KeyValue { key: name.clone(), ..attribute.clone() }.encode_to_vec()
             }
         };
         put_bytes(out, ATTRIBUTES, &encoded);
@@ -105,8 +111,10 @@ pub(super) fn put_attributes<'k>(
 
 /// The key under which a client's attribute with a reserved key is stored: one that no other has.
 fn exported_key(key: &str, attributes: &[KeyValue], reserved: &[&str]) -> String {
+    let others = attributes.iter().map(|other| other.key.as_str());
+    let others: BTreeSet<_> = others.filter(|other| other.starts_with(EXPORTED)).collect();
     let mut name = format!("{EXPORTED}{key}");
-    while reserved.contains(&name.as_str()) || attributes.iter().any(|other| other.key == name) {
+    while reserved.contains(&name.as_str()) || others.contains(name.as_str()) {
         name.insert_str(0, EXPORTED);
     }
     name

@@ -1,11 +1,17 @@
 //! Batches of OTLP metrics: every number of a data point is a record with a value.
 
+mod point_records;
 mod points;
+#[cfg(test)]
+mod tests;
 
 use trestle_proto::opentelemetry::proto::metrics::v1::{Metric, ResourceMetrics, metric::Data};
 use trestle_service::fault::quoted;
 
-use self::points::{Numbers, PointKind, PointRecord, SkippedPoint};
+use self::{
+    point_records::{PointRecords, PointSize},
+    points::{Numbers, PointKind, SkippedPoint},
+};
 use super::{
     RecordError,
     export::{ExportEncoder, ExportFields, ItemPlace, ResourceItems},
@@ -80,23 +86,36 @@ fn add_points(
     place: ItemPlace,
     encoder: &mut ExportEncoder<'_>,
 ) {
+    let mut record = Vec::new();
     for (index, point) in points.iter().enumerate() {
-        let added = encoder.add_records(|records| {
-            let written = point.numbers(&mut |number| {
-                let record = PointRecord { kind, point, number }.encode();
-                let pushed = records.admit(record).and_then(|record| records.push(record));
-                pushed.map_err(SkippedPoint::Invalid)
-            });
-            match written {
-                Ok(()) | Err(SkippedPoint::NotRecorded) => Ok(()),
-                Err(SkippedPoint::Invalid(error)) => Err(error),
-            }
-        });
-        if let Err(error) = added {
+        if let Err(SkippedPoint::Invalid(error)) = add_point(kind, point, encoder, &mut record) {
             let at = format!("{place}.data_points[{index}]");
             encoder.rejected.add(1, &at, &of_metric(error, kind.metric));
         }
     }
+}
+
+/// Adds the records of a point, all or none. They are measured first, so that those of a point without room are not
+/// made: with their attributes they may have a thousand times its bytes.
+fn add_point(
+    kind: PointKind<'_>,
+    point: &impl Numbers,
+    encoder: &mut ExportEncoder<'_>,
+    record: &mut Vec<u8>,
+) -> Result<(), SkippedPoint> {
+    let mut records = PointRecords::new(kind, point, encoder.times, encoder.left_out);
+    let mut size = PointSize::default();
+    point.numbers(&mut |number| {
+        records.measure(&number, &mut size).map_err(SkippedPoint::Invalid)
+    })?;
+    let Some(time) = records.time() else { return Ok(()) };
+    let admitted = encoder.batch.admit_point(time, size.records, size.bytes);
+    admitted.map_err(SkippedPoint::Invalid)?;
+    point.numbers(&mut |number| {
+        let time = records.write(&number, record).map_err(SkippedPoint::Invalid)?;
+        encoder.batch.push(record, time);
+        Ok(())
+    })
 }
 
 /// The error with the name of the metric, which its place does not have.

@@ -1,3 +1,4 @@
+mod expansion;
 mod logs;
 mod metrics;
 mod repairs;
@@ -15,7 +16,7 @@ use trestle_proto::{
         trace::v1::ResourceSpans,
     },
 };
-use trestle_service::fault::Reason;
+use trestle_service::fault::{Fault, Reason};
 
 use super::{check::RecordChecker, *};
 use crate::{
@@ -31,8 +32,18 @@ fn batch_within<T: ResourceItems>(
     resources: &[Bytes],
     bytes_max: usize,
 ) -> (Option<EncodedBatch>, Rejected) {
+    let room = BatchRoom { bytes: bytes_max, ..BatchRoom::default() };
+    let ExportedBatch { batch, rejected, .. } = export_within::<T>(resources, room).unwrap();
+    (batch, rejected)
+}
+
+/// What becomes of resources in one stream.
+fn export_within<T: ResourceItems>(
+    resources: &[Bytes],
+    room: BatchRoom,
+) -> Result<ExportedBatch, Fault> {
     let mut streams = resources_by_stream::<T>(resources, |_| "all".to_owned()).unwrap();
-    batch_of_resources::<T>(&streams.remove("all").unwrap_or_default(), TIMES, bytes_max)
+    batch_of_resources::<T>(&streams.remove("all").unwrap_or_default(), TIMES, room)
 }
 
 fn batch_of<T: ResourceItems>(resources: &[Bytes]) -> (Option<EncodedBatch>, Rejected) {
@@ -47,7 +58,7 @@ fn not_utf8(message: &impl prost::Message) -> Bytes {
 
 fn read_any<T: ResourceItems>(bytes: &Bytes) {
     if let Ok(streams) = resources_by_stream::<T>(std::slice::from_ref(bytes), stream_of_resource) {
-        let read = |it: &Vec<_>| drop(batch_of_resources::<T>(it, TIMES, BATCH_BYTES_MAX));
+        let read = |it: &Vec<_>| drop(batch_of_resources::<T>(it, TIMES, BatchRoom::default()));
         streams.values().for_each(read);
     }
 }

@@ -118,6 +118,46 @@ async fn streams_are_sealed_by_age_and_by_bytes() {
 }
 
 #[tokio::test]
+async fn accounts_take_turns_however_many_segments_one_has_to_seal() {
+    let fixture = LogFixture::new();
+    let open = async |account: &str, name: &str| {
+        let account = AccountName::parse(account).unwrap();
+        let name = crate::fixture::name(name);
+        fixture.logs.streams.create(&account, &name, rolling(60, 1_000_000)).await.unwrap();
+        fixture.logs.open(&account, &name).await.unwrap()
+    };
+    let of_days: Vec<_> = (0..40)
+        .map(|day| trestle_proto::log::v1::Record {
+            time_unix_nano: START - day * DAY_NANOS,
+            ..record(0, "old")
+        })
+        .collect();
+    let mut streams = Vec::new();
+    for name in ["a", "b", "c"] {
+        let stream = open("acme", name).await;
+        fixture.append(&stream, &of_days).await.unwrap();
+        fixture.advance(Duration::from_secs(1));
+        streams.push(stream);
+    }
+    let other = open("other", "d").await;
+    fixture.append(&other, &[record(0, "new")]).await.unwrap();
+    streams.push(other);
+    fixture.advance(Duration::from_secs(60));
+    let segments = async || {
+        let mut segments = Vec::new();
+        for stream in &streams {
+            segments.push(fixture.head(stream.record.id).await.unwrap().segments);
+        }
+        segments
+    };
+
+    assert!(fixture.logs.seal_due().await.unwrap());
+    assert_eq!(segments().await, [40, 40, 0, 1]);
+    assert!(fixture.logs.seal_due().await.unwrap());
+    assert_eq!(segments().await, [40, 40, 40, 1]);
+}
+
+#[tokio::test]
 async fn a_process_seals_what_an_earlier_one_left() {
     let fixture = LogFixture::new();
     let stream = fixture.stream(rolling(60, 1_000_000)).await;

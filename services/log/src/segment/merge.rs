@@ -5,10 +5,9 @@ use super::{
     schema::SegmentSchema,
     sealed::SealedRow,
     source::ReadSegmentError,
-    threads,
     write::{RowOrder, SegmentWriter, WriteSegmentError, WrittenSegment},
 };
-use crate::batch::BatchRow;
+use crate::{batch::BatchRow, threads};
 
 /// Rows that are written at once.
 const CHUNK_ROWS: usize = 8 * 1024;

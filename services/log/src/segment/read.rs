@@ -18,10 +18,9 @@ use super::{
     plan::{ColumnSet, GroupRows, groups_within, next_chunk},
     sealed::SealedRow,
     source::{CorruptSegment, ReadSegmentError, SegmentSource},
-    threads,
     write::RowOrder,
 };
-use crate::{record::RecordFields, row::RowPredicate};
+use crate::{record::RecordFields, row::RowPredicate, threads};
 
 /// Bytes that are read ahead, at most: half of a row group of many columns.
 const AHEAD_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -4,7 +4,7 @@ use super::{LogSweeper, STEP};
 use crate::{
     error::LogError,
     keys::{self, StreamRow},
-    manifest::{self, ManifestChange},
+    manifest::{self, ManifestChange, RetentionCheck},
     stored::StoredForm as _,
     stream::SegmentRecord,
     streams::OpenStream,
@@ -18,7 +18,8 @@ impl LogSweeper {
     /// unless disk space is short. The manifest is ordered by the time of the newest record, so nothing else is read.
     pub(super) async fn end_retention(&self, stream: &OpenStream) -> Result<bool, LogError> {
         let Some(retention) = stream.record.settings.retention else { return Ok(false) };
-        let (id, before) = (stream.record.id, self.logs.clocks().kept_from(retention));
+        let (id, clocks) = (stream.record.id, self.logs.clocks());
+        let before = clocks.kept_from(retention);
         let is_short = self.logs.engine.status().is_space_short;
         let expired = keys::rows_before(StreamRow::Segment, id, before);
         let scan = self.logs.engine.scan(&expired, STEP).await?;
@@ -34,9 +35,14 @@ impl LogSweeper {
             let removed: Vec<_> = expired.drain(..count).collect();
             let (segments, records) =
                 (removed.len(), removed.iter().map(|segment| segment.records).sum::<u64>());
+            // Decided by the retention that the stream has in the change: it may be longer since the record was read.
+            let record = keys::stream(&stream.account, &stream.name);
+            let retention = Some(RetentionCheck { record, clocks });
             let change = match is_short {
-                true => ManifestChange { removed, ..ManifestChange::default() },
-                false => ManifestChange { expired: removed, ..ManifestChange::default() },
+                true => ManifestChange { removed, retention, ..ManifestChange::default() },
+                false => {
+                    ManifestChange { expired: removed, retention, ..ManifestChange::default() }
+                }
             };
             if manifest::publish(&*self.logs.engine, id, change).await?.is_some() {
                 let stream = stream.name.as_str();

@@ -2,7 +2,6 @@
 
 use bytes::BufMut as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
-use serde::de;
 
 use super::{contract::NumberKind, values::Number};
 
@@ -25,17 +24,6 @@ impl Encoder {
     /// Whether it has more than the most bytes.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.len() > self.bytes_max
-    }
-
-    /// Checks that it has no more than the most bytes.
-    ///
-    /// # Errors
-    /// It has more.
-    pub(super) fn check_size<E: de::Error>(&self) -> Result<(), E> {
-        match self.is_full() {
-            true => Err(E::custom("must have fewer bytes")),
-            false => Ok(()),
-        }
     }
 
     /// Writes a field of text or bytes.

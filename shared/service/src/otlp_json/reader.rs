@@ -97,6 +97,14 @@ impl ValueSeed<'_, '_> {
     }
 }
 
+/// Whether what was written fits.
+fn check_room<E: de::Error>(encoder: &Encoder) -> Result<(), E> {
+    match encoder.is_full() {
+        true => Err(E::custom("must have fewer bytes")),
+        false => Ok(()),
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     type Value = ();
 
@@ -122,15 +130,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             }
             (Place::Packed, _) => self.encoder.put_enum(None, 0),
         }
-        self.encoder.check_size()
+        check_room(self.encoder)
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         let Self { field, place, .. } = self;
         if place == Place::Field && field.is_repeated {
-            let encoder = self.encoder;
-            value.deserialize_seq(ListVisitor { encoder: &mut *encoder, field })?;
-            return encoder.check_size();
+            value.deserialize_seq(ListVisitor { encoder: &mut *self.encoder, field })?;
+            return check_room(self.encoder);
         }
         let key = self.key();
         let encoder = self.encoder;
@@ -162,7 +169,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                 }
             }
         }
-        encoder.check_size()
+        check_room(encoder)
     }
 }
 

@@ -135,66 +135,6 @@ fn numbers_are_numbers_or_text() {
 }
 
 #[test]
-fn numbers_out_of_the_range_of_their_kind_are_malformed() {
-    let of = |kind: &str, form: &str| {
-        let record = format!("{{\"body\":{{\"{kind}\":{form}}}}}");
-        problem(&format!(
-            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{record}]}}]}}]}}"
-        ))
-    };
-    // The numbers next to the least and the greatest of 64 bits, which a double rounds to them.
-    for form in ["-9223372036854775809", "9223372036854775808", "1e19", "-1e19"] {
-        for form in [form.to_owned(), format!("\"{form}\"")] {
-            assert!(of("intValue", &form).starts_with("intValue: must be "), "{form}");
-        }
-    }
-    for form in ["1e999", "inf", "-inf", "nan", "NAN", "infinity", "+Infinity", " 1", "", "0x1"] {
-        let expected = format!("doubleValue: must be a number: value=`{form}`");
-        assert_eq!(of("doubleValue", &format!("\"{form}\"")), expected);
-    }
-}
-
-#[test]
-fn a_double_keeps_the_sign_of_zero_and_a_whole_number_its_digits() {
-    for form in ["-0", "-0.0", "\"-0\"", "\"-0.0\"", "-0e5"] {
-        let Some(Value::DoubleValue(zero)) = body(&format!("{{\"doubleValue\":{form}}}")) else {
-            panic!("{form}: a double")
-        };
-        assert!(zero == 0.0 && zero.is_sign_negative(), "{form}");
-        assert_eq!(body(&format!("{{\"intValue\":{form}}}")), Some(Value::IntValue(0)), "{form}");
-    }
-    for whole in [i64::MIN, i64::MIN + 1, i64::MAX, -9_007_199_254_740_993] {
-        for form in [whole.to_string(), format!("\"{whole}\"")] {
-            let expected = Some(Value::IntValue(whole));
-            assert_eq!(body(&format!("{{\"intValue\":{form}}}")), expected);
-        }
-    }
-}
-
-#[test]
-fn elements_that_are_null_count_for_the_limit() {
-    let list = |members: &str| format!("{{\"resourceLogs\":[{members}]}}");
-    for (json, bytes) in [
-        (list("null,null,null"), 6),
-        (list("null"), 2),
-        (list("{\"scopeLogs\":[null,null]}"), 6),
-        (list("{\"scopeLogs\":[]},{\"scopeLogs\":null}"), 4),
-    ] {
-        let read = |bytes_max| to_protobuf(OtlpRequest::Logs, &json, bytes_max);
-        assert_eq!(read(bytes).expect("it fits").len(), bytes, "{json}");
-        for less in 0..bytes {
-            assert!(matches!(read(less), Err(OtlpJsonError::TooLarge)), "{json} {less}");
-        }
-    }
-    let counts = "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"histogram\":{\"dataPoints\":\
-                  [{\"bucketCounts\":[null,null,null]}]}}]}]}]}";
-    let whole = to_protobuf(OtlpRequest::Metrics, counts, BYTES_MAX).expect("it fits").len();
-    let read = |bytes_max| to_protobuf(OtlpRequest::Metrics, counts, bytes_max).map(|it| it.len());
-    assert_eq!(read(whole).expect("it fits"), whole);
-    assert!(matches!(read(whole - 1), Err(OtlpJsonError::TooLarge)));
-}
-
-#[test]
 fn enums_have_a_name_or_a_number() {
     for form in ["17", "\"SEVERITY_NUMBER_ERROR\"", "\"17\"", "17.0"] {
         assert_eq!(record(&format!("\"severityNumber\":{form}")).severity_number, 17, "{form}");
@@ -316,6 +256,86 @@ fn a_message_over_the_limit_is_rejected_before_it_is_written() {
     assert!(read(9000).is_ok());
     assert!(matches!(read(8000), Err(OtlpJsonError::TooLarge)));
     assert!(matches!(read(100), Err(OtlpJsonError::TooLarge)));
+}
+
+#[test]
+fn null_elements_and_empty_lists_count_against_the_limit() {
+    for (request, json, bytes) in [
+        (OtlpRequest::Logs, r#"{"resourceLogs":[null,null,null]}"#, 6),
+        (OtlpRequest::Logs, r#"{"resourceLogs":[{"scopeLogs":[null,null]}]}"#, 6),
+        (OtlpRequest::Logs, r#"{"resourceLogs":[{"entityRefs":[],"scopeLogs":[]}]}"#, 2),
+        (
+            OtlpRequest::Metrics,
+            r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[
+                {"bucketCounts":[null,null]}]}}]}]}]}"#,
+            28,
+        ),
+        (
+            OtlpRequest::Metrics,
+            r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[
+                {"bucketCounts":[]}]}}]}]}]}"#,
+            12,
+        ),
+    ] {
+        assert_eq!(to_protobuf(request, json, bytes).unwrap().len(), bytes, "{json}");
+        for bytes_max in 0..bytes {
+            let result = to_protobuf(request, json, bytes_max);
+            assert!(
+                matches!(result, Err(OtlpJsonError::TooLarge)),
+                "{json} {bytes_max}: {result:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whole_numbers_are_exact_or_an_error() {
+    let int = |form: &str| body(&format!("{{\"intValue\":{form}}}"));
+    for (form, value) in [
+        ("-9223372036854775808", i64::MIN),
+        ("\"-9223372036854775808\"", i64::MIN),
+        ("9223372036854775807", i64::MAX),
+        ("\"9223372036854775807\"", i64::MAX),
+        ("-0", 0),
+        ("\"-0\"", 0),
+        ("-1e3", -1000),
+    ] {
+        assert_eq!(int(form), Some(Value::IntValue(value)), "{form}");
+    }
+    for (form, value) in [
+        ("-9223372036854775809", "-9.223372036854776e18"),
+        ("\"-9223372036854775809\"", "-9223372036854775809"),
+        ("9223372036854775808", "9223372036854775808"),
+        ("\"9223372036854775808\"", "9223372036854775808"),
+        ("-1e19", "-10000000000000000000"),
+    ] {
+        let json = format!(
+            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"intValue\":{form}}}}}]}}]}}]}}"
+        );
+        let expected = format!(
+            "intValue: must be from -9223372036854775808 to 9223372036854775807: value=`{value}`"
+        );
+        assert_eq!(problem(&json), expected, "{form}");
+    }
+}
+
+#[test]
+fn doubles_in_text_are_finite_numbers_or_the_three_names() {
+    let json = |form: &str| {
+        format!(
+            "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"doubleValue\":{form}}}}}]}}]}}]}}"
+        )
+    };
+    for form in ["1e999", "-1e999", "inf", "-inf", "nan", "infinity", "INFINITY", "+Infinity", ""] {
+        let expected = format!("doubleValue: must be a number: value=`{form}`");
+        assert_eq!(problem(&json(&format!("\"{form}\""))), expected);
+    }
+    for (form, value) in [("\"-0\"", -0.0_f64), ("-0", -0.0), ("\"-0.0\"", -0.0), ("\"0\"", 0.0)] {
+        let Some(Value::DoubleValue(read)) = body(&format!("{{\"doubleValue\":{form}}}")) else {
+            panic!("{form}")
+        };
+        assert_eq!(read.to_bits(), value.to_bits(), "{form}");
+    }
 }
 
 mod properties {

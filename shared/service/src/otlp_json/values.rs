@@ -103,8 +103,6 @@ impl Visitor<'_> for BoolVisitor {
     }
 }
 
-const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-
 /// The value of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
@@ -112,20 +110,22 @@ pub(super) enum Number {
     Real(f64),
 }
 
-/// The texts of doubles that no JSON number is; in no other case, and no other names.
-const NAMED: [(&str, f64); 3] =
-    [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
-
 impl Number {
-    /// The number in a text.
-    fn of_text(text: &str, is_real: bool) -> Option<Self> {
-        // A double has a negative zero.
-        if let Some(whole) = text.parse().ok().filter(|_| !is_real) {
-            return Some(Self::Whole(whole));
+    /// The number in a text: digits as in JSON, or a name that ProtoJSON has for what JSON cannot write.
+    fn of_text(text: &str) -> Option<Self> {
+        match text {
+            "NaN" => return Some(Self::Real(f64::NAN)),
+            "Infinity" => return Some(Self::Real(f64::INFINITY)),
+            "-Infinity" => return Some(Self::Real(f64::NEG_INFINITY)),
+            _ => {}
         }
-        let named = NAMED.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
-        let finite = || text.parse().ok().filter(|real: &f64| real.is_finite());
-        named.or_else(finite).map(Self::Real)
+        match text.parse() {
+            // A whole number has no negative zero.
+            Ok(0) if text.starts_with('-') => Some(Self::Real(-0.0)),
+            Ok(whole) => Some(Self::Whole(whole)),
+            // The library reads "inf" and "nan" too, and infinity for what is too great.
+            Err(_) => text.parse().ok().filter(|real: &f64| real.is_finite()).map(Self::Real),
+        }
     }
 
     /// The whole number that it is: `1.0` and `1e3` are whole.
@@ -133,11 +133,8 @@ impl Number {
     fn whole(self) -> Option<i128> {
         match self {
             Self::Whole(whole) => Some(whole),
-            // The library reads a number below the least of 64 bits as a double, rounded to that least.
-            Self::Real(real) => {
-                let is_exact = real.is_finite() && real.fract() == 0.0 && real > -TWO_TO_63;
-                (is_exact && real < 1e30).then_some(real as i128)
-            }
+            Self::Real(real) => (real.is_finite() && real.fract() == 0.0 && real.abs() < 1e30)
+                .then_some(real as i128),
         }
     }
 }
@@ -158,9 +155,14 @@ impl NumberVisitor {
         }
         let whole = number.whole().ok_or_else(invalid)?;
         let (least, greatest) = self.0.range();
-        match (least..=greatest).contains(&whole) {
-            true => Ok(Number::Whole(whole)),
-            false => Err(E::custom(format!("must be from {least} to {greatest}: value=`{whole}`"))),
+        let out_of_range = |value: &dyn fmt::Display| {
+            Err(E::custom(format!("must be from {least} to {greatest}: value=`{value}`")))
+        };
+        match number {
+            // Rounded: what JSON has may be one less.
+            Number::Real(real) if whole == i64::MIN.into() => out_of_range(&format!("{real:e}")),
+            _ if (least..=greatest).contains(&whole) => Ok(Number::Whole(whole)),
+            _ => out_of_range(&whole),
         }
     }
 }
@@ -185,7 +187,7 @@ impl Visitor<'_> for NumberVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
-        self.checked(Number::of_text(text, self.0.is_real()), Unexpected::Str(text))
+        self.checked(Number::of_text(text), Unexpected::Str(text))
     }
 }
 

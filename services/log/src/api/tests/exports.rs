@@ -15,7 +15,8 @@ use trestle_proto::{
 use super::*;
 use crate::{
     batch::{
-        EncodedResource, RecordTimes, batch_of_resources, resources_by_stream, stream_of_resource,
+        BatchRoom, EncodedResource, RecordTimes, batch_of_resources, resources_by_stream,
+        stream_of_resource,
     },
     fixture::{SECOND, START, texts},
 };
@@ -26,7 +27,7 @@ pub(super) fn resource(service: &str) -> Option<Resource> {
     Some(Resource { attributes, ..Resource::default() })
 }
 
-fn logs(service: &str, bodies: &[&str]) -> ResourceLogs {
+pub(super) fn logs(service: &str, bodies: &[&str]) -> ResourceLogs {
     let log = |body: &&str| LogRecord {
         time_unix_nano: START,
         body: Some(AnyValue { value: Some(Value::StringValue((*body).to_owned())) }),
@@ -37,7 +38,7 @@ fn logs(service: &str, bodies: &[&str]) -> ResourceLogs {
     ResourceLogs { resource: resource(service), scope_logs, ..ResourceLogs::default() }
 }
 
-async fn export(
+pub(super) async fn export(
     api: &LogApi,
     stream: Option<&str>,
     resource_logs: &[ResourceLogs],
@@ -186,17 +187,18 @@ async fn an_export_to_too_many_streams_stores_nothing() {
 async fn export_while_deleted(api: &LogApi, deletions: usize) -> Result<u64, Fault> {
     let (access, ()) = enter(Request::new(()), LogNeed::AppendOrCreate).unwrap();
     let (name, encoded) = (crate::fixture::name("web"), AtomicUsize::new(0));
-    let delete = || {
+    let (account, logs_of_api) = (access.account().clone(), api.logs.clone());
+    let delete = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(api.logs.delete(access.account(), &name)).unwrap();
+        runtime.block_on(logs_of_api.delete(&account, &name)).unwrap();
     };
-    let encode = |resources: &[EncodedResource], times: RecordTimes, bytes_max: usize| {
+    let encode = move |resources: &[EncodedResource], times: RecordTimes, room: BatchRoom| {
         // A try encodes both; the first stream is open before the records of the second are encoded.
         let encoded = encoded.fetch_add(1, Ordering::Relaxed);
         if encoded % 2 == 1 && encoded / 2 < deletions {
-            std::thread::scope(|scope| scope.spawn(delete).join().unwrap());
+            std::thread::scope(|scope| scope.spawn(&delete).join().unwrap());
         }
-        batch_of_resources::<ResourceLogs>(resources, times, bytes_max)
+        batch_of_resources::<ResourceLogs>(resources, times, room)
     };
     let resources = ["web", "worker"].map(|it| logs(it, &["a"]).encode_to_vec().into());
     let by_stream = resources_by_stream::<ResourceLogs>(&resources, stream_of_resource).unwrap();

@@ -1,7 +1,7 @@
 //! The numbers of data points, each of which is a record.
 
 use trestle_proto::opentelemetry::proto::{
-    common::v1::{KeyValue, any_value::Value},
+    common::v1::KeyValue,
     metrics::v1::{
         ExponentialHistogramDataPoint, HistogramDataPoint, Metric, NumberDataPoint,
         SummaryDataPoint, number_data_point,
@@ -9,7 +9,7 @@ use trestle_proto::opentelemetry::proto::{
 };
 
 use crate::{
-    batch::{RecordError, items::put_attributes},
+    batch::RecordError,
     wire::{put_bytes, put_fixed64, put_varint},
 };
 
@@ -25,10 +25,10 @@ const NO_RECORDED_VALUE: u32 = 1;
 /// A number of a point.
 pub(super) struct PointNumber {
     /// What follows the name of the metric.
-    suffix: &'static str,
+    pub(super) suffix: &'static str,
     /// An attribute that distinguishes it from the others of the point: `le` or `quantile`.
-    label: Option<(&'static str, f64)>,
-    value: f64,
+    pub(super) label: Option<(&'static str, f64)>,
+    pub(super) value: f64,
 }
 
 /// Why a point has no records.
@@ -53,7 +53,7 @@ pub(super) struct PointKind<'a> {
 
 impl PointKind<'_> {
     /// Writes the fields that give a number its meaning.
-    fn put(self, out: &mut Vec<u8>, start_time: u64) {
+    pub(super) fn put(self, out: &mut Vec<u8>, start_time: u64) {
         if start_time != 0 {
             put_fixed64(out, 20, start_time);
         }
@@ -81,30 +81,6 @@ pub(super) trait Numbers {
     }
     /// Passes each number on.
     fn numbers(&self, write: WriteNumber<'_>) -> Result<(), SkippedPoint>;
-}
-
-/// A record of a number of a point.
-pub(super) struct PointRecord<'a, P> {
-    pub(super) kind: PointKind<'a>,
-    pub(super) point: &'a P,
-    pub(super) number: PointNumber,
-}
-
-impl<P: Numbers> PointRecord<'_, P> {
-    /// The encoded record.
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let Self { kind, point, number } = self;
-        let mut out = Vec::new();
-        if point.time() != 0 {
-            put_fixed64(&mut out, 1, point.time());
-        }
-        let label = number.label.map(|(key, value)| (key, Value::DoubleValue(value)));
-        put_attributes(&mut out, point.attributes(), point.labels(), label);
-        put_bytes(&mut out, 12, format!("{}{}", kind.metric.name, number.suffix).as_bytes());
-        put_fixed64(&mut out, 16, number.value.to_bits());
-        kind.put(&mut out, point.start_time());
-        out
-    }
 }
 
 fn plain(suffix: &'static str, value: f64) -> PointNumber {

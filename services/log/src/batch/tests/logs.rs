@@ -143,7 +143,8 @@ fn resources_have_their_stream_and_those_without_records_none() {
     let found: Vec<_> = streams
         .iter()
         .map(|(stream, logs)| {
-            let batch = batch_of_resources::<ResourceLogs>(logs, TIMES, BATCH_BYTES_MAX).0;
+            let exported = batch_of_resources::<ResourceLogs>(logs, TIMES, BatchRoom::default());
+            let batch = exported.unwrap().batch;
             (stream.as_str(), bodies(&batch.unwrap()))
         })
         .collect();

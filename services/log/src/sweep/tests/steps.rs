@@ -42,6 +42,41 @@ async fn a_late_record_keeps_its_time_and_does_not_delay_the_retention_of_others
 }
 
 #[tokio::test]
+async fn segments_are_removed_by_the_retention_that_the_stream_has_then() {
+    for is_deleted in [false, true] {
+        let fixture = LogFixture::new();
+        let read_before = fixture.stream(with_retention(100)).await;
+        fixture.append(&read_before, &[record(0, "old")]).await.unwrap();
+        fixture.logs.flush(&read_before).await.unwrap();
+        fixture.advance(Duration::from_secs(101));
+        let (streams, account) = (&fixture.logs.streams, &read_before.account);
+        let extend = |retention| {
+            let change = StreamSettingsChange { retention: Some(retention), ..Default::default() };
+            streams.update(account, &read_before.name, change)
+        };
+        if is_deleted {
+            // A stream of the same name is another one.
+            streams.delete(account, &read_before.name).await.unwrap();
+            fixture.stream(with_retention(10)).await;
+        }
+        let segments = || fixture.count(StreamRow::Segment, read_before.record.id);
+
+        for longer in [Some(Duration::from_secs(1_000)), None] {
+            if !is_deleted {
+                extend(longer).await.unwrap();
+            }
+            fixture.sweeper.end_retention(&read_before).await.unwrap();
+            assert_eq!(segments().await, 1, "{is_deleted} {longer:?}");
+        }
+        if !is_deleted {
+            extend(Some(Duration::from_secs(100))).await.unwrap();
+            fixture.sweeper.end_retention(&read_before).await.unwrap();
+            assert_eq!(segments().await, 0);
+        }
+    }
+}
+
+#[tokio::test]
 async fn unsealed_records_past_the_retention_are_removed_after_their_seal() {
     let fixture = LogFixture::new();
     let stream = fixture.stream(with_retention(100)).await;

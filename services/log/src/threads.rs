@@ -1,6 +1,6 @@
-//! The threads that encode and decode segments: few, and the same ones for all of this work, since an allocator keeps
-//! freed memory for the thread that had it. Work that moves between the many threads for blocking calls gets memory
-//! that the kernel clears each time.
+//! The threads that encode and decode segments, and those that encode the batches of large exports: few, and the same
+//! ones for all of this work, since an allocator keeps freed memory for the thread that had it. Work that moves between
+//! the many threads for blocking calls gets memory that the kernel clears each time.
 
 use std::{sync::LazyLock, thread::available_parallelism};
 
@@ -25,6 +25,9 @@ static ENCODER: LazyLock<Option<Runtime>> = LazyLock::new(|| {
 
 static DECODERS: LazyLock<Option<Runtime>> =
     LazyLock::new(|| threads("log-decode", available_parallelism().map_or(2, Into::into), || {}));
+
+static EXPORTERS: LazyLock<Option<Runtime>> =
+    LazyLock::new(|| threads("log-export", available_parallelism().map_or(2, Into::into), || {}));
 
 /// So many threads for blocking work; they end where there is none for ten seconds. None in unit tests: a clock that is
 /// paused waits only for the blocking work of its own runtime.
@@ -55,6 +58,16 @@ pub(crate) async fn decode<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
     run(DECODERS.as_ref(), work).await
+}
+
+/// Runs work that encodes the batch of an export, beside the threads of calls.
+///
+/// # Errors
+/// The work panicked.
+pub(crate) async fn export<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    run(EXPORTERS.as_ref(), work).await
 }
 
 async fn run<T: Send + 'static>(
