@@ -29,6 +29,10 @@ const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The same of one read, which has the next records in memory.
 const SLICE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Most bytes of chunks of segments that reads hold, of all calls. An account has a share of them. Where many segments
+/// overlap, a read holds a chunk of each.
+const SEGMENT_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Most bytes that batches of exports have beyond those of their requests, of all calls until they are stored. An
 /// account has a share of them.
 const DERIVED_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -57,6 +61,8 @@ pub(crate) struct Logs {
     pub(crate) read_bytes: Arc<SharePool>,
     /// The same of one read.
     pub(crate) slice_bytes: usize,
+    /// Bytes of chunks of segments that reads may hold.
+    pub(crate) segment_bytes: Arc<SharePool>,
     /// Bytes that batches of exports may have beyond those of their requests.
     pub(crate) derived_bytes: Arc<SharePool>,
     /// Bytes of batches that wait for their commit.
@@ -82,6 +88,7 @@ impl Logs {
             writing: Arc::default(),
             read_bytes: SharePool::new("bytes of unsealed records", READ_BYTES_MAX),
             slice_bytes: SLICE_BYTES_MAX,
+            segment_bytes: SharePool::new("bytes of segments", SEGMENT_BYTES_MAX),
             derived_bytes: SharePool::new("bytes of expanded exports", DERIVED_BYTES_MAX),
             commit_bytes: SharePool::new("bytes of appends", COMMIT_BYTES_MAX),
             late_merges: Arc::default(),

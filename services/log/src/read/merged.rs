@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use trestle_proto::log::v1::LogReadCost;
+use trestle_service::layer::shares::Holder;
 
 use super::{
     CapturedRead, OpenSegment, ReadPlan, RowPosition,
@@ -178,8 +179,11 @@ impl MergedRows {
     }
 
     async fn open_next(&mut self) -> Result<(), LogError> {
-        let segment = self.waiting.open_next(&self.logs, &self.plan).await?;
-        let segment = segment.map(Box::new);
+        let mut segment = self.waiting.open_next(&self.logs, &self.plan).await?.map(Box::new);
+        if let Some(segment) = &mut segment {
+            let holder = Holder::account_alone(self.stream.account.as_str());
+            segment.charge_to(self.logs.segment_bytes.take(holder, 0)?);
+        }
         self.open.push(RowSource::Segment(SegmentRows { rows: VecDeque::new(), segment }));
         Ok(())
     }

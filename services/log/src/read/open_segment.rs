@@ -4,7 +4,7 @@ use std::{mem, sync::Arc};
 
 use tokio_util::task::AbortOnDropHandle;
 use trestle_proto::log::v1::LogReadCost;
-use trestle_service::propagation;
+use trestle_service::{fault::Fault, layer::shares::Share, propagation};
 
 use crate::{
     error::LogError,
@@ -20,13 +20,15 @@ pub(crate) struct OpenSegment {
     state: ReadState,
     source: Arc<ObjectSource>,
     rows_scanned: u64,
+    /// The bytes of its chunks, of those that all reads may hold; none before it is read.
+    share: Option<Share>,
 }
 
 /// Where the next rows come from.
 enum ReadState {
     Waits(Box<SegmentReader>),
-    /// They are read while those before them are sent.
-    ReadsAhead(AbortOnDropHandle<(Box<SegmentReader>, ReadRows)>),
+    /// They are read while those before them are sent, and so many bytes are charged for them.
+    ReadsAhead(AbortOnDropHandle<(Box<SegmentReader>, ReadRows)>, usize),
     Ended,
 }
 
@@ -34,29 +36,53 @@ enum ReadState {
 type ReadRows = Result<Option<Vec<SealedRow>>, ReadSegmentError>;
 
 impl OpenSegment {
+    fn new(reader: SegmentReader, source: Arc<ObjectSource>) -> Self {
+        let state = ReadState::Waits(Box::new(reader));
+        Self { state, source, rows_scanned: 0, share: None }
+    }
+
+    /// Charges the bytes of its chunks from now on.
+    pub(super) fn charge_to(&mut self, share: Share) {
+        self.share = Some(share);
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.share.as_mut().map_or(Ok(()), |share| share.resize(bytes))
+    }
+
     /// The next rows, in the order of the read; none at the end. If there are fewer than `ahead_below`, those behind
-    /// them are read at once.
+    /// them are read at once where their bytes can be charged too. The rows before them are not held any more.
     ///
     /// # Errors
-    /// [`LogError::Corrupt`], [`LogError::Objects`].
+    /// The bytes of the rows cannot be charged; [`LogError::Corrupt`], [`LogError::Objects`].
     pub(super) async fn next_rows(
         &mut self,
         ahead_below: u64,
     ) -> Result<Option<Vec<SealedRow>>, LogError> {
-        let (reader, rows) = match mem::replace(&mut self.state, ReadState::Ended) {
-            ReadState::Waits(reader) => read_next(reader).await,
-            ReadState::ReadsAhead(task) => task.await?,
+        let ((reader, rows), bytes) = match mem::replace(&mut self.state, ReadState::Ended) {
+            ReadState::Waits(reader) => {
+                let bytes = reader.next_bytes();
+                self.charge(bytes)?;
+                (read_next(reader).await, bytes)
+            }
+            ReadState::ReadsAhead(task, bytes) => (task.await?, bytes),
             ReadState::Ended => return Ok(None),
         };
         self.rows_scanned = reader.rows_scanned();
         let rows = rows?;
         self.state = match &rows {
             None => ReadState::Ended,
-            Some(rows) if (rows.len() as u64) < ahead_below => {
-                let task = tokio::spawn(propagation::carry(read_next(reader)));
-                ReadState::ReadsAhead(AbortOnDropHandle::new(task))
+            Some(rows) => {
+                let next = reader.next_bytes();
+                let is_ahead = (rows.len() as u64) < ahead_below;
+                if is_ahead && self.charge(bytes.saturating_add(next)).is_ok() {
+                    let task = tokio::spawn(propagation::carry(read_next(reader)));
+                    ReadState::ReadsAhead(AbortOnDropHandle::new(task), next)
+                } else {
+                    self.charge(bytes)?;
+                    ReadState::Waits(reader)
+                }
             }
-            Some(_) => ReadState::Waits(reader),
         };
         Ok(rows)
     }
@@ -84,7 +110,7 @@ impl Logs {
         read: SegmentRead,
     ) -> Result<OpenSegment, LogError> {
         let (reader, source) = self.segment_reader(segment, read).await?;
-        Ok(OpenSegment { state: ReadState::Waits(Box::new(reader)), source, rows_scanned: 0 })
+        Ok(OpenSegment::new(reader, source))
     }
 
     /// The same, with the row groups that bloom filters exclude skipped.
@@ -98,7 +124,7 @@ impl Logs {
     ) -> Result<OpenSegment, LogError> {
         let (mut reader, source) = self.segment_reader(segment, read).await?;
         reader.prune().await?;
-        Ok(OpenSegment { state: ReadState::Waits(Box::new(reader)), source, rows_scanned: 0 })
+        Ok(OpenSegment::new(reader, source))
     }
 
     /// The rows of a segment, and where they come from.

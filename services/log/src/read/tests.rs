@@ -1,5 +1,6 @@
 mod ahead;
 mod bounds;
+mod charged;
 mod stores;
 
 use super::*;

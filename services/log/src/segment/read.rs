@@ -15,7 +15,7 @@ use self::{
 use super::{
     fetch::{HeldRanges, hold, ranges_of},
     metadata::CachedMetadata,
-    plan::{ColumnSet, GroupRows, groups_within, next_chunk},
+    plan::{ColumnSet, GroupRows, chunk_rows, groups_within, next_chunk, row_bytes},
     sealed::SealedRow,
     source::{CorruptSegment, ReadSegmentError, SegmentSource},
     write::RowOrder,
@@ -124,6 +124,30 @@ impl SegmentReader {
                 None => return Ok(None),
             }
         }
+    }
+
+    /// About how many bytes the next chunk needs while it is read, and until its rows are returned; 0 at the end.
+    pub(crate) fn next_bytes(&self) -> usize {
+        let is_first = self.chunks == 0;
+        let left = self.series.as_ref().map(SeriesGroup::rows);
+        let left = left.or_else(|| self.groups.iter().find(|group| !group.rows.is_empty()));
+        let Some(GroupRows { group, rows }) = left else { return 0 };
+        let columns = &self.columns;
+        let chunks = if self.metadata.order == RowOrder::Series { series::CHUNKS } else { 1 };
+        let mut most = chunks * chunk_rows(&self.metadata, *group, columns);
+        if is_first {
+            most = most.min(self.metadata.schema.sizes.first_rows);
+        }
+        let (count, total) = (rows.len().min(most) as u64, rows.len() as u64);
+        let row_group = self.metadata.parquet().row_group(*group);
+        let stored = columns.0.iter().map(|at| row_group.column(*at).byte_range().1).sum::<u64>();
+        let held = match self.metadata.order {
+            RowOrder::Series => stored,
+            RowOrder::Time if is_first => stored.saturating_mul(count) / total.max(1),
+            RowOrder::Time => stored.min(AHEAD_BYTES_MAX),
+        };
+        let decoded = count.saturating_mul(row_bytes(&self.metadata, *group, columns));
+        usize::try_from(decoded.saturating_add(held)).unwrap_or(usize::MAX)
     }
 
     /// The rows of the next chunk, which may have none that match; none at the end.

@@ -13,7 +13,7 @@ use crate::segment::{
 };
 
 /// Chunks that are decoded together: each time all pages of the group are decompressed again.
-const CHUNKS: usize = 2;
+pub(super) const CHUNKS: usize = 2;
 
 /// A row group of which rows remain.
 pub(super) struct SeriesGroup {
@@ -22,6 +22,13 @@ pub(super) struct SeriesGroup {
     ranges: HeldRanges,
     /// The rows that match and are not returned, the next one last.
     remaining: Vec<u32>,
+}
+
+impl SeriesGroup {
+    /// The rows of the group.
+    pub(super) fn rows(&self) -> &GroupRows {
+        &self.rows
+    }
 }
 
 impl SegmentReader {
