@@ -22,6 +22,7 @@ issue() {
   rm "$1.csr" "$1.ext"
 }
 
+# Only the certificate with the name `gateway` may state callers to roles.
 issue role DNS:table,DNS:queue,DNS:blob,DNS:localhost
 issue gateway DNS:gateway,DNS:localhost
 # The user of the containers reads them.

@@ -64,6 +64,35 @@ fn reports_that_an_address_is_not_the_grpc_listener() {
 }
 
 #[test]
+fn a_key_in_plain_text_to_another_host_is_a_warning_before_the_call() {
+    let key = "dGhlIGtleSBvZiBhbiBhY2NvdW50IG9mIGEgdGVzdCE=";
+    let server = Server::start(&["--ephemeral"], &[("TRESTLE__ACCOUNTS__ACME__KEY1", key)]);
+    let port = server.address("grpc").rsplit_once(':').unwrap().1.to_owned();
+    let listed = |host: &str, variables: &[(&str, &str)], more: &[&str]| {
+        let endpoint = format!("http://{host}:{port}");
+        let mut command = bare(&[&["table", "list", "--endpoint", &endpoint], more].concat());
+        command.envs(variables.iter().copied());
+        Ended::of(command)
+    };
+    let owner = [("TRESTLE_ACCOUNT", "acme"), ("TRESTLE_ACCOUNT_KEY", key)];
+    let warning = "warning: the key of the account is sent in plain text";
+
+    // An address of this machine that is no loopback address by its text.
+    let exposed = listed("0.0.0.0", &owner, &[]);
+    let local = listed("127.0.0.1", &owner, &[]);
+    let signed = listed("0.0.0.0", &[("TRESTLE_SAS", "sv=2019-02-02&sig=x")], &[]);
+    let public = listed("0.0.0.0", &[("TRESTLE_ACCOUNT", "devstoreaccount1")], &[]);
+
+    assert_eq!((exposed.code, local.code), (Some(0), Some(0)), "{exposed:?} {local:?}");
+    assert_eq!(exposed.errors.matches(warning).count(), 1, "{exposed:?}");
+    let endpoint = format!("endpoint=`http://0.0.0.0:{port}`");
+    assert!(exposed.errors.contains(&endpoint) && !exposed.errors.contains(key), "{exposed:?}");
+    for without in [local, signed, public] {
+        assert!(!without.errors.contains("warning"), "{without:?}");
+    }
+}
+
+#[test]
 fn reports_that_only_one_side_uses_tls() {
     let authority = CertificateAuthority::new("ours");
     let issued = authority.issue("127.0.0.1");

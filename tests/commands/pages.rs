@@ -28,7 +28,7 @@ enum Runs {
 use Runs::{Block, By, Packages, Words};
 
 /// The commands that other suites run: page, beginning of the command, suite, and how. An empty page is every page.
-const SUITES: [(&str, &str, &str, Runs); 34] = [
+const SUITES: [(&str, &str, &str, Runs); 36] = [
     ("", "grpcurl ", "tests/clients/grpcurl/run.sh", By("\"$root\"/README.md \"$root\"/docs/*.md")),
     ("", "protoc -I. --go_out", "tests/clients/go/run.sh", By("-I. --go_out=")),
     ("", "protoc -I. --java_out", "tests/clients/java/run.sh", By("--java_out=")),
@@ -80,6 +80,18 @@ const SUITES: [(&str, &str, &str, Runs); 34] = [
         "docker compose -f deploy/compose.staging.yaml exec",
         "tests/staging/test_documents.py",
         By("exec gateway "),
+    ),
+    (
+        "docs/staging.md",
+        "deploy/secrets.sh",
+        "tests/staging/test_documents.py",
+        By("DEPLOY / \"secrets.sh\""),
+    ),
+    (
+        "docs/production.md",
+        "deploy/kustomize/example/secrets.sh",
+        "tests/staging/test_kustomize.py",
+        By("\"secrets.sh\""),
     ),
     ("", "docker compose", "tests/staging/stack.py", By("self.compose(\"up\"")),
     ("README.md", "trestle log", "tests/clients/logs/test_pages.py", Block("trestle log create")),

@@ -15,13 +15,24 @@ const LOOPBACK: &str = "127.0.0.1";
 
 /// A role process that requires client certificates of a CA.
 fn process(role: &str, data: &TempDir, own: &Issued, gateways: &CertificateAuthority) -> Server {
+    process_with(role, data, own, gateways, &[])
+}
+
+/// The same with more settings.
+fn process_with(
+    role: &str,
+    data: &TempDir,
+    own: &Issued,
+    gateways: &CertificateAuthority,
+    more: &[(&str, &str)],
+) -> Server {
     let path = data.path().to_str().expect("a path in UTF-8");
     let authorities = gateways.file();
     let required = [
         ("TRESTLE__TLS__CLIENT_CA_FILE", authorities.to_str().expect("a path in UTF-8")),
         ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
     ];
-    let settings = [&own.settings()[..], &required].concat();
+    let settings = [&own.settings()[..], &required, more].concat();
     Server::start(&["--roles", role, "--data-dir", path], &settings)
 }
 
@@ -78,6 +89,48 @@ async fn table_process_rejects_a_gateway_without_a_valid_certificate() {
         assert_eq!(rejected.kind(), (Code::Unavailable, "SERVER_UNAVAILABLE"), "{what}");
     }
     assert_eq!(through.rows("").await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certificate_of_a_role_is_not_that_of_a_gateway() {
+    let authority = CertificateAuthority::new("all");
+    let own = authority.issue(LOOPBACK);
+    let data = tempfile::tempdir().unwrap();
+    let table = table_process(&data, &own, &authority);
+    let through = |name: &str| {
+        let shown = if name == LOOPBACK { own.clone() } else { authority.issue(name) };
+        let gateway = gateway(&table, &authority, Some(&shown));
+        let table = Table::over(&gateway.channel(), MAIN);
+        (gateway, table)
+    };
+
+    let (_gateway, of_gateway) = through("gateway");
+    create(&of_gateway).await.unwrap();
+    of_gateway.insert(entity("p", "r", [])).await.unwrap();
+
+    for name in [LOOPBACK, "queue", "gateway.other", "othergateway"] {
+        let (_gateway, of_role) = through(name);
+        let rejected = of_role.get("p", "r").await.unwrap_err();
+        assert_eq!(rejected.code, Code::Unauthenticated, "{name}");
+        assert!(rejected.message.contains("tls.gateway_names"), "{rejected:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_names_of_gateways_are_a_setting() {
+    let authority = CertificateAuthority::new("all");
+    let data = tempfile::tempdir().unwrap();
+    let names = ("TRESTLE__TLS__GATEWAY_NAMES", "front.internal, edge.internal");
+    let table = process_with("table", &data, &authority.issue(LOOPBACK), &authority, &[names]);
+    let listed = async |name: &str| {
+        let gateway = gateway(&table, &authority, Some(&authority.issue(name)));
+        Table::over(&gateway.channel(), MAIN).get("p", "r").await.unwrap_err().code
+    };
+
+    // The table does not exist.
+    assert_eq!(listed("edge.internal").await, Code::NotFound);
+    assert_eq!(listed("front.internal").await, Code::NotFound);
+    assert_eq!(listed("gateway").await, Code::Unauthenticated);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import secrets
 import socket
 import subprocess
 import time
@@ -56,6 +57,8 @@ class Stack:
             "TRESTLE_AZURE_TABLE_PORT": str(free_port()),
             "TRESTLE_ADMIN_PORT": str(self.admin),
             "PROMETHEUS_PORT": str(self._prometheus),
+            "TRESTLE_GATEWAY_SECRET": secrets.token_hex(32),
+            "GRAFANA_ADMIN_PASSWORD": secrets.token_hex(32),
             **variables,
         }
         compose = ["docker", "compose"] if ENGINE == "docker" else [os.environ["PODMAN_COMPOSE"]]

@@ -4,6 +4,7 @@ import re
 import shlex
 
 import pytest
+import yaml
 
 from stack import DEPLOY, run, ENGINE
 
@@ -12,7 +13,8 @@ STAGING = (DEPLOY.parent / "docs" / "staging.md").read_text()
 # Set by the suite or by scripts, and by no operator.
 INTERNAL = {"TRESTLE_REVISION", "TRESTLE_CERTIFICATES", "TRACES_ENDPOINT", "COLLECTOR_DEBUG", "AWS_REGION"}
 INTERNAL |= {f"{name}_IMAGE" for name in ("COLLECTOR", "JAEGER", "PROMETHEUS", "GRAFANA", "S3")}
-INTERNAL |= {"TRESTLE_TRUST_CALLERS"}
+# Without a default: the stack does not start without them, and deploy/secrets.sh makes them.
+SECRETS = {"TRESTLE_GATEWAY_SECRET", "GRAFANA_ADMIN_PASSWORD"}
 
 
 def read_by_compose():
@@ -21,6 +23,7 @@ def read_by_compose():
     for path in COMPOSE:
         text = re.sub(r"^\s*#.*$", "", path.read_text(), flags=re.M)
         found |= dict(re.findall(r"\$\{(\w+):-([^}]*)\}", text))
+        found |= {name: "" for name in re.findall(r"\$\{(\w+):\?[^}]*\}", text)}
         # Variables without a value are passed on.
         found |= {name: "" for name in re.findall(r"^ +(TRESTLE__\w+):$", text, re.M)}
     return found
@@ -36,6 +39,58 @@ def test_every_variable_is_documented_with_its_default():
     }
     settings = {name for name in known if name.startswith("TRESTLE__")}
     assert known.keys() - settings - INTERNAL <= shown.keys()
+
+
+def test_secrets_have_no_default_and_are_made():
+    files = [*COMPOSE, DEPLOY / ".env.example"]
+    for name in SECRETS:
+        uses = [use for path in files for use in re.findall(rf"\$\{{{name}(.*?)\}}", path.read_text())]
+        assert uses and all(use == ":?deploy/secrets.sh makes it" for use in uses), (name, uses)
+        assert f"{name}=\n" in (DEPLOY / ".env.example").read_text()
+
+
+def test_the_script_makes_secrets_once(tmp_path):
+    file = tmp_path / ".env"
+    file.write_text("TRESTLE_PORT=1\nTRESTLE_GATEWAY_SECRET=\n")
+    run([DEPLOY / "secrets.sh", file])
+    made = file.read_text()
+    run([DEPLOY / "secrets.sh", file])
+
+    assert file.read_text() == made
+    variables = dict(line.split("=", 1) for line in made.splitlines())
+    assert variables.keys() == SECRETS | {"TRESTLE_PORT"}
+    assert len({variables[name] for name in SECRETS}) == len(SECRETS)
+    assert all(re.fullmatch("[0-9a-f]{64}", variables[name]) for name in SECRETS)
+
+
+def test_the_dashboards_need_a_password():
+    grafana = yaml.safe_load((DEPLOY / "compose.staging.yaml").read_text())["services"]["grafana"]["environment"]
+    assert grafana["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
+    assert grafana["GF_SECURITY_ADMIN_PASSWORD"].startswith("${GRAFANA_ADMIN_PASSWORD:?")
+
+
+def test_no_role_trusts_callers_by_their_address():
+    file = yaml.safe_load((DEPLOY / "compose.staging.yaml").read_text())
+    for role, service in file["services"].items():
+        variables = service.get("environment") or {}
+        if variables.get("TRESTLE__SERVER__TRUST_CALLERS") == "true":
+            assert variables["TRESTLE__SERVER__GATEWAY_SECRET"].startswith("${TRESTLE_GATEWAY_SECRET:?"), role
+    secured = yaml.safe_load((DEPLOY / "compose.mtls.yaml").read_text())["services"]
+    for role in ("table", "queue", "blob"):
+        variables = secured[role]["environment"]
+        assert variables["TRESTLE__TLS__CLIENT_CERTIFICATES"] == "required"
+        assert variables["TRESTLE__SERVER__TRUST_CALLERS"] == "false"
+
+
+def test_only_the_certificate_of_the_gateway_has_its_name(tmp_path):
+    run([DEPLOY / "certificates.sh", tmp_path])
+    secured = yaml.safe_load((DEPLOY / "compose.mtls.yaml").read_text())["services"]
+    name = secured["table"]["environment"]["TRESTLE__TLS__GATEWAY_NAMES"]
+    has_name = {}
+    for file in ("gateway", "role"):
+        shown = run(["openssl", "x509", "-in", tmp_path / f"{file}.pem", "-noout", "-ext", "subjectAltName"])
+        has_name[file] = f"DNS:{name}" in re.split(r"[,\s]+", shown)
+    assert has_name == {"gateway": True, "role": False}
 
 
 def test_the_documented_load_runs_in_the_gateway(stack):

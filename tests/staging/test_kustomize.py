@@ -3,6 +3,7 @@
 import base64
 import os
 import re
+import shutil
 import subprocess
 
 import kubernetes_validate
@@ -19,9 +20,16 @@ pytestmark = pytest.mark.skipif(not KUSTOMIZE, reason="no kustomize could be bui
 
 
 @pytest.fixture(scope="module")
-def objects():
-    """Everything that the example makes of the base, by kind and name."""
-    rendered = run([KUSTOMIZE, "build", str(DEPLOY / "kustomize" / "example")])
+def objects(tmp_path_factory):
+    """Everything that the example makes of the base, by kind and name, with secrets of its script."""
+    copied = tmp_path_factory.mktemp("overlay")
+    example = copied / "kustomize" / "example"
+    made = shutil.ignore_patterns("acme.key", "gateway.secret")
+    shutil.copytree(DEPLOY / "kustomize", copied / "kustomize", ignore=made)
+    without = subprocess.run([KUSTOMIZE, "build", example], capture_output=True)
+    assert without.returncode != 0, "no manifest without secrets of its own"
+    run([example / "secrets.sh"])
+    rendered = run([KUSTOMIZE, "build", example])
     return {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(rendered)}
 
 
@@ -112,13 +120,33 @@ def test_the_monitor_scrapes_every_role_with_the_labels_of_the_dashboards(object
 @pytest.mark.parametrize("role", ROLES)
 def test_a_server_accepts_the_settings_of_each_role(objects, tmp_path, role):
     variables = {one["name"]: one["value"] for one in container(pods(objects)[role])["env"]}
-    if "TRESTLE_CONFIG" in variables:
-        (secret,) = of_kind(objects, "Secret").values()
-        file = tmp_path / "trestle.toml"
-        file.write_bytes(base64.b64decode(secret["data"]["trestle.toml"]))
-        variables["TRESTLE_CONFIG"] = str(file)
+    mounts = {one["name"]: one["mountPath"] for one in container(pods(objects)[role])["volumeMounts"]}
+    text = "".join(variables.values())
+    for volume in pods(objects)[role]["spec"].get("volumes", []):
+        secret = of_kind(objects, "Secret")[volume["secret"]["secretName"]]
+        folder = tmp_path / volume["name"]
+        folder.mkdir()
+        for name, data in secret["data"].items():
+            content = base64.b64decode(data).replace(b"/etc/trestle/", f"{folder}/".encode())
+            (folder / name).write_bytes(content)
+        place = mounts[volume["name"]]
+        assert f"{place}/" in text, volume
+        variables = {key: value.replace(f"{place}/", f"{folder}/") for key, value in variables.items()}
     command = [os.environ["TRESTLE_BIN"], "config", "check"]
     done = subprocess.run(
         command, env={**image_variables(), **variables}, cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "gateway"])
+def test_a_role_accepts_no_caller_without_the_secret_of_gateways(objects, role):
+    every = pods(objects)
+    variables = {one["name"]: one["value"] for one in container(every[role])["env"]}
+    assert variables["TRESTLE__SERVER__TRUST_CALLERS"] == "true"
+    of_gateway = {one["name"]: one["value"] for one in container(every["gateway"])["env"]}
+    name = "TRESTLE__SERVER__GATEWAY_SECRET_FILE"
+    assert variables[name] == of_gateway[name]
+    volumes = [next(one for one in every[pod]["spec"]["volumes"] if one["name"] == "gateway-secret")
+               for pod in (role, "gateway")]
+    assert volumes[0] == volumes[1]

@@ -12,6 +12,7 @@ use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::name::AccountName;
 
 use crate::{
+    published_keys,
     reload::{ReloadedKeys, Reloads, SettingsSource},
     roles::GATEWAY,
     settings::{AccountSettings, Settings, misplaced_key},
@@ -87,7 +88,11 @@ fn key_of(path: &Path) -> Result<AccountKey, String> {
     let mut text = String::new();
     let file = fs::File::open(path).map_err(|error| fails(&error))?;
     file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| fails(&error))?;
-    AccountKey::decode(&text).map_err(|error| fails(&error))
+    let key = AccountKey::decode(&text).map_err(|error| fails(&error))?;
+    match published_keys::violation(&key) {
+        Some(rule) => Err(fails(&rule)),
+        None => Ok(key),
+    }
 }
 
 /// A task that reloads `accounts` when the settings or their key files change.

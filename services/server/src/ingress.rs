@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tower::ServiceBuilder;
 use trestle_gateway::{CallLimits, CallTelemetry, GrpcOnly, Routes};
-use trestle_identity::peer_authentication;
-use trestle_runtime::{health_reflection::HealthReflectionRouter, task::Task};
+use trestle_identity::peer_authentication::{self, PeerTrust};
+use trestle_runtime::{config::ConfigError, health_reflection::HealthReflectionRouter, task::Task};
 use trestle_service::{
     access::AccessLog,
     layer::{
@@ -17,6 +17,7 @@ use trestle_service::{
 };
 
 use crate::{
+    gateway_secret,
     process_error::ProcessError,
     roles::{BuildContext, ROLES, RoleSpec, UpstreamRole},
     settings::LimitSettings,
@@ -48,13 +49,16 @@ pub struct AzureIngress {
 /// caller.
 ///
 /// # Errors
-/// Descriptors that reflection cannot read.
+/// A secret of gateways that cannot be read, and descriptors that reflection cannot read.
 pub(crate) fn direct(
     context: &BuildContext<'_>,
     roles: &[UpstreamRole],
 ) -> Result<Ingress, ProcessError> {
     let (limits, observe) = (limits(&context.settings.limits), observe(context));
-    let (methods, trusts_all) = (observe.methods.clone(), context.settings.server.trust_callers);
+    let (methods, server) = (observe.methods.clone(), &context.settings.server);
+    let invalid = |problem| ConfigError::Invalid { problems: vec![problem] };
+    let secret = gateway_secret::read(server).map_err(invalid)?;
+    let trust = PeerTrust { secret, without_certificate: server.trust_callers };
     let stack = ServiceBuilder::new()
         // First, so that it sees every call; it continues the trace of the gateway.
         .layer(TraceLayer::new(CallTelemetry { access: AccessLog::off(), ..observe }))
@@ -69,7 +73,7 @@ pub(crate) fn direct(
         // The same for their bytes.
         .layer(BodyBytesLayer::new(limits.bodies(), methods))
         // Last, before the routes: the caller is authenticated behind it.
-        .layer(peer_authentication::layer(trusts_all))
+        .layer(peer_authentication::layer(trust))
         .service(routes(roles));
     let calls = beside_health(context, roles, CallService::new(stack))?;
     // A page must not call: there is no cross-origin rule here, and no caller is authenticated.

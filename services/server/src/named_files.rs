@@ -6,7 +6,7 @@ use trestle_runtime::{
 };
 
 use crate::{
-    identity,
+    gateway_secret, identity,
     settings::{Settings, TlsSettings},
     upstreams,
 };
@@ -22,10 +22,11 @@ pub fn problems(settings: &Settings) -> Vec<String> {
         };
         format!("tls.{key}: {error}")
     });
+    let of_gateways = gateway_secret::file_problem(&settings.server);
     let of_roles = upstreams::file_problems(settings);
     let of_accounts = identity::key_file_problems(settings).into_iter();
     let of_telemetry = telemetry::salt_problem(&settings.telemetry);
-    of_listeners.chain(of_accounts).chain(of_roles).chain(of_telemetry).collect()
+    of_listeners.chain(of_gateways).chain(of_accounts).chain(of_roles).chain(of_telemetry).collect()
 }
 
 /// Each file by itself, also where another one is missing; if each can be used, whether they fit together.

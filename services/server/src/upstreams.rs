@@ -8,7 +8,7 @@ use trestle_runtime::{config::ConfigError, task::Task};
 use trestle_service::upstream::{ClientPem, ClientTls, Endpoint, Remote, RemoteOptions};
 
 use crate::{
-    healthcheck,
+    gateway_secret, healthcheck,
     reload::{ReloadedKeys, Reloads},
     roles::{GATEWAY, RoleSpec},
     settings::{
@@ -59,6 +59,7 @@ fn connect(settings: &Settings, role: &RoleSpec, meter: &Meter) -> Result<Remote
         answer_within: Duration::from_secs(settings.limits.answer_within_seconds),
         setting: Some(key),
         tls,
+        proof: gateway_secret::read(&settings.server)?.map(|secret| secret.header()),
         meter: Some(meter.clone()),
     };
     Ok(RemoteRole { remote: Remote::new(endpoint, options), task })

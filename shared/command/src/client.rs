@@ -1,6 +1,6 @@
 //! The connection to a server.
 
-use std::time::Duration;
+use std::{sync::Once, time::Duration};
 
 use tonic::{
     Code, GrpcMethod, Request, Status,
@@ -20,6 +20,7 @@ use crate::{
     endpoint,
     errors::{CliError, innermost},
     flags::ClientArgs,
+    output::report_line,
     retry::Retries,
     trust::TlsArgs,
 };
@@ -105,6 +106,9 @@ impl Session {
     fn with(args: &ClientArgs, credentials: CallCredentials) -> Result<Self, CliError> {
         let metadata = CallMetadata { credentials, timeout: args.timeout };
         let target = target(&args.endpoint, &args.tls, args.timeout)?;
+        if metadata.credentials.has_secret_key() && endpoint::is_exposed(&target.endpoint) {
+            warn_of_plain_key(&target.endpoint);
+        }
         let channel = LazyChannel::new(target, metadata.clone());
         let link = InterceptedService::new(channel.clone(), metadata);
         Ok(Self { channel, link, timeout: args.timeout })
@@ -146,6 +150,17 @@ impl Session {
     pub(crate) fn link(&self) -> AuthorizedChannel {
         self.link.clone()
     }
+}
+
+/// Warns once in a process, before the first call.
+fn warn_of_plain_key(endpoint: &str) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        report_line(&format!(
+            "warning: the key of the account is sent in plain text, which others on the network can read: use \
+             https:// or a signature: endpoint=`{endpoint}`"
+        ));
+    });
 }
 
 /// Puts credentials and the deadline on calls.

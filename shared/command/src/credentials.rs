@@ -221,7 +221,8 @@ impl CredentialArgs {
             authorization.set_sensitive(true);
         }
         let account = account.map(|account| header(account.as_str())).transpose()?;
-        Ok(CallCredentials { authorization, account, resource: None })
+        let has_secret_key = given.key.is_some_and(|key| key.text.0 != DEVELOPMENT_KEY);
+        Ok(CallCredentials { authorization, account, has_secret_key, resource: None })
     }
 
     fn given(&self) -> Result<Given, CliError> {
@@ -369,11 +370,18 @@ pub(crate) struct CallCredentials {
     /// Marked as sensitive, so that lower layers do not print it.
     authorization: Option<MetadataValue<Ascii>>,
     account: Option<MetadataValue<Ascii>>,
+    /// Whether `authorization` has a key that is a secret.
+    has_secret_key: bool,
     /// What a signature is for, and the header for it.
     resource: Option<(&'static str, MetadataValue<Ascii>)>,
 }
 
 impl CallCredentials {
+    /// Whether every call has a key of the account, which is not public.
+    pub(crate) fn has_secret_key(&self) -> bool {
+        self.has_secret_key
+    }
+
     /// The same for calls on a queue: a signature over a queue does not contain its name.
     pub(crate) fn on_queue(self, queue: Option<&str>) -> Self {
         self.on(QUEUE_HEADER, queue)

@@ -1,6 +1,8 @@
 //! The address of a server, validated before any request: tonic ignores the parts of an address that
 //! it does not support, and connects to another address.
 
+use std::net::IpAddr;
+
 use http::{Uri, uri::Authority};
 
 use crate::{errors::CliError, trust::TlsArgs};
@@ -16,6 +18,18 @@ const FROM: &str = "--endpoint (TRESTLE_ENDPOINT)";
 pub(crate) fn is_encrypted(endpoint: &str) -> Result<bool, CliError> {
     check(endpoint)
         .map_err(|rule| CliError::Usage(format!("{FROM}: {rule}: value=`{}`", shown(endpoint))))
+}
+
+/// Whether calls to a complete address are in plain text, and leave this machine.
+pub(crate) fn is_exposed(endpoint: &str) -> bool {
+    let Ok(uri) = endpoint.parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    let is_local = match address {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    uri.scheme_str() == Some("http") && !is_local
 }
 
 /// Rejects files for TLS with an address that is not encrypted: the call would go in plain text.

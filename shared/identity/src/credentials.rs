@@ -45,6 +45,8 @@ pub struct Identity {
     /// Whether callers without credentials, from loopback or from this process, are the owner of
     /// the development account.
     pub is_open: bool,
+    /// Whether account keys are accepted in plain text from other machines.
+    pub allows_plaintext_keys: bool,
     /// The hosts for which the public key of the development account counts.
     pub private_hosts: PrivateHosts,
     /// The signatures that were verified before. Clones share them.
@@ -56,7 +58,8 @@ impl Identity {
     #[must_use]
     pub fn new(accounts: Accounts, clock: Arc<dyn Clock>, is_open: bool) -> Self {
         let private_hosts = PrivateHosts::default();
-        Self { accounts, clock, is_open, private_hosts, verified: Arc::default() }
+        let (allows_plaintext_keys, verified) = (false, Arc::default());
+        Self { accounts, clock, is_open, allows_plaintext_keys, private_hosts, verified }
     }
 
     /// Checks a caller that the public key of the development account authenticates, or no key: every web page has
@@ -102,10 +105,13 @@ impl Middleware for Credentials {
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
     {
-        let Identity { accounts, clock, is_open, verified, .. } = &self.identity;
+        let Identity { accounts, clock, is_open, allows_plaintext_keys, verified, .. } =
+            &self.identity;
         let peer = Peer::of(request.extensions());
         let path = request.uri().path();
-        let call = Call { headers: request.headers(), peer: &peer, is_open: *is_open, path };
+        let (headers, is_open) = (request.headers(), *is_open);
+        let allows_plaintext_keys = *allows_plaintext_keys;
+        let call = Call { headers, peer: &peer, is_open, allows_plaintext_keys, path };
         let now = clock.now();
         let source = RequestSource {
             method: request.method(),

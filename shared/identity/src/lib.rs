@@ -11,6 +11,7 @@ pub mod authorize;
 pub mod caller;
 pub mod credentials;
 pub mod field_values;
+pub mod gateway_secret;
 pub mod peer_authentication;
 pub mod public_key;
 pub mod sas;

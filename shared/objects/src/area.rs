@@ -1,6 +1,11 @@
 //! The objects of one service.
 
-use std::{fs, io, path::Path as FilePath, sync::Arc};
+use std::{
+    collections::HashSet,
+    fs, io,
+    path::{Path as FilePath, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -27,6 +32,8 @@ pub struct ObjectArea {
     /// The number of this start among those that owned the objects; 0 where the data directory has them, and one
     /// process at a time.
     pub start: u64,
+    /// The directories whose names are durable.
+    named: Arc<DurableNames>,
     /// Whether the store applies the conditions of requests.
     pub(crate) is_conditional: bool,
     /// What the URL of an object begins with, without a `/` at its end.
@@ -66,8 +73,17 @@ impl ObjectArea {
         let store = LocalFileSystem::new_with_prefix(directory).map_err(io::Error::other)?;
         let store = Arc::new(store.with_fsync(true));
         let url = format!("file://{}", fs::canonicalize(directory)?.display());
-        let directory = Some(directory.into());
-        Ok(Self { store, name: "file", directory, disk, start: 0, is_conditional: true, url })
+        let (directory, named) = (Some(directory.into()), Arc::default());
+        Ok(Self {
+            store,
+            name: "file",
+            directory,
+            disk,
+            start: 0,
+            named,
+            is_conditional: true,
+            url,
+        })
     }
 
     /// In memory.
@@ -78,8 +94,8 @@ impl ObjectArea {
 
     /// At a URL.
     pub(crate) fn remote(store: Arc<dyn ObjectStore>, name: &'static str, url: String) -> Self {
-        let (directory, disk) = (None, None);
-        Self { store, name, directory, disk, start: 0, is_conditional: true, url }
+        let (directory, disk, named) = (None, None, Arc::default());
+        Self { store, name, directory, disk, start: 0, named, is_conditional: true, url }
     }
 
     /// At a URL, whichever data directory uses it: for tests.
@@ -225,8 +241,9 @@ impl ObjectArea {
     ) -> Result<Option<SpaceClaim>, WriteObjectError> {
         if let (Some(root), Some((parents, _))) = (&self.directory, path.rsplit_once('/')) {
             let (root, parents) = (Arc::clone(root), parents.to_owned());
-            let created = tokio::task::spawn_blocking(move || create_synced(&root, &parents));
-            created.await.map_err(io::Error::other)??;
+            let named = Arc::clone(&self.named);
+            let create = move || named.create(&root, &parents).map(drop);
+            tokio::task::spawn_blocking(create).await.map_err(io::Error::other)??;
         }
         let location = Path::from(path);
         match self.directory {
@@ -256,20 +273,50 @@ fn remove_staged(root: &FilePath, path: &str) -> io::Result<()> {
     }
 }
 
-/// Creates the directories of a path below `root`, and syncs the name of each new one: the store syncs only the
-/// directory of a file.
-fn create_synced(root: &FilePath, parents: &str) -> io::Result<()> {
-    let mut directory = root.to_owned();
-    for name in parents.split('/') {
-        let parent = directory.clone();
-        directory.push(name);
-        match fs::create_dir(&directory) {
-            Ok(()) => fs::File::open(&parent)?.sync_all()?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+/// Most directories that are remembered: those of the streams that are sealed in a day.
+const NAMES_MAX: usize = 4096;
+
+/// The directories whose names this process synced. The name of one that an earlier process created may have been lost
+/// with that process before it was synced.
+#[derive(Debug, Default)]
+struct DurableNames(Mutex<HashSet<PathBuf>>);
+
+impl DurableNames {
+    /// Creates the directories of a path below `root`, and makes their names durable, once for each: the store syncs
+    /// only the directory of a file. How many were synced.
+    fn create(&self, root: &FilePath, parents: &str) -> io::Result<usize> {
+        let (mut directory, mut synced) = (root.to_owned(), 0);
+        for name in parents.split('/') {
+            let parent = directory.clone();
+            directory.push(name);
+            let is_durable = match fs::create_dir(&directory) {
+                Ok(()) => false,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.lock().contains(&directory)
+                }
+                Err(error) => return Err(error),
+            };
+            if !is_durable {
+                fs::File::open(&parent)?.sync_all()?;
+                synced += 1;
+                self.add(directory.clone());
+            }
         }
+        Ok(synced)
     }
-    Ok(())
+
+    fn add(&self, directory: PathBuf) {
+        let mut names = self.lock();
+        // The others are synced once more when they are used.
+        if names.len() >= NAMES_MAX {
+            names.clear();
+        }
+        names.insert(directory);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
@@ -317,5 +364,32 @@ mod tests {
             let file = url.strip_prefix("file://").unwrap();
             assert_eq!(fs::read(file).unwrap(), b"bytes", "{url}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_directory_is_synced_once_in_a_process_also_if_it_existed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, next) = (DurableNames::default(), DurableNames::default());
+        let (root, path) = (folder.path(), "a=1/date=2026-11-25");
+
+        assert_eq!(first.create(root, path).unwrap(), 2);
+        assert_eq!(first.create(root, path).unwrap(), 0);
+        assert_eq!(first.create(root, "a=1/date=2026-11-26").unwrap(), 1);
+        // A process after a crash in between.
+        assert_eq!(next.create(root, path).unwrap(), 2);
+        assert_eq!(next.create(root, path).unwrap(), 0);
+        fs::remove_dir(root.join(path)).unwrap();
+        assert_eq!(next.create(root, path).unwrap(), 1, "it was created again");
+    }
+
+    #[test]
+    fn the_remembered_directories_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = DurableNames::default();
+        for number in 0..=NAMES_MAX {
+            names.add(PathBuf::from(number.to_string()));
+        }
+        assert!(names.lock().len() <= NAMES_MAX);
+        assert_eq!(names.create(folder.path(), "a").unwrap(), 1);
     }
 }

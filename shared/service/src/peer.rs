@@ -18,6 +18,8 @@ pub struct PeerTls {
     /// Whether the client presented a certificate that the CA certificates of the listener
     /// authenticate.
     pub is_certified: bool,
+    /// Whether that certificate has the name of a gateway.
+    pub is_gateway: bool,
 }
 
 impl Peer {
@@ -25,7 +27,7 @@ impl Peer {
     #[must_use]
     pub fn in_process() -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self { address, tls: Some(PeerTls { is_certified: true }) }
+        Self { address, tls: Some(PeerTls { is_certified: true, is_gateway: true }) }
     }
 
     /// The peer of a request.

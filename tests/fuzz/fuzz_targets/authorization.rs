@@ -67,7 +67,9 @@ fuzz_target!(|input: Input| {
     }
     let peer = Peer { address: SocketAddr::new(input.address, 1), tls: None };
     let path = "/trestle.blob.v1.BlobService/ReadBlob";
-    let call = Call { headers: &headers, peer: &peer, is_open: input.is_open, path };
+    let (headers_sent, is_open) = (&headers, input.is_open);
+    let call =
+        Call { headers: headers_sent, peer: &peer, is_open, allows_plaintext_keys: true, path };
     let now = Ticks::from_unix(1_800_000_000, 0).expect("in range");
 
     if let Ok(caller) = call.caller(&accounts, &VerifiedTokens::default(), now) {

@@ -13,7 +13,7 @@ use trestle_gateway::{CallLimits, CallTelemetry, CorsStore, IngressStack, Routes
 use trestle_identity::{
     account::{Account, Accounts},
     credentials::Identity,
-    peer_authentication,
+    peer_authentication::{self, PeerTrust},
 };
 use trestle_kv::MemoryEngine;
 use trestle_proto::{queue::v1 as queue, service::v1 as service, table::v1 as table};
@@ -120,7 +120,7 @@ impl Gateway {
             .layer(TraceLayer::new(observe.clone()))
             .layer(StatisticsLayer::default())
             .layer(DeadlineLayer::new(second, methods))
-            .layer(peer_authentication::layer(false))
+            .layer(peer_authentication::layer(PeerTrust::default()))
             .service(routes.clone());
         let accounts = Accounts::new([Account::development()]);
         // Not open: every call needs credentials, and no input has any.

@@ -35,7 +35,11 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
     let clock = Arc::clone(&deps.clock);
     let private_hosts = settings.gateway.private_hosts();
-    let identity = Identity { private_hosts, ..Identity::new(accounts.clone(), clock, is_open) };
+    let identity = Identity {
+        private_hosts,
+        allows_plaintext_keys: settings.gateway.allow_plaintext_keys,
+        ..Identity::new(accounts.clone(), clock, is_open)
+    };
     let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
     let is_served = |role: &&RoleSpec| roles.iter().any(|served| served.spec.name == role.name);

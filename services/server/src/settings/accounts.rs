@@ -11,7 +11,7 @@ use trestle_identity::account::AccountKey;
 use trestle_service::name::AccountName;
 
 use super::{DevelopmentAccount, ServerSettings, Settings};
-use crate::roles::GATEWAY;
+use crate::{published_keys, roles::GATEWAY};
 
 /// Shortest text that may be a key, in bytes. Keys of Azure Storage have 88.
 const KEY_TEXT_MIN: usize = 40;
@@ -96,8 +96,14 @@ impl AccountSettings {
             if text.is_some() && file.is_some() {
                 problem(key, &format!("must not be set together with {key}_file"));
             }
-            if let Some(Err(error)) = text.map(|text| AccountKey::decode(&text.0)) {
-                problem(key, &error.to_string());
+            match text.map(|text| AccountKey::decode(&text.0)) {
+                Some(Err(error)) => problem(key, &error.to_string()),
+                Some(Ok(decoded)) => {
+                    if let Some(rule) = published_keys::violation(&decoded) {
+                        problem(key, rule);
+                    }
+                }
+                None => {}
             }
         }
         problems

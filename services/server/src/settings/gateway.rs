@@ -40,6 +40,9 @@ pub struct GatewaySettings {
     /// `.local` or `.svc`. Default: none.
     #[serde(deserialize_with = "hosts")]
     pub development_hosts: String,
+    /// Accept account keys in plain text from other machines: for private networks, and behind a proxy with TLS that is
+    /// not on this machine. Default: no.
+    pub allow_plaintext_keys: bool,
     /// Connections to each such role, 1 to 1024; about as many as either side has cores, and as
     /// the name has addresses. Up to four times as many are opened while all are full. Default: 4.
     pub connections: usize,
@@ -117,7 +120,7 @@ text!(EndpointText);
 text!(ServerName);
 
 /// Reads names of hosts, separated by commas.
-fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_host =
         |host: &str| host.parse::<Authority>().is_ok_and(|authority| authority.host() == host);
@@ -129,7 +132,7 @@ fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
 }
 
 /// The names of hosts in a setting.
-fn host_names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn host_names(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|host| !host.is_empty())
 }
 
@@ -153,6 +156,7 @@ impl Default for GatewaySettings {
             endpoints: PerRole::default(),
             development_account: DevelopmentAccount::Auto,
             development_hosts: String::new(),
+            allow_plaintext_keys: false,
             connections: 4,
             wait_ms: 5000,
             waiting_calls_max: 512,

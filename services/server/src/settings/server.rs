@@ -3,14 +3,16 @@
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     str::FromStr,
 };
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use trestle_identity::gateway_secret::GatewaySecret;
 use trestle_runtime::config::shown;
 
 use super::{
-    NumberRule, TlsSettings, outside,
+    ClientAuth, NumberRule, SecretSetting, TlsSettings, misplaced_key, outside,
     per_role::{PerRole, RoleKey},
     wide,
 };
@@ -104,9 +106,17 @@ pub struct ServerSettings {
     /// a new one starts before the old one ends, and no connection is refused. Default: no; then an
     /// address in use is an error.
     pub reuse_port: bool,
-    /// Without the role gateway: trust the caller identity of every peer. For networks of gateways
-    /// only. Default: no; then only peers with a certificate, or on this machine, are trusted.
+    /// Without the role gateway: trust the caller identity that peers on other machines state with the secret of
+    /// gateways. Requires `gateway_secret`, or `tls.client_certificates = "required"`, with which only certificates of
+    /// gateways are trusted. Default: no; then only gateways with a certificate, or on this machine, are trusted.
     pub trust_callers: bool,
+    /// The secret of gateways, 32 to 512 visible characters. A gateway sends it to roles in other processes; a process
+    /// without the role gateway accepts no call without it, from this machine either. No default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_secret: Option<SecretSetting>,
+    /// A file with the secret of gateways. No default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_secret_file: Option<PathBuf>,
     /// How long calls are still accepted after SIGTERM, once health reports NOT_SERVING, in
     /// milliseconds, up to 60000: the time for gateways and balancers to react. Default: 250.
     pub drain_notice_ms: u64,
@@ -141,6 +151,8 @@ impl ServerSettings {
             allow_plaintext: false,
             reuse_port: false,
             trust_callers: false,
+            gateway_secret: None,
+            gateway_secret_file: None,
             drain_notice_ms: 250,
             drain_seconds: 25,
             worker_threads: None,
@@ -239,9 +251,31 @@ impl ServerSettings {
         problems
     }
 
+    /// The problems of the secret of gateways, and of trust without a proof.
+    fn trust_problems(&self, tls: &TlsSettings) -> Vec<String> {
+        let (text, file) = (self.gateway_secret.as_ref(), self.gateway_secret_file.as_ref());
+        let malformed = text.and_then(|text| GatewaySecret::parse(&text.0).err());
+        let malformed = malformed.map(|error| format!("server.gateway_secret: {error}"));
+        let rule =
+            "server.gateway_secret: must not be set together with server.gateway_secret_file";
+        let both = (text.is_some() && file.is_some()).then(|| rule.to_owned());
+        let misplaced = file.and_then(|file| misplaced_key(file));
+        let misplaced = misplaced.map(|rule| format!("server.gateway_secret_file: {rule}"));
+        let has_proof = text.is_some()
+            || file.is_some()
+            || tls.client_certificates == ClientAuth::Required
+            || self.roles.has(GATEWAY.name);
+        let rule = "server.trust_callers: must not be set without a proof that a peer is a gateway: set \
+                    server.gateway_secret_file, to the same secret in gateways, or tls.client_certificates = \
+                    \"required\" with tls.client_ca_file";
+        let unproven = (self.trust_callers && !has_proof).then(|| rule.to_owned());
+        malformed.into_iter().chain(both).chain(misplaced).chain(unproven).collect()
+    }
+
     /// The problems of the section but those of its roles, each with its key.
     pub(super) fn problems(&self, tls: &TlsSettings) -> Vec<String> {
         let mut problems = outside("server", self.numbers());
+        problems.extend(self.trust_problems(tls));
         problems.extend(self.collisions());
         problems.extend(self.azure.problems());
         let exposed = self.exposed(tls);

@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use trestle_runtime::{
     config::choice,
     tls::{ClientCertificates, TlsFiles},
 };
 
+use super::gateway::{host_names, hosts};
+use crate::roles::GATEWAY;
+
 /// The section `tls`. The files are in PEM; they are reloaded every few seconds and on SIGHUP,
 /// and changes apply to new connections.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsSettings {
     /// The certificate chain of this server, its own certificate first. With it, the listeners for
     /// calls use TLS. No default.
@@ -26,9 +29,33 @@ pub struct TlsSettings {
     /// Default: `off`.
     #[serde(deserialize_with = "choice")]
     pub client_certificates: ClientAuth,
+    /// Names of gateways, separated by commas. Without the role gateway, a client certificate must have one of them for
+    /// its holder to state callers: those of roles have not. Default: `gateway`.
+    #[serde(deserialize_with = "names")]
+    pub gateway_names: String,
     /// TLS for the admin listener too, with the same certificate. Its clients need
     /// none: probes have none. Default: no, since scrapers are mostly on loopback.
     pub admin: bool,
+}
+
+/// Reads names of gateways, at least one.
+fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = hosts(deserializer)?;
+    let has_name = host_names(&text).next().is_some();
+    if has_name { Ok(text) } else { Err(D::Error::custom("must have a name, such as `gateway`")) }
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self {
+            cert_file: None,
+            key_file: None,
+            client_ca_file: None,
+            client_certificates: ClientAuth::Off,
+            gateway_names: GATEWAY.name.to_owned(),
+            admin: false,
+        }
+    }
 }
 
 /// Whether clients need a certificate.
@@ -65,7 +92,8 @@ impl TlsSettings {
 
     fn files(&self, clients: ClientCertificates) -> Option<TlsFiles> {
         let (certificate, key) = (self.cert_file.clone()?, self.key_file.clone()?);
-        Some(TlsFiles { certificate, key, clients })
+        let gateways = host_names(&self.gateway_names).map(str::to_owned).collect();
+        Some(TlsFiles { certificate, key, clients, gateways })
     }
 
     /// The problems of the section, each with its key.

@@ -70,6 +70,79 @@ fn a_public_address_needs_an_account() {
 }
 
 #[test]
+fn trust_in_callers_needs_a_secret_or_client_certificates() {
+    let trusting = ("TRESTLE__SERVER__TRUST_CALLERS", "true");
+    let config = |roles: &str, more: &[(&str, &str)]| {
+        let mut command = trestle(&["config", "print", "--roles", roles]);
+        output(command.envs([trusting]).envs(more.iter().copied()))
+    };
+    let secret = ("TRESTLE__SERVER__GATEWAY_SECRET", "0123456789abcdef0123456789abcdef");
+    let required = [
+        ("TRESTLE__TLS__CERT_FILE", "c.pem"),
+        ("TRESTLE__TLS__KEY_FILE", "k.pem"),
+        ("TRESTLE__TLS__CLIENT_CA_FILE", "ca.pem"),
+        ("TRESTLE__TLS__CLIENT_CERTIFICATES", "required"),
+    ];
+    let optional = [&required[..3], &[("TRESTLE__TLS__CLIENT_CERTIFICATES", "optional")]].concat();
+
+    for role in ["table", "queue", "blob", "table,queue,blob"] {
+        for more in [&[][..], &optional] {
+            let rejected = config(role, more);
+            assert_eq!(code(&rejected), Some(2), "{role}");
+            let text = errors(&rejected);
+            for part in ["server.trust_callers", "server.gateway_secret_file", "\"required\""] {
+                assert!(text.contains(part), "{role}: {part}: {text}");
+            }
+        }
+        for more in [&[secret][..], &required] {
+            let accepted = config(role, more);
+            assert_eq!(code(&accepted), Some(0), "{role}: {}", errors(&accepted));
+        }
+    }
+    let printed = String::from_utf8(config("table", &[secret]).stdout).unwrap();
+    assert!(printed.contains("gateway_secret = \"(redacted)\""), "{printed}");
+    let file = ("TRESTLE__SERVER__GATEWAY_SECRET_FILE", "/nowhere/secret");
+    for (more, rule) in [
+        (&[("TRESTLE__SERVER__GATEWAY_SECRET", "hunter2")][..], "must be 32 to 512"),
+        (&[secret, file], "must not be set together with server.gateway_secret_file"),
+    ] {
+        let rejected = errors(&config("table", more));
+        assert!(
+            rejected.contains("server.gateway_secret: ") && rejected.contains(rule),
+            "{rejected}"
+        );
+        assert!(!rejected.contains("hunter2"), "{rejected}");
+    }
+}
+
+#[test]
+fn a_published_key_is_rejected_in_the_settings_and_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("key");
+    let public = trestle_identity::account::DEVELOPMENT_KEY;
+    std::fs::write(&file, format!("{public}\n")).unwrap();
+    let rejected = |name: &str, value: &str, arguments: &[&str]| {
+        let mut command = trestle(arguments);
+        output(command.env(format!("TRESTLE__ACCOUNTS__ACME__{name}"), value))
+    };
+    let path = file.to_str().unwrap();
+
+    for (name, value, arguments) in [
+        ("KEY1", public, &["config", "print"][..]),
+        ("KEY2", public, &["config", "check"]),
+        ("KEY1_FILE", path, &["config", "check"]),
+        ("KEY1_FILE", path, &["serve", "--ephemeral", "--listen", "127.0.0.1:0"]),
+    ] {
+        let rejected = rejected(name, value, arguments);
+        assert_eq!(code(&rejected), Some(2), "{name}: {}", errors(&rejected));
+        let (text, key) = (errors(&rejected), format!("accounts.acme.{}: ", name.to_lowercase()));
+        let rule = "must not be the key of the development account, which is public";
+        assert!(text.contains(&key) && text.contains(rule), "{text}");
+        assert!(!text.contains(public), "{text}");
+    }
+}
+
+#[test]
 fn rejects_each_kind_of_invalid_configuration_with_its_exit_code() {
     let unknown = output(trestle(&["serve"]).env("TRESTLE__SERVER__LISTN", "x"));
     let plaintext = output(&mut trestle(&["serve", "--listen", "0.0.0.0:0"]));

@@ -157,31 +157,68 @@ async fn a_gateway_is_ready_when_its_upstream_service_is() {
     assert!(serves(false).await, "still reports that it is ready");
 }
 
-#[tokio::test]
-async fn a_role_without_a_gateway_rejects_unauthenticated_peers_unless_it_trusts_callers() {
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// Whether a role process with these settings accepts a call of a peer on another machine with these headers.
+async fn is_accepted(
+    settings: &[(&str, &str)],
+    header: Option<(&'static str, &'static str)>,
+) -> Result<(), Status> {
     let stranger = Peer { address: "10.1.2.3:4".parse().unwrap(), tls: None };
-    for (settings, is_believed) in [
-        (&[("TRESTLE__SERVER__ROLES", "table")][..], false),
-        (&[("TRESTLE__SERVER__ROLES", "table"), ("TRESTLE__SERVER__TRUST_CALLERS", "true")], true),
-    ] {
-        let peer = stranger.clone();
-        let routes = node(settings).await.routes.map_request(move |mut request: Request| {
-            request.extensions_mut().insert(peer.clone());
-            request
-        });
-        let mut client = TableServiceClient::new(Upstream::local(routes));
-
-        let answer = client.list_tables(ListTablesRequest::default()).await;
-
-        match answer {
-            Ok(_) => assert!(is_believed),
-            Err(status) => {
-                assert!(!is_believed, "{status}");
-                assert_eq!(status.code(), Code::Unauthenticated);
-                assert!(status.message().contains("server.trust_callers"), "{status}");
-            }
+    let settings = [&[("TRESTLE__SERVER__ROLES", "table")], settings].concat();
+    let routes = node(&settings).await.routes.map_request(move |mut request: Request| {
+        request.extensions_mut().insert(stranger.clone());
+        if let Some((name, value)) = header {
+            request.headers_mut().insert(name, value.parse().unwrap());
         }
+        request
+    });
+    let mut client = TableServiceClient::new(Upstream::local(routes));
+    client.list_tables(ListTablesRequest::default()).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_role_without_a_gateway_trusts_peers_on_other_machines_only_with_the_secret() {
+    let secret = ("TRESTLE__SERVER__GATEWAY_SECRET", SECRET);
+    let trusting = [("TRESTLE__SERVER__TRUST_CALLERS", "true"), secret];
+    let header = |value| Some(("trestle-gateway-secret", value));
+    let other = "fedcba9876543210fedcba9876543210";
+
+    is_accepted(&trusting, header(SECRET)).await.expect("it has the secret");
+    for (settings, sent) in [
+        (&[][..], None),
+        (&[], header(SECRET)),
+        (&[secret], header(SECRET)),
+        (&trusting, None),
+        (&trusting, header(other)),
+    ] {
+        let status = is_accepted(settings, sent).await.expect_err("no proof");
+        assert_eq!(status.code(), Code::Unauthenticated);
+        assert!(status.message().contains("server.gateway_secret"), "{status}");
     }
+}
+
+#[tokio::test]
+async fn a_gateway_sends_its_secret_to_roles() {
+    let secret = [("TRESTLE__SERVER__GATEWAY_SECRET", SECRET)];
+    let other = [("TRESTLE__SERVER__GATEWAY_SECRET", "fedcba9876543210fedcba9876543210")];
+    let table = Serving::start(&["--ephemeral", "--roles", "table"], &secret);
+    let endpoint = table.endpoint();
+    let found = [("TRESTLE__GATEWAY__TABLE_ENDPOINT", endpoint.as_str())];
+    let listed = async |more: &[(&str, &str)]| {
+        let gateway = Serving::start(&["--roles", "gateway"], &[&found, more].concat());
+        let mut client = TableServiceClient::connect(gateway.endpoint()).await.unwrap();
+        let listed = client.list_tables(ListTablesRequest::default()).await;
+        gateway.terminate();
+        listed.map(drop).map_err(|status| status.code())
+    };
+
+    assert_eq!(listed(&secret).await, Ok(()));
+    assert_eq!(listed(&other).await, Err(Code::Unauthenticated));
+    assert_eq!(listed(&[]).await, Err(Code::Unauthenticated));
+    let mut direct = TableServiceClient::connect(endpoint).await.unwrap();
+    let status = direct.list_tables(ListTablesRequest::default()).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unauthenticated, "also from this machine");
 }
 
 /// A page of any origin may send text without a preflight request.

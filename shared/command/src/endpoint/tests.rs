@@ -20,6 +20,27 @@ fn an_address_has_a_scheme_a_host_and_an_optional_port() {
 }
 
 #[test]
+fn plain_text_leaves_the_machine_unless_the_host_is_loopback() {
+    for (endpoint, expected) in [
+        ("http://tables.example:50051", true),
+        ("http://10.0.0.1:50051", true),
+        ("http://0.0.0.0:1", true),
+        ("http://[2001:db8::1]:1", true),
+        ("http://localhost.example", true),
+        ("https://tables.example", false),
+        ("http://127.0.0.1:50051", false),
+        ("http://127.8.9.1", false),
+        ("http://[::1]:1", false),
+        ("http://[::ffff:127.0.0.1]:1", false),
+        ("HTTP://LocalHost:1", false),
+        ("http://a.localhost", false),
+        ("http://localhost.:1", false),
+    ] {
+        assert_eq!(is_exposed(endpoint), expected, "{endpoint}");
+    }
+}
+
+#[test]
 fn an_address_is_shown_without_passwords_and_signatures() {
     for (endpoint, expected) in [
         ("http://host:50051/path", "http://host:50051/path"),

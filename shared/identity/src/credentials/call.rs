@@ -28,6 +28,8 @@ pub struct Call<'a> {
     pub peer: &'a Peer,
     /// Whether local callers need no credentials.
     pub is_open: bool,
+    /// Whether an account key is accepted in plain text from another machine.
+    pub allows_plaintext_keys: bool,
     /// The path of its method.
     pub path: &'a str,
 }
@@ -46,7 +48,10 @@ impl Call<'_> {
         let named = self.named_account()?;
         match self.authorization()? {
             None => self.without_credentials(named, accounts).map(Arc::new),
-            Some(("basic", value)) => basic(value, named, accounts).map(Arc::new),
+            Some(("basic", value)) => {
+                self.reject_plaintext_key()?;
+                basic(value, named, accounts).map(Arc::new)
+            }
             Some((_, token)) => {
                 let named = Named { account: named, resource: self.named_resource()? };
                 verified.verify(token, named, accounts, &Use { now, peer: self.peer })
@@ -66,6 +71,19 @@ impl Call<'_> {
         let expiry = sas::expiry_of(token, self.named_resource().ok()?)?;
         let ticks = expiry.get().saturating_sub(now.get());
         Some(Duration::from_nanos(ticks.saturating_mul(NANOS_PER_TICK)))
+    }
+
+    /// Rejects a key that others on the network could read, before it is checked: the error is the same for a wrong
+    /// key.
+    fn reject_plaintext_key(&self) -> Result<(), Denied> {
+        let is_private = self.peer.tls.is_some() || self.peer.ip().is_loopback();
+        if is_private || self.allows_plaintext_keys {
+            return Ok(());
+        }
+        let message = "authorization: `Basic` has an account key, which must not be sent in plain text from \
+                       another machine: use https or a shared access signature, or set \
+                       gateway.allow_plaintext_keys in a private network";
+        Err(Denied::new(Check::Protocol, Reason::AuthorizationProtocolMismatch, message))
     }
 
     fn without_credentials(

@@ -44,6 +44,10 @@ fn basic_of(account: &str, key: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{account}:{key}")))
 }
 
+fn call<'a>(headers: &'a HeaderMap, peer: &'a Peer, is_open: bool) -> Call<'a> {
+    Call { headers, peer, is_open, allows_plaintext_keys: false, path: "" }
+}
+
 /// Credentials sent from an address.
 fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, Denied> {
     let mut map = HeaderMap::new();
@@ -52,7 +56,7 @@ fn sent_from(address: &str, headers: &[(&'static str, &str)]) -> Result<Caller, 
     }
     let address: SocketAddr = address.parse().expect("an address");
     let peer = Peer { address, tls: Some(PeerTls::default()) };
-    let call = Call { headers: &map, peer: &peer, is_open: true, path: "" };
+    let call = call(&map, &peer, true);
     let now = Ticks::from_unix(NOON, 0).expect("in range");
     call.caller(&accounts(), &VerifiedTokens::default(), now).map(|caller| Caller::clone(&caller))
 }
@@ -74,6 +78,37 @@ fn either_key_authenticates_the_owner_of_its_account() {
     }
     let value = basic_of("acme", &key(1)).replace("Basic", "bAsIc");
     assert!(sent(&[("authorization", &value), ("trestle-account", "acme")]).is_ok());
+}
+
+#[test]
+fn a_key_in_plain_text_from_another_machine_is_rejected_unless_allowed() {
+    let denied = |address: &str, tls: Option<PeerTls>, allows_plaintext_keys, value: &str| {
+        let headers: HeaderMap =
+            [(AUTHORIZATION, HeaderValue::from_str(value).expect("a value"))].into_iter().collect();
+        let peer = Peer { address: address.parse().expect("an address"), tls };
+        let call = Call { allows_plaintext_keys, ..call(&headers, &peer, true) };
+        let now = Ticks::from_unix(NOON, 0).expect("in range");
+        call.caller(&accounts(), &VerifiedTokens::default(), now).err()
+    };
+    let (there, own) = ("203.0.113.9:1", basic_of("acme", &key(1)));
+    let tls = || Some(PeerTls::default());
+
+    let rejected = denied(there, None, false, &own).expect("denied");
+
+    assert_eq!(rejected.reason, Reason::AuthorizationProtocolMismatch);
+    assert!(rejected.message.contains("gateway.allow_plaintext_keys"), "{rejected}");
+    let wrong = basic_of("acme", &key(9));
+    assert_eq!(denied(there, None, false, &wrong), Some(rejected), "the key is not checked");
+    for (address, tls, is_allowed) in [
+        (there, tls(), false),
+        (there, None, true),
+        ("127.0.0.1:1", None, false),
+        ("[::1]:1", None, false),
+    ] {
+        assert_eq!(denied(address, tls, is_allowed, &own), None, "{address}");
+    }
+    let signature = denied(there, None, false, "SharedAccessSignature sv=1&sig=x").expect("denied");
+    assert_ne!(signature.reason, Reason::AuthorizationProtocolMismatch, "no key is sent");
 }
 
 #[test]
@@ -114,8 +149,7 @@ fn rejects_calls_without_credentials_when_they_are_required() {
     let (headers, peer) = (HeaderMap::new(), Peer::in_process());
     let is_accepted = |is_open, accounts: &AccountSet| {
         let now = Ticks::from_unix(NOON, 0).expect("in range");
-        let call = Call { headers: &headers, peer: &peer, is_open, path: "" };
-        call.caller(accounts, &VerifiedTokens::default(), now).is_ok()
+        call(&headers, &peer, is_open).caller(accounts, &VerifiedTokens::default(), now).is_ok()
     };
     let others: AccountSet = [account("acme", &[1], false)].into_iter().collect();
 
@@ -299,7 +333,7 @@ fn only_reads_of_blobs_of_an_account_that_allows_it_need_no_credentials() {
         if let Some(named) = named {
             headers.insert("trestle-account", named.parse().expect("a value"));
         }
-        let call = Call { headers: &headers, peer: &peer, is_open: true, path };
+        let call = Call { path, ..call(&headers, &peer, true) };
         call.caller(&accounts, &VerifiedTokens::default(), SystemClock.now()).ok()
     };
     let read = "/trestle.blob.v1.BlobService/ReadBlob";

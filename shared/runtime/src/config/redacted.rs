@@ -2,15 +2,15 @@
 
 use super::places::within;
 
-/// The section whose values may be secrets.
-const SECRETS: &str = "accounts";
+/// The section whose values may be secrets, and a setting that is one.
+const SECRETS: [&str; 2] = ["accounts", "server.gateway_secret"];
 
 /// The value of a key as part of an error: a number, one with a unit, a boolean, or a short text. A text in a section
 /// with secrets, and a long one, which may be a secret in the wrong place, is named without its content; no text has
 /// none.
 #[must_use]
 pub fn shown(key: &str, text: &str) -> String {
-    let is_secret = key == SECRETS || within(key, SECRETS);
+    let is_secret = SECRETS.iter().any(|secret| key == *secret || within(key, secret));
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-._".contains(c));
     let is_number = unit.len() < text.len() && unit.len() <= UNIT_MAX;
     let has_unit = is_number && unit.chars().all(|c| c.is_ascii_alphabetic());

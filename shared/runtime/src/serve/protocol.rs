@@ -40,8 +40,9 @@ where
 {
     let stream = tls.acceptor().accept(stream).await?;
     // The handshake fails with a certificate that no CA certificate of the settings signed.
-    let is_certified = stream.get_ref().1.peer_certificates().is_some();
-    Ok((stream, PeerTls { is_certified }))
+    let own = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let (is_certified, is_gateway) = (own.is_some(), own.is_some_and(|own| tls.is_gateway(own)));
+    Ok((stream, PeerTls { is_certified, is_gateway }))
 }
 
 /// Detects the version by the first bytes, which are read again afterwards.

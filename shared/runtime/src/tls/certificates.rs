@@ -9,7 +9,7 @@ use std::{
 use tokio_rustls::rustls::{
     Error as RustlsError, RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
     server::{NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 
@@ -27,6 +27,9 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// Which certificates clients need.
     pub clients: ClientCertificates,
+    /// The names of gateways: a client whose certificate has one of them is a gateway. Invalid names are in no
+    /// certificate.
+    pub gateways: Vec<String>,
 }
 
 /// Which certificates the clients of a listener need.
@@ -105,6 +108,7 @@ pub struct Certificates {
     /// When the certificate of the server is valid.
     validity: Option<Validity>,
     pub(super) config: Arc<ServerConfig>,
+    pub(super) gateways: Arc<[ServerName<'static>]>,
 }
 
 impl PartialEq for Certificates {
@@ -142,7 +146,9 @@ impl Certificates {
             .with_single_cert(chain, key)
             .map_err(|error| failed(not_of_certificate(&error)))?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        Ok(Self { files: read, validity, config: Arc::new(config) })
+        let names = files.gateways.iter().cloned();
+        let gateways = names.filter_map(|name| ServerName::try_from(name).ok()).collect();
+        Ok(Self { files: read, validity, config: Arc::new(config), gateways })
     }
 
     /// When the certificate of the server expires, in seconds since 1970.

@@ -17,7 +17,12 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter},
 };
-use tokio_rustls::{TlsAcceptor, rustls};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        self, client::verify_server_name, pki_types::CertificateDer, server::ParsedCertificate,
+    },
+};
 use tracing::{debug, info};
 use trestle_service::{log_rate::LogRate, semconv};
 
@@ -128,6 +133,15 @@ impl Tls {
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current.config).into()
+    }
+
+    /// Whether a certificate has the name of a gateway.
+    pub(crate) fn is_gateway(&self, certificate: &CertificateDer<'_>) -> bool {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let gateways = Arc::clone(&current.gateways);
+        drop(current);
+        let Ok(parsed) = ParsedCertificate::try_from(certificate) else { return false };
+        gateways.iter().any(|name| verify_server_name(&parsed, name).is_ok())
     }
 }
 

@@ -163,6 +163,7 @@ async fn encrypted(connections_max: usize) -> (SocketAddr, Connections, TlsConne
         certificate: folder.path().join("certificate.pem"),
         key: folder.path().join("key.pem"),
         clients: ClientCertificates::Off,
+        gateways: Vec::new(),
     };
     std::fs::write(&files.certificate, cert.pem()).unwrap();
     std::fs::write(&files.key, signing_key.serialize_pem()).unwrap();

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, request::Parts, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, request::Parts, uri::PathAndQuery};
 use hyper::body::Incoming;
 use opentelemetry::metrics::Meter;
 use tokio::{task::JoinSet, time::Instant};
@@ -62,6 +62,8 @@ pub struct RemoteOptions {
     pub setting: Option<String>,
     /// TLS, for endpoints that begin with `https`. Default: none.
     pub tls: Option<Arc<ClientTls>>,
+    /// A header that proves to the process that its peer is a gateway; none: none is sent. Default: none.
+    pub proof: Option<(HeaderName, HeaderValue)>,
     /// Counts calls that may be retried, labelled with the service. Default: none.
     pub meter: Option<Meter>,
 }
@@ -77,6 +79,7 @@ impl Default for RemoteOptions {
             answer_within: Duration::from_secs(60),
             setting: None,
             tls: None,
+            proof: None,
             meter: None,
         }
     }
@@ -144,6 +147,9 @@ impl Remote {
         shared.begin();
         shared.budget.deposit();
         forwarded::export(&mut request);
+        if let Some((name, value)) = &shared.options.proof {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
         let mut uri = http::uri::Parts::default();
