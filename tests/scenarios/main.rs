@@ -39,6 +39,7 @@ mod queries;
 mod queue;
 mod quotas;
 mod reflection;
+mod revocation;
 mod settings;
 mod short_circuit;
 mod signatures;

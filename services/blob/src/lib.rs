@@ -44,10 +44,14 @@ mod verify;
 
 use std::sync::Arc;
 
+use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
 use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
-use trestle_service::{blob_name as names, clock::Clock, fault::Fault, limits::MESSAGE_BYTES_MAX};
+use trestle_service::{
+    blob_name as names, clock::Clock, fault::Fault, layer::middleware::MiddlewareService,
+    limits::MESSAGE_BYTES_MAX,
+};
 
 pub use crate::{
     api::BlobApi,
@@ -91,10 +95,11 @@ impl BlobRole {
 
     /// The gRPC service.
     #[must_use]
-    pub fn server(&self) -> BlobServiceServer<BlobApi> {
-        BlobServiceServer::new(self.api.clone())
+    pub fn server(&self) -> MiddlewareService<PolicyRechecks, BlobServiceServer<BlobApi>> {
+        let server = BlobServiceServer::new(self.api.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(RESPONSE_BYTES_MAX)
+            .max_encoding_message_size(RESPONSE_BYTES_MAX);
+        MiddlewareService::new(self.api.rechecks(), server)
     }
 
     /// How many containers exist, up to `containers_max`.

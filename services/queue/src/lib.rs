@@ -48,14 +48,11 @@ mod wire;
 
 use std::sync::Arc;
 
-use tower::Layer as _;
+use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
 use trestle_service::{
-    clock::Clock,
-    fault::Fault,
-    layer::middleware::{MiddlewareLayer, MiddlewareService},
-    limits::MESSAGE_BYTES_MAX,
+    clock::Clock, fault::Fault, layer::middleware::MiddlewareService, limits::MESSAGE_BYTES_MAX,
 };
 
 pub use crate::{
@@ -77,6 +74,10 @@ pub struct QueueDeps {
     pub random: fn() -> u128,
 }
 
+/// The gRPC service and its layers.
+pub type QueueServer =
+    MiddlewareService<PolicyRechecks, MiddlewareService<Handovers, QueueServiceServer<QueueApi>>>;
+
 /// The queue role of a process.
 #[derive(Clone)]
 pub struct QueueRole {
@@ -92,11 +93,13 @@ impl QueueRole {
 
     /// The gRPC service.
     #[must_use]
-    pub fn server(&self) -> MiddlewareService<Handovers, QueueServiceServer<QueueApi>> {
+    pub fn server(&self) -> QueueServer {
         let server = QueueServiceServer::new(self.api.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        MiddlewareLayer(Handovers).layer(server)
+        // The handovers inside: a response that is dropped must release its messages.
+        let server = MiddlewareService::new(Handovers, server);
+        MiddlewareService::new(self.api.rechecks(), server)
     }
 
     /// Responds to every waiting consumer without messages, and ends later waits at once: the process is shutting down.

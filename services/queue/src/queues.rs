@@ -6,7 +6,11 @@ mod list;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trestle_identity::{access_policy, caller::Caller, spec::QUEUE};
+use trestle_identity::{
+    access_policy,
+    caller::{Caller, Letters},
+    spec::QUEUE,
+};
 use trestle_kv::Engine;
 use trestle_service::{
     clock::Clock,
@@ -59,18 +63,19 @@ impl Queues {
         Self { engine, clock, schedulers, cache: Arc::default(), ids }
     }
 
-    /// Rejects a caller whose stored access policy is not valid now, or that fails a check that comes next, before the
-    /// response reveals anything about the call.
+    /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not
+    /// valid now, or that fails a check that comes next, before the response reveals anything about the call.
     ///
     /// # Errors
     /// The denied permission of the policy or of the check after it; or a failed read.
-    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), QueueError> {
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<Option<Letters>, QueueError> {
         let Some((grant, policy)) = caller.authority.by_policy() else {
-            return Ok(());
+            return Ok(None);
         };
         // The service of the grant stores the policy itself.
         if !grant.is_of(&QUEUE) {
-            return Ok(policy.passed()?);
+            policy.passed()?;
+            return Ok(None);
         }
         let name = grant.resource.name.clone();
         let name = QueueName::parse(name, "", &mut Violations::default());
@@ -82,8 +87,7 @@ impl Queues {
             Some(queue) => policies::decode(&queue.record.policies)?,
             None => Vec::new(),
         };
-        access_policy::permissions(grant, &policies, self.clock.now())?;
-        Ok(())
+        Ok(Some(access_policy::permissions(grant, &policies, self.clock.now())?))
     }
 
     /// A queue by its name, for a caller with the permission that the call needs.

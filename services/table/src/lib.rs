@@ -41,11 +41,13 @@ mod write;
 use std::sync::Arc;
 
 use opentelemetry::metrics::Meter;
+use trestle_identity::access_policy::recheck::PolicyRechecks;
 use trestle_kv::Engine;
 use trestle_proto::table::v1::table_service_server::TableServiceServer;
 use trestle_service::{
     clock::Clock,
     fault::Fault,
+    layer::middleware::MiddlewareService,
     limits::MESSAGE_BYTES_MAX,
     quota::{HeavyHitter, LiveQuotas},
 };
@@ -85,10 +87,11 @@ impl TableRole {
 
     /// The gRPC service.
     #[must_use]
-    pub fn server(&self) -> TableServiceServer<TableApi> {
-        TableServiceServer::new(self.api.clone())
+    pub fn server(&self) -> MiddlewareService<PolicyRechecks, TableServiceServer<TableApi>> {
+        let server = TableServiceServer::new(self.api.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        MiddlewareService::new(self.api.rechecks(), server)
     }
 
     /// The partitions of all accounts that were used most in the last seconds.

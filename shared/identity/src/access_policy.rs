@@ -5,6 +5,7 @@
 //! policy. The gateway checked the times of the signature; this module checks those of the policy, in the same way. A
 //! policy is read for every use, so a change or deletion takes effect with the next one.
 
+pub mod recheck;
 mod rules;
 mod stored;
 

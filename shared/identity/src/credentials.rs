@@ -9,6 +9,7 @@ mod basic;
 mod call;
 mod expiring;
 mod headers;
+mod revoked;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +19,11 @@ use http::header::AUTHORIZATION;
 use tower::Service;
 
 pub use self::call::Call;
+use self::revoked::OpenCall;
 use crate::{
     account::{Account, Accounts},
     caller::{Authority, Caller},
+    ending::end_call,
     public_key::{AllowedPage, PageAccount, PrivateHosts, RequestSource},
     sas::{Denied, VerifiedTokens},
 };
@@ -119,6 +122,8 @@ impl Middleware for Credentials {
             headers: request.headers(),
             is_allowed_page: request.extensions().get::<AllowedPage>().is_some(),
         };
+        // Before the accounts are read, so that no change is missed between.
+        let changes = revoked::is_long(path).then(|| accounts.subscribe());
         let caller = call.caller(&accounts.now(), verified, now).and_then(|caller| {
             // Before any rejection of the caller: the rules of other accounts must not show it to the page.
             if let Some(page) = request.extensions().get::<PageAccount>() {
@@ -131,6 +136,10 @@ impl Middleware for Credentials {
             Ok(_) => call.stream_ends_in(path, now),
             Err(_) => None,
         };
+        let end = caller.as_ref().ok().zip(changes).map(|(caller, changes)| {
+            let verified = Arc::clone(verified);
+            OpenCall::new(&call, Arc::clone(caller), verified, now).end(changes)
+        });
         let caller = caller.map_err(Fault::from).and_then(|caller| {
             caller.take_share(&mut request)?;
             Ok(caller)
@@ -139,7 +148,10 @@ impl Middleware for Credentials {
             Ok(caller) => {
                 request.headers_mut().remove(AUTHORIZATION);
                 caller.insert(&mut request);
-                let answer = inner.call(request);
+                let answer = match end {
+                    None => inner.call(request),
+                    Some(end) => end_call(inner.call(request), end),
+                };
                 match ends_in {
                     None => answer,
                     Some(within) => expiring::answer(answer, within),

@@ -10,6 +10,7 @@ pub mod account;
 pub mod authorize;
 pub mod caller;
 pub mod credentials;
+mod ending;
 pub mod field_values;
 pub mod gateway_secret;
 pub mod peer_authentication;

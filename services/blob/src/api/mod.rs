@@ -25,7 +25,7 @@ use std::{pin::Pin, sync::Arc};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
-use trestle_identity::caller::Caller;
+use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
 use trestle_proto::blob::v1::{self as proto, blob_service_server::BlobService};
 use trestle_service::{
@@ -104,6 +104,15 @@ impl BlobApi {
     /// The background work.
     pub(crate) fn sweeper(&self) -> &BlobSweeper {
         &self.sweeper
+    }
+
+    /// Ends streams whose stored access policy stops granting them.
+    pub(crate) fn rechecks(&self) -> PolicyRechecks {
+        let containers = self.containers.clone();
+        PolicyRechecks::new(move |caller| {
+            let containers = containers.clone();
+            Box::pin(async move { containers.admit(&caller).await.map_err(Fault::from) })
+        })
     }
 
     /// The access of a caller, and the message. The lookup of a container checks with the access that it is the right

@@ -12,7 +12,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
-use trestle_identity::caller::Caller;
+use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
 use trestle_proto::queue::v1::{self as proto, queue_service_server::QueueService};
 use trestle_service::{
@@ -73,6 +73,15 @@ impl QueueApi {
     /// The background work.
     pub(crate) fn sweeper(&self) -> &Sweeper {
         &self.sweeper
+    }
+
+    /// Ends streams, and receives that wait, whose stored access policy stops granting them.
+    pub(crate) fn rechecks(&self) -> PolicyRechecks {
+        let queues = self.messages.queues.clone();
+        PolicyRechecks::new(move |caller| {
+            let queues = queues.clone();
+            Box::pin(async move { queues.admit(&caller).await.map_err(Fault::from) })
+        })
     }
 
     /// The account that a request works in, and the message, for a caller with the required permission.

@@ -9,7 +9,7 @@ mod render;
 use std::sync::Arc;
 
 use tonic::{Request, Response, Status, Streaming};
-use trestle_identity::caller::Caller;
+use trestle_identity::{access_policy::recheck::PolicyRechecks, caller::Caller};
 use trestle_kv::Engine;
 use trestle_proto::table::v1::{self as proto, table_service_server::TableService};
 use trestle_service::{
@@ -84,6 +84,15 @@ impl TableApi {
     /// The quotas and their use.
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.throttle
+    }
+
+    /// Ends streams whose stored access policy stops granting them.
+    pub(crate) fn rechecks(&self) -> PolicyRechecks {
+        let tables = self.tables.clone();
+        PolicyRechecks::new(move |caller| {
+            let tables = tables.clone();
+            Box::pin(async move { tables.admit(&caller).await.map_err(Fault::from) })
+        })
     }
 
     /// The account of a request, and its message, for a caller who may do this action.

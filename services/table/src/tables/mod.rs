@@ -5,7 +5,11 @@ mod list;
 
 use std::sync::Arc;
 
-use trestle_identity::{access_policy, caller::Caller, spec::TABLE};
+use trestle_identity::{
+    access_policy,
+    caller::{Caller, Letters},
+    spec::TABLE,
+};
 use trestle_kv::{ChangeSpec, Engine, Lock, Writes, count, transact};
 use trestle_service::{
     clock::Clock,
@@ -87,17 +91,19 @@ impl Tables {
     }
 
     /// Admits every caller except one whose stored access policy is not valid now, or who is denied by a check that
-    /// follows that of the policy. Runs before every other check, so that no other error discloses anything.
+    /// follows that of the policy; returns the permissions that a policy leaves the caller. Runs before every other
+    /// check, so that no other error discloses anything.
     ///
     /// # Errors
     /// The error of the policy or of the check after it; or a failed read.
-    pub(crate) async fn admit(&self, caller: &Caller) -> Result<(), TableError> {
+    pub(crate) async fn admit(&self, caller: &Caller) -> Result<Option<Letters>, TableError> {
         let Some((grant, policy)) = caller.authority.by_policy() else {
-            return Ok(());
+            return Ok(None);
         };
         // The service of the grant stores the policy itself.
         if !grant.is_of(&TABLE) {
-            return Ok(policy.passed()?);
+            policy.passed()?;
+            return Ok(None);
         }
         let name = TableName::parse(grant.resource.name.clone(), "", &mut Violations::default());
         let snapshot = self.engine.snapshot().await?;
@@ -110,8 +116,7 @@ impl Tables {
             Some(table) => lookup::access_policies(reads, table.id).await?,
             None => Vec::new(),
         };
-        access_policy::permissions(grant, &policies, self.clock.now())?;
-        Ok(())
+        Ok(Some(access_policy::permissions(grant, &policies, self.clock.now())?))
     }
 
     /// The table of a write to entities, and the caller's permissions on it.

@@ -1,9 +1,8 @@
 //! The accounts of a process, and snapshots of them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::sync::watch;
 
 use super::{Account, Signature, matches_any};
 
@@ -68,25 +67,31 @@ impl FromIterator<Account> for AccountSet {
 /// The accounts of a process, which change while it runs. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
-    current: Arc<RwLock<Arc<AccountSet>>>,
+    current: Arc<watch::Sender<Arc<AccountSet>>>,
 }
 
 impl Accounts {
     /// Creates the accounts, until they are replaced.
     pub fn new(accounts: impl IntoIterator<Item = Account>) -> Self {
         let current = Arc::new(accounts.into_iter().collect());
-        Self { current: Arc::new(RwLock::new(current)) }
+        Self { current: Arc::new(watch::Sender::new(current)) }
     }
 
-    /// Replaces all accounts; calls in progress keep theirs.
+    /// Replaces all accounts. Streams and calls that wait end if their credentials are not valid any more; other calls
+    /// in progress complete.
     pub fn replace(&self, accounts: AccountSet) {
-        let accounts = Arc::new(accounts);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = accounts;
+        self.current.send_replace(Arc::new(accounts));
+    }
+
+    /// Reports each replacement from now on.
+    #[must_use]
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<AccountSet>> {
+        self.current.subscribe()
     }
 
     /// The current accounts.
     #[must_use]
     pub fn now(&self) -> Arc<AccountSet> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.borrow())
     }
 }

@@ -28,6 +28,12 @@ impl Letters {
         self.0 == 0
     }
 
+    /// The letters of this set that `others` lacks.
+    #[must_use]
+    pub fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
     fn iter(self) -> impl Iterator<Item = char> {
         ('a'..='z').filter(move |letter| self.has(*letter))
     }
@@ -61,6 +67,9 @@ mod tests {
         assert_eq!(letters, Letters::parse("duar").expect("letters"));
         assert_eq!(letters.to_string(), "adru");
         assert!(Letters::parse("").is_some_and(Letters::is_empty));
+        let other = Letters::parse("axz").expect("letters");
+        assert_eq!(letters.without(other).to_string(), "dru");
+        assert!(letters.without(letters).is_empty());
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod wire;
 use std::{borrow::Cow, sync::Arc};
 
 use http::{Extensions, HeaderMap, HeaderName};
+use tonic::metadata::MetadataMap;
 
 pub use self::{
     grant::{AccountGrant, Authority, GrantedResource, PolicyRef, ResourceGrant},
@@ -97,6 +98,20 @@ impl Caller {
     #[must_use]
     pub fn in_process(extensions: &Extensions) -> Option<Arc<Self>> {
         forwarded::get(extensions)
+    }
+
+    /// The caller of a request by a stored access policy; none for every other one, and for invalid headers, which the
+    /// service rejects.
+    pub(crate) fn of_policy(request: &Request) -> Option<Arc<Self>> {
+        let caller = match Self::in_process(request.extensions()) {
+            Some(caller) => caller,
+            None if request.headers().contains_key(GRANT) => {
+                let metadata = MetadataMap::from_headers(request.headers().clone());
+                Arc::new(wire::read(&metadata).ok()?)
+            }
+            None => return None,
+        };
+        caller.authority.policy().is_some().then_some(caller)
     }
 
     fn logged(&self) -> LoggedCaller {

@@ -28,11 +28,18 @@ pub struct MiddlewareService<T, S> {
     inner: S,
 }
 
+impl<T, S> MiddlewareService<T, S> {
+    /// `inner` behind `middleware`.
+    pub fn new(middleware: T, inner: S) -> Self {
+        Self { middleware, inner }
+    }
+}
+
 impl<T: Middleware, S> Layer<S> for MiddlewareLayer<T> {
     type Service = MiddlewareService<T, S>;
 
     fn layer(&self, inner: S) -> MiddlewareService<T, S> {
-        MiddlewareService { middleware: self.0.clone(), inner }
+        MiddlewareService::new(self.0.clone(), inner)
     }
 }
 

@@ -1,6 +1,9 @@
-//! Properties of methods by the contract: whether one only reads, and whether it is unary.
+//! Properties of methods by the contract: whether one only reads, whether it is unary, and whether it may wait.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
 
 use prost::Message as _;
 use prost_types::{FileDescriptorSet, method_options::IdempotencyLevel};
@@ -12,12 +15,15 @@ pub struct MethodKind {
     pub is_read: bool,
     /// Request and response are one message each.
     pub is_unary: bool,
+    /// It waits for data if the request has a `wait`.
+    pub may_wait: bool,
 }
 
 static KINDS: LazyLock<HashMap<String, MethodKind>> = LazyLock::new(|| {
     let files = FileDescriptorSet::decode(trestle_proto::FILE_DESCRIPTOR_SET)
         .expect("the build wrote the descriptors");
     let mut kinds = HashMap::new();
+    let waiting = waiting_messages(&files);
     for file in &files.file {
         for service in &file.service {
             for method in &service.method {
@@ -25,6 +31,7 @@ static KINDS: LazyLock<HashMap<String, MethodKind>> = LazyLock::new(|| {
                 let kind = MethodKind {
                     is_read: level == Some(IdempotencyLevel::NoSideEffects),
                     is_unary: !method.server_streaming() && !method.client_streaming(),
+                    may_wait: waiting.contains(method.input_type()),
                 };
                 let (package, service) = (file.package(), service.name());
                 kinds.insert(format!("/{package}.{service}/{}", method.name()), kind);
@@ -33,6 +40,18 @@ static KINDS: LazyLock<HashMap<String, MethodKind>> = LazyLock::new(|| {
     }
     kinds
 });
+
+/// The full names, with a leading dot, of the messages with a `wait`.
+fn waiting_messages(files: &FileDescriptorSet) -> HashSet<String> {
+    let messages = files.file.iter().flat_map(|file| {
+        let waits = file
+            .message_type
+            .iter()
+            .filter(|message| message.field.iter().any(|field| field.name() == "wait"));
+        waits.map(move |message| format!(".{}.{}", file.package(), message.name()))
+    });
+    messages.collect()
+}
 
 /// The kind of the method of a path.
 #[must_use]
@@ -114,6 +133,9 @@ mod tests {
                 "{path}"
             );
         }
+        let waiting = KINDS.iter().filter(|(_, kind)| kind.may_wait);
+        let waiting: Vec<_> = waiting.map(|(path, _)| path.as_str()).collect();
+        assert_eq!(waiting, ["/trestle.queue.v1.QueueService/ReceiveMessages"]);
         assert_eq!(kind_of("/trestle.table.v1.TableService/Absent"), MethodKind::default());
     }
 }
