@@ -55,7 +55,7 @@ struct Requests<T>(mpsc::Sender<T>);
 impl<T> Requests<T> {
     async fn begin(first: T) -> (Self, ReceiverStream<T>) {
         let (sender, receiver) = mpsc::channel(4);
-        sender.send(first).await.ok().expect("open");
+        sender.send(first).await.expect("open");
         (Self(sender), ReceiverStream::new(receiver))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use opentelemetry::metrics::{MeterProvider as _, noop::NoopMeterProvider};
+use tonic::body::Body;
 use tower::ServiceExt as _;
 use trestle_kv::MemoryEngine;
 use trestle_proto::table::v1 as proto;
@@ -101,7 +102,7 @@ impl Server {
         let request = http::Request::post(format!("/trestle.table.v1.TableService/{method}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .body(Full::new(body.freeze()))
+            .body(Body::new(Full::new(body.freeze())))
             .expect("a request");
         let (headers, trailers) = self.runtime.block_on(async {
             let answer = self.role.server().oneshot(request).await.expect("infallible");

@@ -64,7 +64,7 @@ impl OpenCall {
             while accounts.changed().await.is_ok() {
                 let current = Arc::clone(&accounts.borrow());
                 if let Err(denied) = self.check(&current) {
-                    return revoked(denied, &self.caller, &current);
+                    return revoked(&denied, &self.caller, &current);
                 }
             }
             // The accounts of the process do not change any more.
@@ -94,7 +94,7 @@ fn credentials_of(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The error of a call that ends. It may name the cause: the caller had valid credentials of the account.
-fn revoked(denied: Denied, caller: &Caller, accounts: &AccountSet) -> Fault {
+fn revoked(denied: &Denied, caller: &Caller, accounts: &AccountSet) -> Fault {
     let account = accounts.get(caller.account.as_str());
     let cause = match account {
         None => "the account was removed",
