@@ -15,16 +15,19 @@ const STREAM: &str = "/trestle.queue.v1.QueueService/StreamMessages";
 const RECEIVE: &str = "/trestle.queue.v1.QueueService/ReceiveMessages";
 const PEEK: &str = "/trestle.queue.v1.QueueService/PeekMessages";
 
+/// What a read of the policy returns.
+type ReadPolicy = Result<Option<Letters>, Fault>;
+
 /// What the store has of the policy, and how often it was read.
 #[derive(Clone)]
-struct Store(Arc<Mutex<(Result<Option<Letters>, Fault>, usize)>>);
+struct Store(Arc<Mutex<(ReadPolicy, usize)>>);
 
 impl Store {
     fn new(permissions: &str) -> Self {
         Self(Arc::new(Mutex::new((Ok(Letters::parse(permissions)), 0))))
     }
 
-    fn set(&self, result: Result<Option<Letters>, Fault>) {
+    fn set(&self, result: ReadPolicy) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = result;
     }
 
