@@ -33,6 +33,11 @@ pub(crate) fn end_call(answer: ResponseFuture, mut end: End) -> ResponseFuture {
     })
 }
 
+/// A response that `end` ends once it has begun: a call that did not respond yet goes on.
+pub(crate) fn end_response(answer: ResponseFuture, end: End) -> ResponseFuture {
+    Box::pin(async move { Ok(answer.await?.map(|body| wrap_body(body, Ending { end }))) })
+}
+
 /// See the module.
 struct Ending {
     end: End,
