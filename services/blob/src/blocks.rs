@@ -18,6 +18,7 @@ pub(crate) use self::{
 use crate::{
     blobs::{BlobKey, BlobState, Blobs, StateName, decode_record},
     error::BlobError,
+    extent::to_usize,
     keys::{self, BlobRow},
     read_memory::ReadMemory,
     record::{BlobKind, BlobRecord, Content, Part, Staging, StoredBlock},
@@ -162,11 +163,6 @@ impl BlobBlocks {
             + (self.committed.len() + self.staged.len()) * FOUND_BYTES;
         Ok(self.held.resize(self.held.amount().saturating_add(more))?)
     }
-}
-
-/// A number of blocks or bytes in memory, which fits.
-fn to_usize(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The staged blocks of one generation, by id.

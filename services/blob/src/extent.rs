@@ -158,7 +158,7 @@ fn frame_checksum(id: ExtentId, frame: u64, bytes: &[u8]) -> u64 {
     id.sealed(crc, frame)
 }
 
-/// A length within an extent, which fits.
-fn to_usize(bytes: u64) -> usize {
+/// A number of bytes or blocks in memory, which fits.
+pub(crate) fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -10,7 +10,7 @@ use trestle_service::limits::READ_MESSAGE_BYTES_MAX;
 use crate::{
     blobs::{BlobKey, Blobs, inline, pieces_of_part},
     error::BlobError,
-    extent::Extent,
+    extent::{Extent, to_usize},
     keys::{self, PieceForm},
     record::Part,
     stored::Stored as _,
@@ -175,9 +175,4 @@ impl StepPlan {
             self.steps.push(ReadStep::Bytes(bytes.freeze()));
         }
     }
-}
-
-/// An offset within a row, which fits.
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

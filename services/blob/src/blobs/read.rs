@@ -23,7 +23,7 @@ use crate::{
     checksum::Crc64,
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
-    extent::{EXTENT_BYTES, Extent, ExtentId},
+    extent::{EXTENT_BYTES, Extent, ExtentId, to_usize},
     keys::BlobRow,
     pages::PinnedChunks,
     record::{BlobRecord, Content, Part, StoredBlock},
@@ -374,9 +374,4 @@ fn pieces(parts: Vec<Part>, range: Range<u64>) -> impl Iterator<Item = (Extent, 
             })
         })
     })
-}
-
-/// A length within a row, which fits.
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -15,6 +15,7 @@ use crate::{
     blobs::{BlobKey, Blobs, decode_record},
     error::BlobError,
     etag::ETag,
+    extent::to_usize,
     keys::{self, BlobRow},
     record::{BlobRecord, Content, PageContent},
     stored::Stored as _,
@@ -307,9 +308,4 @@ fn pages_inside(index: u64, range: &Range<u64>) -> Range<u64> {
     let start = index * CHUNK_BYTES;
     let page = |offset: u64| offset.saturating_sub(start).min(CHUNK_BYTES) / PAGE_BYTES;
     page(range.start)..page(range.end)
-}
-
-/// A length within a chunk, which fits.
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

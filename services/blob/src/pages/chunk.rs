@@ -14,7 +14,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::PAGE_BYTES;
-use crate::{checksum::Crc64, error::BlobError};
+use crate::{checksum::Crc64, error::BlobError, extent::to_usize};
 
 /// Pages of a chunk: one for each bit of a mask.
 pub(super) const CHUNK_PAGES: u64 = 128;
@@ -128,11 +128,6 @@ impl PageChunk {
             }
         }
     }
-}
-
-/// A length within a chunk, which fits.
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

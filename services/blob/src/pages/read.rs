@@ -15,6 +15,7 @@ use crate::{
     append::ReadStep,
     blobs::{BlobKey, Blobs},
     error::BlobError,
+    extent::to_usize,
     keys,
 };
 
@@ -164,9 +165,4 @@ pub(crate) fn unread_epochs(epochs: &[u64], snapshots: &[u64]) -> Vec<u64> {
 /// The chunks that a range of bytes lies in.
 pub(super) fn chunk_indices(range: &Range<u64>) -> Range<u64> {
     range.start / CHUNK_BYTES..range.end.div_ceil(CHUNK_BYTES)
-}
-
-/// A length within a message, which fits.
-fn to_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
