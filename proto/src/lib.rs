@@ -5,7 +5,7 @@ mod parts;
 mod raw;
 
 pub use codec::Codec;
-pub use parts::PARTS_MAX;
+pub use parts::{PARTS_MAX, are_too_many};
 pub use raw::RawCodec;
 
 /// Encoded `FileDescriptorSet` of what reflection serves: every contract, and those of health and reflection

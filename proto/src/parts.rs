@@ -30,7 +30,12 @@ const SMALL_BYTES: usize = 64 * 1024;
 const DEPTH_MAX: usize = 16;
 
 /// Messages that stay encoded in the messages around them, and are never decoded: see `log::v1::wire`.
-const ENCODED: [&str; 2] = ["trestle.log.v1.Record", "opentelemetry.proto.logs.v1.ResourceLogs"];
+const ENCODED: [&str; 4] = [
+    "trestle.log.v1.Record",
+    "opentelemetry.proto.logs.v1.ResourceLogs",
+    "opentelemetry.proto.metrics.v1.ResourceMetrics",
+    "opentelemetry.proto.trace.v1.ResourceSpans",
+];
 
 /// The fields of a message type that count, by number.
 #[derive(Debug, Default)]
@@ -143,7 +148,8 @@ impl Shapes {
 
 /// Whether an encoded message has more than [`PARTS_MAX`] parts. Bytes that are
 /// no such message are left to the decoder, which rejects them.
-pub(crate) fn are_too_many<T: Name>(encoded: &[u8]) -> bool {
+#[must_use]
+pub fn are_too_many<T: Name>(encoded: &[u8]) -> bool {
     if encoded.len() <= SMALL_BYTES {
         return false;
     }

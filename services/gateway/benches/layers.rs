@@ -63,6 +63,7 @@ fn measure(criterion: &mut Criterion) {
     let limits = CallLimits {
         calls_max: 16,
         body_bytes_max: 1 << 20,
+        message_bytes_max: 1 << 20,
         request_within_max: Duration::from_secs(20),
         answer_within_max: Duration::from_secs(60),
     };

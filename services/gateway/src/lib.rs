@@ -25,7 +25,7 @@ use trestle_service::layer::{
     trace::TraceLayer,
 };
 
-use crate::otlp_http::{JsonMessageLayer, MessageFramingLayer};
+use crate::otlp_http::{JsonTranslation, MessageFraming};
 
 pub use cors::{AccountNames, CorsStore, cors};
 pub use grpc_only::GrpcOnly;
@@ -40,6 +40,8 @@ pub struct CallLimits {
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time.
     pub body_bytes_max: usize,
+    /// Largest message of a request, in bytes, after decompression. A service may have a smaller one.
+    pub message_bytes_max: usize,
     /// Longest time until a request of one message has arrived.
     pub request_within_max: Duration,
     /// Longest time until a response begins.
@@ -50,7 +52,9 @@ impl CallLimits {
     /// The bounds of the bodies of calls.
     #[must_use]
     pub fn bodies(&self) -> BodyBounds {
-        BodyBounds::of_services(self.body_bytes_max, self.request_within_max)
+        let Self { body_bytes_max, message_bytes_max, request_within_max, .. } = *self;
+        let bounds = BodyBounds::of_services(body_bytes_max, request_within_max);
+        BodyBounds { message_bytes_max, ..bounds }
     }
 }
 
@@ -62,6 +66,7 @@ pub struct IngressStack {
     deadline: DeadlineLayer,
     admission: AdmissionLayer,
     bytes: BodyBytesLayer,
+    message_bytes_max: usize,
 }
 
 impl IngressStack {
@@ -74,6 +79,7 @@ impl IngressStack {
             deadline: DeadlineLayer::new(limits.answer_within_max, methods.clone()),
             admission: AdmissionLayer::new(limits.calls_max, methods.clone()),
             bytes: BodyBytesLayer::new(limits.bodies(), methods),
+            message_bytes_max: limits.message_bytes_max,
         }
     }
 
@@ -106,9 +112,9 @@ pub fn gateway(stack: &IngressStack, routes: Routes, identity: Identity) -> Call
         // Authenticates the caller; nothing below sees credentials.
         .layer(credentials::layer(identity))
         // Behind what bounds and authenticates: it reads bodies.
-        .layer(MessageFramingLayer::default())
+        .layer(MessageFraming::layer(stack.message_bytes_max))
         // Right after it: a message of JSON is translated when it is framed.
-        .layer(JsonMessageLayer::default())
+        .layer(JsonTranslation::layer(stack.message_bytes_max))
         // Last: the call goes to the upstream.
         .service(routes);
     stack.before(service)

@@ -26,14 +26,12 @@ use trestle_service::{
         compression::{ACCEPT_ENCODING, ENCODING},
         short_circuit::with_outcome,
     },
-    limits::MESSAGE_BYTES_MAX,
+    limits::EXPORT_BYTES_MAX,
     otlp_json::OtlpRequest,
 };
 
 use self::{body_type::BodyType, json::JsonMessage};
-pub(crate) use self::{
-    json::JsonMessageLayer, rejection::Rejection, unframed::MessageFramingLayer,
-};
+pub(crate) use self::{json::JsonTranslation, rejection::Rejection, unframed::MessageFraming};
 
 /// What is posted to a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -183,13 +181,12 @@ fn into_call(path: &OtlpPath, kind: BodyType, request: Request) -> Result<Reques
     Ok(Request::from_parts(parts, Body::new(body)))
 }
 
-/// What precedes a message of so many bytes.
+/// What precedes a message of so many bytes. The service rejects one that is too large for it.
 fn prefix(is_compressed: bool, length: u64) -> Result<Bytes, Fault> {
-    let fits = |length: &u32| *length as usize <= MESSAGE_BYTES_MAX;
-    let length = u32::try_from(length).ok().filter(fits);
+    let length = u32::try_from(length).ok();
     let mut prefix = BytesMut::with_capacity(PREFIX_BYTES);
     prefix.put_u8(is_compressed.into());
-    prefix.put_u32(length.ok_or_else(|| message_too_large(MESSAGE_BYTES_MAX))?);
+    prefix.put_u32(length.ok_or_else(|| message_too_large(EXPORT_BYTES_MAX))?);
     Ok(prefix.freeze())
 }
 

@@ -5,11 +5,11 @@ mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use trestle_kv::{ChangeSpec, Engine, Lock, ReadId, Reads, Writes, transact};
 use trestle_service::{clock::Ticks, layer::shares::Share};
 
 use crate::{
+    batch::EncodedBatch,
     error::LogError,
     keys,
     names::StreamName,
@@ -30,10 +30,8 @@ pub(crate) struct NewBatch {
     pub(crate) stream: StreamId,
     /// Its name, for errors.
     pub(crate) name: StreamName,
-    /// The stored form of the batch.
-    pub(crate) value: Bytes,
-    /// How many records are in it.
-    pub(crate) count: u32,
+    /// What is stored of it: more than one where it is larger than a value of the store.
+    pub(crate) parts: Vec<EncodedBatch>,
     /// Identifies the append.
     pub(crate) request_id: Option<String>,
     /// The condition on the next sequence.
@@ -41,6 +39,18 @@ pub(crate) struct NewBatch {
     /// What is charged for it beside its request, until it is stored: also while it waits for its commit.
     #[expect(dead_code, reason = "returned to its pool with the batch")]
     pub(crate) charged: Option<Arc<Share>>,
+}
+
+impl NewBatch {
+    /// How many bytes are stored of it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.bytes.len()).sum()
+    }
+
+    /// How many records are in it.
+    fn records(&self) -> u32 {
+        self.parts.iter().map(|part| part.records).sum()
+    }
 }
 
 /// The outcome of an append to a stream.
@@ -113,26 +123,30 @@ fn decide(
     if let Some(expected) = batch.expected_next_sequence.filter(|it| *it != head.next_sequence) {
         return Err(LogError::Sequence { next: head.next_sequence, expected });
     }
-    let bytes = head.unsealed_bytes.saturating_add(batch.value.len() as u64);
+    let bytes = head.unsealed_bytes.saturating_add(batch.bytes() as u64);
     if bytes > BACKLOG_BYTES_MAX {
         let (bytes, max) = (head.unsealed_bytes, BACKLOG_BYTES_MAX);
         return Err(LogError::Backlog { bytes, max });
     }
     let is_first = head.unsealed_records() == 0;
+    let mut next_sequence = head.next_sequence;
+    for part in &batch.parts {
+        writes.put(keys::batch(batch.stream, next_sequence), part.bytes.clone());
+        next_sequence += u64::from(part.records);
+    }
+    let count = batch.records();
     let after = Head {
-        next_sequence: head.next_sequence + u64::from(batch.count),
+        next_sequence,
         unsealed_bytes: bytes,
         unsealed_since: if is_first { now.get() } else { head.unsealed_since },
         ..head
     };
-    writes.put(keys::batch(batch.stream, head.next_sequence), batch.value.clone());
     writes.put(reads.key(ids.head).clone(), after.encode());
     if let (Some(id), Some(request)) = (&batch.request_id, ids.request) {
-        let record =
-            RequestRecord { first_sequence: head.next_sequence, count: batch.count, at: now };
+        let record = RequestRecord { first_sequence: head.next_sequence, count, at: now };
         writes.put(reads.key(request).clone(), record.encode());
         writes.put(keys::request_time(batch.stream, now, id), keys::encode_ticks(now));
     }
-    let (first_sequence, count) = (head.next_sequence, batch.count);
+    let first_sequence = head.next_sequence;
     Ok(AppendOutcome { first_sequence, count, is_repeated: false, head: after })
 }

@@ -27,7 +27,7 @@ pub(crate) use derived::DerivedBytes;
 pub(crate) use encode::BATCH_BYTES_MAX;
 pub(crate) use encode::{BatchRoom, EncodedBatch};
 pub(crate) use export::{
-    EncodedResource, ExportedBatch, ResourceItems, ResourcesByStream, batch_of_resources,
+    EncodedResource, ExportedBatches, ResourceItems, ResourcesByStream, batches_of_resources,
     request_bytes, resources_by_stream,
 };
 pub(crate) use naming::stream_of_resource;

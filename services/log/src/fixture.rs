@@ -171,8 +171,7 @@ impl LogFixture {
         NewBatch {
             stream: stream.record.id,
             name: stream.name.clone(),
-            value: encoded.bytes,
-            count: encoded.records,
+            parts: vec![encoded],
             request_id: None,
             expected_next_sequence: None,
             charged: None,

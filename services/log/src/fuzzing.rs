@@ -15,7 +15,7 @@ use trestle_proto::{
 
 use crate::{
     batch::{
-        BatchRoom, BatchView, RecordTimes, ResourceItems, batch_of_append, batch_of_resources,
+        BatchRoom, BatchView, RecordTimes, ResourceItems, batch_of_append, batches_of_resources,
         resources_by_stream, stream_of_resource,
     },
     filter::LogFilter,
@@ -52,10 +52,11 @@ pub fn batches_of_spans(resource_spans: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>>
 fn batches_of<T: ResourceItems>(resources: &[Vec<u8>]) -> Option<Vec<(Bytes, u32)>> {
     let resources: Vec<_> = resources.iter().map(|it| Bytes::copy_from_slice(it)).collect();
     let streams = resources_by_stream::<T>(&resources, stream_of_resource).ok()?;
-    let batch = |resources: &Vec<_>| {
-        batch_of_resources::<T>(resources, TIMES, BatchRoom::default()).ok()?.batch
+    let batches = |resources: &Vec<_>| {
+        let exported = batches_of_resources::<T>(resources, TIMES, BatchRoom::default());
+        exported.map(|exported| exported.batches).unwrap_or_default()
     };
-    let batches = streams.values().filter_map(batch);
+    let batches = streams.values().flat_map(batches);
     Some(batches.map(|batch| (batch.bytes, batch.records)).collect())
 }
 

@@ -86,20 +86,24 @@ pub struct LogDeps {
     pub random: fn() -> u128,
     /// Where rejected items of exports are counted.
     pub meter: Meter,
+    /// Largest export, in bytes, after decompression. Other messages have up to [`MESSAGE_BYTES_MAX`].
+    pub export_bytes_max: usize,
 }
 
 /// The log service of a process.
 #[derive(Clone)]
 pub struct LogRole {
     api: LogApi,
+    export_bytes_max: usize,
 }
 
 impl LogRole {
     /// Builds the service. Starts no task.
     #[must_use]
     pub fn new(deps: LogDeps) -> Self {
-        let LogDeps { engine, area, random, meter } = deps;
-        Self { api: LogApi::new(Logs::new(engine, area, random), &meter) }
+        let LogDeps { engine, area, random, meter, export_bytes_max } = deps;
+        let api = LogApi::new(Logs::new(engine, area, random), &meter);
+        Self { api, export_bytes_max }
     }
 
     /// The gRPC service.
@@ -113,19 +117,19 @@ impl LogRole {
     /// The service that receives log records of OpenTelemetry.
     #[must_use]
     pub fn otlp_logs(&self) -> LogsServiceServer<LogApi> {
-        LogsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+        LogsServiceServer::new(self.api.clone()).max_decoding_message_size(self.export_bytes_max)
     }
 
     /// The service that receives metrics of OpenTelemetry.
     #[must_use]
     pub fn otlp_metrics(&self) -> MetricsServiceServer<LogApi> {
-        MetricsServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+        MetricsServiceServer::new(self.api.clone()).max_decoding_message_size(self.export_bytes_max)
     }
 
     /// The service that receives traces of OpenTelemetry.
     #[must_use]
     pub fn otlp_trace(&self) -> TraceServiceServer<LogApi> {
-        TraceServiceServer::new(self.api.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+        TraceServiceServer::new(self.api.clone()).max_decoding_message_size(self.export_bytes_max)
     }
 
     /// What all streams of the store have together.

@@ -155,7 +155,7 @@ impl Logs {
         let (streams, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
         let held = match streams.first() {
             Some(stream) => {
-                let bytes = batches.iter().map(|batch| batch.value.len()).sum();
+                let bytes = batches.iter().map(NewBatch::bytes).sum();
                 let holder = Holder::account_alone(stream.account.as_str());
                 Some(self.commit_bytes.take(holder, bytes)?)
             }

@@ -133,6 +133,7 @@ pub(crate) fn limits(limits: &LimitSettings) -> CallLimits {
     CallLimits {
         calls_max: limits.calls_max,
         body_bytes_max: limits.body_bytes_max,
+        message_bytes_max: limits.export_bytes_max,
         request_within_max: Duration::from_secs(limits.request_within_seconds),
         answer_within_max: Duration::from_secs(limits.answer_within_seconds),
     }

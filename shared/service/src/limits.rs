@@ -57,6 +57,8 @@ pub const ACCESS_POLICY_ID_CHARS_MAX: usize = 64;
 pub const CORS_RULES_MAX: usize = 5;
 /// Largest message a server decodes, in bytes: a batch of 4 MiB and its wrapping.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Most bytes that the largest export of OpenTelemetry may be set to: records of it are in one commit.
+pub const EXPORT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Most calls of health at a time; of these, half may be watches. Anyone may make them, and each costs a few KiB.
 pub const HEALTH_CALLS_MAX: usize = 2048;

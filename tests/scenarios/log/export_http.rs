@@ -66,7 +66,7 @@ fn json_log(members: &str) -> String {
     )
 }
 
-fn gzipped(content: impl AsRef<[u8]>) -> Vec<u8> {
+pub(super) fn gzipped(content: impl AsRef<[u8]>) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(content.as_ref()).unwrap();
     gzip.finish().unwrap()

@@ -4,6 +4,7 @@ mod appends;
 mod export;
 mod export_http;
 mod follow;
+mod large_exports;
 mod reads;
 mod streams;
 

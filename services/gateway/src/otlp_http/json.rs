@@ -22,7 +22,6 @@ use trestle_service::{
         error_response,
         middleware::{Middleware, MiddlewareLayer},
     },
-    limits::MESSAGE_BYTES_MAX,
     otlp_json::{OtlpJsonError, OtlpRequest, to_protobuf},
 };
 
@@ -33,11 +32,17 @@ use super::{PREFIX_BYTES, prefix};
 pub(super) struct JsonMessage(pub(super) OtlpRequest);
 
 /// Translates the messages of requests that are marked as [`JsonMessage`].
-pub(crate) type JsonMessageLayer = MiddlewareLayer<JsonTranslation>;
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JsonTranslation {
+    message_bytes_max: usize,
+}
 
-/// See the module.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct JsonTranslation;
+impl JsonTranslation {
+    /// For messages of up to so many bytes, as JSON and as Protocol Buffers.
+    pub(crate) fn layer(message_bytes_max: usize) -> MiddlewareLayer<Self> {
+        MiddlewareLayer(Self { message_bytes_max })
+    }
+}
 
 impl Middleware for JsonTranslation {
     fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
@@ -48,9 +53,10 @@ impl Middleware for JsonTranslation {
             return inner.call(request);
         };
         let failed = Arc::new(OnceLock::new());
-        let mut translated = Translated { inner, message, failed: Arc::clone(&failed) };
+        let (bytes_max, kept) = (self.message_bytes_max, Arc::clone(&failed));
+        let mut translated = Translated { inner, message, bytes_max, failed: kept };
         // Decompresses the message before it is translated.
-        let answer = MessageCompression.call(request, &mut translated);
+        let answer = MessageCompression::new(bytes_max).call(request, &mut translated);
         Box::pin(async move {
             let answer = answer.await?;
             // The service saw a broken stream only.
@@ -88,6 +94,7 @@ impl BodyError {
 struct Translated<'s, S> {
     inner: &'s mut S,
     message: OtlpRequest,
+    bytes_max: usize,
     failed: Arc<OnceLock<BodyError>>,
 }
 
@@ -104,15 +111,22 @@ where
     }
 
     fn call(&mut self, request: Request) -> ResponseFuture {
-        let (message, failed) = (self.message, Arc::clone(&self.failed));
-        self.inner.call(request.map(|body| translated(body, message, failed)))
+        let (message, bytes_max) = (self.message, self.bytes_max);
+        let failed = Arc::clone(&self.failed);
+        self.inner.call(request.map(|body| translated(body, message, bytes_max, failed)))
     }
 }
 
 /// The message of a body, once that has ended. Keeps why it could not be translated.
-fn translated(body: Body, message: OtlpRequest, failed: Arc<OnceLock<BodyError>>) -> Body {
+fn translated(
+    body: Body,
+    message: OtlpRequest,
+    bytes_max: usize,
+    failed: Arc<OnceLock<BodyError>>,
+) -> Body {
     let read = async move {
-        match whole(body).await.and_then(|json| to_message(message, &json)) {
+        let json = whole(body, bytes_max).await;
+        match json.and_then(|json| to_message(message, &json, bytes_max)) {
             Ok(parts) => Ok(stream::iter(parts.map(|part| Ok::<_, Status>(Frame::data(part))))),
             Err(error) => Err(failed.get_or_init(|| error).status()),
         }
@@ -121,28 +135,32 @@ fn translated(body: Body, message: OtlpRequest, failed: Arc<OnceLock<BodyError>>
 }
 
 /// The content of the one message of a body.
-async fn whole(mut body: Body) -> Result<Bytes, BodyError> {
+async fn whole(mut body: Body, bytes_max: usize) -> Result<Bytes, BodyError> {
     let mut message = BytesMut::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame.map_err(BodyError::Read)?.into_data() {
             message.extend_from_slice(&data);
         }
-        if message.len() > PREFIX_BYTES + MESSAGE_BYTES_MAX {
-            return Err(BodyError::Translation(message_too_large(MESSAGE_BYTES_MAX)));
+        if message.len() > PREFIX_BYTES + bytes_max {
+            return Err(BodyError::Translation(message_too_large(bytes_max)));
         }
     }
     Ok(message.split_off(PREFIX_BYTES.min(message.len())).freeze())
 }
 
 /// The message of gRPC that a text in JSON is.
-fn to_message(message: OtlpRequest, json: &[u8]) -> Result<[Bytes; 2], BodyError> {
+fn to_message(
+    message: OtlpRequest,
+    json: &[u8],
+    bytes_max: usize,
+) -> Result<[Bytes; 2], BodyError> {
     let json = String::from_utf8_lossy(json);
-    let fault = match to_protobuf(message, &json, MESSAGE_BYTES_MAX) {
+    let fault = match to_protobuf(message, &json, bytes_max) {
         Ok(encoded) => {
             let prefix = prefix(false, encoded.len() as u64).map_err(BodyError::Translation)?;
             return Ok([prefix, encoded.into()]);
         }
-        Err(OtlpJsonError::TooLarge) => message_too_large(MESSAGE_BYTES_MAX),
+        Err(OtlpJsonError::TooLarge) => message_too_large(bytes_max),
         Err(OtlpJsonError::Malformed(error)) => {
             let problem = json_problem(&json, &error);
             let rule = format!("must be an export request of OTLP in JSON: {problem}");

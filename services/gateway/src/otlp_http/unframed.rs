@@ -20,17 +20,22 @@ use trestle_service::{
         error_response,
         middleware::{Middleware, MiddlewareLayer},
     },
-    limits::MESSAGE_BYTES_MAX,
 };
 
 use super::{incomplete, prefix};
 
 /// Frames the bodies of requests that are marked as [`Unframed`].
-pub(crate) type MessageFramingLayer = MiddlewareLayer<MessageFraming>;
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageFraming {
+    message_bytes_max: usize,
+}
 
-/// See the module.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MessageFraming;
+impl MessageFraming {
+    /// For messages of up to so many bytes.
+    pub(crate) fn layer(message_bytes_max: usize) -> MiddlewareLayer<Self> {
+        MiddlewareLayer(Self { message_bytes_max })
+    }
+}
 
 impl Middleware for MessageFraming {
     fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
@@ -40,9 +45,9 @@ impl Middleware for MessageFraming {
         let Some(Unframed { is_compressed, .. }) = request.extensions_mut().remove() else {
             return inner.call(request);
         };
-        let failed = Arc::new(OnceLock::new());
+        let (failed, most) = (Arc::new(OnceLock::new()), self.message_bytes_max);
         let answer =
-            inner.call(request.map(|body| framed(body, is_compressed, Arc::clone(&failed))));
+            inner.call(request.map(|body| framed(body, most, is_compressed, Arc::clone(&failed))));
         Box::pin(async move {
             let answer = answer.await?;
             // The service saw a broken stream only.
@@ -52,9 +57,9 @@ impl Middleware for MessageFraming {
 }
 
 /// The message of a body, once that has ended. Keeps why it could not be read.
-fn framed(body: Body, is_compressed: bool, failed: Arc<OnceLock<Fault>>) -> Body {
+fn framed(body: Body, bytes_max: usize, is_compressed: bool, failed: Arc<OnceLock<Fault>>) -> Body {
     let read = async move {
-        let message = whole(body).await.and_then(|message| {
+        let message = whole(body, bytes_max).await.and_then(|message| {
             let prefix = prefix(is_compressed, message.len() as u64)?;
             Ok([prefix, message])
         });
@@ -66,10 +71,10 @@ fn framed(body: Body, is_compressed: bool, failed: Arc<OnceLock<Fault>>) -> Body
     Body::new(StreamBody::new(stream::once(read).try_flatten().boxed()))
 }
 
-async fn whole(body: Body) -> Result<Bytes, Fault> {
-    let read = Limited::new(body, MESSAGE_BYTES_MAX).collect().await;
+async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Fault> {
+    let read = Limited::new(body, bytes_max).collect().await;
     let read = read.map_err(|error| match error.is::<LengthLimitError>() {
-        true => message_too_large(MESSAGE_BYTES_MAX),
+        true => message_too_large(bytes_max),
         false => incomplete(&*error),
     });
     read.map(|read| read.to_bytes())

@@ -61,8 +61,7 @@ impl LogApi {
         let batch = NewBatch {
             stream: stream.record.id,
             name,
-            value: encoded.bytes,
-            count: encoded.records,
+            parts: vec![encoded],
             request_id,
             expected_next_sequence,
             charged: None,

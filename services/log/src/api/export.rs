@@ -16,8 +16,8 @@ use crate::{
     append::NewBatch,
     authorize::{LogAccess, LogNeed},
     batch::{
-        BatchRoom, DerivedBytes, EncodedBatch, EncodedResource, ExportedBatch, RecordTimes,
-        Rejected, ResourceItems, ResourcesByStream, batch_of_resources, request_bytes,
+        BatchRoom, DerivedBytes, EncodedBatch, EncodedResource, ExportedBatches, RecordTimes,
+        Rejected, ResourceItems, ResourcesByStream, batches_of_resources, request_bytes,
         resources_by_stream, stream_of_resource,
     },
     error::LogError,
@@ -32,8 +32,8 @@ const STREAM_HEADER: &str = "trestle-log-stream";
 const STREAMS_MAX: usize = 1_000;
 /// Most tries to append a request whose streams are deleted meanwhile.
 const TRIES_MAX: usize = 3;
-/// Most bytes of the batches of a request: many scopes may repeat a resource.
-const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most bytes of the batches of a request: many scopes may repeat a resource, and the largest request has 64 MiB.
+const REQUEST_BYTES_MAX: usize = 96 * 1024 * 1024;
 
 /// Most segments that a request may begin, as pairs of a stream and a day (UTC): each is an object when it is sealed.
 /// Two for each stream, of a request at midnight.
@@ -41,9 +41,9 @@ const STREAM_DAYS_MAX: usize = 2 * STREAMS_MAX;
 /// Bytes of a request up to which a stream is encoded by the thread of the call, since that takes at most milliseconds.
 const INLINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Makes the batch of the resources of a stream, and reports what it leaves out.
+/// Makes the batches of the resources of a stream, and reports what it leaves out.
 pub(super) trait EncodeStream:
-    Fn(&[EncodedResource], RecordTimes, BatchRoom) -> Result<ExportedBatch, Fault>
+    Fn(&[EncodedResource], RecordTimes, BatchRoom) -> Result<ExportedBatches, Fault>
     + Send
     + Sync
     + 'static
@@ -51,7 +51,7 @@ pub(super) trait EncodeStream:
 }
 
 impl<F> EncodeStream for F where
-    F: Fn(&[EncodedResource], RecordTimes, BatchRoom) -> Result<ExportedBatch, Fault>
+    F: Fn(&[EncodedResource], RecordTimes, BatchRoom) -> Result<ExportedBatches, Fault>
         + Send
         + Sync
         + 'static
@@ -64,7 +64,7 @@ async fn encode_stream(
     resources: &[EncodedResource],
     times: RecordTimes,
     room: BatchRoom,
-) -> Result<ExportedBatch, LogError> {
+) -> Result<ExportedBatches, LogError> {
     if request_bytes(resources) <= INLINE_BYTES_MAX {
         return Ok(encode(resources, times, room)?);
     }
@@ -128,14 +128,13 @@ fn check_streams(count: usize, field: &str) -> Result<(), Fault> {
 /// The batch of an export to a stream.
 fn export_batch(
     stream: &Arc<OpenStream>,
-    encoded: EncodedBatch,
+    parts: Vec<EncodedBatch>,
     charged: Option<Share>,
 ) -> NewBatch {
     NewBatch {
         stream: stream.record.id,
         name: stream.name.clone(),
-        value: encoded.bytes,
-        count: encoded.records,
+        parts,
         request_id: None,
         expected_next_sequence: None,
         charged: charged.map(Arc::new),
@@ -155,10 +154,10 @@ impl LogApi {
     ) -> Result<Rejected, Fault> {
         let by_stream = resources_by_stream::<T>(resources, export.stream_of(suffix))?;
         check_streams(by_stream.len(), T::FIELDS.resources)?;
-        self.export_streams(&export.access, by_stream, batch_of_resources::<T>).await
+        self.export_streams(&export.access, by_stream, batches_of_resources::<T>).await
     }
 
-    /// Appends the batch that `encode` makes of the resources of each stream, all or none. Returns what was rejected.
+    /// Appends the batches that `encode` makes of the resources of each stream, all or none. Returns what was rejected.
     ///
     /// # Errors
     /// A failed append.
@@ -204,7 +203,7 @@ impl LogApi {
             let room = BatchRoom { bytes: bytes_left, days: days_left, derived: Some(derived) };
             let times = clocks.record_times(retention);
             let exported = encode_stream(encode, resources, times, room).await?;
-            let ExportedBatch { batch, charged, rejected: left_out } = exported;
+            let ExportedBatches { batches: parts, days, charged, rejected: left_out } = exported;
             if left_out.has_time_out_of_range && clocks.disagree() {
                 // A client takes a partial success for the end of it.
                 return Err(LogError::ClocksDisagree { offset_ms: clocks.offset_ms });
@@ -212,15 +211,17 @@ impl LogApi {
             if left_out.count > 0 {
                 by_stream_rejected.push((name.clone(), left_out));
             }
-            let Some(encoded) = batch else { continue };
-            bytes_left = bytes_left.saturating_sub(encoded.bytes.len());
-            days_left = days_left.saturating_sub(encoded.days);
+            if parts.is_empty() {
+                continue;
+            }
+            bytes_left -= parts.iter().map(|part| part.bytes.len()).sum::<usize>().min(bytes_left);
+            days_left = days_left.saturating_sub(days);
             let stream = match found {
                 Some(stream) => stream,
                 // After its records: a stream without one is not created.
                 None => self.logs.open_or_create(access.account(), &name).await?,
             };
-            let batch = export_batch(&stream, encoded, charged);
+            let batch = export_batch(&stream, parts, charged);
             batches.push((stream, batch));
         }
         self.logs.append(batches).await?;

@@ -27,6 +27,31 @@ async fn records_get_sequences_without_gaps_and_are_read_at_once() {
 }
 
 #[tokio::test]
+async fn the_parts_of_a_batch_are_appended_in_their_order() {
+    let fixture = LogFixture::new();
+    let stream = fixture.plain_stream().await;
+    let second = fixture.batch(&stream, &[record(0, "c"), record(0, "d")]).parts;
+    let in_two = |batch: NewBatch| NewBatch {
+        parts: [batch.parts, second].concat(),
+        request_id: Some("one".to_owned()),
+        ..batch
+    };
+
+    let first = [record(0, "a"), record(0, "b"), record(0, "bb")];
+    let appended = fixture.append_as(&stream, &first, in_two.clone()).await.unwrap();
+    let again = fixture.append_as(&stream, &first, in_two).await.unwrap();
+
+    assert_eq!((appended.first_sequence, appended.count, appended.is_repeated), (0, 5, false));
+    assert_eq!((again.first_sequence, again.count, again.is_repeated), (0, 5, true));
+    let records = fixture.read_all(&stream).await.unwrap();
+    assert_eq!(texts(&records), ["a", "b", "bb", "c", "d"]);
+    assert_eq!(records.iter().map(|it| it.sequence).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    let head = fixture.head(stream.record.id).await.unwrap();
+    assert_eq!((head.next_sequence, head.unsealed_bytes), (5, appended.head.unsealed_bytes));
+    assert_eq!(fixture.count(keys::StreamRow::Batch, stream.record.id).await, 2);
+}
+
+#[tokio::test]
 async fn an_append_with_a_known_request_id_appends_nothing() {
     let fixture = LogFixture::new();
     let stream = fixture.plain_stream().await;

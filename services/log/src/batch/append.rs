@@ -48,7 +48,9 @@ pub(crate) fn batch_of_append(
             .and_then(|admitted| batch.add(&admitted));
         added.map_err(|error| error.within(&format!("records[{index}]")))?;
     }
-    batch.finish().ok().and_then(|(batch, _)| batch).ok_or_else(out_of_range)
+    // All are in one: no request is larger.
+    let batches = batch.finish().map(|encoded| encoded.batches).unwrap_or_default();
+    batches.into_iter().next().ok_or_else(out_of_range)
 }
 
 impl RecordError {

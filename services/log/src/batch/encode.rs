@@ -28,23 +28,21 @@ pub(crate) struct EncodedBatch {
     pub(crate) min_time: u64,
     /// The greatest effective time.
     pub(crate) max_time: u64,
-    /// On how many days (UTC) its records are.
-    pub(crate) days: usize,
 }
 
-/// What a batch may have.
+/// What the batches of a stream in a request may have.
 #[derive(Debug)]
 pub(crate) struct BatchRoom {
-    /// Most bytes, beside the bound of every batch.
+    /// Most bytes of all, beside the bound of every batch.
     pub(crate) bytes: usize,
-    /// Most days (UTC), beside the bound of every batch.
+    /// Most days (UTC), beside the bound of every request.
     pub(crate) days: usize,
     /// Where bytes beyond those of the request are charged.
     pub(crate) derived: Option<DerivedBytes>,
 }
 
 impl Default for BatchRoom {
-    /// What every batch may have, charged nowhere.
+    /// What one batch may have, charged nowhere.
     fn default() -> Self {
         Self { bytes: BATCH_BYTES_MAX, days: DAYS_MAX, derived: None }
     }
@@ -53,25 +51,114 @@ impl Default for BatchRoom {
 /// Bytes of a batch that are not charged, beside twice those of the request: a batch of it has about as many.
 const UNCHARGED_BYTES: usize = 4 * 1024;
 
-/// Most bytes of a batch: a little less than those of a value of the store.
+/// Most bytes of a batch: a little less than those of a value of the store. A larger export has more than one.
 pub(crate) const BATCH_BYTES_MAX: usize = VALUE_BYTES_MAX - 64 * 1024;
 /// Most bytes of the records of a batch, each with its resource and its scope: reads and merges need as much memory.
 pub(crate) const READ_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Most of these bytes of all batches of a request, for each byte of it: as many as a batch of a message of 8 MiB has.
+const READ_EXPANSION_MAX: usize = 16;
 /// Most records of a batch: of a few bytes each they take more memory than their bytes, in reads and in seals. As many
 /// as a message has parts.
 pub(super) const BATCH_RECORDS_MAX: usize = 300_000;
+/// Bytes of a request for each of its records, at least, where they are more than a batch has.
+const REQUEST_BYTES_PER_RECORD: usize = 28;
 /// Bytes of a record in a batch, and of a group, beside its content, at most.
 pub(super) const FRAME_BYTES_MAX: usize = 16;
 
-/// The error of a record that a batch has no room for.
+/// The error of a record that a request has no room for.
 fn one_too_many(rule: &str) -> RecordError {
     let rule = format!("is one too many: {rule}");
     RecordError { reason: Reason::RecordTooLarge, field: String::new(), rule }
 }
 
-/// Collects the records of a batch. They are copied: decoded bytes would keep the buffers of the connection.
-pub(super) struct BatchEncoder {
+/// What records add to a batch.
+#[derive(Debug, Clone, Copy)]
+struct Addition {
+    records: usize,
+    /// With their frames.
+    bytes: usize,
+    /// What precedes them in a group of their own.
+    origin: usize,
+    /// With the resource and the scope of each.
+    read_bytes: usize,
+}
+
+/// The batch that is being written.
+#[derive(Debug)]
+struct OpenBatch {
     bytes: Vec<u8>,
+    /// Where the bytes of the group begin that is open; none where it has no record.
+    group: Option<usize>,
+    records: u32,
+    min_time: u64,
+    max_time: u64,
+    /// Bytes of the records, each with its resource and its scope.
+    read_bytes: usize,
+}
+
+impl OpenBatch {
+    /// Without a record, and room for so many bytes.
+    fn new(received: u64, room: usize) -> Self {
+        let mut bytes = vec![FORMAT];
+        put_fixed64(&mut bytes, stored::RECEIVED, received);
+        bytes.reserve(room.min(BATCH_BYTES_MAX));
+        let (min_time, max_time) = (u64::MAX, 0);
+        Self { bytes, group: None, records: 0, min_time, max_time, read_bytes: 0 }
+    }
+
+    /// Its bytes with an addition.
+    fn bytes_with(&self, added: Addition) -> usize {
+        let origin = if self.group.is_none() { added.origin } else { 0 };
+        self.bytes.len() + origin + added.bytes
+    }
+
+    /// Whether an addition keeps the bounds of a batch.
+    fn has_room(&self, added: Addition) -> bool {
+        self.bytes_with(added) <= BATCH_BYTES_MAX
+            && self.records as usize + added.records <= BATCH_RECORDS_MAX
+            && self.read_bytes + added.read_bytes <= READ_BYTES_MAX
+    }
+
+    fn end_group(&mut self) {
+        if let Some(begin) = self.group.take() {
+            end_message(&mut self.bytes, begin);
+        }
+    }
+
+    /// The batch; none without a record.
+    fn finish(mut self) -> Option<EncodedBatch> {
+        self.end_group();
+        let Self { mut bytes, records, min_time, max_time, .. } = self;
+        // A batch stays in memory until it is flushed: not with the room of many records that were rejected.
+        if bytes.capacity() / 2 > bytes.len() {
+            bytes.shrink_to_fit();
+        }
+        let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time };
+        (records > 0).then_some(batch)
+    }
+}
+
+/// The batches of the records of a stream in a request.
+#[derive(Debug)]
+pub(super) struct EncodedBatches {
+    /// In their order, none without a record.
+    pub(super) batches: Vec<EncodedBatch>,
+    /// On how many days (UTC) their records are.
+    pub(super) days: usize,
+    /// What is charged for them.
+    pub(super) charged: Option<Share>,
+}
+
+/// Collects the records of a stream into batches: one, until it is full. They are copied: decoded bytes would keep the
+/// buffers of the connection.
+pub(super) struct BatchEncoder {
+    received: u64,
+    request_bytes: usize,
+    finished: Vec<EncodedBatch>,
+    /// Of the finished batches.
+    finished_bytes: usize,
+    open: OpenBatch,
+    /// Of all batches.
     bytes_max: usize,
     days_max: usize,
     /// Bytes up to which nothing is charged.
@@ -81,46 +168,40 @@ pub(super) struct BatchEncoder {
     refused: Option<Fault>,
     resource: Vec<u8>,
     scope: Vec<u8>,
-    /// Where the bytes of the group begin that is open; none where it has no record.
-    group: Option<usize>,
-    records: u32,
-    min_time: u64,
-    max_time: u64,
     days: BTreeSet<u64>,
     last_day: Option<u64>,
-    /// Bytes of the records, each with its resource and its scope.
+    /// Records of all batches.
+    records: usize,
+    /// Bytes of these, each with its resource and its scope.
     read_bytes: usize,
 }
 
 impl BatchEncoder {
-    /// A batch of a request with so many bytes.
+    /// Batches of a request with so many bytes.
     pub(super) fn new(received: u64, room: BatchRoom, request_bytes: usize) -> Self {
-        let mut bytes = vec![FORMAT];
-        put_fixed64(&mut bytes, stored::RECEIVED, received);
-        let bytes_max = room.bytes.min(BATCH_BYTES_MAX);
-        bytes.reserve(request_bytes.min(bytes_max));
         Self {
-            bytes,
-            bytes_max,
+            received,
+            request_bytes,
+            finished: Vec::new(),
+            finished_bytes: 0,
+            open: OpenBatch::new(received, request_bytes.min(room.bytes)),
+            bytes_max: room.bytes,
             days_max: room.days.min(DAYS_MAX),
             uncharged: request_bytes.saturating_mul(2).saturating_add(UNCHARGED_BYTES),
             derived: room.derived,
             refused: None,
             resource: Vec::new(),
             scope: Vec::new(),
-            group: None,
-            records: 0,
-            min_time: u64::MAX,
-            max_time: 0,
             days: BTreeSet::new(),
             last_day: None,
+            records: 0,
             read_bytes: 0,
         }
     }
 
     /// Sets the resource of the groups that follow.
     pub(super) fn begin_resource(&mut self, resource: &[u8]) {
-        self.end_group();
+        self.open.end_group();
         self.resource.clear();
         self.resource.extend_from_slice(resource);
     }
@@ -128,51 +209,79 @@ impl BatchEncoder {
     /// Begins a group; the records that follow have the present resource and this scope. Both are written with the
     /// first record: a request may have many scopes, each of which repeats the resource.
     pub(super) fn begin_group(&mut self, scope: &[u8]) {
-        self.end_group();
+        self.open.end_group();
         self.scope.clear();
         self.scope.extend_from_slice(scope);
     }
 
-    /// Checks that the batch has room for so many records of each of these times, of so many bytes in total with their
-    /// frames, and charges the bytes.
+    /// Checks that there is room for so many records of each of these times, of so many bytes in total with their
+    /// frames, and charges the bytes. They will all be in one batch.
     ///
     /// # Errors
-    /// A time on one day too many, or too many bytes.
+    /// A time on one day too many, too many records, or too many bytes.
     fn admit(&mut self, times: &[u64], each: usize, bytes: usize) -> Result<(), RecordError> {
-        let records = times.len() * each;
-        let origin = match self.group {
-            None => self.resource.len() + self.scope.len() + 3 * FRAME_BYTES_MAX,
-            Some(_) => 0,
-        };
-        let bytes_after = self.bytes.len() + origin + bytes;
-        if bytes_after > self.bytes_max {
-            return Err(one_too_many(&format!(
-                "with their resources the records have over {} bytes",
-                self.bytes_max
-            )));
-        }
-        if self.records as usize + records > BATCH_RECORDS_MAX {
-            return Err(one_too_many(&format!(
-                "a stream takes {BATCH_RECORDS_MAX} records of a request"
-            )));
-        }
-        let origins = records * (self.resource.len() + self.scope.len());
-        let read_bytes = self.read_bytes + origins + bytes;
-        if read_bytes > READ_BYTES_MAX {
-            return Err(one_too_many(&format!(
-                "with resource and scope, the records have over {READ_BYTES_MAX} bytes"
-            )));
-        }
-        self.charge(bytes_after)?;
+        let (records, origin) = (times.len() * each, self.resource.len() + self.scope.len());
+        let read_bytes = records * origin + bytes;
+        let origin = origin + 3 * FRAME_BYTES_MAX;
+        let added = Addition { records, bytes, origin, read_bytes };
+        let next = (!self.open.has_room(added)).then(|| OpenBatch::new(self.received, 0));
+        self.check_room(next.as_ref(), added)?;
+        let open = next.as_ref().map_or(0, |_| self.open.bytes.len());
+        let bytes_after = next.as_ref().unwrap_or(&self.open).bytes_with(added);
+        self.charge(self.finished_bytes + open + bytes_after)?;
         let is_of_last_day = |time: &u64| self.last_day == Some(time / DAY_NANOS);
         if !times.iter().all(is_of_last_day) {
             self.admit_days(times)?;
         }
-        self.read_bytes = read_bytes;
+        if next.is_some() {
+            self.end_batch();
+        }
+        self.records += records;
+        self.read_bytes += read_bytes;
+        self.open.read_bytes += read_bytes;
         Ok(())
     }
 
-    /// Charges the bytes of the batch beyond those of its request.
+    /// Checks the bounds of all batches, and those of the `next` one where the open one is full.
+    ///
+    /// # Errors
+    /// Too many records or bytes.
+    fn check_room(&self, next: Option<&OpenBatch>, added: Addition) -> Result<(), RecordError> {
+        let over_bytes =
+            |max| one_too_many(&format!("with their resources the records have over {max} bytes"));
+        let earlier = self.finished_bytes + next.map_or(0, |_| self.open.bytes.len());
+        let bytes = next.unwrap_or(&self.open).bytes_with(added);
+        if earlier + bytes > self.bytes_max {
+            return Err(over_bytes(self.bytes_max));
+        }
+        let most = BATCH_RECORDS_MAX.max(self.request_bytes / REQUEST_BYTES_PER_RECORD);
+        if self.records + added.records > most {
+            return Err(one_too_many(&format!("a stream takes {most} records of a request")));
+        }
+        let most = READ_BYTES_MAX.max(self.request_bytes.saturating_mul(READ_EXPANSION_MAX));
+        if self.read_bytes + added.read_bytes > most {
+            return Err(one_too_many(&format!(
+                "with resource and scope, the records have over {most} bytes"
+            )));
+        }
+        match next {
+            // More than any batch has.
+            Some(next) if !next.has_room(added) => Err(over_bytes(BATCH_BYTES_MAX)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins the next batch.
+    fn end_batch(&mut self) {
+        let left = self.request_bytes.saturating_sub(self.finished_bytes + self.open.bytes.len());
+        let full = std::mem::replace(&mut self.open, OpenBatch::new(self.received, left));
+        if let Some(batch) = full.finish() {
+            self.finished_bytes += batch.bytes.len();
+            self.finished.push(batch);
+        }
+    }
+
+    /// Charges the bytes of the batches beyond those of their request.
     fn charge(&mut self, bytes: usize) -> Result<(), RecordError> {
         let Some(derived) = self.derived.as_mut().filter(|_| bytes > self.uncharged) else {
             return Ok(());
@@ -228,7 +337,7 @@ impl BatchEncoder {
         Ok(())
     }
 
-    /// Checks that the batch has room for so many records of one time before they are made. Each is added by
+    /// Checks that there is room for so many records of one time before they are made. Each is added by
     /// [`BatchEncoder::push`].
     ///
     /// # Errors
@@ -244,45 +353,32 @@ impl BatchEncoder {
 
     /// Adds a record that was admitted.
     pub(super) fn push(&mut self, record: &[u8], time: u64) {
-        if self.group.is_none() {
-            self.group = Some(begin_message(&mut self.bytes, stored::GROUP));
-            for (number, origin) in
-                [(stored::RESOURCE, &self.resource), (stored::SCOPE, &self.scope)]
-            {
+        let Self { open, resource, scope, .. } = self;
+        if open.group.is_none() {
+            open.group = Some(begin_message(&mut open.bytes, stored::GROUP));
+            for (number, origin) in [(stored::RESOURCE, resource), (stored::SCOPE, scope)] {
                 if !origin.is_empty() {
-                    put_bytes(&mut self.bytes, number, origin);
+                    put_bytes(&mut open.bytes, number, origin);
                 }
             }
         }
-        put_bytes(&mut self.bytes, stored::RECORD, record);
-        self.records += 1;
-        self.min_time = self.min_time.min(time);
-        self.max_time = self.max_time.max(time);
+        put_bytes(&mut open.bytes, stored::RECORD, record);
+        open.records += 1;
+        open.min_time = open.min_time.min(time);
+        open.max_time = open.max_time.max(time);
     }
 
-    fn end_group(&mut self) {
-        if let Some(begin) = self.group.take() {
-            end_message(&mut self.bytes, begin);
-        }
-    }
-
-    /// The batch, none without a record, and what is charged of it.
+    /// The batches.
     ///
     /// # Errors
-    /// Bytes of it could not be charged.
-    pub(super) fn finish(mut self) -> Result<(Option<EncodedBatch>, Option<Share>), Fault> {
-        self.end_group();
-        let Self { mut bytes, records, min_time, max_time, days, derived, refused, .. } = self;
+    /// Bytes of them could not be charged.
+    pub(super) fn finish(self) -> Result<EncodedBatches, Fault> {
+        let Self { finished: mut batches, open, days, derived, refused, .. } = self;
         if let Some(fault) = refused {
             return Err(fault);
         }
-        // A batch stays in memory until it is flushed: not with the room of many records that were rejected.
-        if bytes.capacity() / 2 > bytes.len() {
-            bytes.shrink_to_fit();
-        }
-        let days = days.len();
-        let batch = EncodedBatch { bytes: Bytes::from(bytes), records, min_time, max_time, days };
-        let batch = (records > 0).then_some(batch);
-        Ok((batch, derived.and_then(DerivedBytes::into_share)))
+        batches.extend(open.finish());
+        let charged = derived.and_then(DerivedBytes::into_share);
+        Ok(EncodedBatches { batches, days: days.len(), charged })
     }
 }

@@ -1,5 +1,5 @@
-//! Batches of exports of OpenTelemetry: one for each stream, without the items that violate a rule. What is invalid and
-//! optional in an item, in its resource or its scope, is left out alone.
+//! Batches of exports of OpenTelemetry: one for each stream, more of a large request, without the items that violate a
+//! rule. What is invalid and optional in an item, in its resource or its scope, is left out alone.
 //!
 //! Exports of logs, of metrics and of traces have one structure: resources have scopes, which have items. Each item is
 //! read on its own, so that a malformed one rejects no other.
@@ -12,7 +12,7 @@ use trestle_service::{fault::Fault, layer::shares::Share};
 use super::{
     BatchRoom, EncodedBatch, RecordError, RecordTimes, Rejected,
     check::{OriginKind, RecordChecker},
-    encode::BatchEncoder,
+    encode::{BATCH_BYTES_MAX, BatchEncoder, EncodedBatches},
     repair::{Leniency, admit_origin},
 };
 use crate::{
@@ -25,6 +25,8 @@ use crate::{
 const EXPANSION_MAX: usize = 128;
 /// Bytes that a batch of a small request may have.
 const EXPANDED_BYTES: usize = 1024 * 1024;
+/// Most bytes of the batches of a stream for each byte of a large request, whose batches are more than one.
+const LARGE_EXPANSION_MAX: usize = 2;
 
 /// The names of repeated fields: of a request, of a resource in it, and of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,34 +127,37 @@ pub(crate) fn request_bytes(resources: &[EncodedResource]) -> usize {
 
 /// What becomes of the resources of one stream.
 #[derive(Debug)]
-pub(crate) struct ExportedBatch {
-    /// None without a valid item.
-    pub(crate) batch: Option<EncodedBatch>,
-    /// What is charged for it, to be kept until the batch is stored or dropped.
+pub(crate) struct ExportedBatches {
+    /// In their order, none without a valid item.
+    pub(crate) batches: Vec<EncodedBatch>,
+    /// On how many days (UTC) their records are.
+    pub(crate) days: usize,
+    /// What is charged for them, to be kept until they are stored or dropped.
     pub(crate) charged: Option<Share>,
-    /// What it leaves out.
+    /// What they leave out.
     pub(crate) rejected: Rejected,
 }
 
-/// The batch of the resources of one stream, which [`resources_by_stream`] returned.
+/// The batches of the resources of one stream, which [`resources_by_stream`] returned.
 ///
 /// # Errors
-/// Its bytes beyond those of the request could not be charged. Nothing of it should be stored.
-pub(crate) fn batch_of_resources<T: ResourceItems>(
+/// Their bytes beyond those of the request could not be charged. Nothing of it should be stored.
+pub(crate) fn batches_of_resources<T: ResourceItems>(
     resources: &[EncodedResource],
     times: RecordTimes,
     room: BatchRoom,
-) -> Result<ExportedBatch, Fault> {
+) -> Result<ExportedBatches, Fault> {
     let request_bytes = request_bytes(resources);
-    let most = request_bytes.saturating_mul(EXPANSION_MAX).saturating_add(EXPANDED_BYTES);
-    let room = BatchRoom { bytes: room.bytes.min(most), ..room };
+    let expanded = request_bytes.saturating_mul(EXPANSION_MAX).saturating_add(EXPANDED_BYTES);
+    let most = BATCH_BYTES_MAX.max(request_bytes.saturating_mul(LARGE_EXPANSION_MAX));
+    let room = BatchRoom { bytes: room.bytes.min(expanded).min(most), ..room };
     let mut encoder = ExportEncoder::new(times, room, request_bytes);
     resources.iter().for_each(|resource| encoder.add_resource::<T>(resource));
-    let (batch, charged) = encoder.batch.finish()?;
-    Ok(ExportedBatch { batch, charged, rejected: encoder.rejected })
+    let EncodedBatches { batches, days, charged } = encoder.batch.finish()?;
+    Ok(ExportedBatches { batches, days, charged, rejected: encoder.rejected })
 }
 
-/// A batch of an export, and what it leaves out.
+/// The batches of an export, and what they leave out.
 pub(crate) struct ExportEncoder<'a> {
     pub(super) times: RecordTimes,
     pub(super) checker: RecordChecker<'a>,

@@ -3,8 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prost::Message;
-use trestle_proto::opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value};
+use prost::{Message, Name};
+use trestle_proto::{
+    PARTS_MAX, are_too_many,
+    opentelemetry::proto::common::v1::{AnyValue, KeyValue, any_value::Value},
+};
 use trestle_service::fault::Reason;
 
 use super::{
@@ -18,8 +21,16 @@ use crate::{record::ATTRIBUTES, wire::put_bytes};
 /// Decodes an item.
 ///
 /// # Errors
-/// An item that is malformed, such as by text that is not UTF-8.
-pub(super) fn decoded<T: Message + Default>(item: &[u8]) -> Result<T, RecordError> {
+/// An item that is malformed, such as by text that is not UTF-8, or has too many parts: it would take many times its
+/// bytes.
+pub(super) fn decoded<T: Message + Name + Default>(item: &[u8]) -> Result<T, RecordError> {
+    if are_too_many::<T>(item) {
+        let rule = format!("has over {PARTS_MAX} elements in its repeated fields");
+        return Err(RecordError {
+            reason: Reason::RecordTooLarge,
+            ..RecordError::invalid("", rule)
+        });
+    }
     T::decode(item).map_err(|error| {
         let text = error.to_string();
         // The library begins its texts with what follows from the place of the item.

@@ -33,17 +33,23 @@ fn batch_within<T: ResourceItems>(
     bytes_max: usize,
 ) -> (Option<EncodedBatch>, Rejected) {
     let room = BatchRoom { bytes: bytes_max, ..BatchRoom::default() };
-    let ExportedBatch { batch, rejected, .. } = export_within::<T>(resources, room).unwrap();
-    (batch, rejected)
+    let exported = export_within::<T>(resources, room).unwrap();
+    (only(exported.batches), exported.rejected)
+}
+
+/// The one batch that is expected at most.
+fn only(mut batches: Vec<EncodedBatch>) -> Option<EncodedBatch> {
+    assert!(batches.len() <= 1, "{}", batches.len());
+    batches.pop()
 }
 
 /// What becomes of resources in one stream.
 fn export_within<T: ResourceItems>(
     resources: &[Bytes],
     room: BatchRoom,
-) -> Result<ExportedBatch, Fault> {
+) -> Result<ExportedBatches, Fault> {
     let mut streams = resources_by_stream::<T>(resources, |_| "all".to_owned()).unwrap();
-    batch_of_resources::<T>(&streams.remove("all").unwrap_or_default(), TIMES, room)
+    batches_of_resources::<T>(&streams.remove("all").unwrap_or_default(), TIMES, room)
 }
 
 fn batch_of<T: ResourceItems>(resources: &[Bytes]) -> (Option<EncodedBatch>, Rejected) {
@@ -58,7 +64,7 @@ fn not_utf8(message: &impl prost::Message) -> Bytes {
 
 fn read_any<T: ResourceItems>(bytes: &Bytes) {
     if let Ok(streams) = resources_by_stream::<T>(std::slice::from_ref(bytes), stream_of_resource) {
-        let read = |it: &Vec<_>| drop(batch_of_resources::<T>(it, TIMES, BatchRoom::default()));
+        let read = |it: &Vec<_>| drop(batches_of_resources::<T>(it, TIMES, BatchRoom::default()));
         streams.values().for_each(read);
     }
 }

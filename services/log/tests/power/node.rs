@@ -56,6 +56,7 @@ impl Node {
             area: area.map_err(|error| error.to_string())?,
             random: || 7,
             meter: opentelemetry::global::meter("log"),
+            export_bytes_max: trestle_service::limits::MESSAGE_BYTES_MAX,
         });
         let client = LogServiceClient::new(role.server());
         Ok(Self { role, client, clock, next: 0 })

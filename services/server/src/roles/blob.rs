@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use opentelemetry::metrics::Meter;
+use tower::Layer as _;
 use trestle_blob::{BLOB_SERVICE, BlobRole};
 use trestle_gateway::Routes;
 use trestle_log::{
     LOG_SERVICE, LogRole, OTLP_LOGS_SERVICE, OTLP_METRICS_SERVICE, OTLP_TRACE_SERVICE,
 };
 use trestle_runtime::task::Task;
-use trestle_service::{semconv, upstream::Upstream};
+use trestle_service::{layer::message_size::MessageSizeLayer, semconv, upstream::Upstream};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
 use crate::{count, process_error::ProcessError, streams};
@@ -59,15 +60,23 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         random,
     });
     let meter = context.deps.meter.clone();
-    let log = LogRole::new(trestle_log::LogDeps { engine, area: objects.logs, random, meter });
+    let export_bytes_max = context.settings.limits.export_bytes_max;
+    let log = LogRole::new(trestle_log::LogDeps {
+        engine,
+        area: objects.logs,
+        random,
+        meter,
+        export_bytes_max,
+    });
+    let size = MessageSizeLayer::new(export_bytes_max);
     let calls = Routes::default()
         .with(BLOB_SERVICE, Upstream::local(blob.server()))
         .with(LOG_SERVICE, Upstream::local(log.server()))
-        .with(OTLP_LOGS_SERVICE, Upstream::local(log.otlp_logs()))
-        .with(OTLP_METRICS_SERVICE, Upstream::local(log.otlp_metrics()))
-        .with(OTLP_TRACE_SERVICE, Upstream::local(log.otlp_trace()));
+        .with(OTLP_LOGS_SERVICE, Upstream::local(size.layer(log.otlp_logs())))
+        .with(OTLP_METRICS_SERVICE, Upstream::local(size.layer(log.otlp_metrics())))
+        .with(OTLP_TRACE_SERVICE, Upstream::local(size.layer(log.otlp_trace())));
     let tasks = tasks(&blob, &log, &context.deps.meter);
-    let calls = BuiltRole::new(calls);
+    let calls = BuiltRole::with_messages(calls, export_bytes_max);
     Ok(BuiltRole { tasks, drain: Some(Box::new(move || log.shut_down())), ..calls })
 }
 

@@ -70,8 +70,17 @@ pub struct BuiltRole {
 }
 
 impl BuiltRole {
-    /// A role that has only this service.
+    /// A role that has only this service, whose messages have up to [`MESSAGE_BYTES_MAX`].
     pub fn new<S>(service: S) -> Self
+    where
+        S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
+        S: Clone + Send + Sync + 'static,
+    {
+        Self::with_messages(service, MESSAGE_BYTES_MAX)
+    }
+
+    /// The same, where messages of some of its methods have up to so many bytes.
+    pub fn with_messages<S>(service: S, message_bytes_max: usize) -> Self
     where
         S: Service<Request, Response = Response, Error = Infallible, Future = ResponseFuture>,
         S: Clone + Send + Sync + 'static,
@@ -80,7 +89,7 @@ impl BuiltRole {
         let service = MessageSizeLayer::new(MESSAGE_BYTES_MAX).layer(service);
         Self {
             // Here, and not in the gateway, which passes bodies as they are.
-            calls: CallService::new(MessageCompressionLayer::default().layer(service)),
+            calls: CallService::new(MessageCompressionLayer::new(message_bytes_max).layer(service)),
             tasks: Vec::new(),
             watches: Vec::new(),
             pages: Vec::new(),

@@ -1,7 +1,7 @@
 //! The bounds of load.
 
 use serde::{Deserialize, Serialize};
-use trestle_service::limits::MESSAGE_BYTES_MAX;
+use trestle_service::limits::{EXPORT_BYTES_MAX, MESSAGE_BYTES_MAX};
 
 use super::{NumberRule, outside, wide};
 
@@ -29,9 +29,13 @@ pub struct LimitSettings {
     /// as others call too. 1 to 1000000. Default: 1024.
     pub calls_max: usize,
     /// Most bytes that bodies of calls hold at a time, requests without a response and responses
-    /// that are not read; calls past it are rejected. At least 16 MiB, twice the largest message, and
+    /// that are not read; calls past it are rejected. At least 16 MiB, and twice the largest export, and
     /// at most 1 TiB. Default: 256 MiB.
     pub body_bytes_max: usize,
+    /// Largest export of OpenTelemetry, of logs, metrics or spans, in bytes, after decompression: a
+    /// collector drops what is larger. Other messages have up to 8 MiB. 8 MiB to 64 MiB, and at most
+    /// half of `body_bytes_max`. Default: 8 MiB.
+    pub export_bytes_max: usize,
     /// Most connections of callers at a time, on all listeners; fewer where the process may have few
     /// descriptors. At the limit a connection of the peer with the most is evicted: a peer is an IPv4
     /// address or an IPv6 network of 64 bits. An eighth may be in a TLS handshake. 1 to 1000000.
@@ -65,6 +69,7 @@ impl Default for LimitSettings {
         Self {
             calls_max: 1024,
             body_bytes_max: 256 * 1024 * 1024,
+            export_bytes_max: MESSAGE_BYTES_MAX,
             connections_max: 4096,
             calls_per_connection_max: 256,
             connection_age_seconds: 30 * 60,
@@ -85,14 +90,17 @@ impl LimitSettings {
     }
 
     /// The numbers of the section.
-    pub(super) fn numbers(&self) -> [NumberRule; 11] {
+    pub(super) fn numbers(&self) -> [NumberRule; 12] {
         let (slots, transfer) = (1..=SLOTS_MAX, 1..=TRANSFER_SECONDS_MAX);
         let per_connection = u64::from(self.calls_per_connection_max);
         let (age, silence) = (CONNECTION_AGE_SECONDS_MAX, 1..=SILENCE_SECONDS_MAX);
-        let bytes = wide(2 * MESSAGE_BYTES_MAX)..=BODY_BYTES_MAX;
+        let exports = wide(MESSAGE_BYTES_MAX)..=wide(EXPORT_BYTES_MAX);
+        let largest = self.export_bytes_max.clamp(MESSAGE_BYTES_MAX, EXPORT_BYTES_MAX);
+        let bytes = wide(2 * largest)..=BODY_BYTES_MAX;
         [
             ("calls_max", wide(self.calls_max), slots.clone()),
             ("body_bytes_max", wide(self.body_bytes_max), bytes),
+            ("export_bytes_max", wide(self.export_bytes_max), exports),
             ("connections_max", wide(self.connections_max), slots.clone()),
             ("calls_per_connection_max", per_connection, slots),
             ("connection_age_seconds", self.connection_age_seconds, 1..=age),

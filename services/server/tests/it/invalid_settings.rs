@@ -18,6 +18,8 @@ fn rejects_a_limit_beyond_the_resources_of_a_process() {
         ("limits.calls_max", most, "must be 1 to 1000000"),
         ("limits.calls_per_connection_max", "4294967295", "must be 1 to 1000000"),
         ("limits.body_bytes_max", most, "must be 16MiB to 1TiB"),
+        ("limits.export_bytes_max", "1048576", "must be 8MiB to 64MiB"),
+        ("limits.export_bytes_max", "67108865", "must be 8MiB to 64MiB"),
         ("limits.connection_grace_seconds", most, "must be 0 to 604800"),
         ("limits.request_within_seconds", most, "must be 1 to 3600"),
         ("limits.reader_within_seconds", most, "must be 1 to 3600"),

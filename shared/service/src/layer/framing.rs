@@ -1,8 +1,6 @@
 //! The memory of the message that is being read from a call, derived from the bytes of the call
 //! alone: messages follow each other, each after a flag and its length, compressed or not.
 
-use crate::limits::MESSAGE_BYTES_MAX;
-
 /// Bytes before each message: one for the flag, four for the length.
 pub(super) const HEAD_BYTES: usize = 5;
 /// The flag of a compressed message.
@@ -26,12 +24,6 @@ pub(super) struct Framing {
     arrived: usize,
 }
 
-impl Default for Framing {
-    fn default() -> Self {
-        Self::of_messages(MESSAGE_BYTES_MAX)
-    }
-}
-
 impl Framing {
     /// A call of messages of up to so many bytes.
     pub(super) fn of_messages(message_bytes_max: usize) -> Self {
@@ -40,9 +32,9 @@ impl Framing {
         Self { message_bytes_max, is_bare, head, head_filled, is_compressed, rest, arrived }
     }
 
-    /// A call whose bytes are one message.
-    pub(super) fn none(is_compressed: bool) -> Self {
-        Self { is_bare: true, is_compressed, ..Self::default() }
+    /// A call whose bytes are one message, of up to so many when it is decompressed.
+    pub(super) fn none(is_compressed: bool, message_bytes_max: usize) -> Self {
+        Self { is_bare: true, is_compressed, ..Self::of_messages(message_bytes_max) }
     }
 
     /// Consumes more bytes of the call. Returns how much memory the message at their end may hold,
@@ -94,7 +86,7 @@ impl Framing {
         }
         self.arrived
             .saturating_mul(COMPRESSION_MAX)
-            .min(self.arrived.saturating_add(MESSAGE_BYTES_MAX))
+            .min(self.arrived.saturating_add(self.message_bytes_max))
     }
 }
 

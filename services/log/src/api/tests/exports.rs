@@ -15,7 +15,7 @@ use trestle_proto::{
 use super::*;
 use crate::{
     batch::{
-        BatchRoom, EncodedResource, RecordTimes, batch_of_resources, resources_by_stream,
+        BatchRoom, EncodedResource, RecordTimes, batches_of_resources, resources_by_stream,
         stream_of_resource,
     },
     fixture::{SECOND, START, texts},
@@ -198,7 +198,7 @@ async fn export_while_deleted(api: &LogApi, deletions: usize) -> Result<u64, Fau
         if encoded % 2 == 1 && encoded / 2 < deletions {
             std::thread::scope(|scope| scope.spawn(&delete).join().unwrap());
         }
-        batch_of_resources::<ResourceLogs>(resources, times, room)
+        batches_of_resources::<ResourceLogs>(resources, times, room)
     };
     let resources = ["web", "worker"].map(|it| logs(it, &["a"]).encode_to_vec().into());
     let by_stream = resources_by_stream::<ResourceLogs>(&resources, stream_of_resource).unwrap();

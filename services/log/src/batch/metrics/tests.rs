@@ -72,7 +72,7 @@ fn added(points: &[CountedPoint], room: BatchRoom) -> (EncodedBatch, Vec<bool>) 
     let mut record = Vec::new();
     let add = |point| add_point(kind, point, &mut encoder, &mut record).is_err();
     let rejected = points.iter().map(add).collect();
-    (encoder.batch.finish().unwrap().0.unwrap(), rejected)
+    (encoder.batch.finish().unwrap().batches.remove(0), rejected)
 }
 
 fn records(batch: &EncodedBatch) -> Vec<Record> {

@@ -74,7 +74,7 @@ fn bytes_beyond_twice_the_request_are_charged_until_the_batch_is_dropped() {
 
     let exported = export_within::<ResourceLogs>(&[request], room_of(&pool)).unwrap();
 
-    let bytes = exported.batch.as_ref().unwrap().bytes.len();
+    let bytes = exported.batches[0].bytes.len();
     assert!(bytes > 4 * MIB, "{bytes}");
     let charged = 64 * MIB - pool.free();
     assert!((bytes - uncharged..bytes).contains(&charged), "{charged} of {bytes}");
@@ -83,7 +83,7 @@ fn bytes_beyond_twice_the_request_are_charged_until_the_batch_is_dropped() {
 
     let plain = scopes(1, 50_000);
     let exported = export_within::<ResourceLogs>(&[plain], room_of(&pool)).unwrap();
-    assert!(exported.charged.is_none() && exported.batch.is_some());
+    assert!(exported.charged.is_none() && exported.batches.len() == 1);
 }
 
 #[test]
@@ -111,7 +111,23 @@ fn a_batch_has_records_of_as_many_days_as_its_request_has_left() {
     let room = BatchRoom { days: 3, ..BatchRoom::default() };
     let exported = export_within::<ResourceLogs>(&[request], room).unwrap();
 
-    let batch = exported.batch.unwrap();
-    assert_eq!((batch.records, batch.days, exported.rejected.count), (3, 3, 2));
+    let counts = (exported.batches[0].records, exported.days, exported.rejected.count);
+    assert_eq!(counts, (3, 3, 2));
     assert!(exported.rejected.message.contains("at most 3 days"), "{:?}", exported.rejected);
+}
+
+#[test]
+fn a_point_that_no_batch_has_room_for_is_rejected_alone() {
+    // 300 records of 30 KB are 9 MB; a large request may have that in several batches, but not of one point.
+    let large = histograms(1, 300, 30_000);
+    let points = histograms(2, 1, 1_000_000);
+    let room = BatchRoom { bytes: 96 * MIB, ..BatchRoom::default() };
+    let requests = [large, points.clone(), points.clone(), points];
+
+    let exported = export_within::<ResourceMetrics>(&requests, room).unwrap();
+
+    assert_eq!(exported.rejected.count, 1, "{:?}", exported.rejected);
+    assert!(exported.rejected.message.contains("over 8323072 bytes"), "{:?}", exported.rejected);
+    let records: Vec<_> = exported.batches.iter().map(|batch| batch.records).collect();
+    assert_eq!(records, [8, 4], "whole points, of two records each");
 }

@@ -143,8 +143,8 @@ fn resources_have_their_stream_and_those_without_records_none() {
     let found: Vec<_> = streams
         .iter()
         .map(|(stream, logs)| {
-            let exported = batch_of_resources::<ResourceLogs>(logs, TIMES, BatchRoom::default());
-            let batch = exported.unwrap().batch;
+            let exported = batches_of_resources::<ResourceLogs>(logs, TIMES, BatchRoom::default());
+            let batch = only(exported.unwrap().batches);
             (stream.as_str(), bodies(&batch.unwrap()))
         })
         .collect();
@@ -306,4 +306,34 @@ fn a_stream_takes_so_many_records_of_a_request_however_small() {
     assert_eq!((batch.unwrap().records as usize, rejected.count), (BATCH_RECORDS_MAX, 2));
     let text = ".log_records[300000]: is one too many: a stream takes 300000 records of a request";
     assert!(rejected.message.contains(text), "{}", rejected.message);
+}
+
+/// A resource with so many records of 10 KB.
+fn large_logs(records: usize) -> Bytes {
+    logs(resource("web"), vec![scope_logs(vec![log(&"x".repeat(10_000)); records])])
+}
+
+#[test]
+fn a_large_request_has_more_than_one_batch() {
+    let room = |bytes| BatchRoom { bytes, ..BatchRoom::default() };
+    let requests = [large_logs(900), large_logs(1_000)];
+
+    let exported = export_within::<ResourceLogs>(&requests, room(96 << 20)).unwrap();
+
+    assert_eq!(exported.rejected, Rejected::default());
+    assert_eq!((exported.batches.len(), exported.days), (3, 1));
+    let records: usize = exported.batches.iter().map(|batch| stored(batch).len()).sum();
+    assert_eq!(records, 1_900);
+    for batch in &exported.batches {
+        assert!(batch.bytes.len() <= BATCH_BYTES_MAX);
+        assert!(stored(batch).iter().all(|record| record.resource.contains_key("service.name")));
+    }
+
+    // What is left of a request.
+    let exported = export_within::<ResourceLogs>(&requests, room(10_000_000)).unwrap();
+    let bytes: usize = exported.batches.iter().map(|batch| batch.bytes.len()).sum();
+    assert!(exported.batches.len() == 2 && bytes <= 10_000_000, "{bytes}");
+    let stored: u32 = exported.batches.iter().map(|batch| batch.records).sum();
+    assert_eq!(exported.rejected.count, 1_900 - u64::from(stored));
+    assert!(exported.rejected.message.contains("over 10000000 bytes"), "{:?}", exported.rejected);
 }

@@ -167,7 +167,9 @@ impl Middleware for BodyBytes {
         let held_bytes = Arc::new(HeldBytes::new(Arc::clone(pool), holder.clone()));
         let (pool, arriving) = (Arc::clone(pool), Arc::clone(&held_bytes));
         let framing = match unframed {
-            Some(Unframed { is_compressed, .. }) => Framing::none(is_compressed),
+            Some(Unframed { is_compressed, .. }) => {
+                Framing::none(is_compressed, bounds.message_bytes_max)
+            }
             None => Framing::of_messages(bounds.message_bytes_max),
         };
         let counted = CountedResponse { pool: Arc::clone(&pool), holder: holder.clone(), reads };

@@ -41,8 +41,27 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip,zstd,deflate,identi
 pub type MessageCompressionLayer = MiddlewareLayer<MessageCompression>;
 
 /// See the module.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MessageCompression;
+#[derive(Debug, Clone, Copy)]
+pub struct MessageCompression {
+    /// Largest message of a request, in bytes, after decompression.
+    message_bytes_max: usize,
+}
+
+impl MessageCompression {
+    /// For messages of requests of up to so many bytes.
+    #[must_use]
+    pub fn new(message_bytes_max: usize) -> Self {
+        Self { message_bytes_max }
+    }
+}
+
+impl MessageCompressionLayer {
+    /// For messages of requests of up to so many bytes, after decompression.
+    #[must_use]
+    pub fn new(message_bytes_max: usize) -> Self {
+        Self(MessageCompression::new(message_bytes_max))
+    }
+}
 
 impl Middleware for MessageCompression {
     fn call<S>(&self, mut request: Request, inner: &mut S) -> ResponseFuture
@@ -59,8 +78,12 @@ impl Middleware for MessageCompression {
             (encoding, Arc::new(held))
         });
         let request = match &held {
-            Some((encoding, held)) => request
-                .map(|body| wrap_body(body, DecompressedRequest::new(*encoding, Arc::clone(held)))),
+            Some((encoding, held)) => {
+                let message_bytes_max = self.message_bytes_max;
+                let held = Arc::clone(held);
+                let decompressed = DecompressedRequest::new(*encoding, message_bytes_max, held);
+                request.map(|body| wrap_body(body, decompressed))
+            }
             None => request,
         };
         let answer = inner.call(request);

@@ -18,14 +18,12 @@ use super::{
     },
     encoding::{DecompressError, MessageEncoding},
 };
-use crate::{
-    fault::{Fault, Reason, message_too_large},
-    limits::MESSAGE_BYTES_MAX,
-};
+use crate::fault::{Fault, Reason, message_too_large};
 
 /// Decompresses messages, one at a time.
 pub(super) struct DecompressedRequest {
     encoding: MessageEncoding,
+    message_bytes_max: usize,
     /// The bytes of the message that was read last.
     held: Arc<HeldBytes>,
     /// Bytes that were read from the body.
@@ -35,16 +33,21 @@ pub(super) struct DecompressedRequest {
 }
 
 impl DecompressedRequest {
-    pub(super) fn new(encoding: MessageEncoding, held: Arc<HeldBytes>) -> Self {
-        Self { encoding, held, waiting: BytesMut::new(), last: None }
+    /// Messages of up to so many bytes, after decompression.
+    pub(super) fn new(
+        encoding: MessageEncoding,
+        message_bytes_max: usize,
+        held: Arc<HeldBytes>,
+    ) -> Self {
+        Self { encoding, message_bytes_max, held, waiting: BytesMut::new(), last: None }
     }
 
     /// The next complete message, as the service reads it.
     fn message(&mut self) -> Option<Result<Bytes, Fault>> {
         let &[flag, length @ ..] = self.waiting.first_chunk::<HEAD_BYTES>()?;
-        let length = u32::from_be_bytes(length) as usize;
-        if length > MESSAGE_BYTES_MAX {
-            return Some(Err(message_too_large(MESSAGE_BYTES_MAX)));
+        let (length, most) = (u32::from_be_bytes(length) as usize, self.message_bytes_max);
+        if length > most {
+            return Some(Err(message_too_large(most)));
         }
         if self.waiting.len() < HEAD_BYTES + length {
             return None;
@@ -55,9 +58,9 @@ impl DecompressedRequest {
         }
         message.advance(HEAD_BYTES);
         let held = |bytes| self.held.hold(bytes);
-        Some(match self.encoding.decompress(&message, MESSAGE_BYTES_MAX, held) {
+        Some(match self.encoding.decompress(&message, most, held) {
             Ok(content) => Ok(framed(&content)),
-            Err(DecompressError::TooLarge) => Err(message_too_large(MESSAGE_BYTES_MAX)),
+            Err(DecompressError::TooLarge) => Err(message_too_large(most)),
             Err(DecompressError::OverBudget) => Err(self.held.fault()),
             Err(DecompressError::Malformed(error)) => {
                 let encoding = self.encoding.name();

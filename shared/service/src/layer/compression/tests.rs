@@ -59,7 +59,7 @@ fn echo() -> CallService {
         };
         Ok::<_, Infallible>(answer)
     });
-    let boxed = MessageCompressionLayer::default().layer(CallService::new(echo));
+    let boxed = MessageCompressionLayer::new(MESSAGE_BYTES_MAX).layer(CallService::new(echo));
     CallService::new(boxed)
 }
 
