@@ -57,6 +57,7 @@ pub(crate) fn run(args: SasArgs, client: &ClientArgs) -> Result<(), CliError> {
             (Scope::of_table(name, &range), grant.policy, grant.grant)
         }
         SasCommand::Queue { name, grant } => (Scope::of_queue(name), grant.policy, grant.grant),
+        SasCommand::Log { name, grant } => (Scope::of_log(name), None, grant),
         SasCommand::Container { name, grant } => {
             (Scope::of_container(name), grant.policy, grant.grant)
         }
@@ -94,7 +95,8 @@ fn check_names(command: &SasCommand) -> Result<(), CliError> {
             ContainerName::parse(container, "container", &mut violations);
             BlobName::parse(name, &mut violations);
         }
-        SasCommand::Account { .. } | SasCommand::Explain(_) => {}
+        // A token has the name of its stream, whose rule is checked with it.
+        SasCommand::Log { .. } | SasCommand::Account { .. } | SasCommand::Explain(_) => {}
     }
     violations.check(()).map_err(|fault| CliError::Usage(fault.message))
 }
@@ -112,6 +114,7 @@ fn usage_of_flag(error: &Malformed) -> CliError {
         "sip" => "--ip",
         "sv" => "--sas-version",
         "si" => "--policy",
+        "ln" => "log",
         "ss" => "--services",
         "srt" => "--resource-types",
         "spk" => "--start-partition-key",

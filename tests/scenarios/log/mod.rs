@@ -6,6 +6,7 @@ mod export_http;
 mod follow;
 mod large_exports;
 mod reads;
+mod signatures;
 mod streams;
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Args, Subcommand};
 use trestle_command::errors::with_help;
-use trestle_identity::spec::{BLOB, QUEUE, ServiceSpec, TABLE};
+use trestle_identity::spec::{BLOB, LOG, QUEUE, ServiceSpec, TABLE};
 
 use super::ExplainArgs;
 use crate::blob::BlobAddress;
@@ -21,7 +21,7 @@ pub struct SasArgs {
 pub enum SasCommand {
     /// Sign for a whole account
     Account {
-        /// Letters of bqtf: blob, queue, table, file
+        /// Letters of bqtf: blob (and logs), queue, table, file
         #[arg(long, default_value = "t", value_name = "LETTERS")]
         services: String,
         /// Letters of sco: service, container (tables), object (entities)
@@ -54,6 +54,18 @@ pub enum SasCommand {
         /// The rest
         #[command(flatten)]
         grant: ServiceGrantArgs,
+    },
+    /// Sign for the records of one log stream
+    ///
+    /// Permissions: r read, follow and list segments, a append and export, c create the stream by an export or by name.
+    /// The signature contains the name of the stream: a client sets one header.
+    #[command(mut_args = |arg| with_letters(arg, &LOG))]
+    Log {
+        /// The stream
+        name: String,
+        /// The rest
+        #[command(flatten)]
+        grant: GrantArgs,
     },
     /// Sign for a container with all its blobs
     #[command(mut_args = |arg| with_letters(arg, &BLOB))]

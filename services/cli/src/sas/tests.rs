@@ -223,6 +223,7 @@ fn the_help_of_permissions_has_the_letters_of_the_service() {
         ("table", "Letters: r read, a add, u update, d delete; in this order"),
         ("queue", "Letters: r read, a add, u update, p process"),
         ("blob", "Letters: r read, a add, c create, w write"),
+        ("log", "Letters: r read, a append, c create"),
         ("account", "Letters: r read, a add, u update, d delete, l list"),
     ] {
         let inner = command.find_subcommand(name).unwrap();

@@ -48,7 +48,7 @@ impl LogApi {
             violations.push(Reason::OutOfRangeInput, "records", rule);
         }
         let name = parse::finish(violations, name)?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let expected_next_sequence = request.expected_next_sequence;
         let clocks = self.logs.clocks();
         let times = clocks.record_times(stream.record.settings.retention);

@@ -154,6 +154,9 @@ impl LogApi {
     ) -> Result<Rejected, Fault> {
         let by_stream = resources_by_stream::<T>(resources, export.stream_of(suffix))?;
         check_streams(by_stream.len(), T::FIELDS.resources)?;
+        for name in by_stream.keys() {
+            export.access.account_of(&StreamName::stored(name.clone()))?;
+        }
         self.export_streams(&export.access, by_stream, batches_of_resources::<T>).await
     }
 
@@ -197,7 +200,8 @@ impl LogApi {
         let clocks = self.logs.clocks();
         for (name, resources) in by_stream {
             let name = StreamName::stored(name.clone());
-            let found = self.logs.find(access.account(), &name).await?;
+            let account = access.account_of(&name)?;
+            let found = self.logs.find(account, &name).await?;
             let retention = found.as_ref().and_then(|stream| stream.record.settings.retention);
             let derived = DerivedBytes::new(Arc::clone(&self.logs.derived_bytes), holder);
             let room = BatchRoom { bytes: bytes_left, days: days_left, derived: Some(derived) };
@@ -219,7 +223,10 @@ impl LogApi {
             let stream = match found {
                 Some(stream) => stream,
                 // After its records: a stream without one is not created.
-                None => self.logs.open_or_create(access.account(), &name).await?,
+                None => {
+                    access.check_create()?;
+                    self.logs.open_or_create(account, &name).await?
+                }
             };
             let batch = export_batch(&stream, parts, charged);
             batches.push((stream, batch));

@@ -35,7 +35,7 @@ impl LogApi {
         recorder: StatisticsRecorder,
     ) -> Result<ResponseStream<proto::ReadRecordsResponse>, Fault> {
         let name = parse::stream_name(request.stream.clone())?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let (identity, plan) = plan(&request, stream.record.id.0)?;
         let mut position = plan.behind;
         let (_, rows) = self.logs.read(&stream, plan).await?;

@@ -13,7 +13,7 @@ impl LogApi {
         request: proto::CreateStreamRequest,
     ) -> Result<proto::CreateStreamResponse, Fault> {
         let (name, settings) = parse::settings(request.stream)?;
-        let created = self.logs.streams.create(access.account(), &name, settings).await?;
+        let created = self.logs.streams.create(access.account_of(&name)?, &name, settings).await?;
         let (record, created) = created;
         Ok(proto::CreateStreamResponse { stream: Some(render::stream(&name, record)), created })
     }
@@ -24,7 +24,7 @@ impl LogApi {
         request: proto::GetStreamRequest,
     ) -> Result<proto::GetStreamResponse, Fault> {
         let name = parse::stream_name(request.stream)?;
-        let record = self.logs.streams.open(access.account(), &name).await?;
+        let record = self.logs.streams.open(access.account_of(&name)?, &name).await?;
         let head = self.logs.streams.head(record.id).await?;
         let head = head.ok_or_else(|| LogError::StreamNotFound(name.clone()))?;
         Ok(proto::GetStreamResponse {
@@ -39,7 +39,7 @@ impl LogApi {
         request: proto::UpdateStreamRequest,
     ) -> Result<proto::UpdateStreamResponse, Fault> {
         let (name, change) = parse::settings_change(request)?;
-        let record = self.logs.streams.update(access.account(), &name, change).await?;
+        let record = self.logs.streams.update(access.account_of(&name)?, &name, change).await?;
         Ok(proto::UpdateStreamResponse { stream: Some(render::stream(&name, record)) })
     }
 
@@ -63,7 +63,7 @@ impl LogApi {
         request: proto::DeleteStreamRequest,
     ) -> Result<proto::DeleteStreamResponse, Fault> {
         let name = parse::stream_name(request.stream)?;
-        self.logs.delete(access.account(), &name).await?;
+        self.logs.delete(access.account_of(&name)?, &name).await?;
         Ok(proto::DeleteStreamResponse {})
     }
 
@@ -73,7 +73,7 @@ impl LogApi {
         request: proto::FlushStreamRequest,
     ) -> Result<proto::FlushStreamResponse, Fault> {
         let name = parse::stream_name(request.stream)?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let sealed = self.logs.flush(&stream).await?;
         Ok(proto::FlushStreamResponse {
             records: sealed.records,
@@ -88,7 +88,7 @@ impl LogApi {
         request: proto::UndeleteSegmentsRequest,
     ) -> Result<proto::UndeleteSegmentsResponse, Fault> {
         let name = parse::stream_name(request.stream)?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let UndeleteOutcome { segments, records, expired_segments } =
             self.logs.undelete(&stream).await?;
         Ok(proto::UndeleteSegmentsResponse { segments, records, expired_segments })
@@ -104,7 +104,7 @@ impl LogApi {
         let times = parse::times(request.start_time, request.end_time, &mut violations);
         let page_size = parse::page_items(request.page_size, &mut violations);
         violations.check(())?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let page = self.logs.segments(&stream, times, page_size, &request.page_token).await?;
         let shown = page.segments.iter().map(|it| render::segment(&self.logs.area, it));
         Ok(proto::ListSegmentsResponse {
@@ -120,7 +120,7 @@ impl LogApi {
         request: proto::VerifySegmentRequest,
     ) -> Result<proto::VerifySegmentResponse, Fault> {
         let name = parse::stream_name(request.stream)?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let verified = self.logs.verify_one(&stream, SegmentId(request.id)).await?;
         let mut segment = render::segment(&self.logs.area, &verified.segment);
         match verified.error {
@@ -138,7 +138,7 @@ impl LogApi {
         request: proto::DropSegmentRequest,
     ) -> Result<proto::DropSegmentResponse, Fault> {
         let name = parse::stream_name(request.stream)?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let dropped = self.logs.drop_segment(&stream, SegmentId(request.id)).await?;
         let segment = render::segment(&self.logs.area, &dropped.segment);
         Ok(proto::DropSegmentResponse { segment: Some(segment) })

@@ -25,7 +25,7 @@ impl LogApi {
         let predicate = read::predicate(&request.filter, &mut violations);
         let fields = read::fields(request.fields.as_ref(), &mut violations);
         violations.check(())?;
-        let stream = self.logs.open(access.account(), &name).await?;
+        let stream = self.logs.open(access.account_of(&name)?, &name).await?;
         let mut follower = self.logs.follow(stream, from, predicate, fields).await?;
         let shutdown = self.logs.shutdown.clone();
         Ok(response_stream::spawn(|sender| async move {

@@ -1,5 +1,5 @@
 use trestle_identity::{
-    caller::{AccountGrant, Letters, ResourceGrant},
+    caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
     spec::QUEUE,
 };
 use trestle_service::fault::Reason;
@@ -71,10 +71,73 @@ fn an_account_signature_needs_service_type_and_permission() {
     assert!(access(account("b", "o", "a"), LogNeed::AppendOrCreate).is_err());
 }
 
+/// A signature over a stream.
+fn stream(name: &str, permissions: &str) -> ResourceGrant {
+    let permissions = Letters::parse(permissions);
+    ResourceGrant { permissions, ..ResourceGrant::new(&LOG, "", name) }
+}
+
 #[test]
-fn a_signature_of_a_resource_is_never_enough() {
+fn a_signature_of_a_stream_needs_the_permission() {
+    for (need, letter) in [
+        (LogNeed::Create, Some('c')),
+        (LogNeed::ReadStream, Some('r')),
+        (LogNeed::Read, Some('r')),
+        (LogNeed::Append, Some('a')),
+        (LogNeed::AppendOrCreate, Some('a')),
+        (LogNeed::List, None),
+        (LogNeed::WriteStream, None),
+        (LogNeed::Delete, None),
+    ] {
+        for granted in ['r', 'a', 'c'] {
+            let outcome = access(Authority::Resource(stream("web", &granted.to_string())), need);
+            let expected = match letter {
+                Some(letter) if letter == granted => Ok(()),
+                Some(_) => Err(Reason::AuthorizationPermissionMismatch),
+                None => Err(Reason::AuthorizationFailure),
+            };
+            assert_eq!(outcome, expected, "{need:?} with {granted}");
+        }
+    }
+}
+
+#[test]
+fn a_signature_of_a_stream_is_for_this_stream_only() {
+    let access = |authority| {
+        let caller = Caller { account: AccountName::development(), authority };
+        LogAccess::new(Arc::new(caller), LogNeed::AppendOrCreate).unwrap()
+    };
+    let name = |name: &str| StreamName::stored(name.to_owned());
+    let reason = |fault: Fault| fault.reason;
+
+    let held = access(Authority::Resource(stream("web", "a")));
+    assert_eq!(held.account_of(&name("web")), Ok(&AccountName::development()));
+    for other in ["web.traces", "we", "api"] {
+        let denied = held.account_of(&name(other)).map(drop).map_err(reason);
+        assert_eq!(denied, Err(Reason::AuthorizationFailure), "{other}");
+    }
+    let denied = held.check_create().map_err(reason);
+    assert_eq!(denied, Err(Reason::AuthorizationPermissionMismatch));
+    assert!(access(Authority::Resource(stream("web", "ac"))).check_create().is_ok());
+    for wide in [Authority::Owner, account("b", "o", "ac")] {
+        let wide = access(wide);
+        assert!(wide.account_of(&name("any")).is_ok() && wide.check_create().is_ok());
+    }
+}
+
+#[test]
+fn a_signature_of_another_resource_or_with_a_policy_is_never_enough() {
+    let policy =
+        PolicyRef { id: "daily".to_owned(), has_start: false, has_expiry: true, denied: None };
+    let by_policy = ResourceGrant { policy: Some(policy), ..stream("web", "rac") };
     for need in ALL {
-        let grant = ResourceGrant::new(&QUEUE, "", "jobs");
-        assert!(access(Authority::Resource(grant), need).is_err(), "{need:?}");
+        let queue = ResourceGrant {
+            permissions: Letters::parse("rac"),
+            ..ResourceGrant::new(&QUEUE, "", "web")
+        };
+        let denied = access(Authority::Resource(queue), need);
+        assert_eq!(denied, Err(Reason::AuthorizationServiceMismatch), "{need:?}");
+        let denied = access(Authority::Resource(by_policy.clone()), need);
+        assert_eq!(denied, Err(Reason::AuthorizationFailure), "{need:?}");
     }
 }

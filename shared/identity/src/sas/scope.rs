@@ -143,7 +143,10 @@ fn unnamed() -> String {
             format!("one of a {} needs its name in `{header}`", service.container)
         })
         .collect();
-    format!("must be of an account (ss and srt) or of a table (tn); {}", headers.join("; "))
+    format!(
+        "must be of an account (ss and srt), of a table (tn) or of a log stream (ln); {}",
+        headers.join("; ")
+    )
 }
 
 impl ResourceScope {
@@ -200,7 +203,7 @@ impl ResourceScope {
         let scope = Self { service, name, fields: values };
         let resource_type = scope.resource_type();
         if let Some(resource_type) = resource_type {
-            must_sign(version, "sr", resource_type.since)?;
+            must_sign(version, service.name_field.unwrap_or("sr"), resource_type.since)?;
         }
         let name_in = resource_type.map(|resource_type| resource_type.name_in);
         match name_in.and_then(|name_in| name_in(&scope.name, &scope.fields)) {

@@ -2,6 +2,7 @@
 //! fields of its tokens. A service is added with a [`ServiceSpec`] and an entry in [`SERVICES`].
 
 mod blob;
+mod log;
 mod queue;
 mod table;
 
@@ -11,19 +12,20 @@ use crate::{field_values::FieldValues, sas::Malformed, shared_key::SignedTexts};
 
 pub use self::{
     blob::{BLOB, SNAPSHOT},
+    log::LOG,
     queue::QUEUE,
     table::TABLE,
 };
 
 /// The services whose tokens are parsed.
-pub const SERVICES: [&ServiceSpec; 3] = [&TABLE, &QUEUE, &BLOB];
+pub const SERVICES: [&ServiceSpec; 4] = [&TABLE, &QUEUE, &BLOB, &LOG];
 
 /// The declarations of a service.
 #[derive(Debug)]
 pub struct ServiceSpec {
     /// Its name, as signatures contain it: `table`.
     pub name: &'static str,
-    /// Its letter in an account SAS.
+    /// Its letter in an account SAS, which may be that of another service too.
     pub letter: char,
     /// Whether this server has the service.
     pub is_served: bool,

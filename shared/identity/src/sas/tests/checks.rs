@@ -12,7 +12,7 @@ use crate::{
         AddressRange, Check, Named, NamedResource, Outcome, Protocol, Scope, Terms, Time, Token,
         Use, VerifiedTokens, Version, explain, mint, verify,
     },
-    spec::{BLOB, QUEUE, TABLE},
+    spec::{BLOB, LOG, QUEUE, TABLE},
 };
 use trestle_service::{
     clock::Ticks,
@@ -151,6 +151,50 @@ fn a_token_of_a_queue_has_its_grant_on_the_named_queue() {
     let table = verify(&table, named, &accounts(), at(0), &Peer::in_process()).expect("a caller");
     let Authority::Resource(grant) = table.authority else { panic!("a grant over a resource") };
     assert!(grant.is_of(&TABLE), "the token contains its resource");
+}
+
+#[test]
+fn a_token_of_a_log_stream_contains_its_stream() {
+    let log_terms = |permissions: &str| {
+        let scope = Scope::of_log("web.api");
+        Terms { scope, permissions: permissions.to_owned(), ..table_terms() }
+    };
+    let signed = token(log_terms("ar"), "acme", 1);
+    assert!(signed.contains("ln=web.api") && signed.contains("sp=ra&"), "{signed}");
+
+    let caller = used(&signed, 0, &Peer::in_process()).expect("a caller");
+
+    let permissions = Some(letters("ra"));
+    let grant = ResourceGrant { permissions, ..ResourceGrant::new(&LOG, "", "web.api") };
+    assert_eq!(caller.authority, Authority::Resource(grant));
+    for changed in [signed.replace("ln=web.api", "ln=web"), signed.replace("sp=ra", "sp=rac")] {
+        assert_ne!(changed, signed);
+        let failed = Err((Check::Signature, Reason::AuthenticationFailed));
+        assert_eq!(used(&changed, 0, &Peer::in_process()), failed, "{changed}");
+    }
+    for (name, permissions) in [("Web", "r"), ("", "r"), ("-a", "r"), ("web", "w")] {
+        let scope = Scope::of_log(name);
+        let terms = Terms { scope, permissions: permissions.to_owned(), ..table_terms() };
+        assert!(mint(terms, "acme", &key(1)).is_err(), "{name} {permissions}");
+    }
+}
+
+#[test]
+fn no_token_of_a_queue_is_one_of_the_log_stream_with_its_name() {
+    // Versions before 2015-02-21 sign the name without its service.
+    for version in ["2014-02-14", "2015-04-05", "2026-02-06"] {
+        let version = Version::parse(version.to_owned()).expect("a version");
+        let terms = Terms { version, scope: Scope::of_queue("jobs"), ..table_terms() };
+        let of_log = format!("ln=jobs&{}", token(terms, "acme", 1));
+
+        let failed = used(&of_log, 0, &Peer::in_process()).expect_err("no caller");
+
+        assert!(matches!(failed.0, Check::Form | Check::Signature), "{failed:?}: {of_log}");
+    }
+    let version = Version::parse("2014-02-14".to_owned()).expect("a version");
+    let terms = Terms { version, scope: Scope::of_log("jobs"), ..table_terms() };
+    let error = mint(terms, "acme", &key(1)).expect_err("an old version");
+    assert_eq!((error.field, error.rule.as_str()), ("ln", "needs sv 2015-04-05 or newer"));
 }
 
 #[test]
