@@ -1,5 +1,7 @@
 //! Quotas: throttling of a partition or an account; others are not affected.
 
+mod calls;
+
 use std::{
     fs,
     sync::atomic::{AtomicUsize, Ordering},

@@ -70,7 +70,7 @@ impl<P: RestProtocol> Dispatch<P> {
             is_allowed_page: request.extensions().get::<AllowedPage>().is_some(),
         };
         self.identity.check_public_key(&caller, &source)?;
-        caller.take_share(request)?;
+        caller.take_share(request, self.identity.quotas.as_ref())?;
         let denied = caller.authority.denied().cloned().map(Box::new);
         caller.insert(request);
         Ok(denied)

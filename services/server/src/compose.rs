@@ -16,6 +16,7 @@ use trestle_service::{
         shutdown::{ShutdownLayer, ShutdownSignal},
     },
     propagation::Traces,
+    quota::LiveQuotas,
     upstream::{Remote, Upstream},
 };
 
@@ -23,7 +24,8 @@ use crate::{
     changed_keys, healthcheck,
     ingress::{self, AzureIngress},
     process_error::ProcessError,
-    reload::{Reload, SettingsSource},
+    quotas,
+    reload::{Reload, Reloads, SettingsSource},
     roles::{Build, BuildContext, BuiltRole, DrainAction, RoleSpec, UpstreamRole},
     settings::Settings,
     upstreams,
@@ -120,7 +122,7 @@ impl NodeParts {
         context: &BuildContext<'_>,
         shutdown: &ShutdownSignal,
     ) -> Result<Upstream, ProcessError> {
-        let BuildContext { settings, deps, health } = context;
+        let BuildContext { settings, deps, health, .. } = context;
         let upstream = upstreams::role(settings, spec, &deps.meter)?;
         self.watch(upstream.task);
         for service in spec.services {
@@ -147,7 +149,8 @@ pub async fn compose(
     let served = served(settings, roles);
     let services: Vec<_> = served.iter().flat_map(|role| role.services).copied().collect();
     let health = Health::of(&services).await;
-    let context = BuildContext { settings, deps: &deps, health: &health };
+    let quotas = LiveQuotas::new(settings.quotas.quotas());
+    let context = BuildContext { settings, deps: &deps, health: &health, quotas: &quotas };
     let (mut parts, shutdown, mut upstreams) =
         (NodeParts::default(), ShutdownSignal::default(), Vec::new());
     for spec in served {
@@ -177,6 +180,8 @@ pub async fn compose(
     let ingress = build.unwrap_or(ingress::direct)(&context, &upstreams)?;
     parts.watch(ingress.watches);
     let watch = |source| changed_keys::watch(settings, source, &deps.meter);
+    parts.watch(deps.source.clone().map(watch));
+    let watch = |source| quotas::watch(&quotas, settings, source, &Reloads::new(&deps.meter));
     parts.watch(deps.source.clone().map(watch));
     let NodeParts { tasks, reload, pages, drains } = parts;
     let (routes, azure) = (ingress.calls, ingress.azure);

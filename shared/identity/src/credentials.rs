@@ -35,6 +35,7 @@ use trestle_service::{
         middleware::{Middleware, MiddlewareLayer},
     },
     peer::Peer,
+    quota::CallQuotas,
 };
 
 /// The configuration of authentication. Clones share the accounts.
@@ -54,6 +55,8 @@ pub struct Identity {
     pub private_hosts: PrivateHosts,
     /// The signatures that were verified before. Clones share them.
     pub verified: Arc<VerifiedTokens>,
+    /// The quotas of accounts on calls; none: nothing is limited.
+    pub quotas: Option<Arc<CallQuotas>>,
 }
 
 impl Identity {
@@ -61,8 +64,8 @@ impl Identity {
     #[must_use]
     pub fn new(accounts: Accounts, clock: Arc<dyn Clock>, is_open: bool) -> Self {
         let private_hosts = PrivateHosts::default();
-        let (allows_plaintext_keys, verified) = (false, Arc::default());
-        Self { accounts, clock, is_open, allows_plaintext_keys, private_hosts, verified }
+        let (allows_plaintext_keys, verified, quotas) = (false, Arc::default(), None);
+        Self { accounts, clock, is_open, allows_plaintext_keys, private_hosts, verified, quotas }
     }
 
     /// Checks a caller that the public key of the development account authenticates, or no key: every web page has
@@ -141,7 +144,7 @@ impl Middleware for Credentials {
             OpenCall::new(&call, Arc::clone(caller), verified, now).end(changes)
         });
         let caller = caller.map_err(Fault::from).and_then(|caller| {
-            caller.take_share(&mut request)?;
+            caller.take_share(&mut request, self.identity.quotas.as_ref())?;
             Ok(caller)
         });
         match caller {

@@ -74,3 +74,26 @@ async fn exceeded_quota_is_503_with_retry_after() {
     let seconds: u64 = response.header("retry-after").parse().expect("whole seconds");
     assert!((1..=5).contains(&seconds), "{response:?}");
 }
+
+#[tokio::test]
+async fn requests_of_rest_over_a_quota_are_503_with_retry_after() {
+    for edge in EDGES {
+        let quotas = [
+            ("TRESTLE__QUOTAS__ACCOUNT_OPERATIONS_PER_SECOND", "1"),
+            ("TRESTLE__QUOTAS__ACCOUNT_BURST_OPERATIONS", "10"),
+        ];
+        let endpoint = ServedEdge::open(edge, &quotas).await;
+        let mut rejected = None;
+        for _ in 0..1000 {
+            let response = endpoint.get(edge.list, &[]).await;
+            if response.status != 200 {
+                rejected = Some(response);
+                break;
+            }
+        }
+        let response = rejected.expect("a thousand requests take longer than the quota allows");
+        assert_eq!(response.failure(), (503, "ServerBusy"));
+        assert_eq!(response.header("retry-after"), "1");
+        assert!(response.text().contains("quotas.account_operations_per_second"));
+    }
+}

@@ -60,7 +60,7 @@ pub(super) fn request(services: &[(&str, Vec<LogRecord>)]) -> ExportLogsServiceR
 }
 
 /// A request with one record.
-pub(super) fn one_log(service: &str, text: &str) -> ExportLogsServiceRequest {
+pub(crate) fn one_log(service: &str, text: &str) -> ExportLogsServiceRequest {
     request(&[(service, vec![log(text)])])
 }
 

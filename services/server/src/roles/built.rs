@@ -12,6 +12,7 @@ use trestle_service::{
         message_size::MessageSizeLayer, unknown_method::UnknownMethodLayer,
     },
     limits::MESSAGE_BYTES_MAX,
+    quota::LiveQuotas,
     upstream::Upstream,
 };
 
@@ -26,6 +27,8 @@ pub struct BuildContext<'a> {
     pub deps: &'a NodeDeps,
     /// Its health.
     pub health: &'a Health,
+    /// The quotas of accounts, which are reloaded.
+    pub quotas: &'a LiveQuotas,
 }
 
 impl BuildContext<'_> {

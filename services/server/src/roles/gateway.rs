@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use trestle_gateway::{CorsStore, IngressStack, cors, gateway};
 use trestle_identity::{account::Accounts, credentials::Identity};
-use trestle_service::{cors::Lookup, upstream::Upstream};
+use trestle_service::{
+    cors::Lookup,
+    quota::{CallQuotas, LiveQuotas},
+    upstream::Upstream,
+};
 
 use super::{Build, BuildContext, ROLES, RoleSpec, UpstreamRole};
 use crate::{
@@ -29,7 +33,7 @@ pub const GATEWAY: RoleSpec = RoleSpec {
 };
 
 fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, ProcessError> {
-    let BuildContext { settings, deps, .. } = context;
+    let BuildContext { settings, deps, quotas, .. } = context;
     let accounts = Accounts::default();
     accounts.replace(identity::read(settings)?);
     let is_open = settings.gateway.development_account != DevelopmentAccount::Off;
@@ -38,6 +42,7 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let identity = Identity {
         private_hosts,
         allows_plaintext_keys: settings.gateway.allow_plaintext_keys,
+        quotas: Some(CallQuotas::new(LiveQuotas::clone(quotas), &deps.meter)),
         ..Identity::new(accounts.clone(), clock, is_open)
     };
     let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));

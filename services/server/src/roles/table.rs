@@ -7,7 +7,7 @@ use trestle_service::{quota::LiveQuotas, semconv};
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
-use crate::{count, hot_partitions, process_error::ProcessError, quotas, reload::Reloads};
+use crate::{count, hot_partitions, process_error::ProcessError};
 
 /// Full name of the service.
 const SERVICE: &str = "trestle.table.v1.TableService";
@@ -36,12 +36,11 @@ pub const TABLE: RoleSpec = RoleSpec {
 };
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
-    let BuildContext { settings, deps, .. } = context;
-    let quotas = LiveQuotas::new(settings.quotas.quotas());
+    let BuildContext { settings, deps, quotas, .. } = context;
     let table = TableRole::new(trestle_table::TableDeps {
         engine: context.engine()?,
         clock: Arc::clone(&deps.clock),
-        quotas: quotas.clone(),
+        quotas: LiveQuotas::clone(quotas),
         meter: deps.meter.clone(),
     });
     let sweeper = table.clone();
@@ -49,10 +48,6 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         let table = sweeper.clone();
         async move { table.sweep().await.map_err(Into::into) }
     });
-    let watch = deps
-        .source
-        .clone()
-        .map(|source| quotas::watch(&quotas, settings, source, &Reloads::new(&deps.meter)));
     let counted = table.clone();
     let count = count::task(semconv::TABLES, &deps.meter, move |tables_max| {
         let table = counted.clone();
@@ -60,7 +55,6 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     });
     Ok(BuiltRole {
         tasks: vec![sweep, count],
-        watches: watch.into_iter().collect(),
         pages: vec![hot_partitions::page(&table, settings.quotas.show_partition_keys)],
         ..BuiltRole::new(table.server())
     })

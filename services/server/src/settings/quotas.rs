@@ -5,20 +5,36 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use serde::{Deserialize, Serialize};
 use trestle_service::{
     name::AccountName,
-    quota::{Quota, Quotas, Rate},
+    quota::{CallRates, Quota, Quotas, Rate},
 };
 
 use super::{NumberRule, outside};
 
 /// The range of each number.
 const RANGE: RangeInclusive<u64> = 1..=Rate::MAX;
+/// That of bytes: a client that gets fewer is disconnected as a slow one.
+const BYTES_RANGE: RangeInclusive<u64> = 65_536..=Rate::MAX;
 
 /// The section `quotas`. Without a number nothing is limited.
 ///
-/// An entity counts when it is inserted, updated, deleted or examined, returned or not: once for
+/// Calls and their bytes count in the process with the role `gateway`, entities in that with the role `table`. An
+/// entity counts when it is inserted, updated, deleted or examined, returned or not: once for
 /// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaSettings {
+    /// Calls a second of every service in the whole account, 1 to 1,000,000,000: one a stream. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_operations_per_second: Option<u64>,
+    /// Burst of calls in the whole account, in the same range. Default: those of one second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_burst_operations: Option<u64>,
+    /// Bytes a second of the requests and responses of calls in the whole account, of every service, 64 KiB to
+    /// 1,000,000,000. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_bytes_per_second: Option<u64>,
+    /// Burst of these bytes, in the same range. Default: those of one second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_burst_bytes: Option<u64>,
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
@@ -45,6 +61,19 @@ pub struct QuotaSettings {
 /// The section `quotas.accounts.NAME`: the limits of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaNumbers {
+    /// Calls a second of every service in the whole account, 1 to 1,000,000,000: one a stream. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_operations_per_second: Option<u64>,
+    /// Burst of calls in the whole account, in the same range. Default: those of one second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_burst_operations: Option<u64>,
+    /// Bytes a second of the requests and responses of calls in the whole account, of every service, 64 KiB to
+    /// 1,000,000,000. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_bytes_per_second: Option<u64>,
+    /// Burst of these bytes, in the same range. Default: those of one second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_burst_bytes: Option<u64>,
     /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
@@ -67,9 +96,10 @@ impl QuotaSettings {
     pub fn quotas(&self) -> Quotas {
         let default = self.every_account();
         let of = |(name, numbers): (&String, &QuotaNumbers)| {
-            Some((AccountName::parse(name)?, numbers.or(default).quota()))
+            Some((AccountName::parse(name)?, numbers.quota(default)))
         };
-        Quotas { default: default.quota(), accounts: self.accounts.iter().filter_map(of).collect() }
+        let every = default.quota(QuotaNumbers::default());
+        Quotas { default: every, accounts: self.accounts.iter().filter_map(of).collect() }
     }
 
     /// The problems of the section, each with its key.
@@ -89,6 +119,10 @@ impl QuotaSettings {
 
     fn every_account(&self) -> QuotaNumbers {
         QuotaNumbers {
+            account_operations_per_second: self.account_operations_per_second,
+            account_burst_operations: self.account_burst_operations,
+            account_bytes_per_second: self.account_bytes_per_second,
+            account_burst_bytes: self.account_burst_bytes,
             account_entities_per_second: self.account_entities_per_second,
             account_burst_entities: self.account_burst_entities,
             partition_entities_per_second: self.partition_entities_per_second,
@@ -97,70 +131,84 @@ impl QuotaSettings {
     }
 }
 
-impl QuotaNumbers {
+/// A rate, and the burst of it.
+#[derive(Clone, Copy)]
+struct RateNumbers {
+    per_second: Option<u64>,
+    burst: Option<u64>,
+}
+
+impl RateNumbers {
     /// These, and where absent those of `default`. A rate sets its own burst.
     fn or(self, default: Self) -> Self {
-        let burst = |own: Option<u64>, rate: Option<u64>, default| match rate {
-            Some(_) => own,
-            None => own.or(default),
-        };
-        Self {
-            account_entities_per_second: self
-                .account_entities_per_second
-                .or(default.account_entities_per_second),
-            account_burst_entities: burst(
-                self.account_burst_entities,
-                self.account_entities_per_second,
-                default.account_burst_entities,
-            ),
-            partition_entities_per_second: self
-                .partition_entities_per_second
-                .or(default.partition_entities_per_second),
-            partition_burst_entities: burst(
-                self.partition_burst_entities,
-                self.partition_entities_per_second,
-                default.partition_burst_entities,
-            ),
+        match self.per_second {
+            Some(_) => self,
+            None => Self { per_second: default.per_second, burst: self.burst.or(default.burst) },
         }
     }
 
-    fn quota(self) -> Quota {
-        let rate = |per_second: Option<u64>, burst: Option<u64>| {
-            per_second.and_then(|per_second| Rate::new(per_second, burst.unwrap_or(per_second)))
-        };
-        Quota {
-            account: rate(self.account_entities_per_second, self.account_burst_entities),
-            partition: rate(self.partition_entities_per_second, self.partition_burst_entities),
-        }
+    fn rate(self) -> Option<Rate> {
+        self.per_second
+            .and_then(|per_second| Rate::new(per_second, self.burst.unwrap_or(per_second)))
     }
+}
 
-    /// The numbers of a section, each of which may be absent.
-    fn numbers(self) -> [(&'static str, Option<u64>); 4] {
+impl QuotaNumbers {
+    /// Its rates: operations, bytes, and entities of the account, entities of a partition.
+    fn rates(self) -> [RateNumbers; 4] {
+        let rate = |per_second, burst| RateNumbers { per_second, burst };
         [
-            ("account_entities_per_second", self.account_entities_per_second),
-            ("account_burst_entities", self.account_burst_entities),
-            ("partition_entities_per_second", self.partition_entities_per_second),
-            ("partition_burst_entities", self.partition_burst_entities),
+            rate(self.account_operations_per_second, self.account_burst_operations),
+            rate(self.account_bytes_per_second, self.account_burst_bytes),
+            rate(self.account_entities_per_second, self.account_burst_entities),
+            rate(self.partition_entities_per_second, self.partition_burst_entities),
         ]
     }
 
-    /// The same with the range of each, and a value in it.
-    pub(super) fn ranges() -> [NumberRule; 4] {
-        Self::default().numbers().map(|(key, _)| (key, 1, RANGE))
+    /// The rates, with those of `default` where they are absent.
+    fn rates_or(self, default: Self) -> [RateNumbers; 4] {
+        let mut rates = self.rates();
+        for (rate, default) in rates.iter_mut().zip(default.rates()) {
+            *rate = rate.or(default);
+        }
+        rates
+    }
+
+    /// The limits of an account with these numbers, where absent those of `default`.
+    fn quota(self, default: Self) -> Quota {
+        let [operations, bytes, account, partition] = self.rates_or(default).map(RateNumbers::rate);
+        Quota { calls: CallRates { operations, bytes }, account, partition }
+    }
+
+    /// The keys of the rates, in the same order, and the range of each.
+    const RATES: [(&str, &str, RangeInclusive<u64>); 4] = [
+        ("account_operations_per_second", "account_burst_operations", RANGE),
+        ("account_bytes_per_second", "account_burst_bytes", BYTES_RANGE),
+        ("account_entities_per_second", "account_burst_entities", RANGE),
+        ("partition_entities_per_second", "partition_burst_entities", RANGE),
+    ];
+
+    /// The keys of the numbers with their ranges, and a value in each.
+    pub(super) fn ranges() -> Vec<NumberRule> {
+        let keys = Self::RATES.into_iter().flat_map(|(rate, burst, range)| {
+            [(rate, *range.start(), range.clone()), (burst, *range.start(), range)]
+        });
+        keys.collect()
     }
 
     fn problems(self, section: &str, default: Self) -> Vec<String> {
-        let set = |(key, number): (_, Option<u64>)| Some((key, number?, RANGE));
-        let mut problems = outside(section, self.numbers().into_iter().filter_map(set));
-        let together = self.or(default);
-        let bursts = [
-            ("account", self.account_burst_entities, together.account_entities_per_second),
-            ("partition", self.partition_burst_entities, together.partition_entities_per_second),
-        ];
-        for (what, burst, rate) in bursts {
-            if burst.is_some() && rate.is_none() {
-                let rule = format!("needs {what}_entities_per_second");
-                problems.push(format!("{section}.{what}_burst_entities: {rule}"));
+        let set =
+            Self::RATES.into_iter().zip(self.rates()).flat_map(|((rate, burst, range), it)| {
+                let per_second = it.per_second.map(|number| (rate, number, range.clone()));
+                per_second.into_iter().chain(it.burst.map(|number| (burst, number, range)))
+            });
+        let mut problems = outside(section, set);
+        let together = self.rates_or(default);
+        for ((rate, burst, _), (own, all)) in
+            Self::RATES.into_iter().zip(self.rates().into_iter().zip(together))
+        {
+            if own.burst.is_some() && all.per_second.is_none() {
+                problems.push(format!("{section}.{burst}: needs {rate}"));
             }
         }
         problems
@@ -206,14 +254,21 @@ mod tests {
             ("PARTITION_BURST_ENTITIES", "3000"),
             ("ACCOUNTS__BUSY__PARTITION_ENTITIES_PER_SECOND", "5000"),
             ("ACCOUNTS__WAITING__PARTITION_BURST_ENTITIES", "10"),
+            ("ACCOUNTS__WAITING__ACCOUNT_OPERATIONS_PER_SECOND", "7"),
+            ("ACCOUNT_OPERATIONS_PER_SECOND", "100"),
+            ("ACCOUNT_BYTES_PER_SECOND", "1000000"),
+            ("ACCOUNT_BURST_BYTES", "2000000"),
         ]);
         let quotas = settings.expect("settings").quotas.quotas();
 
         let (every, partition) = (rate(20_000, 20_000), |burst| rate(2000, burst));
         let of = |name| quotas.of(&account(name));
-        assert_eq!(of("any"), Quota { account: every, partition: partition(3000) });
-        assert_eq!(of("busy"), Quota { account: every, partition: rate(5000, 5000) });
-        assert_eq!(of("waiting"), Quota { account: every, partition: partition(10) });
+        let calls = CallRates { operations: rate(100, 100), bytes: rate(1_000_000, 2_000_000) };
+        let any = Quota { calls, account: every, partition: partition(3000) };
+        assert_eq!(of("any"), any);
+        assert_eq!(of("busy"), Quota { partition: rate(5000, 5000), ..any });
+        let calls = CallRates { operations: rate(7, 7), ..calls };
+        assert_eq!(of("waiting"), Quota { calls, partition: partition(10), ..any });
     }
 
     #[test]
@@ -221,6 +276,8 @@ mod tests {
         let rejected = load(&[
             ("ACCOUNT_ENTITIES_PER_SECOND", "0"),
             ("PARTITION_BURST_ENTITIES", "5"),
+            ("ACCOUNT_BYTES_PER_SECOND", "65535"),
+            ("ACCOUNT_BURST_OPERATIONS", "5"),
             ("ACCOUNTS__FINE__ACCOUNT_BURST_ENTITIES", "5"),
             ("ACCOUNTS__X_Y__PARTITION_ENTITIES_PER_SECOND", "1000000001"),
         ]);
@@ -230,7 +287,10 @@ mod tests {
         assert_eq!(
             problems,
             [
+                "quotas.account_bytes_per_second: must be 64KiB to 1000000000: value=`65535`"
+                    .to_owned(),
                 format!("quotas.account_entities_per_second: {range}`0`"),
+                "quotas.account_burst_operations: needs account_operations_per_second".to_owned(),
                 "quotas.partition_burst_entities: needs partition_entities_per_second".to_owned(),
                 "quotas.accounts.x_y: must be 3 to 24 lower-case letters and digits".to_owned(),
                 format!("quotas.accounts.x_y.partition_entities_per_second: {range}`1000000001`"),

@@ -27,6 +27,7 @@ use trestle_service::{
     forwarded::{self, Forwarded},
     layer::{Request, shares::CallHolder},
     name::AccountName,
+    quota::CallQuotas,
 };
 
 /// The header with the authorization of the caller, if that is less than full access.
@@ -71,16 +72,25 @@ impl Caller {
         forwarded::insert(self, request.extensions_mut());
     }
 
-    /// Has a call count for the account of the caller from now on. One without credentials counts for its peer: the
-    /// account does not answer for who reads what it made public.
+    /// Has a call count for the account of the caller from now on. One without credentials counts for its peer, since
+    /// the account does not answer for who reads what it made public, but for the quotas of the account.
     ///
     /// # Errors
-    /// The account has its share of the calls of its kind.
-    pub fn take_share(&self, request: &mut Request) -> Result<(), Fault> {
+    /// The account has its share of the calls of its kind, or has used its quota.
+    pub fn take_share(
+        &self,
+        request: &mut Request,
+        quotas: Option<&Arc<CallQuotas>>,
+    ) -> Result<(), Fault> {
         match self.authority {
-            Authority::Anonymous => Ok(()),
-            _ => CallHolder::authenticated(request, self.account.as_str()),
+            Authority::Anonymous => {}
+            _ => CallHolder::authenticated(request, self.account.as_str())?,
         }
+        if let Some(meter) = quotas.map(|quotas| quotas.admit(&self.account)).transpose()?.flatten()
+        {
+            CallHolder::measure(request, meter);
+        }
+        Ok(())
     }
 
     /// The caller of a request; the owner of the development account if it has none.

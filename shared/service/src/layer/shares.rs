@@ -12,7 +12,7 @@
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -24,6 +24,7 @@ use super::{Request, admission::NO_WAIT};
 use crate::{
     fault::{Fault, Reason},
     peer::{Peer, PeerKey},
+    quota::CallMeter,
 };
 
 /// Counters of holders in a pool.
@@ -259,7 +260,14 @@ impl Drop for Share {
 
 /// Who a call counts for, in its extensions, with the slots that it has. Clones share them.
 #[derive(Debug, Clone)]
-pub struct CallHolder(Arc<Mutex<CallShares>>);
+pub struct CallHolder(Arc<HeldCall>);
+
+#[derive(Debug)]
+struct HeldCall {
+    shares: Mutex<CallShares>,
+    /// Where its bytes count, once it is authenticated, if its account has a limit of them.
+    meter: OnceLock<CallMeter>,
+}
 
 #[derive(Debug)]
 struct CallShares {
@@ -285,7 +293,8 @@ impl CallHolder {
 
     fn new(peer: PeerKey) -> Self {
         let (holder, slots) = (Holder::peer(peer), Vec::new());
-        Self(Arc::new(Mutex::new(CallShares { peer, holder, slots })))
+        let shares = Mutex::new(CallShares { peer, holder, slots });
+        Self(Arc::new(HeldCall { shares, meter: OnceLock::new() }))
     }
 
     /// The account of a request is known: the call and its slots count for it from now on.
@@ -304,6 +313,18 @@ impl CallHolder {
             }
         }
         Ok(())
+    }
+
+    /// Has the bytes of a request and its response count for the quota of an account.
+    pub fn measure(request: &Request, meter: CallMeter) {
+        // A call is authenticated once.
+        Self::of(request.extensions()).0.meter.get_or_init(|| meter);
+    }
+
+    /// Where its bytes count; none where they have no limit.
+    #[must_use]
+    pub fn meter(&self) -> Option<&CallMeter> {
+        self.0.meter.get()
     }
 
     /// What the call counts for.
@@ -349,7 +370,7 @@ impl CallHolder {
     }
 
     fn lock(&self) -> MutexGuard<'_, CallShares> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,20 +5,22 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use super::bucket::Rate;
+use super::{bucket::Rate, calls::CallRates};
 use crate::name::AccountName;
 
 /// The limits of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// For all its work together; none: no limit.
+    /// For its calls of every service.
+    pub calls: CallRates,
+    /// For all its work on entities together; none: no limit.
     pub account: Option<Rate>,
     /// For the work on each partition of a table; none: no limit.
     pub partition: Option<Rate>,
 }
 
 impl Quota {
-    /// Whether nothing is limited.
+    /// Whether work on entities is not limited.
     #[must_use]
     pub fn is_unlimited(self) -> bool {
         self.account.is_none() && self.partition.is_none()

@@ -1,11 +1,12 @@
 //! Rate limits of accounts and partitions, in tokens: one for each started KiB of an
-//! entity that is written or examined.
+//! entity that is written or examined, one for each call, and one for each byte of its messages.
 //!
 //! Everything is bounded for any number of partitions: [`KeyedBuckets`] evicts the bucket
 //! nearest to full, [`HeavyHitters`] the key used least. Time is an argument, as the time since any
 //! fixed moment.
 
 pub mod bucket;
+pub mod calls;
 pub mod heavy_hitters;
 pub mod keyed;
 pub mod limits;
@@ -17,6 +18,7 @@ use std::{
 
 pub use self::{
     bucket::{Bucket, Rate},
+    calls::{CallMeter, CallQuotas, CallRates},
     heavy_hitters::{HeavyHitter, HeavyHitters, Usage},
     keyed::KeyedBuckets,
     limits::{LiveQuotas, Quota, Quotas},

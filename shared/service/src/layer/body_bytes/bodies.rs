@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use super::{
     arrival::ArrivalDeadline,
     counted::counted,
     held_bytes::HeldBytes,
+    throttle::BodyThrottle,
 };
 
 /// Parts of responses under this size are not counted: there are few for each call.
@@ -34,6 +35,7 @@ pub(super) struct CountedRequest {
     framing: Framing,
     held_bytes: Arc<HeldBytes>,
     deadline: Option<ArrivalDeadline>,
+    throttle: BodyThrottle,
     /// Parts of a message that is not complete.
     incomplete: VecDeque<Bytes>,
     /// Parts to forward.
@@ -45,9 +47,10 @@ impl CountedRequest {
         framing: Framing,
         held_bytes: Arc<HeldBytes>,
         deadline: Option<ArrivalDeadline>,
+        throttle: BodyThrottle,
     ) -> Self {
         let (incomplete, complete) = (VecDeque::new(), VecDeque::new());
-        Self { framing, held_bytes, deadline, incomplete, complete }
+        Self { framing, held_bytes, deadline, throttle, incomplete, complete }
     }
 
     /// Sorts a part into those to forward and those of an incomplete message.
@@ -58,6 +61,7 @@ impl CountedRequest {
             Some(Err(status)) => return self.forward(Some(Err(status))),
             None => return self.forward(None),
         };
+        self.throttle.used(data.len());
         if !self.held_bytes.hold(self.framing.take(&data)) {
             self.incomplete.clear();
             return self.complete.push_back(Some(Err(self.held_bytes.status())));
@@ -92,13 +96,15 @@ impl BodyWrapper for CountedRequest {
             if let Some(part) = self.complete.pop_front() {
                 return Poll::Ready(Next::Part(part));
             }
+            // A delay is not the client's.
+            ready!(self.throttle.poll_ready(cx));
             let Poll::Ready(part) = body.as_mut().poll_frame(cx) else { break };
             self.sort(part);
         }
         let Some(deadline) = &mut self.deadline else {
             return Poll::Pending;
         };
-        std::task::ready!(deadline.poll(cx));
+        ready!(deadline.poll(cx));
         self.held_bytes.late();
         Poll::Ready(Next::Part(Some(Err(self.held_bytes.status()))))
     }
@@ -114,9 +120,15 @@ impl BodyWrapper for CountedRequest {
 pub(super) struct CountedPieces {
     pub(super) pool: Arc<SharePool>,
     pub(super) holder: CallHolder,
+    pub(super) throttle: BodyThrottle,
 }
 
 impl BodyWrapper for CountedPieces {
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        ready!(self.throttle.poll_ready(cx));
+        Poll::Ready(self.map_part(ready!(body.poll_frame(cx))))
+    }
+
     fn map_part(&mut self, part: BodyPart) -> Next {
         let data = match part.map(|part| part.map(Frame::into_data)) {
             Some(Ok(Ok(data))) => data,
@@ -124,6 +136,7 @@ impl BodyWrapper for CountedPieces {
             Some(Err(status)) => return Next::Part(Some(Err(status))),
             None => return Next::Part(None),
         };
+        self.throttle.used(data.len());
         let share = self.pool.overdraw(self.holder.holder(), data.len());
         Next::Part(Some(Ok(counted(data, share))))
     }
@@ -133,11 +146,17 @@ impl BodyWrapper for CountedPieces {
 pub(super) struct CountedResponse {
     pub(super) pool: Arc<SharePool>,
     pub(super) holder: CallHolder,
+    pub(super) throttle: BodyThrottle,
     pub(super) reads: bool,
 }
 
 impl BodyWrapper for CountedResponse {
     const SHORTENS: bool = true;
+
+    fn poll(&mut self, body: Pin<&mut Body>, cx: &mut Context<'_>) -> Poll<Next> {
+        ready!(self.throttle.poll_ready(cx));
+        Poll::Ready(self.map_part(ready!(body.poll_frame(cx))))
+    }
 
     fn map_part(&mut self, part: BodyPart) -> Next {
         let data = match part.map(|part| part.map(Frame::into_data)) {
@@ -147,6 +166,7 @@ impl BodyWrapper for CountedResponse {
             None => return Next::Part(None),
         };
         let bytes = data.len();
+        self.throttle.used(bytes);
         if bytes < ANSWER_BYTES_COUNTED {
             return Next::Part(Some(Ok(Frame::data(data))));
         }

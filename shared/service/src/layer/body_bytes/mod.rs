@@ -14,6 +14,7 @@ mod arrival;
 mod bodies;
 mod counted;
 mod held_bytes;
+mod throttle;
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -24,6 +25,7 @@ pub(in crate::layer) use self::held_bytes::HeldBytes;
 use self::{
     arrival::ArrivalDeadline,
     bodies::{CountedPieces, CountedRequest, CountedResponse},
+    throttle::BodyThrottle,
 };
 use super::{
     Request, Response, ResponseFuture,
@@ -172,13 +174,21 @@ impl Middleware for BodyBytes {
             }
             None => Framing::of_messages(bounds.message_bytes_max),
         };
-        let counted = CountedResponse { pool: Arc::clone(&pool), holder: holder.clone(), reads };
+        // Both bodies count for the quota of the account, which is not known yet.
+        let throttle = |delays| BodyThrottle::new(holder.clone(), delays);
+        let (throttle, throttled) = (throttle(is_stream), throttle(method.streams || is_bulk));
+        let counted = CountedResponse {
+            pool: Arc::clone(&pool),
+            holder: holder.clone(),
+            throttle: throttled,
+            reads,
+        };
         if request.headers().contains_key(ENCODING) {
             request.extensions_mut().insert(BodyPool(Arc::clone(&pool)));
         }
         let request = request.map(|body| match is_bulk {
-            true => wrap_body(body, CountedPieces { pool, holder }),
-            false => wrap_body(body, CountedRequest::new(framing, arriving, deadline)),
+            true => wrap_body(body, CountedPieces { pool, holder, throttle }),
+            false => wrap_body(body, CountedRequest::new(framing, arriving, deadline, throttle)),
         });
         let answer = inner.call(request);
         Box::pin(async move {
