@@ -19,6 +19,7 @@ mod documents;
 pub(super) mod fuzzed;
 mod loki;
 mod messages;
+mod regular_file;
 mod texts;
 mod workspace;
 

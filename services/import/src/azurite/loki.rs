@@ -7,8 +7,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::io::AsyncReadExt as _;
 use trestle_command::{errors::CliError, files};
 use trestle_service::json_error::json_problem;
+
+use super::regular_file;
 
 /// Largest database that is read: 2^29 characters take up to three bytes each.
 const DATABASE_BYTES_MAX: u64 = 3 << 29;
@@ -46,12 +49,15 @@ impl<'a> Collection<'a> {
 /// The text of a database file.
 pub(super) async fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let failed = || CliError::input(files::cannot("read", path));
-    let bytes = tokio::fs::metadata(path).await.map_err(failed())?.len();
+    let mut file = regular_file::open(path).map(tokio::fs::File::from_std).map_err(failed())?;
+    let bytes = file.metadata().await.map_err(failed())?.len();
     if bytes > DATABASE_BYTES_MAX {
         let rule = format!("a database of Azurite has at most {DATABASE_BYTES_MAX} bytes");
         return Err(CliError::Usage(format!("{rule}: file=`{}`, bytes={bytes}", path.display())));
     }
-    tokio::fs::read(path).await.map_err(failed())
+    let mut text = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
+    file.read_to_end(&mut text).await.map_err(failed())?;
+    Ok(text)
 }
 
 /// Parses the text of a database; `name` is for the error. An editor may have added a byte order mark.

@@ -1,7 +1,6 @@
 //! The texts of messages, which Azurite stores in files of many.
 
 use std::{
-    fs::File,
     io::{Error, ErrorKind},
     os::unix::fs::FileExt as _,
     path::Path,
@@ -10,7 +9,7 @@ use std::{
 use trestle_proto::queue::v1::outgoing_message::Body;
 use trestle_service::limits::MESSAGE_BODY_BYTES_MAX;
 
-use super::documents::TextLocation;
+use super::{documents::TextLocation, regular_file};
 
 /// The content of a message, from the files in a directory.
 pub(super) fn read(directory: &Path, location: &TextLocation) -> Result<Body, String> {
@@ -27,7 +26,7 @@ pub(super) fn read(directory: &Path, location: &TextLocation) -> Result<Body, St
         return Err(format!("its text is in a file with a name that Azurite does not use: `{id}`"));
     }
     let mut text = vec![0; bytes];
-    let read = File::open(directory.join(id));
+    let read = regular_file::open_in(directory, id);
     let read = read.and_then(|file| file.read_exact_at(&mut text, *offset));
     read.map_err(|error: Error| match error.kind() {
         ErrorKind::NotFound => format!("its text is missing: file=`{id}` does not exist"),

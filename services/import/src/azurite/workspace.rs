@@ -52,7 +52,9 @@ impl Workspace {
         let directory = directory
             .canonicalize()
             .map_err(CliError::input(format!("cannot read the workspace `{shown}`")))?;
-        let file = |name: &str| Some(directory.join(name)).filter(|path| path.is_file());
+        // What is there and no file is an error when it is read.
+        let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
+        let file = |name: &str| Some(directory.join(name)).filter(exists);
         let found = Self {
             tables: file(TABLES_FILE),
             queues: file(QUEUES_FILE),
@@ -81,8 +83,8 @@ impl Workspace {
     pub(super) fn versions(&self) -> Result<Vec<String>, CliError> {
         self.files()
             .map(|path| {
-                let found =
-                    fs::metadata(path).and_then(|found| Ok((found.len(), found.modified()?)));
+                let found = fs::symlink_metadata(path)
+                    .and_then(|found| Ok((found.len(), found.modified()?)));
                 let found = found.map_err(CliError::file(files::cannot("read", path)))?;
                 let (bytes, time) = (found.0, datetime::format(&found.1.into()));
                 Ok(format!("{bytes} bytes of {}", time.unwrap_or_default()))
