@@ -1,7 +1,8 @@
 //! Batches: what one append stores of a stream, before its records are sealed into a segment.
 //!
 //! A batch is a byte with the version of its format, and the message `StoredBatch`, whose groups have their resource
-//! and scope before their records. Records that keep the rules are stored as they arrived.
+//! and scope before their records. A resource that several groups have after each other is in the first of them only.
+//! Records that keep the rules are stored as they arrived.
 
 mod append;
 mod check;
@@ -36,7 +37,9 @@ pub(crate) use rules::{DAYS_MAX, RecordError, RecordTimes};
 pub(crate) use view::{BatchRow, BatchView, CorruptBatch};
 
 /// The version of the format, its first byte.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// The version in which every group has its resource.
+const FORMAT_WITH_RESOURCES: u8 = 1;
 
 /// The fields of a stored batch.
 mod stored {
@@ -51,4 +54,6 @@ mod stored {
     pub(super) const SCOPE: u32 = 2;
     /// Repeated bytes: an encoded `Record`.
     pub(super) const RECORD: u32 = 3;
+    /// Bytes, empty: the resource is that of the group before. Instead of a resource; since format 2.
+    pub(super) const SAME_RESOURCE: u32 = 4;
 }

@@ -32,7 +32,8 @@ const STREAM_HEADER: &str = "trestle-log-stream";
 const STREAMS_MAX: usize = 1_000;
 /// Most tries to append a request whose streams are deleted meanwhile.
 const TRIES_MAX: usize = 3;
-/// Most bytes of the batches of a request: many scopes may repeat a resource, and the largest request has 64 MiB.
+/// Most bytes of the batches of a request: the numbers of a point repeat its attributes, and the largest request has
+/// 64 MiB.
 const REQUEST_BYTES_MAX: usize = 96 * 1024 * 1024;
 
 /// Most segments that a request may begin, as pairs of a stream and a day (UTC): each is an object when it is sealed.

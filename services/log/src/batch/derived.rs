@@ -1,5 +1,5 @@
-//! The bytes that batches have beyond those of their request: many scopes repeat a resource, and many numbers of a
-//! point its attributes. They are charged to the account before they are made, and until the batch is stored.
+//! The bytes that batches have beyond those of their request: the numbers of a point repeat its attributes. They are
+//! charged to the account before they are made, and until the batch is stored.
 
 use std::sync::Arc;
 

@@ -77,8 +77,9 @@ struct Addition {
     records: usize,
     /// With their frames.
     bytes: usize,
-    /// What precedes them in a group of their own.
-    origin: usize,
+    /// The resource and the scope of each.
+    resource: usize,
+    scope: usize,
     /// With the resource and the scope of each.
     read_bytes: usize,
 }
@@ -89,6 +90,8 @@ struct OpenBatch {
     bytes: Vec<u8>,
     /// Where the bytes of the group begin that is open; none where it has no record.
     group: Option<usize>,
+    /// Whether the group before has the present resource.
+    has_resource: bool,
     records: u32,
     min_time: u64,
     max_time: u64,
@@ -103,12 +106,17 @@ impl OpenBatch {
         put_fixed64(&mut bytes, stored::RECEIVED, received);
         bytes.reserve(room.min(BATCH_BYTES_MAX));
         let (min_time, max_time) = (u64::MAX, 0);
-        Self { bytes, group: None, records: 0, min_time, max_time, read_bytes: 0 }
+        let (group, has_resource) = (None, false);
+        Self { bytes, group, has_resource, records: 0, min_time, max_time, read_bytes: 0 }
     }
 
     /// Its bytes with an addition.
     fn bytes_with(&self, added: Addition) -> usize {
-        let origin = if self.group.is_none() { added.origin } else { 0 };
+        let origin = match (self.group, self.has_resource) {
+            (Some(_), _) => 0,
+            (None, true) => added.scope + 3 * FRAME_BYTES_MAX,
+            (None, false) => added.resource + added.scope + 3 * FRAME_BYTES_MAX,
+        };
         self.bytes.len() + origin + added.bytes
     }
 
@@ -202,12 +210,13 @@ impl BatchEncoder {
     /// Sets the resource of the groups that follow.
     pub(super) fn begin_resource(&mut self, resource: &[u8]) {
         self.open.end_group();
+        self.open.has_resource = false;
         self.resource.clear();
         self.resource.extend_from_slice(resource);
     }
 
     /// Begins a group; the records that follow have the present resource and this scope. Both are written with the
-    /// first record: a request may have many scopes, each of which repeats the resource.
+    /// first record, the resource once for all its groups in a batch.
     pub(super) fn begin_group(&mut self, scope: &[u8]) {
         self.open.end_group();
         self.scope.clear();
@@ -220,10 +229,10 @@ impl BatchEncoder {
     /// # Errors
     /// A time on one day too many, too many records, or too many bytes.
     fn admit(&mut self, times: &[u64], each: usize, bytes: usize) -> Result<(), RecordError> {
-        let (records, origin) = (times.len() * each, self.resource.len() + self.scope.len());
-        let read_bytes = records * origin + bytes;
-        let origin = origin + 3 * FRAME_BYTES_MAX;
-        let added = Addition { records, bytes, origin, read_bytes };
+        let (resource, scope) = (self.resource.len(), self.scope.len());
+        let records = times.len() * each;
+        let read_bytes = records * (resource + scope) + bytes;
+        let added = Addition { records, bytes, resource, scope, read_bytes };
         let next = (!self.open.has_room(added)).then(|| OpenBatch::new(self.received, 0));
         self.check_room(next.as_ref(), added)?;
         let open = next.as_ref().map_or(0, |_| self.open.bytes.len());
@@ -356,10 +365,14 @@ impl BatchEncoder {
         let Self { open, resource, scope, .. } = self;
         if open.group.is_none() {
             open.group = Some(begin_message(&mut open.bytes, stored::GROUP));
-            for (number, origin) in [(stored::RESOURCE, resource), (stored::SCOPE, scope)] {
-                if !origin.is_empty() {
-                    put_bytes(&mut open.bytes, number, origin);
-                }
+            if open.has_resource {
+                put_bytes(&mut open.bytes, stored::SAME_RESOURCE, &[]);
+            } else if !resource.is_empty() {
+                put_bytes(&mut open.bytes, stored::RESOURCE, resource);
+                open.has_resource = true;
+            }
+            if !scope.is_empty() {
+                put_bytes(&mut open.bytes, stored::SCOPE, scope);
             }
         }
         put_bytes(&mut open.bytes, stored::RECORD, record);

@@ -253,7 +253,7 @@ fn malformed_batches_are_errors() {
     let batch = batch_of_append(&request, TIMES).unwrap();
 
     assert!(BatchView::parse(&[]).is_err());
-    assert!(BatchView::parse(&[2]).is_err());
+    assert!(BatchView::parse(&[3]).is_err());
     assert!(BatchView::parse(batch.bytes.get(..5).unwrap()).is_err());
     let cut_off = batch.bytes.get(..batch.bytes.len() - 1).unwrap();
     assert!(BatchView::parse(cut_off).unwrap().rows(0).any(|row| row.is_err()));

@@ -1,6 +1,6 @@
 //! Reads batches.
 
-use super::{FORMAT, stored};
+use super::{FORMAT, FORMAT_WITH_RESOURCES, stored};
 use crate::wire::{MalformedMessage, MessageReader};
 
 /// A stored batch that is malformed.
@@ -35,8 +35,8 @@ impl<'a> BatchView<'a> {
     /// # Errors
     /// [`CorruptBatch`].
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, CorruptBatch> {
-        let Some((&FORMAT, message)) = bytes.split_first() else {
-            return Err(MalformedMessage("format is not 1").into());
+        let Some((&(FORMAT_WITH_RESOURCES | FORMAT), message)) = bytes.split_first() else {
+            return Err(MalformedMessage("format is not 1 or 2").into());
         };
         let mut message = MessageReader::new(message);
         match message.next_field()? {
@@ -57,6 +57,7 @@ impl<'a> BatchView<'a> {
             message: self.message,
             group: MessageReader::new(&[]),
             resource: &[],
+            resource_before: &[],
             scope: &[],
             sequence: first_sequence,
         };
@@ -69,6 +70,8 @@ struct BatchRows<'a> {
     message: MessageReader<'a>,
     group: MessageReader<'a>,
     resource: &'a [u8],
+    /// That of the group before.
+    resource_before: &'a [u8],
     scope: &'a [u8],
     sequence: u64,
 }
@@ -78,13 +81,15 @@ impl<'a> BatchRows<'a> {
         loop {
             match self.group.next_field()? {
                 Some((stored::RESOURCE, resource)) => self.resource = resource.bytes()?,
+                Some((stored::SAME_RESOURCE, _)) => self.resource = self.resource_before,
                 Some((stored::SCOPE, scope)) => self.scope = scope.bytes()?,
                 Some((stored::RECORD, record)) => return self.row(record.bytes()?).map(Some),
                 Some(_) => return Err(MalformedMessage("group has an unknown field")),
                 None => match self.message.next_field()? {
                     Some((stored::GROUP, group)) => {
                         self.group = MessageReader::new(group.bytes()?);
-                        (self.resource, self.scope) = (&[], &[]);
+                        self.resource_before = std::mem::take(&mut self.resource);
+                        self.scope = &[];
                     }
                     Some(_) => return Err(MalformedMessage("batch has an unknown field")),
                     None => return Ok(None),

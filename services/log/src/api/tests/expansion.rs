@@ -1,9 +1,18 @@
 //! Exports that become more than they are: bytes beyond those of their requests, and many days of many streams.
 
+use bytes::Bytes;
+use prost::Message as _;
 use tonic_types::StatusExt as _;
-use trestle_proto::opentelemetry::proto::{
-    common::v1::{AnyValue, KeyValue, any_value::Value},
-    logs::v1::ResourceLogs,
+use trestle_proto::{
+    log::v1::wire::ExportMetricsServiceRequest,
+    opentelemetry::proto::{
+        collector::metrics::v1::metrics_service_server::MetricsService,
+        common::v1::{AnyValue, KeyValue, any_value::Value},
+        metrics::v1::{
+            Histogram, HistogramDataPoint, Metric, ResourceMetrics, ScopeMetrics, metric::Data,
+        },
+        resource::v1::Resource,
+    },
 };
 use trestle_service::layer::shares::{Holder, SharePool};
 
@@ -18,14 +27,28 @@ use crate::{
 
 const MIB: usize = 1024 * 1024;
 
-/// A request of scopes with a record each, which repeat a resource of 50 KB.
-fn scopes(service: &str, count: usize) -> ResourceLogs {
-    let mut logs = logs(service, &["a"]);
-    logs.scope_logs = vec![logs.scope_logs[0].clone(); count];
-    let large = Some(AnyValue { value: Some(Value::StringValue("x".repeat(50_000))) });
-    let large = KeyValue { key: "large".to_owned(), value: large };
-    logs.resource.as_mut().unwrap().attributes.push(large);
-    logs
+fn attribute(key: &str, text: String) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(Value::StringValue(text)) }),
+    }
+}
+
+/// The metrics of a service: one point of so many buckets, with an attribute of 50 KB that is in the record of each.
+fn histogram(service: &str, buckets: u8) -> Bytes {
+    let point = HistogramDataPoint {
+        time_unix_nano: START,
+        attributes: vec![attribute("large", "x".repeat(50_000))],
+        bucket_counts: vec![1; buckets.into()],
+        explicit_bounds: (1..buckets).map(f64::from).collect(),
+        ..HistogramDataPoint::default()
+    };
+    let data = Data::Histogram(Histogram { data_points: vec![point], ..Histogram::default() });
+    let metric = Metric { name: "h".to_owned(), data: Some(data), ..Metric::default() };
+    let attributes = vec![attribute("service.name", service.to_owned())];
+    let resource = Some(Resource { attributes, ..Resource::default() });
+    let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..ScopeMetrics::default() }];
+    ResourceMetrics { resource, scope_metrics, ..ResourceMetrics::default() }.encode_to_vec().into()
 }
 
 #[tokio::test]
@@ -35,9 +58,11 @@ async fn an_export_whose_bytes_cannot_be_charged_stores_nothing_and_may_be_repea
     api.logs.derived_bytes = Arc::clone(&pool);
     // What other exports of the account have.
     let others = pool.take(Holder::account_alone(account().as_str()), 5 * MIB).unwrap();
-    let request = [logs("other", &["b"]), scopes("web", 100)];
+    let resource_metrics = vec![histogram("other", 1), histogram("web", 100)];
+    let request = || ExportMetricsServiceRequest { resource_metrics: resource_metrics.clone() };
+    let export = async || MetricsService::export(&api, Request::new(request())).await;
 
-    let status = export(&api, None, &request).await.unwrap_err();
+    let status = export().await.unwrap_err();
 
     assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
     assert!(status.get_details_retry_info().is_some());
@@ -47,8 +72,9 @@ async fn an_export_whose_bytes_cannot_be_charged_stores_nothing_and_may_be_repea
         assert!(records_of(&read(&api, read_of(&name)).await.unwrap()).is_empty(), "{name}");
     }
     drop(others);
-    assert!(export(&api, None, &request).await.unwrap().partial_success.is_none());
-    assert_eq!(records_of(&read(&api, read_of("web")).await.unwrap()).len(), 100);
+    assert!(export().await.unwrap().into_inner().partial_success.is_none());
+    let stored = records_of(&read(&api, read_of("web.metrics")).await.unwrap());
+    assert!(stored.len() > 100, "{}", stored.len());
     assert_eq!(pool.free(), 8 * MIB);
 }
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 
 use trestle_proto::opentelemetry::proto::{
-    common::v1::KeyValue,
     logs::v1::LogRecord,
     metrics::v1::{
         Histogram, HistogramDataPoint, Metric, ResourceMetrics, ScopeMetrics, metric::Data,
     },
-    resource::v1::Resource,
 };
 use trestle_service::layer::shares::{Holder, SharePool};
 
@@ -33,13 +31,6 @@ fn histograms(points: usize, buckets: usize, attribute_bytes: usize) -> Bytes {
     let metric = Metric { name: "h".to_owned(), data, ..Metric::default() };
     let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..ScopeMetrics::default() }];
     ResourceMetrics { scope_metrics, ..ResourceMetrics::default() }.encode_to_vec().into()
-}
-
-/// A request of scopes with a record each, which repeat a resource.
-fn scopes(count: usize, resource_bytes: usize) -> Bytes {
-    let attributes: Vec<KeyValue> = vec![pair("large", text(&"x".repeat(resource_bytes)))];
-    let resource = Some(Resource { attributes, ..Resource::default() });
-    logs(resource, vec![scope_logs(vec![log("a")]); count])
 }
 
 fn room_of(pool: &Arc<SharePool>) -> BatchRoom {
@@ -69,10 +60,11 @@ fn a_batch_has_at_most_128_times_the_bytes_of_its_request() {
 #[test]
 fn bytes_beyond_twice_the_request_are_charged_until_the_batch_is_dropped() {
     let pool = SharePool::new("bytes", 64 * MIB);
-    let request = scopes(100, 50_000);
+    // The attributes of a point are in each of its records.
+    let request = histograms(1, 100, 50_000);
     let uncharged = 2 * request.len() + 4096;
 
-    let exported = export_within::<ResourceLogs>(&[request], room_of(&pool)).unwrap();
+    let exported = export_within::<ResourceMetrics>(&[request], room_of(&pool)).unwrap();
 
     let bytes = exported.batches[0].bytes.len();
     assert!(bytes > 4 * MIB, "{bytes}");
@@ -81,7 +73,7 @@ fn bytes_beyond_twice_the_request_are_charged_until_the_batch_is_dropped() {
     drop(exported);
     assert_eq!(pool.free(), 64 * MIB);
 
-    let plain = scopes(1, 50_000);
+    let plain = logs(None, vec![scope_logs(vec![log(&"x".repeat(50_000))])]);
     let exported = export_within::<ResourceLogs>(&[plain], room_of(&pool)).unwrap();
     assert!(exported.charged.is_none() && exported.batches.len() == 1);
 }
@@ -89,8 +81,10 @@ fn bytes_beyond_twice_the_request_are_charged_until_the_batch_is_dropped() {
 #[test]
 fn a_request_whose_bytes_cannot_be_charged_is_rejected_as_a_whole() {
     let pool = SharePool::new("bytes of expanded exports", 4 * MIB);
-    for (request, is_large) in [(scopes(200, 50_000), true), (scopes(1, 50_000), false)] {
-        let exported = export_within::<ResourceLogs>(&[request], room_of(&pool));
+    for (request, is_large) in
+        [(histograms(1, 120, 50_000), true), (histograms(1, 2, 50_000), false)]
+    {
+        let exported = export_within::<ResourceMetrics>(&[request], room_of(&pool));
         assert_eq!(exported.is_err(), is_large, "{exported:?}");
         if let Err(fault) = exported {
             assert_eq!(fault.reason, Reason::ServerBusy);

@@ -254,7 +254,7 @@ fn records_of_too_many_days_are_rejected_and_the_first_days_stored() {
 
 #[test]
 fn a_batch_is_bounded_however_many_scopes_repeat_a_resource() {
-    // 20,000 scopes with a record each and a resource of 50 KB: 1 GB of a request of 700 KB.
+    // 20,000 scopes with a record each and a resource of 50 KB: 1 GB for those who read a request of 700 KB.
     let attributes = vec![pair("large", text(&"x".repeat(50_000)))];
     let large = Some(Resource { attributes, ..Resource::default() });
     let scopes = vec![scope_logs(vec![log("a")]); 20_000];
@@ -262,12 +262,58 @@ fn a_batch_is_bounded_however_many_scopes_repeat_a_resource() {
     let (batch, rejected) = batch_of::<ResourceLogs>(&[logs(large, scopes)]);
 
     let batch = batch.unwrap();
-    assert!(batch.bytes.len() <= BATCH_BYTES_MAX, "{}", batch.bytes.len());
-    assert_eq!((batch.records, rejected.count), (166, 20_000 - 166));
-    assert!(rejected.message.contains("have over 8323072 bytes"), "{}", rejected.message);
+    // The resource is stored once.
+    assert!((50_000..200_000).contains(&batch.bytes.len()), "{}", batch.bytes.len());
+    assert!((2_600..2_700).contains(&batch.records), "{}", batch.records);
+    assert_eq!(rejected.count, u64::from(20_000 - batch.records));
+    assert!(rejected.message.contains("have over 134217728 bytes"), "{}", rejected.message);
     let (none, rejected) =
         batch_within::<ResourceLogs>(&[logs(None, vec![scope_logs(vec![log("a")])])], 50);
     assert_eq!((none, rejected.count), (None, 1));
+}
+
+#[test]
+fn a_batch_of_the_first_format_is_read_too() {
+    // A resource in each of two groups, and none in the third.
+    let group = |resource: &[u8], body: &str| {
+        let mut group = Vec::new();
+        if !resource.is_empty() {
+            crate::wire::put_bytes(&mut group, 1, resource);
+        }
+        crate::wire::put_bytes(&mut group, 3, &log(body).encode_to_vec());
+        group
+    };
+    let resource = resource("web").unwrap().encode_to_vec();
+    let mut bytes = vec![1];
+    crate::wire::put_fixed64(&mut bytes, 1, NOW);
+    for group in [group(&resource, "a"), group(&resource, "b"), group(&[], "c")] {
+        crate::wire::put_bytes(&mut bytes, 2, &group);
+    }
+
+    let rows: Vec<_> = BatchView::parse(&bytes).unwrap().rows(7).map(Result::unwrap).collect();
+
+    let resources: Vec<_> = rows.iter().map(|row| row.resource.len()).collect();
+    assert_eq!(resources, [resource.len(), resource.len(), 0]);
+    assert_eq!(rows.iter().map(|row| row.sequence).collect::<Vec<_>>(), [7, 8, 9]);
+}
+
+#[test]
+fn groups_have_their_own_resource_however_it_is_stored() {
+    let named = |service: &str, scopes: &[&str]| {
+        logs(resource(service), scopes.iter().map(|body| scope_logs(vec![log(body)])).collect())
+    };
+    let plain = logs(None, vec![scope_logs(vec![log("e")]), scope_logs(vec![log("f")])]);
+    let requests =
+        [named("web", &["a", "b"]), named("api", &["c", "d"]), plain, named("web", &["g"])];
+
+    let (batch, _) = batch_of::<ResourceLogs>(&requests);
+
+    let service = |record: &Record| match record.resource.get("service.name") {
+        Some(AnyValue { value: Some(Value::StringValue(name)) }) => name.clone(),
+        _ => String::new(),
+    };
+    let services: Vec<_> = stored(&batch.unwrap()).iter().map(service).collect();
+    assert_eq!(services, ["web", "web", "api", "api", "", "", "web"]);
 }
 
 #[test]
