@@ -71,13 +71,13 @@ fn one_too_many(rule: &str) -> RecordError {
     RecordError { reason: Reason::RecordTooLarge, field: String::new(), rule }
 }
 
-/// What records add to a batch.
+/// What records add to a batch, in bytes but for their number.
 #[derive(Debug, Clone, Copy)]
 struct Addition {
     records: usize,
     /// With their frames.
     bytes: usize,
-    /// The resource and the scope of each.
+    /// Of what precedes them in a group of their own.
     resource: usize,
     scope: usize,
     /// With the resource and the scope of each.
