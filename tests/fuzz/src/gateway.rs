@@ -112,7 +112,7 @@ impl Gateway {
         let limits = CallLimits {
             calls_max: 16,
             body_bytes_max: 1 << 20,
-        message_bytes_max: 1 << 20,
+            message_bytes_max: 1 << 20,
             request_within_max: second,
             answer_within_max: second,
         };

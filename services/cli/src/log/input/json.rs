@@ -50,13 +50,18 @@ pub(super) fn parse(
 }
 
 /// Takes out the field with a name. Where none has it, its parts before and after a point name a field of an object in
-/// the object.
+/// the object, which is not kept where it has nothing else.
 fn remove_at(object: &mut Map<String, Value>, name: &str) -> Option<Value> {
     if let Some(value) = object.shift_remove(name) {
         return Some(value);
     }
     let (outer, inner) = name.split_once('.')?;
-    remove_at(object.get_mut(outer)?.as_object_mut()?, inner)
+    let fields = object.get_mut(outer)?.as_object_mut()?;
+    let value = remove_at(fields, inner)?;
+    if fields.is_empty() {
+        object.shift_remove(outer);
+    }
+    Some(value)
 }
 
 /// Takes a field out of an object, if it has the form; any other stays.

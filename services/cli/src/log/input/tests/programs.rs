@@ -110,6 +110,10 @@ fn given_names_have_precedence_over_the_usual_ones_and_programs() {
     assert_eq!((record.time_unix_nano, &record.body), (EIGHT, &text("s")));
     assert_eq!((record.severity_number, record.severity_text.as_str()), (17, "error"));
     assert_eq!(attributes(&record), json!({ "time": "never", "log": { "file": "a" }, "msg": "m" }));
+    // Nothing remains of an object that had only this field.
+    let line = r#"{"time":1769846400,"log":{"level":"warn"},"msg":"m"}"#;
+    let record = parse_by(named("time", "log.level", "msg"), LineFormat::Json, line);
+    assert_eq!((record.severity_number, record.attributes.len()), (13, 0));
     // A name with a point, and one that the line does not have.
     let line = r#"{"log.level":30,"time":1769846400,"msg":"m"}"#;
     let record = parse_by(named("created", "log.level", "phrase"), LineFormat::Json, line);
