@@ -90,6 +90,10 @@ fn sections_of_absent_roles_are_named_once() {
     assert_eq!((queue.code, all.code), (Some(0), Some(0)), "{queue:?} {all:?}");
     let note = "note: no effect in a process with these roles: gateway, quotas\n";
     assert!(queue.errors.contains(note), "{queue:?}");
+    // Quotas of calls apply in a gateway, those of entities beside tables.
+    let gateway = check("gateway");
+    assert_eq!(gateway.code, Some(0), "{gateway:?}");
+    assert!(gateway.errors.contains("these roles: storage\n"), "{gateway:?}");
     assert!(!all.errors.contains("note:"), "{all:?}");
 }
 

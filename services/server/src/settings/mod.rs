@@ -193,7 +193,7 @@ impl Settings {
             ("storage", self.owns_data(ROLES), self.storage == storage),
             ("accounts", has(GATEWAY), self.accounts == AccountsSettings::default()),
             ("gateway", has(GATEWAY), self.gateway == GatewaySettings::default()),
-            ("quotas", has(TABLE), self.quotas == QuotaSettings::default()),
+            ("quotas", has(TABLE) || has(GATEWAY), self.quotas == QuotaSettings::default()),
         ];
         let unused =
             sections.into_iter().filter(|(_, is_used, is_default)| !is_used && !is_default);
