@@ -22,6 +22,9 @@ use crate::{
     semconv,
 };
 
+/// The part of the burst of bytes that streams do not begin: a quarter.
+const STREAM_RESERVE: u64 = 4;
+
 /// The limits of calls of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallRates {
@@ -143,8 +146,19 @@ impl CallMeter {
     /// How long until the bytes of the account are not overdrawn, if no more pass.
     #[must_use]
     pub fn wait(&self) -> Duration {
+        self.wait_for(1)
+    }
+
+    /// How long until a stream may pass more bytes: a part of the burst is left to calls that are rejected otherwise,
+    /// whenever they retry.
+    #[must_use]
+    pub fn stream_wait(&self) -> Duration {
+        self.wait_for((self.rate.burst() / STREAM_RESERVE).max(1))
+    }
+
+    fn wait_for(&self, bytes: u64) -> Duration {
         let now = self.quotas.started.elapsed();
-        self.quotas.buckets.wait(self.key, self.rate, 1, now)
+        self.quotas.buckets.wait(self.key, self.rate, bytes, now)
     }
 }
 

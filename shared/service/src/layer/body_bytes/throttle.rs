@@ -44,7 +44,7 @@ impl BodyThrottle {
                 ready!(delay.as_mut().poll(cx));
                 self.delay = None;
             }
-            let wait = meter.wait();
+            let wait = meter.stream_wait();
             if wait.is_zero() {
                 return Poll::Ready(());
             }

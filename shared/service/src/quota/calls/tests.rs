@@ -62,6 +62,23 @@ async fn bytes_are_debited_as_they_pass_and_the_next_call_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_leaves_bytes_to_calls_that_retry_after_their_delay() {
+    let (_, quotas) = quotas(None, Some(1000));
+    let stream = quotas.admit(&account("busy")).expect("admitted").expect("a limit");
+    for _ in 0..3 {
+        tokio::time::advance(stream.stream_wait()).await;
+        stream.used(5000);
+
+        let fault = quotas.admit(&account("busy")).expect_err("overdrawn");
+
+        let delay = fault.retry_after.expect("a delay");
+        assert_eq!(stream.stream_wait() - delay, Duration::from_millis(249), "after {delay:?}");
+        tokio::time::advance(delay).await;
+        assert!(quotas.admit(&account("busy")).is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_its_bytes_reject_uses_no_operation() {
     let (_, quotas) = quotas(Some(2), Some(1000));
     let meter = quotas.admit(&account("busy")).expect("admitted").expect("a limit");
