@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod azure_blob;
 mod azure_edge;
 mod azure_queue;
 mod azure_table;

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::header;
+use http::{Method, header};
 use trestle_identity::{
     account::{AccountSet, Signature},
-    caller::Caller,
+    caller::{Authority, Caller},
     credentials::Identity,
     sas::{self, Check, Denied, Named, NamedResource, Use},
     shared_key::{Scheme, SignedRequest},
@@ -18,7 +18,7 @@ use trestle_identity::{
 };
 use trestle_service::{clock::Ticks, fault::Reason};
 
-use crate::head::RequestHead;
+use crate::{blob, head::RequestHead};
 
 /// The caller that the credentials of a request authenticate.
 ///
@@ -34,6 +34,9 @@ pub(crate) fn caller(
     let Some(value) = values.next() else {
         let token = token(head);
         if token.is_empty() {
+            if let Some(anonymous) = anonymous(head, service, &accounts) {
+                return Ok(Arc::new(anonymous));
+            }
             let message = "the request has no credentials: a header `Authorization` or a shared \
                            access signature is required";
             let reason = Reason::NoAuthenticationInformation;
@@ -52,16 +55,32 @@ pub(crate) fn caller(
     signed(head, service, authorization, &accounts, now).map(Arc::new)
 }
 
+/// A caller without credentials of a service that containers open to every one, where the account allows it. The service
+/// decides what that caller may read.
+fn anonymous(
+    head: &RequestHead,
+    service: &'static ServiceSpec,
+    accounts: &AccountSet,
+) -> Option<Caller> {
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let account = accounts.get(head.account.as_str()).filter(|_| is_read && service.has_paths)?;
+    let is_allowed = account.allows_public_access && !account.is_disabled;
+    is_allowed.then(|| Caller { account: account.name.clone(), authority: Authority::Anonymous })
+}
+
 /// The resource of a signature by the address of the request, if the signature does not contain it.
 fn named(head: &RequestHead, service: &'static ServiceSpec) -> Option<NamedResource> {
     // Without a name no signature for a resource matches, and it is rejected as a wrong one.
     let path = head.path.trim_start_matches('/');
-    let first = path.split('/').next().unwrap_or_default();
-    let name = if service.has_paths { path } else { first };
+    let first = || path.split('/').next().unwrap_or_default().to_owned();
+    let name = match service.has_paths {
+        true => blob::resource(&head.path, &head.params).unwrap_or_default(),
+        false => first(),
+    };
     let parameter = |names: &[&str]| names.iter().find_map(|name| head.params.get(name));
     let fields = service.fields.iter();
     let fields = fields.filter_map(|field| Some((field.name, parameter(field.of_request)?)));
-    let named = || NamedResource { service, name: name.to_owned(), fields: fields.collect() };
+    let named = || NamedResource { service, name: name.clone(), fields: fields.collect() };
     service.name_field.is_none().then(named)
 }
 

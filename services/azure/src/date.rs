@@ -3,7 +3,7 @@
 
 use prost_types::Timestamp;
 use time::{
-    Date, OffsetDateTime,
+    Date, OffsetDateTime, PrimitiveDateTime,
     format_description::{BorrowedFormatItem, well_known::Rfc3339},
     macros::format_description,
 };
@@ -41,6 +41,12 @@ pub fn precise_date(moment: &Timestamp) -> Option<String> {
     // `time` also has years before 1.
     let at = (at.year() >= 1).then_some(at)?;
     at.format(PRECISE).ok()
+}
+
+/// Parses a time in the format of HTTP, such as `Fri, 21 Nov 2025 12:00:00 GMT`.
+pub(crate) fn read_http_date(text: &str) -> Option<Timestamp> {
+    let at = PrimitiveDateTime::parse(text, HTTP).ok()?.assume_utc();
+    Some(Timestamp { seconds: at.unix_timestamp(), nanos: 0 })
 }
 
 /// Whether a text is a day of the calendar, such as `2026-01-31`.

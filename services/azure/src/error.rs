@@ -5,7 +5,7 @@ mod sentence;
 
 use std::time::Duration;
 
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tonic::{Status, body::Body};
 use tonic_types::{FieldViolation, StatusExt as _};
 use trestle_service::{
@@ -25,6 +25,8 @@ pub(crate) struct RestError {
     pub(crate) status: Box<Status>,
     /// Elements that only the error body of REST has, such as `QueryParameterName`.
     pub(crate) extras: Vec<(&'static str, String)>,
+    /// A header that only the response of REST has.
+    pub(crate) header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl RestError {
@@ -78,6 +80,13 @@ impl RestError {
         self
     }
 
+    /// The error with a header of its response.
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
     /// The error with one more element of its error body.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -88,7 +97,7 @@ impl RestError {
 
 impl From<Status> for RestError {
     fn from(status: Status) -> Self {
-        Self { status: Box::new(status), extras: Vec::new() }
+        Self { status: Box::new(status), extras: Vec::new(), header: None }
     }
 }
 
@@ -115,6 +124,8 @@ pub(crate) struct ErrorResponse {
     pub(crate) retry_after: Option<Duration>,
     /// Further elements of the error body.
     pub(crate) extras: Vec<(&'static str, String)>,
+    /// A further header of the response.
+    pub(crate) header: Option<(HeaderName, HeaderValue)>,
     /// The id of the request.
     pub(crate) request_id: String,
     /// When it failed.
@@ -124,7 +135,7 @@ pub(crate) struct ErrorResponse {
 impl ErrorResponse {
     /// The REST form of an error.
     pub(crate) fn new(error: RestError, request_id: &str, at: Ticks) -> Self {
-        let RestError { status, mut extras } = error;
+        let RestError { status, mut extras, header } = error;
         let details = status.get_error_details();
         let info = details.error_info();
         let metadata = |key: &str| info.and_then(|info| info.metadata.get(key)).cloned();
@@ -166,6 +177,7 @@ impl ErrorResponse {
             index: metadata("index").and_then(|index| index.parse().ok()),
             retry_after,
             extras,
+            header,
             request_id: request_id.to_owned(),
             at,
         }

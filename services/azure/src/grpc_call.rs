@@ -39,6 +39,15 @@ impl GrpcCall {
         Self { upstream, headers: request.headers, extensions: request.extensions }
     }
 
+    /// Another call on behalf of the same request.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            upstream: self.upstream.clone(),
+            headers: self.headers.clone(),
+            extensions: self.extensions.clone(),
+        }
+    }
+
     /// The unique id of the request.
     pub(crate) fn request_id(&self) -> &str {
         let id = self.headers.get(REQUEST_ID_HEADER);

@@ -42,6 +42,8 @@ use crate::{
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 /// The error code of a response.
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+/// The type of a blob, on each response that is one.
+const BLOB_TYPE: HeaderName = HeaderName::from_static("x-ms-blob-type");
 /// The method of every service that changes the CORS rules.
 const SET_RULES: &str = "/SetServiceProperties";
 /// The challenge of a request without credentials. Shared access signatures have no scheme of HTTP.
@@ -111,9 +113,10 @@ impl<P: RestProtocol> EdgeState<P> {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = http::Uri::from_static(path);
         *request.headers_mut() = headers;
-        let is_compressed = head.headers.contains_key(header::CONTENT_ENCODING);
         let is_stream =
             operation.as_ref().is_ok_and(|operation| self.protocol.transfer(operation).is_streamed);
+        // The encoding of a body that is streamed is a property of what is stored.
+        let is_compressed = !is_stream && head.headers.contains_key(header::CONTENT_ENCODING);
         request.extensions_mut().insert(Unframed { is_compressed, is_stream });
         request.extensions_mut().insert(RequestContext::<P> { head, operation });
         request
@@ -190,6 +193,7 @@ impl<P: RestProtocol> EdgeState<P> {
         if let Ok(code) = response.code.parse() {
             headers.insert(ERROR_CODE, code);
         }
+        headers.extend(response.header);
         if response.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
         }
@@ -245,10 +249,7 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
         let is_http2 = request.version() == Version::HTTP_2;
         request.extensions_mut().insert(CallProtocol::Rest);
         let body = DrainableBody::of(&mut request);
-        let head = match state.protocol.unserved() {
-            None => RequestHead::take(&mut request, P::SERVICE),
-            Some(fault) => Err(fault),
-        };
+        let head = RequestHead::take(&mut request, P::SERVICE);
         let (head, call) = match head {
             Ok(head) => {
                 let head = Arc::new(head);
@@ -283,6 +284,10 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             };
             let mut answer = state.rendered(calls.await?, headers, head);
             common(answer.headers_mut(), headers, head.map(|head| &head.params));
+            if !is_blob(&answer) {
+                let no_cache = HeaderValue::from_static("no-cache");
+                answer.headers_mut().entry(header::CACHE_CONTROL).or_insert(no_cache);
+            }
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, state.date());
             }
@@ -317,11 +322,15 @@ fn error_answer(fault: Fault) -> Response {
 fn common(headers: &mut HeaderMap, client: &HeaderMap, params: Option<&Params>) {
     headers.insert(VERSION, version::negotiated(client, params));
     headers.insert(header::SERVER, HeaderValue::from_static("Trestle"));
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(id) = client.get(CLIENT_REQUEST_ID).filter(|id| is_id(id.as_bytes())) {
         headers.insert(CLIENT_REQUEST_ID, id.clone());
     }
+}
+
+/// Whether a response is a blob, or that it is unchanged. Whether a cache may keep it is for its owner to decide.
+fn is_blob(answer: &Response) -> bool {
+    answer.headers().contains_key(BLOB_TYPE) || answer.status() == StatusCode::NOT_MODIFIED
 }
 
 /// Whether a client request id is valid.

@@ -26,13 +26,15 @@ mod error;
 mod grpc_call;
 mod gzip;
 mod head;
+mod header_case;
 mod http_edge;
+mod metadata;
+mod number;
 mod params;
 mod protocol;
 mod queue;
 mod reply;
 mod request_body;
-#[cfg(test)]
 mod streaming;
 pub mod table;
 mod version;
@@ -45,9 +47,9 @@ use trestle_service::{clock::Clock, cors::Lookup, layer::CallService, upstream::
 
 use self::{dispatch::Dispatch, http_edge::HttpEdge, protocol::RestProtocol};
 
-/// Most headers of a request for a queue: as many as its metadata can have in a head of 32 KiB,
+/// Most headers of a request for a queue or a blob: as many as its metadata can have in a head of 32 KiB,
 /// since it is sent as headers, and may have a name for every few bytes.
-pub const QUEUE_HEADERS_MAX: usize = 2048;
+pub const METADATA_HEADERS_MAX: usize = 2048;
 
 /// The configuration of an HTTP edge.
 #[derive(Clone)]
@@ -59,8 +61,6 @@ pub struct EdgeDeps {
     /// Whether responses are compressed for clients that accept it. Bodies of requests may always
     /// be.
     pub compresses: bool,
-    /// Whether the process serves the service at all; an edge that does not call it is also where it does not.
-    pub is_served: bool,
 }
 
 /// The HTTP edge of tables: translates requests to calls. `layers` adds those of the gateway to the
@@ -80,11 +80,12 @@ pub fn queues(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -
     edge(queue, deps, layers, rules)
 }
 
-/// The HTTP edge of blobs, which answers every request that blobs are served by gRPC only.
+/// The HTTP edge of blobs; see [`tables`]. Contents are never compressed: they are stored as their clients encoded them.
 #[must_use]
 pub fn blobs(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.blob.v1.BlobService", deps.upstream.clone());
-    edge(blob::BlobProtocol { is_served: deps.is_served }, deps, layers, rules)
+    let blob = blob::BlobProtocol::new(deps.identity.clone());
+    edge(blob, EdgeDeps { compresses: false, ..deps }, layers, rules)
 }
 
 fn edge<P: RestProtocol>(

@@ -3,7 +3,6 @@
 use http::{HeaderMap, Response};
 use tonic::body::Body;
 use trestle_identity::spec::ServiceSpec;
-use trestle_service::fault::Fault;
 
 use crate::{
     error::{ErrorResponse, RestError},
@@ -24,10 +23,6 @@ pub(crate) trait RestProtocol: Clone + Send + Sync + 'static {
     const UNKNOWN: &'static str;
     /// The specification of its signatures.
     const SIGNATURES: &'static ServiceSpec;
-    /// The error of every request, where the service has no protocol of Azure Storage.
-    fn unserved(&self) -> Option<Fault> {
-        None
-    }
 
     /// The operation of a request.
     ///

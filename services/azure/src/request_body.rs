@@ -17,7 +17,7 @@ pub(crate) struct RequestBody {
     pub(crate) body: Body,
     pub(crate) bytes_max: u64,
     pub(crate) declared: Option<u64>,
-    content_encoding: Option<HeaderValue>,
+    pub(crate) content_encoding: Option<HeaderValue>,
     /// The error of the call instead of any error of the body: a check of the credentials that
     /// follows that of their stored access policy has failed.
     pub(crate) denied: Option<Box<Fault>>,

@@ -330,7 +330,8 @@ impl BlobFixture {
             lease_id: None,
             is_sealed: false,
             tier: None,
-            origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
+            properties: None,
+            origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
             retention: self.retention(),
         };
         let required = (&Conditions::default(), None);

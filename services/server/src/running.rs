@@ -24,7 +24,7 @@ use crate::{
     encryption::Encryption,
     process_error::ProcessError,
     reload::{Reload, Reloads},
-    roles::{DrainAction, ROLES},
+    roles::DrainAction,
     settings::{LimitSettings, Listen, RoleKey as _, ServerSettings, Settings},
     watchdog::ListenerWatchdog,
 };
@@ -50,10 +50,7 @@ impl Listeners {
         let server = &settings.server;
         let grpc = bind(server, "server.listen", server.listen, ELSEWHERE).await?;
         let mut azure = BTreeMap::new();
-        let responds =
-            |role: &str| ROLES.iter().any(|it| it.name == role && it.responds_unserved());
-        let has_edge = |role: &str| settings.serves(role) || responds(role);
-        for (role, address) in server.azure_listeners().filter(|(role, _)| has_edge(role)) {
+        for (role, address) in server.azure_listeners().filter(|(role, _)| settings.serves(role)) {
             let listener = bind(server, &Listen::full_key(role), address, ELSEWHERE_OR_OFF).await?;
             azure.insert(role.to_owned(), listener);
         }

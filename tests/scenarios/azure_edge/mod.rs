@@ -1,6 +1,5 @@
 //! What the edges of all Azure services have in common: the same tests for each of them.
 
-mod blob_port;
 mod bodies;
 mod browsers;
 mod documents;

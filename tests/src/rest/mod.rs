@@ -85,17 +85,17 @@ impl Rest {
     }
 }
 
-/// A server in this process, behind sockets as any other, and the address of its queues.
-pub struct QueueRest {
+/// A server in this process, behind sockets as any other, and the address of one of its services.
+struct LocalEdge {
     address: String,
     // Dropped in this order: the server before its directory.
     _running: Running,
     _data: TempDir,
 }
 
-impl QueueRest {
-    /// Starts a server with a store of its own.
-    pub async fn start() -> Self {
+impl LocalEdge {
+    /// Starts a server with a store of its own, for a service such as `queue`.
+    async fn start(service: &str) -> Self {
         let free = "127.0.0.1:0".to_owned();
         let listeners = ["LISTEN", "ADMIN", "AZURE_TABLE", "AZURE_QUEUE", "AZURE_BLOB"];
         let free = listeners.map(|name| (format!("TRESTLE__SERVER__{name}"), free.clone()));
@@ -103,20 +103,87 @@ impl QueueRest {
         let settings = Settings::load(ROLES, sources).expect("settings that make sense");
         let (engine, data) = store();
         let listeners = Listeners::bind(&settings).await.expect("free addresses");
-        let address = listeners.azure("queue").expect("queues are served").to_string();
+        let address = listeners.azure(service).expect("the service is served").to_string();
         let node = node(&settings, engine).await;
         let running = Running::start(node, listeners, &settings, Exposition::default());
         Self { address, _running: running, _data: data }
     }
+}
 
-    /// The address of queues.
+/// The blobs of a server in this process.
+pub struct BlobRest(LocalEdge);
+
+impl BlobRest {
+    /// Starts a server with a store of its own.
+    pub async fn start() -> Self {
+        Self(LocalEdge::start("blob").await)
+    }
+
+    /// The address of blobs.
     pub fn address(&self) -> &str {
-        &self.address
+        &self.0.address
+    }
+
+    /// The URL of a path of the account.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}/{ACCOUNT}{path}", self.0.address)
     }
 
     /// Sends a request and waits for the whole answer.
     pub async fn send(&self, request: RestRequest) -> RestResponse {
-        exchange(&self.address, request).await
+        exchange(&self.0.address, request).await
+    }
+
+    /// Sends a request without a body.
+    pub async fn call(&self, method: &str, target: &str) -> RestResponse {
+        self.send(RestRequest::blob(method, target)).await
+    }
+
+    /// Sends a request without a body, with these headers.
+    pub async fn call_with(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&'static str, &str)],
+    ) -> RestResponse {
+        let request = RestRequest::blob(method, target);
+        let with =
+            |request: RestRequest, (name, value): &(&'static str, &str)| request.with(name, value);
+        self.send(headers.iter().fold(request, with)).await
+    }
+
+    /// Creates a container.
+    pub async fn container(&self, name: &str) {
+        let response = self.call("PUT", &format!("/{name}?restype=container")).await;
+        assert_eq!(response.status, 201, "{response:?}");
+    }
+
+    /// Writes a block blob. Returns its etag.
+    pub async fn blob(&self, target: &str, content: impl AsRef<[u8]>) -> String {
+        let request = RestRequest::blob("PUT", target).with("x-ms-blob-type", "BlockBlob");
+        let response = self.send(request.body(content)).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        response.header("etag").to_owned()
+    }
+}
+
+/// The queues of a server in this process.
+pub struct QueueRest(LocalEdge);
+
+impl QueueRest {
+    /// Starts a server with a store of its own.
+    pub async fn start() -> Self {
+        Self(LocalEdge::start("queue").await)
+    }
+
+    /// The address of queues.
+    pub fn address(&self) -> &str {
+        &self.0.address
+    }
+
+    /// Sends a request and waits for the whole answer.
+    pub async fn send(&self, request: RestRequest) -> RestResponse {
+        exchange(&self.0.address, request).await
     }
 
     /// Sends a request without a body.

@@ -7,7 +7,7 @@ use trestle_azure::date::http_date;
 use trestle_identity::{
     account::AccountKey,
     shared_key::{Scheme, SignedRequest},
-    spec::{QUEUE, TABLE},
+    spec::{BLOB, QUEUE, TABLE},
 };
 use trestle_service::clock::{Clock as _, SystemClock};
 
@@ -32,6 +32,7 @@ pub struct RestRequest {
 enum Service {
     Table,
     Queue,
+    Blob,
 }
 
 impl RestRequest {
@@ -53,7 +54,13 @@ impl RestRequest {
             .with("x-ms-version", "2021-12-02")
     }
 
-    /// The same whose body is a document of XML.
+    /// A signed request to blobs without a body, to path and query behind the account.
+    pub fn blob(method: &str, target: &str) -> Self {
+        Self::to(Service::Blob, method, &format!("/{ACCOUNT}{target}"))
+            .with("x-ms-version", "2021-12-02")
+    }
+
+    /// A signed request to queues whose body is a document of XML.
     pub fn xml(method: &str, target: &str, body: impl AsRef<[u8]>) -> Self {
         Self::queue(method, target).with("content-type", "application/xml").body(body)
     }
@@ -175,6 +182,7 @@ impl RestRequest {
         let service = match self.service {
             Service::Table => &TABLE,
             Service::Queue => &QUEUE,
+            Service::Blob => &BLOB,
         };
         SignedRequest { service, scheme, method, headers, path, query }.string_to_sign(ACCOUNT)
     }

@@ -126,7 +126,7 @@ fn frame(behaviour: Behaviour, flow: &Flow) -> CallService {
         is_by_method: false,
     };
     let rules = Lookup::new("trestle.test.v1.Bulk", upstream.clone());
-    let deps = EdgeDeps { upstream, identity, compresses: false, is_served: true };
+    let deps = EdgeDeps { upstream, identity, compresses: false };
     let layers = |calls| {
         let stack = ServiceBuilder::new()
             .layer(TraceLayer::new(observe))

@@ -73,7 +73,7 @@ impl RestProtocol for Bulk {
             BulkOperation::Read => {
                 let chunks = call.server_streaming::<_, Chunk>(READ, ReadRequest {}).await?;
                 let pieces = chunks.map_ok(|chunk| chunk.data);
-                Ok(streaming::streamed(StatusCode::OK, "application/octet-stream", None, pieces))
+                Ok(streaming::streamed(StatusCode::OK, None, pieces))
             }
         }
     }

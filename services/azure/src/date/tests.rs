@@ -109,7 +109,7 @@ proptest! {
             "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
         );
         let text = http_date(Some(&Timestamp { seconds, nanos: 1 }));
-        let read = time::PrimitiveDateTime::parse(&text, ANY).expect("a date");
+        let read = PrimitiveDateTime::parse(&text, ANY).expect("a date");
         prop_assert_eq!(read.assume_utc().unix_timestamp(), seconds);
     }
 }

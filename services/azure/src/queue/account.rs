@@ -55,10 +55,13 @@ async fn list(
     };
     let answer: proto::ListQueuesResponse = call.unary(path, &request).await?;
     Ok(document(xml::write_queues(&xml::Listing {
-        endpoint: &head.base,
-        prefix: page.prefix.as_deref(),
-        marker: page.marker.as_deref(),
-        max_results: page.max_results,
+        echo: xml::Echo {
+            endpoint: &head.base,
+            prefix: page.prefix.as_deref(),
+            marker: page.marker.as_deref(),
+            max_results: page.max_results,
+            ..xml::Echo::default()
+        },
         has_metadata: page.has_metadata,
         queues: &answer.queues,
         next_marker: &answer.next_page_token,

@@ -6,10 +6,9 @@
 
 mod account;
 mod explain;
-mod header_case;
+
 mod messages;
-mod metadata;
-mod number;
+
 mod operation;
 mod queues;
 mod route;

@@ -6,12 +6,14 @@ use prost_types::FieldMask;
 use tonic::body::Body;
 use trestle_proto::queue::v1 as proto;
 
-use super::{
-    account::document,
+use super::{account::document, operation::OnQueue};
+use crate::{
+    error::RestError,
+    grpc_call::GrpcCall,
+    head::RequestHead,
     metadata::{read_metadata, write_metadata},
-    operation::OnQueue,
+    reply, xml,
 };
-use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// The approximate number of messages of a queue, never too low.
 const COUNT: HeaderName = HeaderName::from_static("x-ms-approximate-messages-count");

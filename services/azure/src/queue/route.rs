@@ -7,13 +7,15 @@ use trestle_service::{
     limits::{PAGE_QUEUES_MAX, RECEIVE_MESSAGES_MAX, VISIBILITY_MAX, VISIBILITY_RECEIVE_MIN},
 };
 
-use super::{
-    number::{count, missing, number, number_with},
-    operation::{
-        ListPage, MessageReceipt, OnAccount, OnMessages, OnQueue, QueueOperation, TimeToLive,
-    },
+use super::operation::{
+    ListPage, MessageReceipt, OnAccount, OnMessages, OnQueue, QueueOperation, TimeToLive,
 };
-use crate::{error::RestError, head::RequestHead, params::Params};
+use crate::{
+    error::RestError,
+    head::RequestHead,
+    number::{count, missing, number, number_with},
+    params::Params,
+};
 
 /// The TTL parameter of a message without expiry.
 const EVER: i64 = -1;

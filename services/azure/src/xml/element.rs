@@ -37,7 +37,19 @@ impl<'a> Element<'a> {
     /// # Errors
     /// A malformed document, invalid UTF-8, an exceeded bound, or another name.
     pub(super) fn root(document: &'a [u8], name: &str) -> Result<Self, Fault> {
-        let root = parse(document)?;
+        Self::root_within(document, name, ELEMENTS_MAX)
+    }
+
+    /// The same, with another bound of the elements.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn root_within(
+        document: &'a [u8],
+        name: &str,
+        elements_max: usize,
+    ) -> Result<Self, Fault> {
+        let root = parse(document, elements_max)?;
         if root.name == name {
             return Ok(root);
         }
@@ -129,15 +141,16 @@ struct XmlReading<'a> {
     open: Vec<Element<'a>>,
     root: Option<Element<'a>>,
     elements: usize,
+    elements_max: usize,
 }
 
-fn parse(document: &[u8]) -> Result<Element<'_>, Fault> {
+fn parse(document: &[u8], elements_max: usize) -> Result<Element<'_>, Fault> {
     let text = std::str::from_utf8(document).map_err(|_| unreadable("must be UTF-8"))?;
     check_characters(text)?;
     // Skips one byte order mark; a second one is text.
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_comments = true;
-    let mut reading = XmlReading::default();
+    let mut reading = XmlReading { elements_max, ..XmlReading::default() };
     let mut is_first = true;
     loop {
         let event = reader.read_event();
@@ -251,8 +264,9 @@ impl<'a> XmlReading<'a> {
             return Err(unreadable(format!("must be at most {DEPTH_MAX} elements deep")));
         }
         self.elements += 1;
-        if self.elements > ELEMENTS_MAX {
-            return Err(unreadable(format!("must have at most {ELEMENTS_MAX} elements")));
+        if self.elements > self.elements_max {
+            let max = self.elements_max;
+            return Err(unreadable(format!("must have at most {max} elements")));
         }
         check_attributes(start)?;
         let name = start.name().as_ref().to_owned();

@@ -16,14 +16,19 @@ use super::{element::Element, write::XmlWriter};
 /// A malformed document, or a missing element: its element and rule.
 pub fn read_properties(body: &[u8]) -> Result<ServiceProperties, Fault> {
     let mut root = Element::root(body, "StorageServiceProperties")?;
-    let properties = ServiceProperties {
+    let properties = read_common(&mut root)?;
+    root.finish()?;
+    Ok(properties)
+}
+
+/// The settings that every service has.
+pub(super) fn read_common(root: &mut Element<'_>) -> Result<ServiceProperties, Fault> {
+    Ok(ServiceProperties {
         logging: root.optional("Logging").map(read_logging).transpose()?,
         hour_metrics: root.optional("HourMetrics").map(read_metrics).transpose()?,
         minute_metrics: root.optional("MinuteMetrics").map(read_metrics).transpose()?,
         cors: root.optional("Cors").map(read_cors).transpose()?,
-    };
-    root.finish()?;
-    Ok(properties)
+    })
 }
 
 fn read_logging(mut element: Element<'_>) -> Result<Logging, Fault> {
@@ -92,7 +97,7 @@ fn read_rule(mut element: Element<'_>) -> Result<CorsRule, Fault> {
     Ok(rule)
 }
 
-fn boolean(element: Element<'_>) -> Result<bool, Fault> {
+pub(super) fn boolean(element: Element<'_>) -> Result<bool, Fault> {
     element.value("must be true or false", |text| {
         let is_true = text.eq_ignore_ascii_case("true") || text == "1";
         let is_false = text.eq_ignore_ascii_case("false") || text == "0";
@@ -121,27 +126,28 @@ fn filled_list(element: Element<'_>) -> Result<Vec<String>, Fault> {
 /// The settings of a service; absent parts are omitted.
 #[must_use]
 pub fn write_properties(properties: &ServiceProperties) -> String {
-    XmlWriter::document("StorageServiceProperties", |writer| {
-        if let Some(logging) = &properties.logging {
-            writer.element("Logging", |writer| write_logging(writer, logging));
+    XmlWriter::document("StorageServiceProperties", |writer| write_common(writer, properties))
+}
+
+/// The settings that every service has.
+pub(super) fn write_common(writer: &mut XmlWriter, properties: &ServiceProperties) {
+    if let Some(logging) = &properties.logging {
+        writer.element("Logging", |writer| write_logging(writer, logging));
+    }
+    let metrics =
+        [("HourMetrics", &properties.hour_metrics), ("MinuteMetrics", &properties.minute_metrics)];
+    for (name, metrics) in metrics {
+        if let Some(metrics) = metrics {
+            writer.element(name, |writer| write_metrics(writer, metrics));
         }
-        let metrics = [
-            ("HourMetrics", &properties.hour_metrics),
-            ("MinuteMetrics", &properties.minute_metrics),
-        ];
-        for (name, metrics) in metrics {
-            if let Some(metrics) = metrics {
-                writer.element(name, |writer| write_metrics(writer, metrics));
+    }
+    if let Some(cors) = &properties.cors {
+        writer.element("Cors", |writer| {
+            for rule in &cors.rules {
+                writer.element("CorsRule", |writer| write_rule(writer, rule));
             }
-        }
-        if let Some(cors) = &properties.cors {
-            writer.element("Cors", |writer| {
-                for rule in &cors.rules {
-                    writer.element("CorsRule", |writer| write_rule(writer, rule));
-                }
-            });
-        }
-    })
+        });
+    }
 }
 
 fn write_logging(writer: &mut XmlWriter, logging: &Logging) {

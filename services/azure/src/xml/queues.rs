@@ -2,19 +2,16 @@
 
 use trestle_proto::queue::v1::Queue;
 
-use super::write::XmlWriter;
+use super::{
+    listing::{Echo, write_metadata, write_page},
+    write::XmlWriter,
+};
 
 /// The content of a listing response.
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'a> {
-    /// The address of the account, as the client addressed it.
-    pub endpoint: &'a str,
-    /// The prefix of the request, if it has one.
-    pub prefix: Option<&'a str>,
-    /// The continuation token of the request, if it has one.
-    pub marker: Option<&'a str>,
-    /// The page size of the request, if it has one.
-    pub max_results: Option<u32>,
+    /// What it repeats of the request.
+    pub echo: Echo<'a>,
     /// Whether metadata was requested.
     pub has_metadata: bool,
     /// The queues, ordered by name.
@@ -26,22 +23,12 @@ pub struct Listing<'a> {
 /// The response to a listing.
 #[must_use]
 pub fn write_queues(listing: &Listing<'_>) -> String {
-    let root = ("EnumerationResults", "ServiceEndpoint", listing.endpoint);
-    XmlWriter::document_with(root, |writer| {
-        for (name, echoed) in [("Prefix", listing.prefix), ("Marker", listing.marker)] {
-            if let Some(echoed) = echoed {
-                writer.text(name, echoed);
-            }
-        }
-        if let Some(max_results) = listing.max_results {
-            writer.value("MaxResults", &max_results);
-        }
+    write_page(&listing.echo, listing.next_marker, |writer| {
         writer.element("Queues", |writer| {
             for queue in listing.queues {
                 writer.element("Queue", |writer| write_queue(writer, queue, listing.has_metadata));
             }
         });
-        writer.text("NextMarker", listing.next_marker);
     })
 }
 
@@ -50,14 +37,7 @@ fn write_queue(writer: &mut XmlWriter, queue: &Queue, has_metadata: bool) {
     if !has_metadata {
         return;
     }
-    // By name, so that equal queues give equal responses.
-    let mut metadata: Vec<_> = queue.metadata.iter().collect();
-    metadata.sort_unstable();
-    writer.element("Metadata", |writer| {
-        for (name, value) in metadata {
-            writer.text(name, value);
-        }
-    });
+    write_metadata(writer, &queue.metadata);
 }
 
 #[cfg(test)]
@@ -73,10 +53,13 @@ mod tests {
     fn a_page_echoes_its_request_and_has_a_continuation_token() {
         let queues = [queue("q-100", &[("k", "v"), ("b", "<")]), queue("q-200", &[])];
         let listing = Listing {
-            endpoint: "http://127.0.0.1:10001/devstoreaccount1",
-            prefix: Some("q"),
-            marker: Some("/devstoreaccount1/q-100"),
-            max_results: Some(2),
+            echo: Echo {
+                endpoint: "http://127.0.0.1:10001/devstoreaccount1",
+                prefix: Some("q"),
+                marker: Some("/devstoreaccount1/q-100"),
+                max_results: Some(2),
+                ..Echo::default()
+            },
             has_metadata: true,
             queues: &queues,
             next_marker: "/devstoreaccount1/q-300",
@@ -98,10 +81,7 @@ mod tests {
     #[test]
     fn a_plain_page_has_names_only() {
         let listing = Listing {
-            endpoint: "https://acme.queue.example/",
-            prefix: None,
-            marker: None,
-            max_results: None,
+            echo: Echo { endpoint: "https://acme.queue.example/", ..Echo::default() },
             has_metadata: false,
             queues: &[queue("q-100", &[("k", "v")])],
             next_marker: "",

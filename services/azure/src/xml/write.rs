@@ -17,20 +17,33 @@ impl XmlWriter {
         writer.0
     }
 
-    /// The same, with an attribute on the root element.
-    pub(super) fn document_with(
-        (root, attribute, value): (&str, &str, &str),
+    /// The same, with those attributes on the root element that have a value.
+    pub(super) fn document_of(
+        root: &str,
+        attributes: &[(&str, Option<&str>)],
         inside: impl FnOnce(&mut Self),
     ) -> String {
         let mut writer = Self(String::with_capacity(512));
-        for part in [DECLARATION, "<", root, " ", attribute, "=\""] {
-            writer.0.push_str(part);
+        writer.0.push_str(DECLARATION);
+        writer.0.push('<');
+        writer.0.push_str(root);
+        for (name, value) in attributes {
+            if let Some(value) = value {
+                writer.attribute(name, value);
+            }
         }
-        writer.push_escaped(value);
-        writer.0.push_str("\">");
+        writer.0.push('>');
         inside(&mut writer);
         writer.end(root);
         writer.0
+    }
+
+    fn attribute(&mut self, name: &str, value: &str) {
+        for part in [" ", name, "=\""] {
+            self.0.push_str(part);
+        }
+        self.push_escaped(value);
+        self.0.push('"');
     }
 
     /// An element, whose content `inside` writes.
@@ -51,6 +64,16 @@ impl XmlWriter {
     /// An element with a text.
     pub(super) fn text(&mut self, name: &str, text: &str) {
         self.element(name, |writer| writer.push_escaped(text));
+    }
+
+    /// The same, with an attribute.
+    pub(super) fn text_with(&mut self, name: &str, attribute: (&str, &str), text: &str) {
+        self.0.push('<');
+        self.0.push_str(name);
+        self.attribute(attribute.0, attribute.1);
+        self.0.push('>');
+        self.push_escaped(text);
+        self.end(name);
     }
 
     /// An element with a number or a boolean.
@@ -131,7 +154,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_keeps_every_line_break() {
-        let text = XmlWriter::document_with(("A", "b", "\"<&"), |writer| {
+        let text = XmlWriter::document_of("A", &[("b", Some("\"<&")), ("c", None)], |writer| {
             writer.text("C", "<&>\"'\r\n\té\u{1f600}\u{1}\u{ffff}");
         });
 

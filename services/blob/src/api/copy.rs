@@ -92,11 +92,13 @@ impl BlobApi {
                 parser.push(Reason::InvalidInput, "copy_source_tags", rule);
             }
         }
+        let properties = request.properties.map(|stated| parser.properties(Some(stated)));
         let text = parser.copy_source_text(request.source_text);
         let tier = parser.tier(request.access_tier);
         let (names, source) = parser.finish(names.zip(source))?;
         let target = self.key_to_create(&access, &names, &mut conditions).await?;
         let id = uuid::Builder::from_random_bytes((self.random)().to_be_bytes()).into_uuid();
+        let origin = CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) };
         let command = CopyCommand {
             retention: self.retention(&access).await?,
             metadata: has_metadata.then_some(metadata),
@@ -105,7 +107,8 @@ impl BlobApi {
             lease_id,
             tier,
             is_sealed: request.is_sealed,
-            origin: CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) },
+            properties,
+            origin: (!request.is_write).then_some(origin),
         };
         let copy = match source {
             CopySource::Blob(source) => {

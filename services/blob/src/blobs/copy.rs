@@ -25,8 +25,8 @@ use crate::{
     keys::{self, BlobRow},
     pages::PinnedChunks,
     record::{
-        BlobKind, BlobRecord, Content, ContentId, CopyOrigin, Metadata, PageContent, Part,
-        Retention, Retired, StoredBlock,
+        BlobKind, BlobRecord, Content, ContentId, ContentProperties, CopyOrigin, Metadata,
+        PageContent, Part, Retention, Retired, StoredBlock,
     },
     stored::Stored as _,
     tags::Tags,
@@ -52,8 +52,10 @@ pub(crate) struct CopyCommand {
     pub(crate) tier: Option<Tier>,
     /// Whether it is sealed; of an append blob only.
     pub(crate) is_sealed: bool,
-    /// Names the copy and its source.
-    pub(crate) origin: CopyOrigin,
+    /// The HTTP properties; none: those of the source.
+    pub(crate) properties: Option<ContentProperties>,
+    /// Names the copy and its source; none: the blob is a block blob that is written, and does not record a copy.
+    pub(crate) origin: Option<CopyOrigin>,
     /// What is kept of the state before.
     pub(crate) retention: Retention,
 }
@@ -90,17 +92,18 @@ impl Blobs {
         let CopyCommand { is_sealed, metadata, tags, conditions, lease_id, tier, origin, .. } =
             command;
         let kind = source.record.content.kind();
-        if is_sealed && kind != BlobKind::Append {
+        let is_block = kind == BlobKind::Block;
+        if (is_sealed && kind != BlobKind::Append) || (origin.is_none() && !is_block) {
             return Err(BlobError::OtherKind(target.name));
         }
         let command = PutCommand {
-            properties: source.record.properties.clone(),
+            properties: command.properties.unwrap_or_else(|| source.record.properties.clone()),
             metadata: metadata.unwrap_or_else(|| source.record.metadata.clone()),
             tags: tags.unwrap_or_else(|| source.record.tags.clone()),
             conditions,
             lease_id,
             tier,
-            origin: Some(origin),
+            origin,
             retention: command.retention,
         };
         self.check_put((&target, kind), &command).await?;

@@ -393,7 +393,8 @@ async fn copied_pages_that_are_not_published_are_deleted() {
             lease_id: None,
             is_sealed: false,
             tier: None,
-            origin: crate::record::CopyOrigin { id: Uuid::nil(), source: String::new() },
+            properties: None,
+            origin: Some(crate::record::CopyOrigin { id: Uuid::nil(), source: String::new() }),
             retention: Default::default(),
         };
         let (source, required) = ((key.clone(), BlobState::Current), &Conditions::default());

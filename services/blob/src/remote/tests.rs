@@ -52,7 +52,8 @@ async fn copy(fixture: &BlobFixture, key: &BlobKey, uri: &Uri) -> Result<BlobRec
         lease_id: None,
         is_sealed: false,
         tier: None,
-        origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
+        properties: None,
+        origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
         retention: Retention::default(),
     };
     let servers = RemoteServers::new();

@@ -37,13 +37,11 @@ pub const BLOB: RoleSpec = RoleSpec {
     build: Build::Service(build),
     is_required: false,
     azure: Some(AzureEdge {
-        serves: "Address for clients of Azure Storage that request blobs: each response is the error that blobs are \
-                 served by gRPC only",
+        serves: "Address of blobs for clients of Azure Storage",
         flag: "azure-blob",
         port: 10000,
-        headers_max: None,
-        keeps_header_case: false,
-        calls_service: false,
+        headers_max: Some(trestle_azure::METADATA_HEADERS_MAX),
+        keeps_header_case: true,
         build: |deps, stack| trestle_azure::blobs(deps, |calls| stack.before(calls)),
     }),
 };

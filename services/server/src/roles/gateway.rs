@@ -11,7 +11,7 @@ use trestle_service::{
     upstream::Upstream,
 };
 
-use super::{Build, BuildContext, ROLES, RoleSpec, UpstreamRole};
+use super::{Build, BuildContext, RoleSpec, UpstreamRole};
 use crate::{
     identity,
     ingress::{self, AzureIngress, Ingress},
@@ -47,7 +47,6 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     };
     let stack = IngressStack::new(ingress::limits(&settings.limits), ingress::observe(context));
 
-    let is_served = |role: &&RoleSpec| roles.iter().any(|served| served.spec.name == role.name);
     let routes = ingress::absent(roles).fold(ingress::routes(roles), |routes, (service, role)| {
         let key = EndpointText::full_key(role);
         routes.without(service, format!("{key} is not set"))
@@ -64,16 +63,13 @@ fn build(context: &BuildContext<'_>, roles: &[UpstreamRole]) -> Result<Ingress, 
     let compresses = settings.server.azure_gzip;
     let edge_of = |spec: &RoleSpec, upstream: Upstream| {
         let edge = spec.azure?;
-        let (identity, is_served) = (identity.clone(), is_served(&spec));
-        let deps = trestle_azure::EdgeDeps { upstream, identity, compresses, is_served };
+        let deps = trestle_azure::EdgeDeps { upstream, identity: identity.clone(), compresses };
         let calls = (edge.build)(deps, &stack);
         let (headers_max, keeps_header_case) = (edge.headers_max, edge.keeps_header_case);
         Some(AzureIngress { role: spec.name, headers_max, keeps_header_case, calls })
     };
-    let served = roles.iter().filter_map(|role| edge_of(&role.spec, role.upstream.clone()));
-    let others = ROLES.iter().filter(|spec| spec.responds_unserved() && !is_served(spec));
-    let others = others.filter_map(|spec| edge_of(spec, Upstream::local(calls.clone())));
-    let azure = served.chain(others).collect();
+    let azure =
+        roles.iter().filter_map(|role| edge_of(&role.spec, role.upstream.clone())).collect();
     let watch = deps
         .source
         .clone()

@@ -72,9 +72,6 @@ pub struct AzureEdge {
     pub headers_max: Option<usize>,
     /// Whether the names of headers keep their case, which metadata has over HTTP/1.
     pub keeps_header_case: bool,
-    /// Whether it calls its service. One that does not, since each of its responses is an error, is also in front of a
-    /// gateway without that service.
-    pub calls_service: bool,
     /// Builds the edge in front of the service, with the layers of the gateway between.
     pub build: fn(trestle_azure::EdgeDeps, &IngressStack) -> CallService,
 }
@@ -84,12 +81,6 @@ impl RoleSpec {
     #[must_use]
     pub fn is_ingress(&self) -> bool {
         matches!(self.build, Build::Ingress(_))
-    }
-
-    /// Whether its edge for clients of Azure Storage responds also where it is not served.
-    #[must_use]
-    pub fn responds_unserved(&self) -> bool {
-        self.azure.is_some_and(|edge| !edge.calls_service)
     }
 
     /// Whether it needs a store.

@@ -28,9 +28,8 @@ pub const QUEUE: RoleSpec = RoleSpec {
         serves: "Address of queues for clients of Azure Storage",
         flag: "azure-queue",
         port: 10001,
-        headers_max: Some(trestle_azure::QUEUE_HEADERS_MAX),
+        headers_max: Some(trestle_azure::METADATA_HEADERS_MAX),
         keeps_header_case: true,
-        calls_service: true,
         build: |deps, stack| trestle_azure::queues(deps, |calls| stack.before(calls)),
     }),
 };

@@ -30,7 +30,6 @@ pub const TABLE: RoleSpec = RoleSpec {
         port: 10002,
         headers_max: None,
         keeps_header_case: false,
-        calls_service: true,
         build: |deps, stack| trestle_azure::tables(deps, |calls| stack.before(calls)),
     }),
 };

@@ -25,6 +25,10 @@ pub(super) fn codes(reason: Reason) -> Option<(Code, &'static str, u16)> {
         R::InvalidMd5 => (Code::InvalidArgument, "InvalidMd5", 400),
         R::Md5Mismatch => (Code::DataLoss, "Md5Mismatch", 400),
         R::Crc64Mismatch => (Code::DataLoss, "Crc64Mismatch", 400),
+        R::BothCrc64AndMd5HeaderPresent => {
+            (Code::InvalidArgument, "BothCrc64AndMd5HeaderPresent", 400)
+        }
+        R::UnsupportedHeader => (Code::InvalidArgument, "UnsupportedHeader", 400),
         R::InvalidBlobType => (Code::FailedPrecondition, "InvalidBlobType", 409),
         R::AppendPositionConditionNotMet => (Code::Aborted, "AppendPositionConditionNotMet", 412),
         R::MaxBlobSizeConditionNotMet => {

@@ -8,7 +8,7 @@ fn text_of(inside: &str) -> Result<String, Fault> {
 }
 
 fn error(document: &str) -> String {
-    let fault = parse(document.as_bytes()).expect_err(document);
+    let fault = parse(document.as_bytes(), ELEMENTS_MAX).expect_err(document);
     assert_eq!(fault.reason, Reason::InvalidXmlDocument, "{document}");
     fault.message
 }
@@ -100,8 +100,8 @@ fn rejects_malformed_documents() {
     ] {
         error(document);
     }
-    assert!(parse(b"<A>\xff</A>").is_err());
-    assert!(parse(b"\xfe\xff\0<\0A\0/\0>").is_err());
+    assert!(parse(b"<A>\xff</A>", ELEMENTS_MAX).is_err());
+    assert!(parse(b"\xfe\xff\0<\0A\0/\0>", ELEMENTS_MAX).is_err());
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn depth_and_number_of_elements_are_bounded() {
     let deep = |depth: usize| format!("{}{}", "<A>".repeat(depth), "</A>".repeat(depth));
     let wide = |children: usize| format!("<A>{}</A>", "<B/>".repeat(children));
 
-    assert!(parse(deep(DEPTH_MAX).as_bytes()).is_ok());
+    assert!(parse(deep(DEPTH_MAX).as_bytes(), ELEMENTS_MAX).is_ok());
     assert!(error(&deep(DEPTH_MAX + 1)).contains("12 elements deep"));
-    assert!(parse(wide(ELEMENTS_MAX - 1).as_bytes()).is_ok());
+    assert!(parse(wide(ELEMENTS_MAX - 1).as_bytes(), ELEMENTS_MAX).is_ok());
     assert!(error(&wide(ELEMENTS_MAX)).contains("1000 elements"));
 }
 
@@ -142,7 +142,7 @@ proptest! {
     fn no_bytes_make_the_reader_fail_otherwise(
         document in "[<>&;#xA-C!\\[\\]/?='\" \\n\u{1}-\u{3}\u{e9}-]{0,60}"
     ) {
-        let _ = parse(document.as_bytes());
+        let _ = parse(document.as_bytes(), ELEMENTS_MAX);
     }
 
     #[test]

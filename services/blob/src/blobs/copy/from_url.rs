@@ -32,6 +32,7 @@ impl Blobs {
         command: CopyCommand,
     ) -> Result<OpenedUrlCopy, BlobError> {
         let CopyCommand { metadata, tags, conditions, lease_id, tier, origin, .. } = command;
+        let properties = command.properties.clone();
         if command.is_sealed {
             return Err(BlobError::OtherKind(target.name));
         }
@@ -41,13 +42,13 @@ impl Blobs {
             conditions,
             lease_id,
             tier,
-            origin: Some(origin),
+            origin,
             retention: command.retention,
             ..PutCommand::default()
         };
         self.check_put((&target, BlobKind::Block), &command).await?;
         let source = source.await?;
-        command.properties = source.properties.clone();
+        command.properties = properties.unwrap_or_else(|| source.properties.clone());
         Ok(OpenedUrlCopy { blobs: self.clone(), source, target, command })
     }
 }

@@ -24,7 +24,8 @@ fn command() -> CopyCommand {
         lease_id: None,
         is_sealed: false,
         tier: None,
-        origin: CopyOrigin { id: Uuid::from_u128(5), source: "logs/a".to_owned() },
+        properties: None,
+        origin: Some(CopyOrigin { id: Uuid::from_u128(5), source: "logs/a".to_owned() }),
         retention: Retention::default(),
     }
 }
@@ -77,7 +78,11 @@ async fn a_copy_has_content_properties_and_metadata_of_its_source_and_bytes_of_i
 
         assert_eq!(record.metadata, metadata);
         let size = Some(record.content.size());
-        let expected = BlobCopy { origin: command().origin, completed_at: record.etag.0, size };
+        let expected = BlobCopy {
+            origin: command().origin.expect("a copy"),
+            completed_at: record.etag.0,
+            size,
+        };
         assert_eq!(record.copy, Some(expected));
         fixture.delete(&key).await.expect("deleted");
         fixture.advance(READ_GRACE + SECOND);

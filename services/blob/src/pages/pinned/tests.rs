@@ -149,7 +149,8 @@ async fn a_copy_and_a_list_of_ranges_have_the_pages_of_one_version() {
         lease_id: None,
         tier: None,
         is_sealed: false,
-        origin: CopyOrigin { id: uuid::Uuid::nil(), source: String::new() },
+        properties: None,
+        origin: Some(CopyOrigin { id: uuid::Uuid::nil(), source: String::new() }),
         retention: Retention::default(),
     };
     let required = (&Conditions::default(), None);

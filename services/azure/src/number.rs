@@ -10,7 +10,7 @@ use crate::{error::RestError, params::Params};
 ///
 /// # Errors
 /// An invalid number, or a number out of the range, each with its REST elements.
-pub(super) fn number(
+pub(crate) fn number(
     params: &Params,
     name: &'static str,
     range: RangeInclusive<i64>,
@@ -21,7 +21,7 @@ pub(super) fn number(
 }
 
 /// The same, with another text of the rule for its range.
-pub(super) fn number_with(
+pub(crate) fn number_with(
     params: &Params,
     name: &'static str,
     range: RangeInclusive<i64>,
@@ -50,7 +50,7 @@ pub(super) fn number_with(
 }
 
 /// The same for a number that is never negative.
-pub(super) fn count(
+pub(crate) fn count(
     params: &Params,
     name: &'static str,
     max: usize,
@@ -61,7 +61,7 @@ pub(super) fn count(
 }
 
 /// The error of a missing parameter.
-pub(super) fn missing(name: &'static str) -> RestError {
+pub(crate) fn missing(name: &'static str) -> RestError {
     let reason = Reason::MissingRequiredQueryParameter;
     let fault = Fault::violation(reason, name, "required");
     RestError::from(fault).with("QueryParameterName", name)

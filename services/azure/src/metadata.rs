@@ -6,7 +6,7 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Response};
 use tonic::body::Body;
 use trestle_service::fault::{Fault, Reason, quoted};
 
-use super::header_case;
+use crate::header_case;
 
 /// The prefix of the header names. One client sends a header with only this prefix without its last
 /// letter; it is ignored.
@@ -16,7 +16,7 @@ const PREFIX: &str = "x-ms-meta-";
 ///
 /// # Errors
 /// A name that is repeated, in any case.
-pub(super) fn read_metadata(
+pub(crate) fn read_metadata(
     headers: &HeaderMap,
     extensions: &Extensions,
 ) -> Result<HashMap<String, String>, Fault> {
@@ -52,7 +52,7 @@ fn lower(headers: &HeaderMap) -> Result<HashMap<String, String>, Fault> {
 }
 
 /// Writes metadata into a response, and the case of its names.
-pub(super) fn write_metadata(metadata: &HashMap<String, String>, answer: &mut Response<Body>) {
+pub(crate) fn write_metadata(metadata: &HashMap<String, String>, answer: &mut Response<Body>) {
     let names: Vec<_> = metadata.keys().map(|name| format!("{PREFIX}{name}")).collect();
     for (name, value) in names.iter().zip(metadata.values()) {
         let name: Option<HeaderName> = name.parse().ok();

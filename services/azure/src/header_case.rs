@@ -18,17 +18,17 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::Empty;
 use hyper::{client, rt, server::conn::http1::Builder, service::service_fn};
 
-use crate::QUEUE_HEADERS_MAX;
+use crate::METADATA_HEADERS_MAX;
 
 /// The names of these headers of a request as they were sent, in any order; in lower case where the
 /// protocol has no other.
-pub(super) fn sent(extensions: &Extensions, headers: &[HeaderName]) -> Vec<String> {
+pub(crate) fn sent(extensions: &Extensions, headers: &[HeaderName]) -> Vec<String> {
     let lower = || headers.iter().map(|name| name.as_str().to_owned()).collect();
     written(extensions, headers).as_deref().and_then(names).unwrap_or_else(lower)
 }
 
 /// The extensions that give these names to the headers of a response.
-pub(super) fn extensions(names: &[String]) -> Option<Extensions> {
+pub(crate) fn extensions(names: &[String]) -> Option<Extensions> {
     let mut head = b"GET / HTTP/1.1\r\n".to_vec();
     for name in names {
         head.extend_from_slice(name.as_bytes());
@@ -42,7 +42,10 @@ pub(super) fn extensions(names: &[String]) -> Option<Extensions> {
         std::future::ready(Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new())))
     });
     let mut builder = Builder::new();
-    builder.preserve_header_case(true).max_headers(QUEUE_HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .preserve_header_case(true)
+        .max_headers(METADATA_HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
     let connection = builder.serve_connection(Memory::of(head), service);
     poll(pin!(connection));
     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,7 +75,7 @@ fn written(extensions: &Extensions, headers: &[HeaderName]) -> Option<Vec<u8>> {
 
 /// The names of the headers in the head of a request.
 fn names(head: &[u8]) -> Option<Vec<String>> {
-    let mut lines = vec![httparse::EMPTY_HEADER; QUEUE_HEADERS_MAX];
+    let mut lines = vec![httparse::EMPTY_HEADER; METADATA_HEADERS_MAX];
     let start = memchr::memchr(b'\n', head)?;
     let httparse::Status::Complete((_, headers)) =
         httparse::parse_headers(head.get(start + 1..)?, &mut lines).ok()?

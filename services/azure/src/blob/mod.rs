@@ -1,0 +1,194 @@
+//! The protocol of blobs: headers and bytes in and out, and XML for lists.
+//!
+//! `route` determines the operation of a request; `account`, `containers`, `read`, `write`, `change`, `lease`, `blocks`,
+//! `pages` and `copy` make its call and write the response. `header`, `conditions` and `properties` translate headers;
+//! `upload` makes messages of a body. `batch` takes a request for several.
+
+mod account;
+mod batch;
+mod blocks;
+mod change;
+mod conditions;
+mod containers;
+mod copy;
+mod fields;
+#[cfg(test)]
+mod fixture;
+mod header;
+mod lease;
+mod list;
+mod operation;
+mod pages;
+mod properties;
+mod range;
+mod read;
+mod route;
+mod source;
+mod upload;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use tonic::body::Body;
+use trestle_identity::{
+    credentials::Identity,
+    spec::{BLOB, ServiceSpec},
+};
+use trestle_service::clock::Clock;
+
+use self::operation::{
+    BlobKind, BlobOperation, BlobPath, DataFrom, OnAccount, OnBlob, OnContainer,
+};
+pub(crate) use self::route::resource;
+use crate::{
+    error::{ErrorResponse, RestError, document},
+    grpc_call::GrpcCall,
+    head::RequestHead,
+    protocol::{BodyTransfer, RestProtocol, Target},
+    reply,
+    request_body::RequestBody,
+    xml,
+};
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct BlobProtocol {
+    clock: Arc<dyn Clock>,
+    /// For the requests in a batch, each of which has credentials of its own.
+    identity: Identity,
+}
+
+impl BlobProtocol {
+    /// Creates the protocol, with the accounts and the wall clock of `identity`.
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self { clock: Arc::clone(&identity.clock), identity }
+    }
+}
+
+impl RestProtocol for BlobProtocol {
+    type Operation = BlobOperation;
+
+    const SERVICE: &'static str = "blob";
+    const UNKNOWN: &'static str = "/trestle.blob.v1.BlobService/";
+    const SIGNATURES: &'static ServiceSpec = &BLOB;
+
+    fn route(&self, head: &RequestHead) -> Result<BlobOperation, RestError> {
+        route::route(head)
+    }
+
+    fn target(&self, operation: &BlobOperation) -> Target {
+        operation.target()
+    }
+
+    fn transfer(&self, operation: &BlobOperation) -> BodyTransfer {
+        operation.transfer()
+    }
+
+    async fn perform(
+        &self,
+        operation: BlobOperation,
+        head: &RequestHead,
+        body: RequestBody,
+        call: GrpcCall,
+    ) -> Result<Response<Body>, RestError> {
+        let performed = match operation {
+            BlobOperation::Account(OnAccount::Batch) => {
+                batch::perform(self, None, head, body, call).await
+            }
+            BlobOperation::Container(name, OnContainer::Batch) => {
+                batch::perform(self, Some(&name), head, body, call).await
+            }
+            BlobOperation::Account(operation) => {
+                let body = body.collect().await?;
+                account::perform(operation, head, &body, call, &*self.clock).await
+            }
+            BlobOperation::Container(name, operation) => {
+                let body = body.collect().await?;
+                containers::perform(name, operation, head, &body, call).await
+            }
+            BlobOperation::Blob(path, operation) => {
+                on_blob(path, operation, head, body, call).await
+            }
+        };
+        performed.map_err(|error| error.with_fields(fields::name))
+    }
+
+    fn error_response(
+        &self,
+        response: &ErrorResponse,
+        _: &HeaderMap,
+        _: Option<&RequestHead>,
+    ) -> Response<Body> {
+        document(response)
+    }
+}
+
+async fn on_blob(
+    path: BlobPath,
+    operation: OnBlob,
+    head: &RequestHead,
+    body: RequestBody,
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
+    match operation {
+        OnBlob::Put(BlobKind::Block) => write::put(path, head, body, call).await,
+        OnBlob::StageBlock(DataFrom::Body) => blocks::stage(path, head, body, call).await,
+        OnBlob::AppendBlock(DataFrom::Body) => write::append(path, head, body, call).await,
+        OnBlob::WritePages(DataFrom::Body) => pages::write(path, head, body, call).await,
+        OnBlob::StageBlock(DataFrom::Url) => blocks::stage_from_url(path, head, call).await,
+        OnBlob::AppendBlock(DataFrom::Url) => write::append_from_url(path, head, call).await,
+        OnBlob::WritePages(DataFrom::Url) => pages::write_from_url(path, head, call).await,
+        OnBlob::Get => read::get(path, head, call).await,
+        OnBlob::GetProperties => read::properties(path, head, call).await,
+        OnBlob::GetMetadata => read::metadata(path, head, call).await,
+        OnBlob::PutFromUrl => copy::put_from_url(path, head, call).await,
+        OnBlob::Copy => copy::copy(path, head, call).await,
+        OnBlob::AbortCopy => copy::abort(path, head, call).await,
+        OnBlob::Lease => lease::on_blob(path, head, call).await,
+        other => {
+            let body = body.collect().await?;
+            with_document(path, other, head, &body, call).await
+        }
+    }
+}
+
+/// The operations whose requests have a document or nothing.
+async fn with_document(
+    path: BlobPath,
+    operation: OnBlob,
+    head: &RequestHead,
+    body: &Bytes,
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
+    match operation {
+        OnBlob::Put(BlobKind::Append) => write::create_append(path, head, body, call).await,
+        OnBlob::Put(_) => pages::create(path, head, body, call).await,
+        OnBlob::CommitBlocks => blocks::commit(path, head, body, call).await,
+        OnBlob::GetBlockList => blocks::list(path, head, call).await,
+        OnBlob::Seal => write::seal(path, head, call).await,
+        OnBlob::ClearPages => pages::clear(path, head, call).await,
+        OnBlob::ListPageRanges => pages::list_ranges(path, head, call).await,
+        OnBlob::ResizePages => pages::resize(path, head, call).await,
+        OnBlob::SetMetadata => change::set_metadata(path, head, call).await,
+        OnBlob::SetProperties => change::set_properties(path, head, call).await,
+        OnBlob::Undelete => change::undelete(path, call).await,
+        OnBlob::Snapshot => change::snapshot(path, head, call).await,
+        OnBlob::SetTier => change::set_tier(path, head, call).await,
+        OnBlob::GetTags => change::get_tags(path, head, call).await,
+        OnBlob::SetTags => change::set_tags(path, head, body, call).await,
+        // The others have no document, and are matched above.
+        _ => change::delete(path, head, call).await,
+    }
+}
+
+/// A response with a document.
+fn xml_answer(text: String) -> Response<Body> {
+    reply::whole(StatusCode::OK, xml::CONTENT_TYPE, text)
+}
+
+/// A parameter of the request; empty where it has none.
+fn param(head: &RequestHead, name: &str) -> String {
+    head.params.get(name).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,284 @@
+//! The operations of requests to blobs.
+
+use crate::protocol::{BodyTransfer, Target};
+
+/// Most bytes of a blob that one request writes: 5,000 MiB, as Azure has it.
+const BLOB_BYTES_MAX: u64 = 5000 * 1024 * 1024;
+/// Most bytes of a document: a list of the most blocks, each with the longest id.
+const DOCUMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Most bytes of a batch of requests.
+const BATCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// An operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BlobOperation {
+    /// One on the account.
+    Account(OnAccount),
+    /// One on a container, by name.
+    Container(String, OnContainer),
+    /// One on a blob.
+    Blob(BlobPath, OnBlob),
+}
+
+/// The names of a blob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlobPath {
+    /// The container.
+    pub(crate) container: String,
+    /// The blob in it.
+    pub(crate) blob: String,
+}
+
+/// Operations on an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnAccount {
+    /// Lists its containers, one page.
+    ListContainers,
+    /// Gets the settings of the service.
+    GetProperties,
+    /// Sets the settings of the service.
+    SetProperties,
+    /// Gets the replication statistics.
+    GetStats,
+    /// Gets the kind of the account, also on a container or a blob.
+    GetInformation,
+    /// Finds blobs by their tags.
+    FindBlobs,
+    /// A batch of requests.
+    Batch,
+}
+
+/// Operations on a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnContainer {
+    /// Creates it.
+    Create,
+    /// Deletes it.
+    Delete,
+    /// Gets its properties.
+    Get,
+    /// Sets its metadata.
+    SetMetadata,
+    /// Gets its stored access policies.
+    GetPolicies,
+    /// Sets its stored access policies, and its public access.
+    SetPolicies,
+    /// Changes its lease.
+    Lease,
+    /// Restores it after it was deleted.
+    Undelete,
+    /// Lists its blobs, one page.
+    ListBlobs,
+    /// Finds its blobs by their tags.
+    FindBlobs,
+    /// A batch of requests to it.
+    Batch,
+}
+
+/// How a blob is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlobKind {
+    /// As a whole or from blocks.
+    Block,
+    /// At its end.
+    Append,
+    /// In pages.
+    Page,
+}
+
+/// Where the data of a write is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataFrom {
+    /// In the body of the request.
+    Body,
+    /// At the URL that a header has.
+    Url,
+}
+
+/// Operations on a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnBlob {
+    /// Writes it, or creates an empty one.
+    Put(BlobKind),
+    /// Writes it from a URL, without the state of a copy.
+    PutFromUrl,
+    /// Copies it from a URL.
+    Copy,
+    /// Ends a copy.
+    AbortCopy,
+    /// Reads it.
+    Get,
+    /// Gets its properties.
+    GetProperties,
+    /// Gets its metadata.
+    GetMetadata,
+    /// Sets its metadata.
+    SetMetadata,
+    /// Sets its HTTP properties.
+    SetProperties,
+    /// Sets the size or the sequence number of a page blob.
+    ResizePages,
+    /// Deletes it.
+    Delete,
+    /// Restores it after it was deleted.
+    Undelete,
+    /// Takes a snapshot of it.
+    Snapshot,
+    /// Changes its lease.
+    Lease,
+    /// Sets its access tier.
+    SetTier,
+    /// Gets its tags.
+    GetTags,
+    /// Sets its tags.
+    SetTags,
+    /// Stages a block.
+    StageBlock(DataFrom),
+    /// Commits blocks.
+    CommitBlocks,
+    /// Gets the list of its blocks.
+    GetBlockList,
+    /// Appends a block.
+    AppendBlock(DataFrom),
+    /// Seals it, so that nothing is appended.
+    Seal,
+    /// Writes pages.
+    WritePages(DataFrom),
+    /// Clears pages.
+    ClearPages,
+    /// Lists the ranges of its pages.
+    ListPageRanges,
+}
+
+/// The path of a method of the service.
+macro_rules! method {
+    ($name:literal) => {
+        concat!("/trestle.blob.v1.BlobService/", $name)
+    };
+}
+
+impl BlobOperation {
+    /// The target of the operation.
+    pub(crate) fn target(&self) -> Target {
+        let (path, reads) = match self {
+            Self::Account(operation) => operation.target(),
+            Self::Container(_, operation) => operation.target(),
+            Self::Blob(_, operation) => operation.target(),
+        };
+        Target { path, reads }
+    }
+
+    /// The body transfer of the operation.
+    pub(crate) fn transfer(&self) -> BodyTransfer {
+        match self {
+            Self::Account(OnAccount::Batch) | Self::Container(_, OnContainer::Batch) => {
+                // Its requests are calls of their own, one after the other.
+                BodyTransfer { request_bytes_max: BATCH_BYTES_MAX, is_streamed: true }
+            }
+            Self::Account(_) | Self::Container(..) => BodyTransfer::collected(DOCUMENT_BYTES_MAX),
+            Self::Blob(_, operation) => operation.transfer(),
+        }
+    }
+}
+
+impl OnAccount {
+    fn target(self) -> (&'static str, bool) {
+        match self {
+            Self::ListContainers => (method!("ListContainers"), true),
+            Self::GetProperties | Self::GetInformation => (method!("GetServiceProperties"), true),
+            Self::SetProperties => (method!("SetServiceProperties"), false),
+            Self::GetStats => (method!("GetServiceStats"), true),
+            Self::FindBlobs => (method!("FindBlobs"), true),
+            Self::Batch => (method!("DeleteBlobs"), false),
+        }
+    }
+
+    /// The path of the method.
+    pub(crate) fn path(self) -> &'static str {
+        self.target().0
+    }
+}
+
+impl OnContainer {
+    fn target(self) -> (&'static str, bool) {
+        match self {
+            Self::Create => (method!("CreateContainer"), false),
+            Self::Delete => (method!("DeleteContainer"), false),
+            Self::Get => (method!("GetContainer"), true),
+            Self::SetMetadata => (method!("UpdateContainer"), false),
+            Self::GetPolicies => (method!("GetContainerAccessPolicies"), true),
+            Self::SetPolicies => (method!("SetContainerAccessPolicies"), false),
+            Self::Lease => (method!("LeaseContainer"), false),
+            Self::Undelete => (method!("UndeleteContainer"), false),
+            Self::ListBlobs => (method!("ListBlobs"), true),
+            Self::FindBlobs => (method!("FindBlobs"), true),
+            Self::Batch => (method!("DeleteBlobs"), false),
+        }
+    }
+
+    /// The path of the method.
+    pub(crate) fn path(self) -> &'static str {
+        self.target().0
+    }
+}
+
+impl OnBlob {
+    fn target(self) -> (&'static str, bool) {
+        match self {
+            Self::Put(BlobKind::Block) => (method!("WriteBlob"), false),
+            Self::Put(BlobKind::Append) => (method!("CreateAppendBlob"), false),
+            Self::Put(BlobKind::Page) => (method!("CreatePageBlob"), false),
+            Self::PutFromUrl | Self::Copy => (method!("CopyBlob"), false),
+            Self::AbortCopy => (method!("AbortCopyBlob"), false),
+            Self::Get => (method!("ReadBlob"), true),
+            Self::GetProperties | Self::GetMetadata => (method!("GetBlob"), true),
+            Self::SetMetadata | Self::SetProperties => (method!("UpdateBlob"), false),
+            Self::ResizePages => (method!("UpdatePageBlob"), false),
+            Self::Delete => (method!("DeleteBlob"), false),
+            Self::Undelete => (method!("UndeleteBlob"), false),
+            Self::Snapshot => (method!("SnapshotBlob"), false),
+            Self::Lease => (method!("LeaseBlob"), false),
+            Self::SetTier => (method!("SetBlobTier"), false),
+            Self::GetTags => (method!("GetBlobTags"), true),
+            Self::SetTags => (method!("SetBlobTags"), false),
+            Self::StageBlock(_) => (method!("StageBlock"), false),
+            Self::CommitBlocks => (method!("CommitBlocks"), false),
+            Self::GetBlockList => (method!("GetBlockList"), true),
+            Self::AppendBlock(_) => (method!("AppendBlock"), false),
+            Self::Seal => (method!("SealBlob"), false),
+            Self::WritePages(_) => (method!("WritePages"), false),
+            Self::ClearPages => (method!("ClearPages"), false),
+            Self::ListPageRanges => (method!("ListPageRanges"), true),
+        }
+    }
+
+    /// The path of the method.
+    pub(crate) fn path(self) -> &'static str {
+        self.target().0
+    }
+
+    /// Whether the operation only reads the blob, or a snapshot or a version of it.
+    pub(crate) fn target_reads(self) -> bool {
+        self.target().1
+    }
+
+    fn transfer(self) -> BodyTransfer {
+        use trestle_service::limits::{APPEND_BYTES_MAX, BLOCK_BYTES_MAX, PAGES_BYTES_MAX};
+
+        let streamed = |request_bytes_max| BodyTransfer { request_bytes_max, is_streamed: true };
+        match self {
+            Self::Put(BlobKind::Block) => streamed(BLOB_BYTES_MAX),
+            Self::StageBlock(DataFrom::Body) => streamed(BLOCK_BYTES_MAX),
+            Self::AppendBlock(DataFrom::Body) => streamed(APPEND_BYTES_MAX),
+            Self::WritePages(DataFrom::Body) => streamed(PAGES_BYTES_MAX),
+            // The response is a stream, or takes as long as the source has bytes.
+            Self::Get
+            | Self::Copy
+            | Self::PutFromUrl
+            | Self::StageBlock(DataFrom::Url)
+            | Self::AppendBlock(DataFrom::Url)
+            | Self::WritePages(DataFrom::Url) => streamed(0),
+            _ => BodyTransfer::collected(DOCUMENT_BYTES_MAX),
+        }
+    }
+}

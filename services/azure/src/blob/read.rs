@@ -1,0 +1,260 @@
+//! Reads of a blob: its content, its properties, its metadata.
+
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use md5::{Digest as _, Md5};
+use tonic::{Status, body::Body};
+use trestle_proto::blob::v1 as proto;
+use trestle_service::fault::{Fault, Reason, meaning};
+
+use super::{
+    conditions::conditions,
+    header::{self as names, CONTENT_CRC64, CONTENT_MD5, RANGE_GET_CRC64, RANGE_GET_MD5},
+    operation::{BlobPath, OnBlob},
+    param, properties, range,
+};
+use crate::{
+    error::RestError, grpc_call::GrpcCall, head::RequestHead, metadata::write_metadata, reply,
+    streaming::streamed,
+};
+
+/// The header with the error code, which a response that is no error has too where nothing was modified.
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+/// Longest range of which a checksum is computed, in bytes.
+const CHECKED_RANGE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The parameters of a signature that replace headers of a response.
+const OVERRIDES: [(&str, HeaderName); 5] = [
+    ("rscc", header::CACHE_CONTROL),
+    ("rscd", header::CONTENT_DISPOSITION),
+    ("rsce", header::CONTENT_ENCODING),
+    ("rscl", header::CONTENT_LANGUAGE),
+    ("rsct", header::CONTENT_TYPE),
+];
+
+/// A checksum of a range that a request wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RangeChecksum {
+    Md5,
+    Crc64,
+}
+
+/// Get Blob.
+///
+/// # Errors
+/// Malformed headers, or a failed call.
+pub(super) async fn get(
+    path: BlobPath,
+    head: &RequestHead,
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
+    let range = range::of_read(head);
+    let checksum = range_checksum(head, range.as_ref())?;
+    let request = proto::ReadBlobRequest {
+        container: path.container.clone(),
+        blob: path.blob.clone(),
+        range,
+        conditions: conditions(head)?,
+        snapshot: param(head, "snapshot"),
+        version_id: param(head, "versionid"),
+    };
+    let again = call.again();
+    let method = OnBlob::Get.path();
+    let opened = async {
+        let mut messages =
+            call.server_streaming::<_, proto::ReadBlobResponse>(method, request).await?;
+        let first = messages.message().await?;
+        let first = first.ok_or_else(|| Status::internal("a read without a response"))?;
+        Ok::<_, Status>((first, messages))
+    };
+    let (first, messages) = match opened.await {
+        Ok(opened) => opened,
+        Err(status) => return Err(with_size(status.into(), path, head, again).await),
+    };
+    let blob = first.blob.unwrap_or_default();
+    if first.not_modified {
+        return Ok(not_modified(&blob));
+    }
+    let rest = messages.map_ok(|message| message.data);
+    let length = first.range.as_ref().and_then(|range| range.length).unwrap_or(blob.size);
+    let pieces = stream::iter([Ok(first.data)]).chain(rest);
+    let status = if first.range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let mut checked = HeaderMap::new();
+    let mut answer = match checksum {
+        None => streamed(status, Some(length), pieces),
+        Some(checksum) => {
+            let data = collected(pieces).await?;
+            set_checksum(&mut checked, checksum, &data);
+            let mut answer = reply::whole(status, "application/octet-stream", data);
+            answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+            answer
+        }
+    };
+    set_headers(&mut answer, &blob, head, false);
+    let headers = answer.headers_mut();
+    if let Some(range) = &first.range {
+        let end = range.offset.saturating_add(length).saturating_sub(1);
+        let text = format!("bytes {}-{end}/{}", range.offset, blob.size);
+        names::set(headers, header::CONTENT_RANGE, &text);
+    }
+    properties::set_md5(headers, &blob, first.range.is_some());
+    headers.extend(checked);
+    Ok(answer)
+}
+
+/// Get Blob Properties.
+///
+/// # Errors
+/// Malformed headers, or a failed call.
+pub(super) async fn properties(
+    path: BlobPath,
+    head: &RequestHead,
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
+    let found = get_blob(path, head, call).await?;
+    let blob = found.blob.unwrap_or_default();
+    if found.not_modified {
+        return Ok(not_modified(&blob));
+    }
+    let mut answer = reply::empty(StatusCode::OK);
+    set_headers(&mut answer, &blob, head, true);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_LENGTH, blob.size.into());
+    properties::set_md5(headers, &blob, false);
+    Ok(answer)
+}
+
+/// Get Blob Metadata.
+///
+/// # Errors
+/// Malformed headers, or a failed call.
+pub(super) async fn metadata(
+    path: BlobPath,
+    head: &RequestHead,
+    call: GrpcCall,
+) -> Result<Response<Body>, RestError> {
+    let found = get_blob(path, head, call).await?;
+    let blob = found.blob.unwrap_or_default();
+    if found.not_modified {
+        return Ok(not_modified(&blob));
+    }
+    let mut answer = reply::empty(StatusCode::OK);
+    write_metadata(&blob.metadata, &mut answer);
+    properties::set_etag(answer.headers_mut(), &blob);
+    properties::set_version(answer.headers_mut(), &blob);
+    Ok(answer)
+}
+
+async fn get_blob(
+    path: BlobPath,
+    head: &RequestHead,
+    call: GrpcCall,
+) -> Result<proto::GetBlobResponse, RestError> {
+    let request = proto::GetBlobRequest {
+        container: path.container,
+        blob: path.blob,
+        conditions: conditions(head)?,
+        snapshot: param(head, "snapshot"),
+        version_id: param(head, "versionid"),
+    };
+    Ok(call.unary(OnBlob::GetProperties.path(), &request).await?)
+}
+
+/// The response to a read of what its client has.
+pub(super) fn not_modified(blob: &proto::Blob) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::NOT_MODIFIED;
+    let headers = answer.headers_mut();
+    properties::set_etag(headers, blob);
+    let code = meaning(Reason::ConditionNotMet).azure_code;
+    headers.insert(ERROR_CODE, HeaderValue::from_static(code));
+    answer
+}
+
+/// The headers of a read.
+fn set_headers(
+    answer: &mut Response<Body>,
+    blob: &proto::Blob,
+    head: &RequestHead,
+    is_whole: bool,
+) {
+    write_metadata(&blob.metadata, answer);
+    let headers = answer.headers_mut();
+    properties::set_blob(headers, blob, is_whole);
+    // Only the signature for a resource covers them: in any other one anybody could add them.
+    if head.params.get("sr").is_some() && head.params.get("sig").is_some() {
+        for (name, header) in OVERRIDES {
+            if let Some(value) = head.params.get(name) {
+                names::set_some(headers, header, value);
+            }
+        }
+    }
+}
+
+/// The error of a read, with the size of the blob where the range is beyond it.
+async fn with_size(
+    error: RestError,
+    path: BlobPath,
+    head: &RequestHead,
+    call: GrpcCall,
+) -> RestError {
+    if !error.is(Reason::InvalidRange) {
+        return error;
+    }
+    let Ok(found) = get_blob(path, head, call).await else { return error };
+    let text = format!("bytes */{}", found.blob.unwrap_or_default().size);
+    match HeaderValue::from_str(&text) {
+        Ok(value) => error.with_header(header::CONTENT_RANGE, value),
+        Err(_) => error,
+    }
+}
+
+/// The checksum that a request wants of its range.
+///
+/// # Errors
+/// Both checksums, no range, or one that is too long.
+fn range_checksum(
+    head: &RequestHead,
+    range: Option<&proto::ByteRange>,
+) -> Result<Option<RangeChecksum>, Fault> {
+    let is_md5 = names::boolean(head, &RANGE_GET_MD5)?.unwrap_or_default();
+    let is_crc64 = names::boolean(head, &RANGE_GET_CRC64)?.unwrap_or_default();
+    let (name, checksum) = match (is_md5, is_crc64) {
+        (false, false) => return Ok(None),
+        (true, true) => {
+            let rule = "must not be combined with x-ms-range-get-content-md5";
+            return Err(names::invalid(&RANGE_GET_CRC64, "true", rule));
+        }
+        (true, false) => (RANGE_GET_MD5, RangeChecksum::Md5),
+        (false, true) => (RANGE_GET_CRC64, RangeChecksum::Crc64),
+    };
+    let length = range.and_then(|range| range.length);
+    if length.is_some_and(|length| length <= CHECKED_RANGE_BYTES_MAX) {
+        return Ok(Some(checksum));
+    }
+    let rule = format!("needs a range of at most {CHECKED_RANGE_BYTES_MAX} bytes");
+    Err(names::invalid(&name, "true", &rule))
+}
+
+async fn collected(
+    pieces: impl futures::Stream<Item = Result<Bytes, Status>>,
+) -> Result<Bytes, Status> {
+    let data = pieces.try_fold(BytesMut::new(), |mut data, piece| async move {
+        data.extend_from_slice(&piece);
+        Ok(data)
+    });
+    Ok(data.await?.freeze())
+}
+
+fn set_checksum(headers: &mut HeaderMap, checksum: RangeChecksum, data: &[u8]) {
+    match checksum {
+        RangeChecksum::Md5 => {
+            names::set(headers, CONTENT_MD5, &names::md5_text(&Md5::digest(data)));
+        }
+        RangeChecksum::Crc64 => {
+            let mut digest = crc64fast_nvme::Digest::new();
+            digest.write(data);
+            names::set(headers, CONTENT_CRC64, &names::crc64_text(digest.sum64()));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Determines the operation of a request.
+
+use http::{HeaderName, Method};
+use percent_encoding::percent_decode_str;
+use trestle_service::fault::{Fault, Reason, quoted};
+
+use super::{
+    header::{
+        BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, BLOB_TYPE, CONTENT_PROPERTIES, COPY_SOURCE,
+        PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, invalid, required,
+    },
+    operation::{BlobKind, BlobOperation, BlobPath, DataFrom, OnAccount, OnBlob, OnContainer},
+};
+use crate::{error::RestError, head::RequestHead, number::missing, params::Params};
+
+/// The container of a blob whose path has one segment.
+pub(crate) const ROOT: &str = "$root";
+/// Values of `comp` of operations that are not implemented.
+const NOT_IMPLEMENTED: [&str; 7] = [
+    "userdelegationkey",
+    "incrementalcopy",
+    "query",
+    "expiry",
+    "immutabilitypolicies",
+    "legalhold",
+    "rename",
+];
+
+/// The operation of a request.
+///
+/// # Errors
+/// An invalid path, method, parameter or header, or an operation that is not implemented.
+pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
+    let path = decoded(&head.path).ok_or_else(|| unreadable(&head.path, "must be UTF-8"))?;
+    check_implemented(head)?;
+    let params = &head.params;
+    if params.is("restype", "account") && params.is("comp", "properties") {
+        return match head.method {
+            Method::GET | Method::HEAD => Ok(BlobOperation::Account(OnAccount::GetInformation)),
+            _ => Err(unknown_method(head)),
+        };
+    }
+    let is_container = params.is("restype", "container");
+    match path.split_once('/') {
+        None if path.is_empty() => on_account(head).map(BlobOperation::Account),
+        None | Some((_, "")) if is_container => {
+            let name = path.trim_end_matches('/').to_owned();
+            on_container(head).map(|operation| BlobOperation::Container(name, operation))
+        }
+        _ if is_container => {
+            Err(unreadable(&head.path, "must be that of a container, with restype=container"))
+        }
+        Some((_, "")) => Err(unreadable(&head.path, "must have the name of a blob")),
+        named => {
+            let (container, blob) = named.unwrap_or((ROOT, &path));
+            let path = BlobPath { container: container.to_owned(), blob: blob.to_owned() };
+            on_blob(head).map(|operation| BlobOperation::Blob(path, operation))
+        }
+    }
+}
+
+/// The path after the account, decoded, without its first `/`.
+fn decoded(path: &str) -> Option<String> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    percent_decode_str(path).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}
+
+/// The resource of a request as a signature names it: the container, or the container and the blob. None where the
+/// path cannot be decoded.
+pub(crate) fn resource(path: &str, params: &Params) -> Option<String> {
+    let path = decoded(path)?;
+    let is_blob = !path.is_empty() && !path.contains('/') && !params.is("restype", "container");
+    Some(if is_blob { format!("{ROOT}/{path}") } else { path.trim_end_matches('/').to_owned() })
+}
+
+/// Rejects an operation or a header that would have an effect that this server has not.
+fn check_implemented(head: &RequestHead) -> Result<(), RestError> {
+    let comp = head.params.get("comp").unwrap_or_default();
+    if let Some(name) = NOT_IMPLEMENTED.iter().find(|name| comp.eq_ignore_ascii_case(name)) {
+        let message = format!("the operation is not implemented: comp=`{name}`");
+        return Err(Fault::new(Reason::NotImplemented, message).into());
+    }
+    match REFUSED.iter().find(|name| head.headers.contains_key(*name)) {
+        None => Ok(()),
+        Some(name) => {
+            let rule = "is not supported by this server";
+            Err(Fault::violation(Reason::UnsupportedHeader, name.as_str(), rule).into())
+        }
+    }
+}
+
+fn unreadable(path: &str, rule: &str) -> RestError {
+    let rule = format!("{rule}: value=`{}`", quoted(path));
+    Fault::violation(Reason::InvalidUri, "path", rule).into()
+}
+
+/// The error of a method that the resource does not support.
+fn unknown_method(head: &RequestHead) -> RestError {
+    let method = quoted(head.method.as_str()).into_owned();
+    let message = format!("the resource does not support this verb: method=`{method}`");
+    Fault::new(Reason::UnsupportedHttpVerb, message).into()
+}
+
+/// The error of an invalid value of a parameter that selects the operation.
+fn unknown(params: &Params, name: &'static str) -> RestError {
+    match params.get(name) {
+        None => missing(name),
+        Some(value) => {
+            let rule = "must name an operation of the resource";
+            RestError::of_parameter(Reason::InvalidQueryParameterValue, name, value, rule)
+        }
+    }
+}
+
+fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {
+    let params = &head.params;
+    let comp = params.get("comp").unwrap_or_default().to_ascii_lowercase();
+    match comp.as_str() {
+        "list" | "blobs" if head.method != Method::GET => Err(unknown_method(head)),
+        "list" => Ok(OnAccount::ListContainers),
+        "blobs" => Ok(OnAccount::FindBlobs),
+        "batch" if head.method == Method::POST => Ok(OnAccount::Batch),
+        "batch" => Err(unknown_method(head)),
+        "properties" | "stats" if !params.is("restype", "service") => {
+            Err(unknown(params, "restype"))
+        }
+        "properties" => match head.method {
+            Method::GET => Ok(OnAccount::GetProperties),
+            Method::PUT => Ok(OnAccount::SetProperties),
+            _ => Err(unknown_method(head)),
+        },
+        "stats" if head.method != Method::GET => Err(unknown_method(head)),
+        "stats" if !head.is_secondary => {
+            let rule = "stats are those of the secondary name of the account";
+            let reason = Reason::InvalidQueryParameterValue;
+            Err(RestError::of_parameter(reason, "comp", "stats", rule))
+        }
+        "stats" => Ok(OnAccount::GetStats),
+        _ => Err(unknown(params, "comp")),
+    }
+}
+
+fn on_container(head: &RequestHead) -> Result<OnContainer, RestError> {
+    let params = &head.params;
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let of_write = |operation| match head.method {
+        Method::PUT => Ok(operation),
+        _ => Err(unknown_method(head)),
+    };
+    let of_list = |operation| match head.method {
+        Method::GET => Ok(operation),
+        _ => Err(unknown_method(head)),
+    };
+    let Some(comp) = params.get("comp").map(str::to_ascii_lowercase) else {
+        return match head.method {
+            Method::PUT => Ok(OnContainer::Create),
+            Method::DELETE => Ok(OnContainer::Delete),
+            _ if is_read => Ok(OnContainer::Get),
+            _ => Err(unknown_method(head)),
+        };
+    };
+    match comp.as_str() {
+        "metadata" if is_read => Ok(OnContainer::Get),
+        "metadata" => of_write(OnContainer::SetMetadata),
+        "acl" if is_read => Ok(OnContainer::GetPolicies),
+        "acl" => of_write(OnContainer::SetPolicies),
+        "lease" => of_write(OnContainer::Lease),
+        "undelete" => of_write(OnContainer::Undelete),
+        "list" => of_list(OnContainer::ListBlobs),
+        "blobs" => of_list(OnContainer::FindBlobs),
+        "batch" if head.method == Method::POST => Ok(OnContainer::Batch),
+        "batch" => Err(unknown_method(head)),
+        _ => Err(unknown(params, "comp")),
+    }
+}
+
+fn on_blob(head: &RequestHead) -> Result<OnBlob, RestError> {
+    let params = &head.params;
+    let operation = match params.get("comp").map(str::to_ascii_lowercase) {
+        None => match head.method {
+            Method::PUT => put(head)?,
+            Method::GET => OnBlob::Get,
+            Method::HEAD => OnBlob::GetProperties,
+            Method::DELETE => OnBlob::Delete,
+            _ => return Err(unknown_method(head)),
+        },
+        Some(comp) => part(head, &comp)?,
+    };
+    let reads_state = operation.target_reads()
+        || matches!(operation, OnBlob::Delete | OnBlob::Lease | OnBlob::SetTier);
+    for name in ["snapshot", "versionid"] {
+        if let Some(value) = params.get(name).filter(|_| !reads_state) {
+            let rule = "must not be on an operation that changes the blob";
+            let reason = Reason::InvalidQueryParameterValue;
+            return Err(RestError::of_parameter(reason, name, value, rule));
+        }
+    }
+    Ok(operation)
+}
+
+/// The operation on a part of a blob.
+fn part(head: &RequestHead, comp: &str) -> Result<OnBlob, RestError> {
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let operation = match comp {
+        "metadata" if is_read => return Ok(OnBlob::GetMetadata),
+        "tags" if head.method == Method::GET => return Ok(OnBlob::GetTags),
+        "blocklist" if head.method == Method::GET => return Ok(OnBlob::GetBlockList),
+        "pagelist" if head.method == Method::GET => return Ok(OnBlob::ListPageRanges),
+        "pagelist" => return Err(unknown_method(head)),
+        "metadata" => OnBlob::SetMetadata,
+        "properties" => set_properties(head),
+        "undelete" => OnBlob::Undelete,
+        "snapshot" => OnBlob::Snapshot,
+        "lease" => OnBlob::Lease,
+        "tier" => OnBlob::SetTier,
+        "tags" => OnBlob::SetTags,
+        "block" => OnBlob::StageBlock(data_from(head)),
+        "blocklist" => OnBlob::CommitBlocks,
+        "appendblock" => OnBlob::AppendBlock(data_from(head)),
+        "seal" => OnBlob::Seal,
+        "page" => page(head)?,
+        "copy" => OnBlob::AbortCopy,
+        _ => return Err(unknown(&head.params, "comp")),
+    };
+    if head.method == Method::PUT { Ok(operation) } else { Err(unknown_method(head)) }
+}
+
+/// Put Blob, Put Blob From URL or Copy Blob.
+fn put(head: &RequestHead) -> Result<OnBlob, RestError> {
+    let kind = match head.header(BLOB_TYPE) {
+        None if head.headers.contains_key(COPY_SOURCE) => return Ok(OnBlob::Copy),
+        None => {
+            return Err(required(&BLOB_TYPE).into());
+        }
+        Some(text) => match text {
+            "BlockBlob" => BlobKind::Block,
+            "AppendBlob" => BlobKind::Append,
+            "PageBlob" => BlobKind::Page,
+            _ => {
+                let rule = "must be BlockBlob, AppendBlob or PageBlob";
+                return Err(invalid(&BLOB_TYPE, text, rule).into());
+            }
+        },
+    };
+    match (kind, data_from(head)) {
+        (kind, DataFrom::Body) => Ok(OnBlob::Put(kind)),
+        (BlobKind::Block, DataFrom::Url) => Ok(OnBlob::PutFromUrl),
+        (_, DataFrom::Url) => {
+            let text = head.header(BLOB_TYPE).unwrap_or_default();
+            Err(invalid(&BLOB_TYPE, text, "must be BlockBlob, with a source").into())
+        }
+    }
+}
+
+fn data_from(head: &RequestHead) -> DataFrom {
+    if head.headers.contains_key(COPY_SOURCE) { DataFrom::Url } else { DataFrom::Body }
+}
+
+/// Set Blob Properties is about the pages of a blob where it has no HTTP property.
+fn set_properties(head: &RequestHead) -> OnBlob {
+    let has = |names: &[HeaderName]| names.iter().any(|name| head.headers.contains_key(name));
+    let of_pages = [SEQUENCE_NUMBER_ACTION, BLOB_SEQUENCE_NUMBER, BLOB_CONTENT_LENGTH];
+    match has(&of_pages) && !has(&CONTENT_PROPERTIES) {
+        true => OnBlob::ResizePages,
+        false => OnBlob::SetProperties,
+    }
+}
+
+fn page(head: &RequestHead) -> Result<OnBlob, RestError> {
+    let text = head.header(PAGE_WRITE).unwrap_or_default();
+    match text.to_ascii_lowercase().as_str() {
+        "update" => Ok(OnBlob::WritePages(data_from(head))),
+        "clear" => Ok(OnBlob::ClearPages),
+        "" => Err(required(&PAGE_WRITE).into()),
+        _ => Err(invalid(&PAGE_WRITE, text, "must be update or clear").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

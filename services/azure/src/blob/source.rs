@@ -1,0 +1,90 @@
+//! The source of a copy: a URL in a header, of a blob of the account or of another server.
+
+use http::{Uri, uri::PathAndQuery};
+use trestle_proto::blob::v1 as proto;
+use trestle_service::fault::Fault;
+
+use super::{
+    header::{self as names, COPY_SOURCE, SOURCE_CRC64, SOURCE_MD5},
+    route,
+};
+use crate::{address::Address, head::RequestHead, params::Params};
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Source {
+    /// A blob of the account.
+    pub(super) blob: Option<proto::BlobSource>,
+    /// A URL that is no blob of the account at this address; empty otherwise.
+    pub(super) url: String,
+    /// How the client names the source, without the signature in it.
+    pub(super) text: String,
+}
+
+impl Source {
+    /// The source of a request.
+    ///
+    /// # Errors
+    /// No source, or one that is no URL.
+    pub(super) fn of(head: &RequestHead) -> Result<Self, Fault> {
+        let url = names::text(head, &COPY_SOURCE).ok_or_else(|| names::required(&COPY_SOURCE))?;
+        let uri: Option<Uri> = url.parse().ok();
+        let uri = uri.filter(|uri| uri.scheme().is_some() && uri.host().is_some());
+        // The value may have a signature, so the error does not repeat it.
+        let uri = uri.ok_or_else(|| names::invalid(&COPY_SOURCE, "", "must be a URL"))?;
+        let text = without_signature(&uri);
+        match of_account(&uri, head) {
+            Some(blob) => Ok(Self { blob: Some(blob), url: String::new(), text }),
+            None => Ok(Self { blob: None, url: url.to_owned(), text }),
+        }
+    }
+
+    /// The checksums of the source that a request states.
+    ///
+    /// # Errors
+    /// A malformed one.
+    pub(super) fn checksums(head: &RequestHead) -> Result<proto::UploadFinish, Fault> {
+        Ok(proto::UploadFinish {
+            md5: names::md5(head, &SOURCE_MD5)?.into(),
+            crc64: names::crc64(head, &SOURCE_CRC64)?,
+            size: None,
+        })
+    }
+}
+
+/// The blob of a URL, if it is one of the account of the request at the address of the request.
+fn of_account(uri: &Uri, head: &RequestHead) -> Option<proto::BlobSource> {
+    let host = uri.authority()?.as_str();
+    if !host.eq_ignore_ascii_case(&head.host) {
+        return None;
+    }
+    let address = Address::of(uri.path(), host, "blob")?;
+    if address.account != head.account.as_str() {
+        return None;
+    }
+    let params = Params::parse(uri.query().unwrap_or_default()).ok()?;
+    let resource = route::resource(address.path, &params)?;
+    let (container, blob) = resource.split_once('/')?;
+    let param = |name| params.get(name).unwrap_or_default().to_owned();
+    Some(proto::BlobSource {
+        container: container.to_owned(),
+        blob: blob.to_owned(),
+        snapshot: param("snapshot"),
+        version_id: param("versionid"),
+    })
+}
+
+/// A URL with those parameters only that name a state of a blob.
+fn without_signature(uri: &Uri) -> String {
+    let query = uri.query().unwrap_or_default();
+    let named = query.split('&').filter(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("snapshot") || name.eq_ignore_ascii_case("versionid")
+    });
+    let query = named.collect::<Vec<_>>().join("&");
+    let path = uri.path();
+    let path = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = path.parse::<PathAndQuery>().ok();
+    Uri::from_parts(parts).map(|uri| uri.to_string()).unwrap_or_default()
+}

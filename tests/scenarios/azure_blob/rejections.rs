@@ -1,0 +1,98 @@
+//! Requests that break a rule of the protocol: each with the error of Azure, and nothing is written.
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use trestle_tests::{BlobRest, RestRequest};
+
+#[tokio::test]
+async fn what_is_not_implemented_is_refused_by_its_name() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    for (method, target) in [
+        ("POST", "/?restype=service&comp=userdelegationkey"),
+        ("POST", "/photos/x?comp=query"),
+        ("PUT", "/photos/x?comp=expiry"),
+        ("PUT", "/photos/x?comp=immutabilityPolicies"),
+        ("PUT", "/photos/x?comp=legalhold"),
+        ("PUT", "/photos/x?comp=incrementalcopy"),
+        ("PUT", "/photos?restype=container&comp=rename"),
+    ] {
+        let failed = rest.call(method, target).await;
+        assert_eq!(failed.failure(), (501, "NotImplemented"), "{method} {target}");
+    }
+    for name in ["x-ms-encryption-key", "x-ms-structured-body", "x-ms-expiry-option"] {
+        let request = RestRequest::blob("PUT", "/photos/x").with("x-ms-blob-type", "BlockBlob");
+        let failed = rest.send(request.with(name, "v").body("1")).await;
+        assert_eq!(failed.failure(), (400, "UnsupportedHeader"), "{name}");
+    }
+    assert_eq!(rest.call("HEAD", "/photos/x").await.status, 404);
+}
+
+#[tokio::test]
+async fn names_have_the_bounds_of_azure() {
+    let rest = BlobRest::start().await;
+    for (name, failure) in [
+        ("ab", (400, "OutOfRangeInput")),
+        ("Photos", (400, "InvalidResourceName")),
+        ("a--b", (400, "InvalidResourceName")),
+    ] {
+        let failed = rest.call("PUT", &format!("/{name}?restype=container")).await;
+        assert_eq!(failed.failure(), failure, "{name}");
+    }
+    rest.container("photos").await;
+    let longest = "é".repeat(1024);
+    let longest: String = longest.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    rest.blob(&format!("/photos/{longest}"), "1").await;
+    let put = |target: String| {
+        rest.send(RestRequest::blob("PUT", &target).with("x-ms-blob-type", "BlockBlob"))
+    };
+    let failed = put(format!("/photos/{longest}a")).await;
+    assert_eq!(failed.status, 400, "{failed:?}");
+    let segments = put(format!("/photos/{}", vec!["a"; 255].join("/"))).await;
+    assert_eq!(segments.failure(), (400, "InvalidUri"));
+    for name in ["a//b", "../x", "a/./b", "a%2F%2E%2E"] {
+        rest.blob(&format!("/photos/{name}"), name).await;
+        assert_eq!(rest.call("GET", &format!("/photos/{name}")).await.text(), name);
+    }
+}
+
+#[tokio::test]
+async fn metadata_is_limited_and_keeps_its_case() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let put = || RestRequest::blob("PUT", "/photos/x").with("x-ms-blob-type", "BlockBlob");
+    let large = put().with("x-ms-meta-a", &"v".repeat(8192));
+    assert_eq!(rest.send(large).await.failure(), (400, "MetadataTooLarge"));
+    let sign = put().with("x-ms-meta-a-b", "v");
+    assert_eq!(rest.send(sign).await.failure(), (400, "InvalidMetadata"));
+    let twice = put().with("x-ms-meta-a", "1").and("x-ms-meta-a", "2");
+    assert_eq!(rest.send(twice).await.failure(), (400, "InvalidMetadata"));
+    let largest = put().with("x-ms-meta-a", &"v".repeat(8191));
+    assert_eq!(rest.send(largest).await.status, 201);
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_writes_nothing() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let request = RestRequest::blob("PUT", "/photos/x").with("x-ms-blob-type", "BlockBlob");
+    let signed = request.body("x".repeat(300_000)).to_http(rest.address());
+    let mut head = format!("PUT {} HTTP/1.1\r\n", signed.uri());
+    for (name, value) in signed.headers() {
+        head += &format!("{name}: {}\r\n", value.to_str().unwrap());
+    }
+    head += "\r\n";
+    let mut stream = TcpStream::connect(rest.address()).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&signed.body()[..200_000]).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let status = String::from_utf8_lossy(&answer);
+    assert!(answer.is_empty() || status.starts_with("HTTP/1.1 4"), "{status}");
+    assert_eq!(rest.call("HEAD", "/photos/x").await.status, 404);
+    let listed = rest.call("GET", "/photos?restype=container&comp=list&include=uncommittedblobs");
+    assert!(listed.await.text().contains("<Blobs />"));
+}
