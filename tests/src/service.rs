@@ -55,7 +55,7 @@ impl Service {
 
     /// The world of a caller.
     pub fn world_of(&self, account: AccountName, authority: Authority) -> World {
-        let caller = Arc::new(Caller { account, authority });
+        let caller = Arc::new(Caller::new(account, authority));
         let authenticate = move |mut request: http::Request<Body>| {
             Arc::clone(&caller).insert(&mut request);
             request

@@ -16,9 +16,12 @@ use trestle_identity::{
     shared_key::{Scheme, SignedRequest},
     spec::ServiceSpec,
 };
-use trestle_service::{clock::Ticks, fault::Reason};
+use trestle_service::{
+    clock::Ticks,
+    fault::{Fault, Reason},
+};
 
-use crate::{blob, head::RequestHead};
+use crate::{blob, head::RequestHead, params::Params};
 
 /// The caller that the credentials of a request authenticate.
 ///
@@ -32,7 +35,7 @@ pub(crate) fn caller(
     let (accounts, now) = (identity.accounts.now(), identity.clock.now());
     let mut values = head.headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
-        let token = token(head);
+        let token = token(head.uri.query().unwrap_or_default(), &head.params);
         if token.is_empty() {
             if let Some(anonymous) = anonymous(head, service, &accounts) {
                 return Ok(Arc::new(anonymous));
@@ -42,7 +45,8 @@ pub(crate) fn caller(
             let reason = Reason::NoAuthenticationInformation;
             return Err(Denied::new(Check::Form, reason, message));
         }
-        let named = Named { account: Some(head.account.as_str()), resource: named(head, service) };
+        let resource = named(&head.path, &head.params, service);
+        let named = Named { account: Some(head.account.as_str()), resource };
         let verified = &identity.verified;
         let usage = Use { now, peer: &head.peer };
         return verified.verify(&token, named, &accounts, &usage).map_err(of_signature);
@@ -55,8 +59,8 @@ pub(crate) fn caller(
     signed(head, service, authorization, &accounts, now).map(Arc::new)
 }
 
-/// A caller without credentials of a service that containers open to every one, where the account allows it. The service
-/// decides what that caller may read.
+/// A caller without credentials, of a service whose containers may be open to every client, where the account allows
+/// it. The service decides what that caller may read.
 fn anonymous(
     head: &RequestHead,
     service: &'static ServiceSpec,
@@ -65,23 +69,49 @@ fn anonymous(
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let account = accounts.get(head.account.as_str()).filter(|_| is_read && service.has_paths)?;
     let is_allowed = account.allows_public_access && !account.is_disabled;
-    is_allowed.then(|| Caller { account: account.name.clone(), authority: Authority::Anonymous })
+    is_allowed.then(|| Caller::new(account.name.clone(), Authority::Anonymous))
 }
 
 /// The resource of a signature by the address of the request, if the signature does not contain it.
-fn named(head: &RequestHead, service: &'static ServiceSpec) -> Option<NamedResource> {
+fn named(path: &str, params: &Params, service: &'static ServiceSpec) -> Option<NamedResource> {
     // Without a name no signature for a resource matches, and it is rejected as a wrong one.
-    let path = head.path.trim_start_matches('/');
-    let first = || path.split('/').next().unwrap_or_default().to_owned();
+    let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
     let name = match service.has_paths {
-        true => blob::resource(&head.path, &head.params).unwrap_or_default(),
-        false => first(),
+        true => blob::resource(path, params).unwrap_or_default(),
+        false => first(path.trim_start_matches('/')),
     };
-    let parameter = |names: &[&str]| names.iter().find_map(|name| head.params.get(name));
+    let parameter = |names: &[&str]| names.iter().find_map(|name| params.get(name));
     let fields = service.fields.iter();
     let fields = fields.filter_map(|field| Some((field.name, parameter(field.of_request)?)));
     let named = || NamedResource { service, name: name.clone(), fields: fields.collect() };
     service.name_field.is_none().then(named)
+}
+
+/// The authorization of the signature in the URL of the source of a copy, which has this query, and this path after the
+/// account; none where it has no signature.
+///
+/// # Errors
+/// Why the signature is invalid.
+pub(crate) fn of_source(
+    (path, query): (&str, &str),
+    head: &RequestHead,
+    service: &'static ServiceSpec,
+    identity: &Identity,
+) -> Result<Option<Authority>, Fault> {
+    let params = Params::parse(query)?;
+    let token = token(query, &params);
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let resource = named(path, &params, service);
+    let named = Named { account: Some(head.account.as_str()), resource };
+    let usage = Use { now: identity.clock.now(), peer: &head.peer };
+    let verified = identity.verified.verify(&token, named, &identity.accounts.now(), &usage);
+    let source = verified.map_err(of_signature)?;
+    match source.authority.denied() {
+        Some(denied) => Err(denied.clone()),
+        None => Ok(Some(source.authority.clone())),
+    }
 }
 
 /// The header of a request that is signed with a key.
@@ -132,11 +162,11 @@ fn signed(
 
 /// The fields of a shared access signature in the query, as they were sent; empty without a
 /// signature.
-fn token(head: &RequestHead) -> String {
-    if head.params.get("sig").is_none() {
+fn token(query: &str, params: &Params) -> String {
+    if params.get("sig").is_none() {
         return String::new();
     }
-    let pairs = head.uri.query().unwrap_or_default().split('&');
+    let pairs = query.split('&');
     let fields = pairs.filter(|pair| {
         let name = pair.split_once('=').map_or(*pair, |(name, _)| name);
         sas::is_field(name)

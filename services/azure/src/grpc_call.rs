@@ -1,11 +1,14 @@
 //! The gRPC call of a request: one message each way. `streaming` has the calls of bulk data.
 
+use std::sync::Arc;
+
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, header};
 use http_body_util::{BodyExt as _, Full};
 use prost::Message;
 use tonic::{Status, body::Body};
 use tower::Service as _;
+use trestle_identity::caller::Caller;
 use trestle_service::{
     fault::{Fault, Reason},
     layer::{
@@ -46,6 +49,15 @@ impl GrpcCall {
             headers: self.headers.clone(),
             extensions: self.extensions.clone(),
         }
+    }
+
+    /// The call for another caller.
+    pub(crate) fn for_caller(self, caller: Arc<Caller>) -> Self {
+        let mut request = Request::new(Body::empty());
+        *request.headers_mut() = self.headers;
+        *request.extensions_mut() = self.extensions;
+        caller.insert(&mut request);
+        Self::of(request.into_parts().0, self.upstream)
     }
 
     /// The unique id of the request.

@@ -20,7 +20,7 @@ pub(crate) const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-c
 /// keys, each byte of them escaped, and for the continuation tokens of a query.
 const HEAD_BYTES_MAX: usize = 24 * 1024;
 /// Headers that have one value.
-const SINGLE: [HeaderName; 9] = [
+const SINGLE: [HeaderName; 13] = [
     VERSION,
     HeaderName::from_static("x-ms-date"),
     HeaderName::from_static("content-md5"),
@@ -30,6 +30,10 @@ const SINGLE: [HeaderName; 9] = [
     header::CONTENT_ENCODING,
     header::IF_MATCH,
     header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::RANGE,
+    HeaderName::from_static("x-ms-range"),
 ];
 
 /// See the module.

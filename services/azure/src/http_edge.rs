@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
-use tonic::{Code, Status};
+use tonic::{Code, Status, body::Body};
 use tower::{Service, ServiceExt as _};
 use trestle_identity::public_key::AllowedPage;
 use trestle_service::{
@@ -105,16 +105,17 @@ impl<P: RestProtocol> EdgeState<P> {
         });
         let target = operation.as_ref().ok().map(|operation| self.protocol.target(operation));
         let path = target.map_or(P::UNKNOWN, |target| target.path);
+        let is_stream =
+            operation.as_ref().is_ok_and(|operation| self.protocol.transfer(operation).is_streamed);
         let mut headers = trace_headers(&head.headers);
-        if let Ok(Some(limit)) = limit {
+        // One that streams has no end that a client can foresee: it ends where no more bytes arrive.
+        if let Ok(Some(limit)) = limit.clone().map(|limit| limit.filter(|_| !is_stream)) {
             let text = format!("{}S", limit.as_secs());
             headers.insert("grpc-timeout", text.parse().expect("digits and a letter"));
         }
         *request.method_mut() = Method::POST;
         *request.uri_mut() = http::Uri::from_static(path);
         *request.headers_mut() = headers;
-        let is_stream =
-            operation.as_ref().is_ok_and(|operation| self.protocol.transfer(operation).is_streamed);
         // The encoding of a body that is streamed is a property of what is stored.
         let is_compressed = !is_stream && head.headers.contains_key(header::CONTENT_ENCODING);
         request.extensions_mut().insert(Unframed { is_compressed, is_stream });
@@ -247,6 +248,7 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
     fn call(&mut self, mut request: Request) -> ResponseFuture {
         let state = Arc::clone(&self.state);
         let is_http2 = request.version() == Version::HTTP_2;
+        let is_head = request.method() == Method::HEAD;
         request.extensions_mut().insert(CallProtocol::Rest);
         let body = DrainableBody::of(&mut request);
         let head = RequestHead::take(&mut request, P::SERVICE);
@@ -290,6 +292,10 @@ impl<P: RestProtocol> Service<Request> for HttpEdge<P> {
             }
             if is_http2 {
                 answer.headers_mut().insert(header::DATE, state.date());
+            }
+            // Over HTTP/1 the listener omits it, and over HTTP/2 it would break the rule.
+            if is_head {
+                *answer.body_mut() = Body::empty();
             }
             // Also if the outcome is unknown, as after a server error.
             if let Some(head) = head.filter(|_| sets_rules && !answer.status().is_client_error()) {

@@ -80,7 +80,8 @@ pub fn queues(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -
     edge(queue, deps, layers, rules)
 }
 
-/// The HTTP edge of blobs; see [`tables`]. Contents are never compressed: they are stored as their clients encoded them.
+/// The HTTP edge of blobs; see [`tables`]. Contents are never compressed: they are stored as their clients encoded
+/// them.
 #[must_use]
 pub fn blobs(deps: EdgeDeps, layers: impl FnOnce(CallService) -> CallService) -> CallService {
     let rules = Lookup::new("trestle.blob.v1.BlobService", deps.upstream.clone());

@@ -206,6 +206,18 @@ impl BlobAccess {
         Self::new(Arc::clone(&self.caller), self.by_policy, need)
     }
 
+    /// The access of the same call to the source of a copy, whose URL may have a signature of its own.
+    ///
+    /// # Errors
+    /// As [`BlobAccess::new`].
+    pub(crate) fn to_source(&self, need: BlobNeed) -> Result<Self, Fault> {
+        match &self.caller.source {
+            None => self.also(need),
+            // A stored access policy of its own is not looked up, so it grants nothing.
+            Some(_) => Self::new(Arc::new(self.caller.at_source()), None, need),
+        }
+    }
+
     /// The account that the call works in.
     pub(crate) fn account(&self) -> &AccountName {
         &self.caller.account

@@ -19,6 +19,8 @@ pub(crate) enum ETagPattern {
     Any,
     /// One etag.
     One(ETag),
+    /// A text that no blob of this server has as its etag, such as one of another server.
+    Foreign,
 }
 
 impl ETag {
@@ -43,17 +45,26 @@ impl ETag {
         match pattern {
             ETagPattern::Any => true,
             ETagPattern::One(etag) => *etag == self,
+            ETagPattern::Foreign => false,
         }
     }
 }
 
 impl ETagPattern {
-    /// From the text of a client: `*`, or an etag, quoted or not. None for anything else.
+    /// From the text of a client: `*`, or an etag, quoted or not. Etags are opaque, so every other text is one, too,
+    /// which no blob has. None for an empty text, and for one with a quote inside.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "*" => Some(Self::Any),
-            text => ETag::parse(text).map(Self::One),
+        if text == "*" {
+            return Some(Self::Any);
         }
+        if let Some(etag) = ETag::parse(text) {
+            return Some(Self::One(etag));
+        }
+        let bare = text.strip_prefix("W/").unwrap_or(text);
+        let inside = bare.strip_prefix('"').and_then(|bare| bare.strip_suffix('"'));
+        let inside = inside.unwrap_or(bare);
+        let is_etag = !inside.is_empty() && !inside.contains('"');
+        is_etag.then_some(Self::Foreign)
     }
 }
 
@@ -62,6 +73,7 @@ impl fmt::Display for ETagPattern {
         match self {
             Self::Any => f.write_str("*"),
             Self::One(etag) => f.write_str(&etag.quoted()),
+            Self::Foreign => f.write_str("an etag of another server"),
         }
     }
 }
@@ -85,23 +97,26 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_no_response_has_is_no_etag() {
+    fn a_text_that_no_response_has_matches_nothing() {
+        let etag = ETag(Ticks::new(0x8DE_2A1B_2C3D_4E5F).expect("in range"));
+        for text in ["", "\"\"", "\"", "a\"b", "\"0x8DE2A1B2C3D4E5F"] {
+            assert_eq!(ETagPattern::parse(text), None, "{text}");
+        }
         for text in [
-            "",
-            "\"\"",
             "\"*\"",
+            "other",
             "0x",
             "8DE2A1B2C3D4E5F",
             "\"0x8de2a1b2c3d4e5f\"",
             "\"0x08DE2A1B2C3D4E5F\"",
-            "\"0x8DE2A1B2C3D4E5F",
             "0x+1",
             "0xFFFFFFFFFFFFFFFF",
             "0x8DE2A1B2C3D4E5F0A",
             "W/\"0x8DE2A1B2C3D4E5F\"",
             "\"0x1\", \"0x2\"",
         ] {
-            assert_eq!(ETagPattern::parse(text), None, "{text}");
+            let pattern = ETagPattern::parse(text).expect(text);
+            assert!(pattern == ETagPattern::Foreign && !etag.matches(&pattern), "{text}");
         }
     }
 }

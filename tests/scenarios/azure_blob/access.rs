@@ -51,6 +51,10 @@ async fn a_signature_opens_its_blob_by_its_permissions_and_no_other() {
     for path in ["/photos/d/z", "/photos/d/x%20y/", "/others/d/x%20y", "/photos/D/x%20y"] {
         assert_eq!(call("GET", path).await.failure(), (403, "AuthenticationFailed"), "{path}");
     }
+    let of_slash = self::token(Scope::of_blob("photos/d/"), "r");
+    rest.blob("/photos/d/", "slash").await;
+    let read = rest.send(unsigned("GET", &format!("/photos/d/?{of_slash}"))).await;
+    assert_eq!(read.text(), "slash");
     let listed = call("GET", "/photos?restype=container&comp=list").await;
     assert_eq!(listed.failure(), (403, "AuthenticationFailed"));
 }
@@ -104,6 +108,54 @@ async fn signed_headers_replace_those_of_the_blob_and_unsigned_ones_do_not() {
     }
     let owner = rest.call("GET", "/photos/x?rsct=text%2Fhtml").await;
     assert_eq!(owner.header("content-type"), "application/octet-stream");
+}
+
+#[tokio::test]
+async fn the_signature_in_the_url_of_a_source_decides_about_its_read() {
+    let rest = BlobRest::start().await;
+    for name in ["photos", "copies"] {
+        rest.container(name).await;
+    }
+    rest.blob("/photos/x", "hello").await;
+    rest.blob("/photos/y", "other").await;
+    let write = token(Scope::of_container("copies"), "cw");
+    let source = |path: &str, token: &str| rest.url(&format!("{path}?{token}"));
+    let copy = |target: &'static str, source: String, more: &'static [(&'static str, &str)]| {
+        let glue = if target.contains('?') { "&" } else { "?" };
+        let request = unsigned("PUT", &format!("{target}{glue}{write}"));
+        let request = request.with("x-ms-copy-source", &source);
+        let with =
+            |request: RestRequest, (name, value): &(&'static str, &str)| request.with(name, value);
+        rest.send(more.iter().fold(request, with))
+    };
+    let read = token(Scope::of_blob("photos/x"), "r");
+    let block = &[("x-ms-blob-type", "BlockBlob")];
+    for (target, more, status) in [
+        ("/copies/a", &[][..], 202),
+        ("/copies/b", block, 201),
+        ("/copies/c?comp=block&blockid=QQ==", &[], 201),
+    ] {
+        let copied = copy(target, source("/photos/x", &read), more).await;
+        assert_eq!(copied.status, status, "{copied:?}");
+    }
+    assert_eq!(rest.call("GET", "/copies/a").await.text(), "hello");
+    let recorded = rest.call("HEAD", "/copies/a").await;
+    assert_eq!(recorded.header("x-ms-copy-source"), rest.url("/photos/x"), "without the signature");
+    let delete = token(Scope::of_blob("photos/x"), "d");
+    for (of, failure) in [
+        (rest.url("/photos/x"), "AuthorizationFailure"),
+        (source("/photos/y", &read), "AuthorizationFailure"),
+        (source("/photos/x", &read.replace("sp=r", "sp=rw")), "AuthorizationFailure"),
+        (source("/photos/x", &delete), "AuthorizationPermissionMismatch"),
+    ] {
+        let failed = copy("/copies/z", of.clone(), &[]).await;
+        assert_eq!(failed.status, 403, "{of}: {failed:?}");
+        assert!(["AuthorizationPermissionMismatch", failure].contains(&failed.failure().1), "{of}");
+    }
+    assert_eq!(rest.call("HEAD", "/copies/z").await.status, 404);
+    // The signature of the source is for its read only.
+    let reads = unsigned("GET", &format!("/photos/x?{write}"));
+    assert_eq!(rest.send(reads).await.failure(), (403, "AuthenticationFailed"));
 }
 
 #[tokio::test]

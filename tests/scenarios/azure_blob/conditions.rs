@@ -17,6 +17,8 @@ async fn a_read_takes_place_by_each_combination_of_conditions() {
         (&[("if-match", etag.trim_matches('"'))], 200),
         (&[("if-match", &list)], 200),
         (&[("if-match", other)], 412),
+        (&[("if-match", "\"of-another-server\"")], 412),
+        (&[("if-none-match", "\"of-another-server\"")], 200),
         (&[("if-none-match", &etag)], 304),
         (&[("if-none-match", &list)], 304),
         (&[("if-none-match", other)], 200),

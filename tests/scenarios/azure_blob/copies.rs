@@ -52,6 +52,7 @@ async fn a_write_from_a_url_records_no_copy() {
     let read = rest.call("GET", "/photos/y").await;
     assert_eq!((read.text(), read.header("x-ms-copy-id")), ("hello", ""));
     assert_eq!(read.header("content-type"), "text/plain");
+    assert_eq!(read.header("x-ms-meta-a"), "", "metadata is not copied");
     let own = [&headers[..], &[("x-ms-copy-source-blob-properties", "false")]].concat();
     assert_eq!(rest.call_with("PUT", "/photos/z", &own).await.status, 201);
     let read = rest.call("GET", "/photos/z").await;
@@ -95,6 +96,40 @@ async fn blocks_appends_and_pages_are_read_from_a_url() {
 }
 
 #[tokio::test]
+async fn a_copy_with_another_checksum_than_stated_writes_nothing() {
+    let rest = source().await;
+    let url = rest.url("/photos/a%20b");
+    let block = ("x-ms-blob-type", "BlockBlob");
+    for more in [&[][..], &[block]] {
+        let with =
+            |name, value| [&[("x-ms-copy-source", url.as_str()), (name, value)], more].concat();
+        for (name, value, code) in [
+            ("x-ms-source-content-md5", "AAAAAAAAAAAAAAAAAAAAAA==", "Md5Mismatch"),
+            ("x-ms-source-content-crc64", "AAAAAAAAAAA=", "Crc64Mismatch"),
+            ("x-ms-source-content-md5", "AAAA", "InvalidMd5"),
+        ] {
+            let failed = rest.call_with("PUT", "/photos/y", &with(name, value)).await;
+            assert_eq!(failed.failure(), (400, code), "{name} {more:?}");
+            assert_eq!(rest.call("HEAD", "/photos/y").await.status, 404);
+        }
+        let right = with("x-ms-source-content-md5", "XUFAKrxLKna5cZ2REBfFkg==");
+        assert!(rest.call_with("PUT", "/photos/y", &right).await.status < 300);
+        assert_eq!(rest.call("DELETE", "/photos/y").await.status, 202);
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_ends_with_a_slash_is_the_source_and_not_the_one_without() {
+    let rest = source().await;
+    rest.blob("/photos/a", "without").await;
+    rest.blob("/photos/a/", "with").await;
+    let url = rest.url("/photos/a/");
+    let copied = rest.call_with("PUT", "/photos/y", &[("x-ms-copy-source", &url)]).await;
+    assert_eq!(copied.status, 202);
+    assert_eq!(rest.call("GET", "/photos/y").await.text(), "with");
+}
+
+#[tokio::test]
 async fn rejects_sources_that_are_none() {
     let rest = source().await;
     let url = rest.url("/photos/a%20b");
@@ -103,6 +138,7 @@ async fn rejects_sources_that_are_none() {
         (&*rest.url("/photos/none"), (404, "BlobNotFound")),
         ("http://192.0.2.1/account/c/b", (404, "CannotVerifyCopySource")),
         ("file:///etc/passwd", (400, "InvalidHeaderValue")),
+        (&*format!("http://h/{}", "a".repeat(2048)), (400, "InvalidHeaderValue")),
     ] {
         let failed = rest.call_with("PUT", "/photos/y", &[("x-ms-copy-source", source)]).await;
         assert_eq!(failed.failure(), failure, "{source}");

@@ -72,7 +72,7 @@ async fn pages_go_on_at_their_markers_with_prefixes_among_the_blobs() {
 }
 
 #[tokio::test]
-async fn a_list_includes_what_is_asked_for_and_ignores_the_rest() {
+async fn a_list_includes_what_its_request_names_and_ignores_the_rest() {
     let rest = filled(&["x"]).await;
     let metadata = [("x-ms-meta-Name", "v")];
     rest.call_with("PUT", "/photos/x?comp=metadata", &[("x-ms-meta-name", metadata[0].1)]).await;

@@ -1,5 +1,6 @@
 //! Requests that break a rule of the protocol: each with the error of Azure, and nothing is written.
 
+use http::Version;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -28,6 +29,52 @@ async fn what_is_not_implemented_is_refused_by_its_name() {
         assert_eq!(failed.failure(), (400, "UnsupportedHeader"), "{name}");
     }
     assert_eq!(rest.call("HEAD", "/photos/x").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_condition_that_cannot_be_read_never_counts_as_absent() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    rest.blob("/photos/x", "1").await;
+    for (name, value) in [
+        ("if-match", "\u{e9}"),
+        ("if-match", ""),
+        ("if-match", "*,"),
+        ("if-unmodified-since", "\u{e9}"),
+        ("x-ms-if-tags", "\u{e9}"),
+        ("x-ms-lease-id", "\u{e9}"),
+    ] {
+        let failed = rest.call_with("DELETE", "/photos/x", &[(name, value)]).await;
+        assert_eq!(failed.failure(), (400, "InvalidHeaderValue"), "{name}: {value}");
+    }
+    for target in ["/photos/x?snapshot=", "/photos/x?versionid="] {
+        let failed = rest.call("DELETE", target).await;
+        assert_eq!(failed.failure(), (400, "InvalidQueryParameterValue"), "{target}");
+    }
+    for name in ["x-ms-access-tier-if-modified-since", "x-ms-blob-if-match"] {
+        let failed = rest.call_with("DELETE", "/photos/x", &[(name, "x")]).await;
+        assert_eq!(failed.failure(), (400, "UnsupportedHeader"), "{name}");
+    }
+    let container = "/photos?restype=container";
+    let failed = rest.call_with("DELETE", container, &[("if-match", "\"x\"")]).await;
+    assert_eq!(failed.failure(), (400, "ConditionHeadersNotSupported"));
+    let md5 = [("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==")];
+    let failed = rest.call_with("PUT", "/photos/x?comp=metadata", &md5).await;
+    assert_eq!(failed.failure(), (400, "Md5Mismatch"));
+    assert_eq!(rest.call("HEAD", "/photos/x").await.status, 200);
+}
+
+#[tokio::test]
+async fn over_http_2_an_error_of_a_head_has_no_body_and_an_upload_a_length() {
+    let rest = BlobRest::start().await;
+    rest.container("photos").await;
+    let head = RestRequest::blob("HEAD", "/photos/none").over(Version::HTTP_2);
+    let head = rest.send(head).await;
+    assert_eq!((head.status, head.header("x-ms-error-code")), (404, "BlobNotFound"));
+    assert_eq!(head.text(), "");
+    let put = || RestRequest::blob("PUT", "/photos/x").with("x-ms-blob-type", "BlockBlob");
+    let put = put().over(Version::HTTP_2).body("hello");
+    assert_eq!(rest.send(put).await.status, 201);
 }
 
 #[tokio::test]

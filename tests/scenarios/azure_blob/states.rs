@@ -13,10 +13,10 @@ async fn blob() -> BlobRest {
 async fn a_snapshot_is_read_and_deleted_by_its_time() {
     let rest = blob().await;
 
-    let taken = rest.call_with("PUT", "/photos/x?comp=snapshot", &[("x-ms-meta-s", "1")]).await;
+    let created = rest.call_with("PUT", "/photos/x?comp=snapshot", &[("x-ms-meta-s", "1")]).await;
 
-    assert_eq!(taken.status, 201, "{taken:?}");
-    let snapshot = format!("/photos/x?snapshot={}", taken.header("x-ms-snapshot"));
+    assert_eq!(created.status, 201, "{created:?}");
+    let snapshot = format!("/photos/x?snapshot={}", created.header("x-ms-snapshot"));
     rest.blob("/photos/x", "22").await;
     let read = rest.call("GET", &snapshot).await;
     assert_eq!((read.text(), read.header("x-ms-meta-s")), ("1", "1"));

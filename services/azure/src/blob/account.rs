@@ -10,7 +10,7 @@ use trestle_identity::{
 use trestle_proto::blob::v1 as proto;
 use trestle_service::{clock::Clock, fault::Fault};
 
-use super::{list, operation::OnAccount, upload::check_body, xml_answer};
+use super::{list, operation::OnBlobAccount, upload::check_body, xml_answer};
 use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply, xml};
 
 /// What clients read of an account before they choose between their ways to use it: the secondary can be read, and
@@ -35,7 +35,7 @@ fn check_credentials(call: &GrpcCall) -> Result<(), Fault> {
 /// # Errors
 /// A malformed body, or a failed call.
 pub(super) async fn perform(
-    operation: OnAccount,
+    operation: OnBlobAccount,
     head: &RequestHead,
     body: &Bytes,
     call: GrpcCall,
@@ -43,15 +43,15 @@ pub(super) async fn perform(
 ) -> Result<Response<Body>, RestError> {
     let path = operation.path();
     match operation {
-        OnAccount::ListContainers => list::containers(head, call).await,
-        OnAccount::FindBlobs | OnAccount::Batch => list::find(String::new(), head, call).await,
-        OnAccount::GetInformation => {
+        OnBlobAccount::ListContainers => list::containers(head, call).await,
+        OnBlobAccount::FindBlobs | OnBlobAccount::Batch => list::find(String::new(), head, call).await,
+        OnBlobAccount::GetInformation => {
             check_credentials(&call)?;
             let mut answer = reply::empty(StatusCode::OK);
             answer.headers_mut().extend(INFORMATION);
             Ok(answer)
         }
-        OnAccount::GetProperties => {
+        OnBlobAccount::GetProperties => {
             let request = proto::GetServicePropertiesRequest {};
             let found: proto::GetServicePropertiesResponse = call.unary(path, &request).await?;
             let protection = found.data_protection.unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) async fn perform(
             };
             Ok(xml_answer(xml::write_blob_settings(&settings)))
         }
-        OnAccount::SetProperties => {
+        OnBlobAccount::SetProperties => {
             check_body(head, body)?;
             let settings = xml::read_blob_settings(body)?;
             let protection = settings.delete_retention.map(|policy| proto::DataProtection {
@@ -79,7 +79,7 @@ pub(super) async fn perform(
             let _: proto::SetServicePropertiesResponse = call.unary(path, &request).await?;
             Ok(reply::empty(StatusCode::ACCEPTED))
         }
-        OnAccount::GetStats => {
+        OnBlobAccount::GetStats => {
             let request = proto::GetServiceStatsRequest {};
             let _: proto::GetServiceStatsResponse = call.unary(path, &request).await?;
             Ok(xml_answer(xml::write_stats(&clock.now().into())))

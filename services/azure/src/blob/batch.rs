@@ -190,11 +190,7 @@ fn authorized(
     if let Some(denied) = caller.authority.denied() {
         return Err(denied.clone().into());
     }
-    let mut request = Request::new(Body::empty());
-    *request.headers_mut() = call.headers;
-    *request.extensions_mut() = call.extensions;
-    caller.insert(&mut request);
-    Ok(GrpcCall::of(request.into_parts().0, call.upstream))
+    Ok(call.for_caller(caller))
 }
 
 /// A response as a part of the one of the batch.

@@ -9,12 +9,14 @@ use trestle_service::fault::Reason;
 
 use super::{
     conditions::{conditions, lease_id, source_conditions},
-    header::{BLOB_CONTENT_LENGTH, CONTENT_CRC64, SOURCE_RANGE, crc64_text, set},
+    header::{
+        BLOB_CONTENT_LENGTH, CONTENT_CRC64, CONTENT_MD5, SOURCE_RANGE, crc64_text, set, text,
+    },
     operation::{BlobPath, DataFrom, OnBlob},
     param,
     properties::{access_tier, of_blob, set_etag, tags},
     range,
-    source::Source,
+    source::SourceUrl,
     upload::{check_body, upload, upload_from_source},
     write::{set_received, written},
     xml_answer,
@@ -53,7 +55,7 @@ pub(super) async fn stage(
     let method = OnBlob::StageBlock(DataFrom::Body).path();
     let uploaded = upload::<proto::StageBlockRequest, proto::StageBlockResponse>;
     let response = uploaded(method, spec, head, body, call).await?;
-    Ok(staged(&response, head))
+    Ok(staged(&response, text(head, &CONTENT_MD5)))
 }
 
 /// Put Block From URL.
@@ -65,7 +67,7 @@ pub(super) async fn stage_from_url(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let source = Source::of(head)?;
+    let source = SourceUrl::of(head)?;
     let spec = proto::StageBlockSpec {
         source: source.blob,
         source_url: source.url,
@@ -75,13 +77,13 @@ pub(super) async fn stage_from_url(
     };
     let method = OnBlob::StageBlock(DataFrom::Url).path();
     let uploaded = upload_from_source::<proto::StageBlockRequest, proto::StageBlockResponse>;
-    let response = uploaded(method, spec, Source::checksums(head)?, call).await?;
-    Ok(staged(&response, head))
+    let response = uploaded(method, spec, SourceUrl::checksums(head)?, call).await?;
+    Ok(staged(&response, None))
 }
 
-fn staged(response: &proto::StageBlockResponse, head: &RequestHead) -> Response<Body> {
+fn staged(response: &proto::StageBlockResponse, md5: Option<&str>) -> Response<Body> {
     let mut answer = written(StatusCode::CREATED, None);
-    set_received(answer.headers_mut(), head, response.crc64);
+    set_received(answer.headers_mut(), md5, response.crc64);
     answer
 }
 

@@ -15,7 +15,6 @@ use super::{
     operation::{BlobPath, OnBlob},
     param,
     properties::{access_tier, of_blob, set_etag},
-    upload::check_body,
     write::written,
     xml_answer,
 };
@@ -212,7 +211,6 @@ pub(super) async fn set_tags(
     body: &Bytes,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    check_body(head, body)?;
     let request = proto::SetBlobTagsRequest {
         container: path.container,
         blob: path.blob,

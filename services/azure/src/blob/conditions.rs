@@ -61,8 +61,8 @@ fn read(
 ) -> Result<Option<proto::BlobConditions>, Fault> {
     let text = |name| names::text(head, name).unwrap_or_default().to_owned();
     let conditions = proto::BlobConditions {
-        if_match: etags(head, &names.if_match),
-        if_none_match: etags(head, &names.if_none_match),
+        if_match: etags(head, &names.if_match)?,
+        if_none_match: etags(head, &names.if_none_match)?,
         if_modified_since: names::time(head, &names.if_modified_since)?,
         if_unmodified_since: names::time(head, &names.if_unmodified_since)?,
         lease_id: text(&names.lease_id),
@@ -71,10 +71,15 @@ fn read(
     Ok((conditions != proto::BlobConditions::default()).then_some(conditions))
 }
 
-fn etags(head: &RequestHead, name: &HeaderName) -> Vec<String> {
-    let text = names::text(head, name).unwrap_or_default();
-    let etags = text.split(',').map(str::trim_ascii).filter(|etag| !etag.is_empty());
-    etags.map(str::to_owned).collect()
+/// The etags in a header. One that is there and has none would be no condition at all.
+fn etags(head: &RequestHead, name: &HeaderName) -> Result<Vec<String>, Fault> {
+    let Some(text) = head.header(name) else { return Ok(Vec::new()) };
+    let etags = text.split(',').map(str::trim_ascii);
+    if etags.clone().any(str::is_empty) {
+        let rule = "must have an etag before and after each comma";
+        return Err(names::invalid(name, text, rule));
+    }
+    Ok(etags.map(str::to_owned).collect())
 }
 
 /// The lease id of a request.
@@ -142,6 +147,14 @@ mod tests {
         };
         assert_eq!(read, Ok(Some(expected)));
         assert_eq!(conditions(&head("/c/b", &[])), Ok(None));
+    }
+
+    #[test]
+    fn rejects_a_list_without_an_etag() {
+        for value in ["", ",", "a,", "a,,b"] {
+            let fault = conditions(&head("/c/b", &[("if-match", value)])).expect_err(value);
+            assert_eq!(fault.reason, trestle_service::fault::Reason::InvalidHeaderValue);
+        }
     }
 
     #[test]

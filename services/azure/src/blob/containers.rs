@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use tonic::body::Body;
 use trestle_proto::blob::v1 as proto;
-use trestle_service::fault::Fault;
+use trestle_service::fault::{Fault, Reason};
 
 use super::{
     conditions::{container_conditions, lease_id},
@@ -54,6 +54,7 @@ pub(super) async fn perform(
     body: &Bytes,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
+    check_conditions(operation, head)?;
     match operation {
         OnContainer::Create => create(name, head, call).await,
         OnContainer::Delete => delete(name, head, call).await,
@@ -67,6 +68,17 @@ pub(super) async fn perform(
         // A batch is performed without its body in memory, and never comes here.
         OnContainer::FindBlobs | OnContainer::Batch => list::find(name, head, call).await,
     }
+}
+
+/// Rejects the conditions that no container has: a write without them would not be what its client wants.
+fn check_conditions(operation: OnContainer, head: &RequestHead) -> Result<(), Fault> {
+    let has = |name| head.headers.contains_key(name);
+    let is_write = !operation.reads() && operation != OnContainer::Create;
+    if is_write && (has(header::IF_MATCH) || has(header::IF_NONE_MATCH)) {
+        let message = "a container has no conditions but those of time: if-match, if-none-match";
+        return Err(Fault::new(Reason::ConditionHeadersNotSupported, message));
+    }
+    Ok(())
 }
 
 /// The version of a container, in a response.

@@ -13,7 +13,7 @@ use super::{
     },
     operation::{BlobPath, OnBlob},
     properties::{access_tier, of_blob, set_etag, set_version, tags},
-    source::Source,
+    source::SourceUrl,
     write::written,
 };
 use crate::{
@@ -73,7 +73,7 @@ async fn copied(
     call: GrpcCall,
     defaults: proto::CopyBlobRequest,
 ) -> Result<proto::Blob, RestError> {
-    let source = Source::of(head)?;
+    let source = SourceUrl::of(head)?;
     let request = proto::CopyBlobRequest {
         container: path.container,
         blob: path.blob,
@@ -87,6 +87,7 @@ async fn copied(
         is_sealed: names::boolean(head, &SEAL_BLOB)?.unwrap_or_default(),
         tags: tags(head)?,
         copy_source_tags: copies_tags(head)?,
+        source_checksums: Some(SourceUrl::checksums(head)?),
         ..defaults
     };
     let method = OnBlob::Copy.path();

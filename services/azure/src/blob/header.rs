@@ -89,9 +89,9 @@ pub(crate) const CONTENT_PROPERTIES: [HeaderName; 6] = [
     BLOB_CONTENT_TYPE,
 ];
 
-/// Headers that ask for what this server has not: without an error the data would be stored in another form, or
+/// Headers of features that this server does not have: without an error the data would be stored in another form, or
 /// without a protection that its client relies on.
-pub(crate) const REFUSED: [HeaderName; 12] = [
+pub(crate) const REFUSED: [HeaderName; 20] = [
     HeaderName::from_static("x-ms-structured-body"),
     HeaderName::from_static("x-ms-structured-content-length"),
     HeaderName::from_static("x-ms-encryption-key"),
@@ -104,6 +104,14 @@ pub(crate) const REFUSED: [HeaderName; 12] = [
     HeaderName::from_static("x-ms-legal-hold"),
     HeaderName::from_static("x-ms-expiry-option"),
     HeaderName::from_static("x-ms-expiry-time"),
+    HeaderName::from_static("x-ms-previous-snapshot-url"),
+    HeaderName::from_static("x-ms-access-tier-if-modified-since"),
+    HeaderName::from_static("x-ms-access-tier-if-unmodified-since"),
+    HeaderName::from_static("x-ms-copy-source-authorization"),
+    HeaderName::from_static("x-ms-blob-if-match"),
+    HeaderName::from_static("x-ms-blob-if-none-match"),
+    HeaderName::from_static("x-ms-blob-if-modified-since"),
+    HeaderName::from_static("x-ms-blob-if-unmodified-since"),
 ];
 
 /// Bytes of a CRC-64.

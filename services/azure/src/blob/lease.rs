@@ -22,7 +22,7 @@ use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, reply};
 const INFINITE: &str = "-1";
 
 /// What a request does with a lease.
-enum LeaseAction {
+enum LeaseRequest {
     Acquire(proto::AcquireLease),
     Renew(proto::RenewLease),
     Change(proto::ChangeLease),
@@ -34,16 +34,16 @@ enum LeaseAction {
 macro_rules! action_of {
     ($module:ident, $action:expr) => {
         match $action {
-            LeaseAction::Acquire(action) => proto::$module::Action::Acquire(action),
-            LeaseAction::Renew(action) => proto::$module::Action::Renew(action),
-            LeaseAction::Change(action) => proto::$module::Action::Change(action),
-            LeaseAction::Release(action) => proto::$module::Action::Release(action),
-            LeaseAction::Break(action) => proto::$module::Action::Break(action),
+            LeaseRequest::Acquire(action) => proto::$module::Action::Acquire(action),
+            LeaseRequest::Renew(action) => proto::$module::Action::Renew(action),
+            LeaseRequest::Change(action) => proto::$module::Action::Change(action),
+            LeaseRequest::Release(action) => proto::$module::Action::Release(action),
+            LeaseRequest::Break(action) => proto::$module::Action::Break(action),
         }
     };
 }
 
-impl LeaseAction {
+impl LeaseRequest {
     /// The action of a request.
     ///
     /// # Errors
@@ -118,9 +118,9 @@ pub(super) async fn on_blob(
         let reason = trestle_service::fault::Reason::InvalidQueryParameterValue;
         return Err(RestError::of_parameter(reason, "snapshot", value, rule));
     }
-    let action = LeaseAction::of(head)?;
+    let action = LeaseRequest::of(head)?;
     let status = action.status();
-    let is_break = matches!(action, LeaseAction::Break(_));
+    let is_break = matches!(action, LeaseRequest::Break(_));
     // The id of the lease is part of the action, and no condition.
     let of_action = |conditions| proto::BlobConditions { lease_id: String::new(), ..conditions };
     let request = proto::LeaseBlobRequest {
@@ -144,9 +144,9 @@ pub(super) async fn on_container(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let action = LeaseAction::of(head)?;
+    let action = LeaseRequest::of(head)?;
     let status = action.status();
-    let is_break = matches!(action, LeaseAction::Break(_));
+    let is_break = matches!(action, LeaseRequest::Break(_));
     let of_action =
         |conditions| proto::ContainerConditions { lease_id: String::new(), ..conditions };
     let request = proto::LeaseContainerRequest {

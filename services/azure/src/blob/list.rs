@@ -6,7 +6,7 @@ use trestle_proto::blob::v1 as proto;
 use trestle_service::limits::{PAGE_BLOBS_MAX, PAGE_CONTAINERS_MAX};
 
 use super::{
-    operation::{OnAccount, OnContainer},
+    operation::{OnBlobAccount, OnContainer},
     param, xml_answer,
 };
 use crate::{
@@ -37,7 +37,7 @@ fn some<'a>(head: &'a RequestHead, name: &str) -> Option<&'a str> {
     head.params.get(name).filter(|text| !text.is_empty())
 }
 
-/// Whether the request includes something. Others than these are ignored, as clients ask for what only some accounts
+/// Whether the request includes something. Other parts are ignored: clients request what only some accounts
 /// have.
 fn includes(head: &RequestHead, name: &str) -> bool {
     let included = head.params.get("include").unwrap_or_default();
@@ -61,9 +61,9 @@ pub(super) async fn containers(
         include_deleted: includes(head, "deleted"),
         include_system: includes(head, "system"),
     };
-    let method = OnAccount::ListContainers.path();
+    let method = OnBlobAccount::ListContainers.path();
     let response: proto::ListContainersResponse = call.unary(method, &request).await?;
-    Ok(xml_answer(xml::write_containers(&xml::ContainerListing {
+    Ok(xml_answer(xml::write_containers(&xml::ContainerPage {
         echo: echo(head, max_results),
         has_metadata: request.include_metadata,
         containers: &response.containers,
@@ -114,7 +114,7 @@ pub(super) async fn blobs(
         delimiter: some(head, "delimiter"),
         ..echo(head, max_results)
     };
-    Ok(xml_answer(xml::write_blobs(&xml::BlobListing {
+    Ok(xml_answer(xml::write_blobs(&xml::BlobPage {
         echo: of_blobs,
         has_metadata: request.include_metadata,
         has_copies: includes(head, "copy"),
@@ -143,7 +143,7 @@ pub(super) async fn find(
     };
     let method = OnContainer::FindBlobs.path();
     let response: proto::FindBlobsResponse = call.unary(method, &request).await?;
-    Ok(xml_answer(xml::write_found(&xml::FoundListing {
+    Ok(xml_answer(xml::write_found(&xml::FoundPage {
         echo: Echo { endpoint: &head.base, max_results, ..Echo::default() },
         filter,
         blobs: &response.blobs,

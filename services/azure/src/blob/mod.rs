@@ -1,7 +1,7 @@
 //! The protocol of blobs: headers and bytes in and out, and XML for lists.
 //!
-//! `route` determines the operation of a request; `account`, `containers`, `read`, `write`, `change`, `lease`, `blocks`,
-//! `pages` and `copy` make its call and write the response. `header`, `conditions` and `properties` translate headers;
+//! `route` determines the operation of a request; `account`, `containers`, `list`, `read`, `write`, `change`, `lease`,
+//! `blocks`, `pages` and `copy` make its call and write the response. `header`, `conditions` and `properties` translate headers;
 //! `upload` makes messages of a body. `batch` takes a request for several.
 
 mod account;
@@ -38,10 +38,11 @@ use trestle_identity::{
 };
 use trestle_service::clock::Clock;
 
-use self::operation::{
-    BlobKind, BlobOperation, BlobPath, DataFrom, OnAccount, OnBlob, OnContainer,
-};
 pub(crate) use self::route::resource;
+use self::{
+    operation::{PutKind, BlobOperation, BlobPath, DataFrom, OnBlobAccount, OnBlob, OnContainer},
+    source::SourceUrl,
+};
 use crate::{
     error::{ErrorResponse, RestError, document},
     grpc_call::GrpcCall,
@@ -94,7 +95,7 @@ impl RestProtocol for BlobProtocol {
         call: GrpcCall,
     ) -> Result<Response<Body>, RestError> {
         let performed = match operation {
-            BlobOperation::Account(OnAccount::Batch) => {
+            BlobOperation::Account(OnBlobAccount::Batch) => {
                 batch::perform(self, None, head, body, call).await
             }
             BlobOperation::Container(name, OnContainer::Batch) => {
@@ -107,6 +108,11 @@ impl RestProtocol for BlobProtocol {
             BlobOperation::Container(name, operation) => {
                 let body = body.collect().await?;
                 containers::perform(name, operation, head, &body, call).await
+            }
+            BlobOperation::Blob(path, operation) if operation.has_source() => {
+                upload::check_no_body(&body)?;
+                let call = SourceUrl::authorized(call, head, &self.identity)?;
+                on_blob(path, operation, head, body, call).await
             }
             BlobOperation::Blob(path, operation) => {
                 on_blob(path, operation, head, body, call).await
@@ -133,7 +139,7 @@ async fn on_blob(
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
     match operation {
-        OnBlob::Put(BlobKind::Block) => write::put(path, head, body, call).await,
+        OnBlob::Put(PutKind::Block) => write::put(path, head, body, call).await,
         OnBlob::StageBlock(DataFrom::Body) => blocks::stage(path, head, body, call).await,
         OnBlob::AppendBlock(DataFrom::Body) => write::append(path, head, body, call).await,
         OnBlob::WritePages(DataFrom::Body) => pages::write(path, head, body, call).await,
@@ -149,6 +155,7 @@ async fn on_blob(
         OnBlob::Lease => lease::on_blob(path, head, call).await,
         other => {
             let body = body.collect().await?;
+            upload::check_body(head, &body)?;
             with_document(path, other, head, &body, call).await
         }
     }
@@ -163,7 +170,7 @@ async fn with_document(
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
     match operation {
-        OnBlob::Put(BlobKind::Append) => write::create_append(path, head, body, call).await,
+        OnBlob::Put(PutKind::Append) => write::create_append(path, head, body, call).await,
         OnBlob::Put(_) => pages::create(path, head, body, call).await,
         OnBlob::CommitBlocks => blocks::commit(path, head, body, call).await,
         OnBlob::GetBlockList => blocks::list(path, head, call).await,

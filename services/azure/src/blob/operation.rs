@@ -13,7 +13,7 @@ const BATCH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BlobOperation {
     /// One on the account.
-    Account(OnAccount),
+    Account(OnBlobAccount),
     /// One on a container, by name.
     Container(String, OnContainer),
     /// One on a blob.
@@ -31,7 +31,7 @@ pub(crate) struct BlobPath {
 
 /// Operations on an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnAccount {
+pub(crate) enum OnBlobAccount {
     /// Lists its containers, one page.
     ListContainers,
     /// Gets the settings of the service.
@@ -77,7 +77,7 @@ pub(crate) enum OnContainer {
 
 /// How a blob is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BlobKind {
+pub(crate) enum PutKind {
     /// As a whole or from blocks.
     Block,
     /// At its end.
@@ -99,7 +99,7 @@ pub(crate) enum DataFrom {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnBlob {
     /// Writes it, or creates an empty one.
-    Put(BlobKind),
+    Put(PutKind),
     /// Writes it from a URL, without the state of a copy.
     PutFromUrl,
     /// Copies it from a URL.
@@ -171,7 +171,7 @@ impl BlobOperation {
     /// The body transfer of the operation.
     pub(crate) fn transfer(&self) -> BodyTransfer {
         match self {
-            Self::Account(OnAccount::Batch) | Self::Container(_, OnContainer::Batch) => {
+            Self::Account(OnBlobAccount::Batch) | Self::Container(_, OnContainer::Batch) => {
                 // Its requests are calls of their own, one after the other.
                 BodyTransfer { request_bytes_max: BATCH_BYTES_MAX, is_streamed: true }
             }
@@ -181,7 +181,7 @@ impl BlobOperation {
     }
 }
 
-impl OnAccount {
+impl OnBlobAccount {
     fn target(self) -> (&'static str, bool) {
         match self {
             Self::ListContainers => (method!("ListContainers"), true),
@@ -222,12 +222,19 @@ impl OnContainer {
     }
 }
 
+impl OnContainer {
+    /// Whether the operation only reads.
+    pub(crate) fn reads(self) -> bool {
+        self.target().1
+    }
+}
+
 impl OnBlob {
     fn target(self) -> (&'static str, bool) {
         match self {
-            Self::Put(BlobKind::Block) => (method!("WriteBlob"), false),
-            Self::Put(BlobKind::Append) => (method!("CreateAppendBlob"), false),
-            Self::Put(BlobKind::Page) => (method!("CreatePageBlob"), false),
+            Self::Put(PutKind::Block) => (method!("WriteBlob"), false),
+            Self::Put(PutKind::Append) => (method!("CreateAppendBlob"), false),
+            Self::Put(PutKind::Page) => (method!("CreatePageBlob"), false),
             Self::PutFromUrl | Self::Copy => (method!("CopyBlob"), false),
             Self::AbortCopy => (method!("AbortCopyBlob"), false),
             Self::Get => (method!("ReadBlob"), true),
@@ -257,6 +264,13 @@ impl OnBlob {
         self.target().0
     }
 
+    /// Whether the operation reads a source at a URL.
+    pub(crate) fn has_source(self) -> bool {
+        let url = DataFrom::Url;
+        let writes = [Self::StageBlock(url), Self::AppendBlock(url), Self::WritePages(url)];
+        [Self::Copy, Self::PutFromUrl].contains(&self) || writes.contains(&self)
+    }
+
     /// Whether the operation only reads the blob, or a snapshot or a version of it.
     pub(crate) fn target_reads(self) -> bool {
         self.target().1
@@ -267,7 +281,7 @@ impl OnBlob {
 
         let streamed = |request_bytes_max| BodyTransfer { request_bytes_max, is_streamed: true };
         match self {
-            Self::Put(BlobKind::Block) => streamed(BLOB_BYTES_MAX),
+            Self::Put(PutKind::Block) => streamed(BLOB_BYTES_MAX),
             Self::StageBlock(DataFrom::Body) => streamed(BLOCK_BYTES_MAX),
             Self::AppendBlock(DataFrom::Body) => streamed(APPEND_BYTES_MAX),
             Self::WritePages(DataFrom::Body) => streamed(PAGES_BYTES_MAX),

@@ -12,15 +12,15 @@ use trestle_service::{
 use super::{
     conditions::{conditions, sequence_conditions, source_conditions},
     header::{
-        self as names, BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, SEQUENCE_NUMBER_ACTION,
-        SOURCE_RANGE,
+        self as names, BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, CONTENT_MD5,
+        SEQUENCE_NUMBER_ACTION, SOURCE_RANGE,
     },
     list::page_size,
-    operation::{BlobKind, BlobPath, DataFrom, OnBlob},
+    operation::{PutKind, BlobPath, DataFrom, OnBlob},
     param,
     properties::{access_tier, of_upload, set_etag, tags},
     range,
-    source::Source,
+    source::SourceUrl,
     upload::{check_empty, upload, upload_from_source},
     write::{set_received, written},
     xml_answer,
@@ -53,7 +53,7 @@ pub(super) async fn create(
         access_tier: access_tier(head)?,
         tags: tags(head)?,
     };
-    let method = OnBlob::Put(BlobKind::Page).path();
+    let method = OnBlob::Put(PutKind::Page).path();
     let response: proto::CreatePageBlobResponse = call.unary(method, &request).await?;
     Ok(written(StatusCode::CREATED, response.blob.as_ref()))
 }
@@ -98,7 +98,8 @@ pub(super) async fn write(
     let method = OnBlob::WritePages(DataFrom::Body).path();
     let uploaded = upload::<proto::WritePagesRequest, proto::WritePagesResponse>;
     let response = uploaded(method, spec, head, body, call).await?;
-    Ok(changed(response.blob.as_ref(), Some((head, response.crc64))))
+    let md5 = names::text(head, &CONTENT_MD5);
+    Ok(changed(response.blob.as_ref(), Some((md5, response.crc64))))
 }
 
 /// Put Page From URL.
@@ -110,7 +111,7 @@ pub(super) async fn write_from_url(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let source = Source::of(head)?;
+    let source = SourceUrl::of(head)?;
     let (spec, length) = spec(path, head)?;
     let source_range = range::of_header(head, &SOURCE_RANGE)?;
     let source_range = source_range.ok_or_else(|| names::required(&SOURCE_RANGE))?;
@@ -128,8 +129,8 @@ pub(super) async fn write_from_url(
     };
     let method = OnBlob::WritePages(DataFrom::Url).path();
     let uploaded = upload_from_source::<proto::WritePagesRequest, proto::WritePagesResponse>;
-    let response = uploaded(method, spec, Source::checksums(head)?, call).await?;
-    Ok(changed(response.blob.as_ref(), Some((head, response.crc64))))
+    let response = uploaded(method, spec, SourceUrl::checksums(head)?, call).await?;
+    Ok(changed(response.blob.as_ref(), Some((None, response.crc64))))
 }
 
 /// Put Page that clears.
@@ -156,13 +157,13 @@ pub(super) async fn clear(
 }
 
 /// The response to a write of pages, with the checksum of its data.
-fn changed(blob: Option<&proto::Blob>, received: Option<(&RequestHead, u64)>) -> Response<Body> {
+fn changed(blob: Option<&proto::Blob>, received: Option<(Option<&str>, u64)>) -> Response<Body> {
     let mut answer = written(StatusCode::CREATED, blob);
     let headers = answer.headers_mut();
     let sequence_number = blob.map_or(0, |blob| blob.sequence_number);
     headers.insert(BLOB_SEQUENCE_NUMBER, sequence_number.into());
-    if let Some((head, crc64)) = received {
-        set_received(headers, head, crc64);
+    if let Some((md5, crc64)) = received {
+        set_received(headers, md5, crc64);
     }
     answer
 }

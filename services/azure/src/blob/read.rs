@@ -5,6 +5,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use md5::{Digest as _, Md5};
 use tonic::{Status, body::Body};
+use trestle_identity::caller::{Authority, Caller};
 use trestle_proto::blob::v1 as proto;
 use trestle_service::fault::{Fault, Reason, meaning};
 
@@ -32,7 +33,7 @@ const OVERRIDES: [(&str, HeaderName); 5] = [
     ("rsct", header::CONTENT_TYPE),
 ];
 
-/// A checksum of a range that a request wants.
+/// A checksum of a range that a request requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeChecksum {
     Md5,
@@ -58,7 +59,7 @@ pub(super) async fn get(
         snapshot: param(head, "snapshot"),
         version_id: param(head, "versionid"),
     };
-    let again = call.again();
+    let (again, has_overrides) = (call.again(), signs_headers(&call));
     let method = OnBlob::Get.path();
     let opened = async {
         let mut messages =
@@ -90,7 +91,7 @@ pub(super) async fn get(
             answer
         }
     };
-    set_headers(&mut answer, &blob, head, false);
+    set_headers(&mut answer, &blob, head, (false, has_overrides));
     let headers = answer.headers_mut();
     if let Some(range) = &first.range {
         let end = range.offset.saturating_add(length).saturating_sub(1);
@@ -111,13 +112,14 @@ pub(super) async fn properties(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
+    let has_overrides = signs_headers(&call);
     let found = get_blob(path, head, call).await?;
     let blob = found.blob.unwrap_or_default();
     if found.not_modified {
         return Ok(not_modified(&blob));
     }
     let mut answer = reply::empty(StatusCode::OK);
-    set_headers(&mut answer, &blob, head, true);
+    set_headers(&mut answer, &blob, head, (true, has_overrides));
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_LENGTH, blob.size.into());
     properties::set_md5(headers, &blob, false);
@@ -171,18 +173,24 @@ pub(super) fn not_modified(blob: &proto::Blob) -> Response<Body> {
     answer
 }
 
+/// Whether the credentials of a call cover the headers of its response: only the signature for a resource does. With
+/// any other one a third party could add them to a link.
+fn signs_headers(call: &GrpcCall) -> bool {
+    let caller = Caller::in_process(&call.extensions);
+    caller.is_some_and(|caller| matches!(caller.authority, Authority::Resource(_)))
+}
+
 /// The headers of a read.
 fn set_headers(
     answer: &mut Response<Body>,
     blob: &proto::Blob,
     head: &RequestHead,
-    is_whole: bool,
+    (is_whole, has_overrides): (bool, bool),
 ) {
     write_metadata(&blob.metadata, answer);
     let headers = answer.headers_mut();
     properties::set_blob(headers, blob, is_whole);
-    // Only the signature for a resource covers them: in any other one anybody could add them.
-    if head.params.get("sr").is_some() && head.params.get("sig").is_some() {
+    if has_overrides {
         for (name, header) in OVERRIDES {
             if let Some(value) = head.params.get(name) {
                 names::set_some(headers, header, value);
@@ -209,7 +217,7 @@ async fn with_size(
     }
 }
 
-/// The checksum that a request wants of its range.
+/// The checksum that a request requires of its range.
 ///
 /// # Errors
 /// Both checksums, no range, or one that is too long.

@@ -9,12 +9,15 @@ use super::{
         BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, BLOB_TYPE, CONTENT_PROPERTIES, COPY_SOURCE,
         PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, invalid, required,
     },
-    operation::{BlobKind, BlobOperation, BlobPath, DataFrom, OnAccount, OnBlob, OnContainer},
+    operation::{PutKind, BlobOperation, BlobPath, DataFrom, OnBlobAccount, OnBlob, OnContainer},
 };
 use crate::{error::RestError, head::RequestHead, number::missing, params::Params};
 
 /// The container of a blob whose path has one segment.
 pub(crate) const ROOT: &str = "$root";
+/// The encryption of a container for the blobs in it, and its only value here.
+const DEFAULT_SCOPE: HeaderName = HeaderName::from_static("x-ms-default-encryption-scope");
+const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 /// Values of `comp` of operations that are not implemented.
 const NOT_IMPLEMENTED: [&str; 7] = [
     "userdelegationkey",
@@ -36,7 +39,7 @@ pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
     let params = &head.params;
     if params.is("restype", "account") && params.is("comp", "properties") {
         return match head.method {
-            Method::GET | Method::HEAD => Ok(BlobOperation::Account(OnAccount::GetInformation)),
+            Method::GET | Method::HEAD => Ok(BlobOperation::Account(OnBlobAccount::GetInformation)),
             _ => Err(unknown_method(head)),
         };
     }
@@ -44,12 +47,13 @@ pub(super) fn route(head: &RequestHead) -> Result<BlobOperation, RestError> {
     match path.split_once('/') {
         None if path.is_empty() => on_account(head).map(BlobOperation::Account),
         None | Some((_, "")) if is_container => {
-            let name = path.trim_end_matches('/').to_owned();
+            let name = path.strip_suffix('/').unwrap_or(&path).to_owned();
             on_container(head).map(|operation| BlobOperation::Container(name, operation))
         }
         _ if is_container => {
             Err(unreadable(&head.path, "must be that of a container, with restype=container"))
         }
+        Some(("", _)) => Err(unreadable(&head.path, "must have the name of a container")),
         Some((_, "")) => Err(unreadable(&head.path, "must have the name of a blob")),
         named => {
             let (container, blob) = named.unwrap_or((ROOT, &path));
@@ -69,8 +73,13 @@ fn decoded(path: &str) -> Option<String> {
 /// path cannot be decoded.
 pub(crate) fn resource(path: &str, params: &Params) -> Option<String> {
     let path = decoded(path)?;
-    let is_blob = !path.is_empty() && !path.contains('/') && !params.is("restype", "container");
-    Some(if is_blob { format!("{ROOT}/{path}") } else { path.trim_end_matches('/').to_owned() })
+    match path.split_once('/') {
+        // The `/` at the end of a blob is a part of its name.
+        Some((_, blob)) if !blob.is_empty() => Some(path),
+        Some((container, _)) => Some(container.to_owned()),
+        None if path.is_empty() || params.is("restype", "container") => Some(path),
+        None => Some(format!("{ROOT}/{path}")),
+    }
 }
 
 /// Rejects an operation or a header that would have an effect that this server has not.
@@ -80,11 +89,30 @@ fn check_implemented(head: &RequestHead) -> Result<(), RestError> {
         let message = format!("the operation is not implemented: comp=`{name}`");
         return Err(Fault::new(Reason::NotImplemented, message).into());
     }
-    match REFUSED.iter().find(|name| head.headers.contains_key(*name)) {
-        None => Ok(()),
+    let scope = head.headers.get(DEFAULT_SCOPE).filter(|scope| *scope != ACCOUNT_SCOPE);
+    let refused = REFUSED.into_iter().find(|name| head.headers.contains_key(name));
+    match refused.or(scope.map(|_| DEFAULT_SCOPE)) {
+        None => check_texts(head),
         Some(name) => {
             let rule = "is not supported by this server";
             Err(Fault::violation(Reason::UnsupportedHeader, name.as_str(), rule).into())
+        }
+    }
+}
+
+/// Rejects a header with bytes beyond ASCII, which would count as absent, so that a condition would not apply; metadata has an error of its own.
+fn check_texts(head: &RequestHead) -> Result<(), RestError> {
+    let is_own = |name: &str| {
+        let is_stored = name.starts_with("content-") || name == "cache-control";
+        let is_stored = is_stored || name.starts_with("if-") || name == "range";
+        is_stored || (name.starts_with("x-ms-") && !name.starts_with("x-ms-meta"))
+    };
+    let mut named = head.headers.iter().filter(|(name, _)| is_own(name.as_str()));
+    match named.find(|(_, value)| value.to_str().is_err()) {
+        None => Ok(()),
+        Some((name, value)) => {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            Err(invalid(name, &value, "must be visible ASCII").into())
         }
     }
 }
@@ -112,21 +140,21 @@ fn unknown(params: &Params, name: &'static str) -> RestError {
     }
 }
 
-fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {
+fn on_account(head: &RequestHead) -> Result<OnBlobAccount, RestError> {
     let params = &head.params;
     let comp = params.get("comp").unwrap_or_default().to_ascii_lowercase();
     match comp.as_str() {
         "list" | "blobs" if head.method != Method::GET => Err(unknown_method(head)),
-        "list" => Ok(OnAccount::ListContainers),
-        "blobs" => Ok(OnAccount::FindBlobs),
-        "batch" if head.method == Method::POST => Ok(OnAccount::Batch),
+        "list" => Ok(OnBlobAccount::ListContainers),
+        "blobs" => Ok(OnBlobAccount::FindBlobs),
+        "batch" if head.method == Method::POST => Ok(OnBlobAccount::Batch),
         "batch" => Err(unknown_method(head)),
         "properties" | "stats" if !params.is("restype", "service") => {
             Err(unknown(params, "restype"))
         }
         "properties" => match head.method {
-            Method::GET => Ok(OnAccount::GetProperties),
-            Method::PUT => Ok(OnAccount::SetProperties),
+            Method::GET => Ok(OnBlobAccount::GetProperties),
+            Method::PUT => Ok(OnBlobAccount::SetProperties),
             _ => Err(unknown_method(head)),
         },
         "stats" if head.method != Method::GET => Err(unknown_method(head)),
@@ -135,7 +163,7 @@ fn on_account(head: &RequestHead) -> Result<OnAccount, RestError> {
             let reason = Reason::InvalidQueryParameterValue;
             Err(RestError::of_parameter(reason, "comp", "stats", rule))
         }
-        "stats" => Ok(OnAccount::GetStats),
+        "stats" => Ok(OnBlobAccount::GetStats),
         _ => Err(unknown(params, "comp")),
     }
 }
@@ -189,6 +217,10 @@ fn on_blob(head: &RequestHead) -> Result<OnBlob, RestError> {
     let reads_state = operation.target_reads()
         || matches!(operation, OnBlob::Delete | OnBlob::Lease | OnBlob::SetTier);
     for name in ["snapshot", "versionid"] {
+        if params.get(name).is_some_and(str::is_empty) {
+            let reason = Reason::InvalidQueryParameterValue;
+            return Err(RestError::of_parameter(reason, name, "", "must not be empty"));
+        }
         if let Some(value) = params.get(name).filter(|_| !reads_state) {
             let rule = "must not be on an operation that changes the blob";
             let reason = Reason::InvalidQueryParameterValue;
@@ -201,11 +233,13 @@ fn on_blob(head: &RequestHead) -> Result<OnBlob, RestError> {
 /// The operation on a part of a blob.
 fn part(head: &RequestHead, comp: &str) -> Result<OnBlob, RestError> {
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let is_put = head.method == Method::PUT;
     let operation = match comp {
         "metadata" if is_read => return Ok(OnBlob::GetMetadata),
         "tags" if head.method == Method::GET => return Ok(OnBlob::GetTags),
         "blocklist" if head.method == Method::GET => return Ok(OnBlob::GetBlockList),
         "pagelist" if head.method == Method::GET => return Ok(OnBlob::ListPageRanges),
+        "page" if !is_put => return Err(unknown_method(head)),
         "pagelist" => return Err(unknown_method(head)),
         "metadata" => OnBlob::SetMetadata,
         "properties" => set_properties(head),
@@ -222,7 +256,7 @@ fn part(head: &RequestHead, comp: &str) -> Result<OnBlob, RestError> {
         "copy" => OnBlob::AbortCopy,
         _ => return Err(unknown(&head.params, "comp")),
     };
-    if head.method == Method::PUT { Ok(operation) } else { Err(unknown_method(head)) }
+    if is_put { Ok(operation) } else { Err(unknown_method(head)) }
 }
 
 /// Put Blob, Put Blob From URL or Copy Blob.
@@ -233,9 +267,9 @@ fn put(head: &RequestHead) -> Result<OnBlob, RestError> {
             return Err(required(&BLOB_TYPE).into());
         }
         Some(text) => match text {
-            "BlockBlob" => BlobKind::Block,
-            "AppendBlob" => BlobKind::Append,
-            "PageBlob" => BlobKind::Page,
+            "BlockBlob" => PutKind::Block,
+            "AppendBlob" => PutKind::Append,
+            "PageBlob" => PutKind::Page,
             _ => {
                 let rule = "must be BlockBlob, AppendBlob or PageBlob";
                 return Err(invalid(&BLOB_TYPE, text, rule).into());
@@ -244,7 +278,7 @@ fn put(head: &RequestHead) -> Result<OnBlob, RestError> {
     };
     match (kind, data_from(head)) {
         (kind, DataFrom::Body) => Ok(OnBlob::Put(kind)),
-        (BlobKind::Block, DataFrom::Url) => Ok(OnBlob::PutFromUrl),
+        (PutKind::Block, DataFrom::Url) => Ok(OnBlob::PutFromUrl),
         (_, DataFrom::Url) => {
             let text = head.header(BLOB_TYPE).unwrap_or_default();
             Err(invalid(&BLOB_TYPE, text, "must be BlockBlob, with a source").into())

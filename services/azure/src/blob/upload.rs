@@ -11,7 +11,7 @@ use super::header::{self as names, CONTENT_CRC64, CONTENT_MD5};
 use crate::{error::RestError, grpc_call::GrpcCall, head::RequestHead, request_body::RequestBody};
 
 /// A message of an upload.
-pub(super) trait UploadMessage: Message + Default + Send + 'static {
+pub(super) trait PutMessage: Message + Default + Send + 'static {
     /// What the first message has.
     type Spec: Send + 'static;
 
@@ -21,7 +21,7 @@ pub(super) trait UploadMessage: Message + Default + Send + 'static {
 
 macro_rules! upload_messages {
     ($($message:ident: $spec:ident;)*) => {
-        $(impl UploadMessage for proto::$message {
+        $(impl PutMessage for proto::$message {
             type Spec = proto::$spec;
 
             fn of(
@@ -54,9 +54,14 @@ pub(super) async fn upload<Q, A>(
     call: GrpcCall,
 ) -> Result<A, RestError>
 where
-    Q: UploadMessage,
+    Q: PutMessage,
     A: Message + prost::Name + Default + 'static,
 {
+    // Over HTTP/2 a client that leaves without an error ends a body as one that is complete.
+    if head.is_http2 && body.declared.is_none() {
+        let message = "the length of the body is required over HTTP/2: Content-Length";
+        return Err(Fault::new(Reason::MissingContentLengthHeader, message).into());
+    }
     let finish = proto::UploadFinish { size: body.declared, ..checksums(head)? };
     let declared = body.declared;
     let state = Uploading::<Q> { spec: Some(spec), pieces: body.pieces()?, declared, sent: 0 };
@@ -78,7 +83,7 @@ pub(super) async fn upload_from_source<Q, A>(
     call: GrpcCall,
 ) -> Result<A, RestError>
 where
-    Q: UploadMessage,
+    Q: PutMessage,
     A: Message + prost::Name + Default + 'static,
 {
     let message = Q::of(Some(spec), Bytes::new(), Some(finish));
@@ -101,7 +106,7 @@ fn checksums(head: &RequestHead) -> Result<proto::UploadFinish, Fault> {
 }
 
 /// An upload whose last message is not sent.
-struct Uploading<Q: UploadMessage> {
+struct Uploading<Q: PutMessage> {
     /// What the first message has, until it is sent.
     spec: Option<Q::Spec>,
     pieces: crate::streaming::BodyPieces,
@@ -109,7 +114,7 @@ struct Uploading<Q: UploadMessage> {
     sent: u64,
 }
 
-impl<Q: UploadMessage> Uploading<Q> {
+impl<Q: PutMessage> Uploading<Q> {
     /// The next message, and the upload if another one follows.
     async fn next(
         mut self,
@@ -137,6 +142,17 @@ pub(super) fn check_empty(body: &Bytes) -> Result<(), Fault> {
     }
     let rule = format!("must be 0 for this operation: value=`{}`", body.len());
     Err(Fault::violation(Reason::InvalidHeaderValue, "content-length", rule))
+}
+
+/// Rejects a request that has a body where the data is elsewhere.
+pub(super) fn check_no_body(body: &RequestBody) -> Result<(), Fault> {
+    match body.declared {
+        None | Some(0) => Ok(()),
+        Some(declared) => {
+            let rule = format!("must be 0 with a source: value=`{declared}`");
+            Err(Fault::violation(Reason::InvalidHeaderValue, "content-length", rule))
+        }
+    }
 }
 
 /// Compares a body that is in memory with the checksums of its request. Returns its CRC-64.

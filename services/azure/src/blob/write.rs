@@ -12,10 +12,10 @@ use super::{
         CONTENT_MD5, MAX_SIZE, REQUEST_ENCRYPTED, SOURCE_RANGE, crc64_text, md5_text, set,
         set_some,
     },
-    operation::{BlobKind, BlobPath, DataFrom, OnBlob},
+    operation::{PutKind, BlobPath, DataFrom, OnBlob},
     properties::{access_tier, of_upload, set_etag, set_version, tags},
     range,
-    source::Source,
+    source::SourceUrl,
     upload::{check_empty, upload, upload_from_source},
 };
 use crate::{
@@ -35,9 +35,9 @@ pub(super) fn written(status: StatusCode, blob: Option<&proto::Blob>) -> Respons
     answer
 }
 
-/// The checksum of the body of a request in its response: the one that it states, or the CRC-64.
-pub(super) fn set_received(headers: &mut HeaderMap, head: &RequestHead, crc64: u64) {
-    match names::text(head, &CONTENT_MD5) {
+/// The checksum of received data in a response: the MD5 that the request stated and that was compared, or the CRC-64.
+pub(super) fn set_received(headers: &mut HeaderMap, md5: Option<&str>, crc64: u64) {
+    match md5 {
         Some(md5) => set(headers, CONTENT_MD5, md5),
         None => set(headers, CONTENT_CRC64, &crc64_text(crc64)),
     }
@@ -62,7 +62,7 @@ pub(super) async fn put(
         access_tier: access_tier(head)?,
         tags: tags(head)?,
     };
-    let method = OnBlob::Put(BlobKind::Block).path();
+    let method = OnBlob::Put(PutKind::Block).path();
     let uploaded = upload::<proto::WriteBlobRequest, proto::WriteBlobResponse>;
     let response = uploaded(method, spec, head, body, call).await?;
     let blob = response.blob.as_ref();
@@ -94,7 +94,7 @@ pub(super) async fn create_append(
         conditions: conditions(head)?,
         tags: tags(head)?,
     };
-    let method = OnBlob::Put(BlobKind::Append).path();
+    let method = OnBlob::Put(PutKind::Append).path();
     let response: proto::CreateAppendBlobResponse = call.unary(method, &request).await?;
     Ok(written(StatusCode::CREATED, response.blob.as_ref()))
 }
@@ -124,7 +124,7 @@ pub(super) async fn append(
     let method = OnBlob::AppendBlock(DataFrom::Body).path();
     let uploaded = upload::<proto::AppendBlockRequest, proto::AppendBlockResponse>;
     let response = uploaded(method, spec, head, body, call).await?;
-    Ok(appended(&response, head))
+    Ok(appended(&response, names::text(head, &CONTENT_MD5)))
 }
 
 /// Append Block From URL.
@@ -136,7 +136,7 @@ pub(super) async fn append_from_url(
     head: &RequestHead,
     call: GrpcCall,
 ) -> Result<Response<Body>, RestError> {
-    let source = Source::of(head)?;
+    let source = SourceUrl::of(head)?;
     let spec = proto::AppendBlockSpec {
         source: source.blob,
         source_url: source.url,
@@ -146,17 +146,17 @@ pub(super) async fn append_from_url(
     };
     let method = OnBlob::AppendBlock(DataFrom::Url).path();
     let uploaded = upload_from_source::<proto::AppendBlockRequest, proto::AppendBlockResponse>;
-    let response = uploaded(method, spec, Source::checksums(head)?, call).await?;
-    Ok(appended(&response, head))
+    let response = uploaded(method, spec, SourceUrl::checksums(head)?, call).await?;
+    Ok(appended(&response, None))
 }
 
-fn appended(response: &proto::AppendBlockResponse, head: &RequestHead) -> Response<Body> {
+fn appended(response: &proto::AppendBlockResponse, md5: Option<&str>) -> Response<Body> {
     let mut answer = written(StatusCode::CREATED, response.blob.as_ref());
     let headers = answer.headers_mut();
     headers.insert(APPEND_OFFSET, response.offset.into());
     let count = response.blob.as_ref().map_or(0, |blob| blob.committed_block_count);
     headers.insert(BLOCK_COUNT, count.into());
-    set_received(headers, head, response.crc64);
+    set_received(headers, md5, response.crc64);
     answer
 }
 

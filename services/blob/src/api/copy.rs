@@ -18,7 +18,7 @@ use trestle_service::{
 
 use super::{
     BlobApi, failed,
-    parse::{CopySource, RequestParser},
+    parse::{CopySource, RequestParser, check_digests},
 };
 use crate::{
     authorize::{BlobAccess, BlobNeed},
@@ -40,6 +40,25 @@ pub(super) type CopyResponses =
 enum CopyInProgress {
     Within(Box<OpenedCopy>),
     FromUrl(Box<OpenedUrlCopy>),
+}
+
+/// What the client states of the content of the source.
+struct StatedDigests {
+    finish: proto::UploadFinish,
+    md5: Option<[u8; 16]>,
+}
+
+impl StatedDigests {
+    /// None where nothing is stated, so that nothing is computed.
+    fn of(finish: Option<proto::UploadFinish>) -> Result<Option<Self>, Fault> {
+        let stated = finish.filter(|finish| *finish != proto::UploadFinish::default());
+        let stated = stated.map(|finish| {
+            let mut parser = RequestParser::default();
+            let md5 = parser.md5(&finish.md5, "source_checksums.md5");
+            parser.finish(Some(Self { finish, md5 }))
+        });
+        stated.transpose()
+    }
 }
 
 impl CopyInProgress {
@@ -101,7 +120,7 @@ impl BlobApi {
         let origin = CopyOrigin { id, source: text.unwrap_or_else(|| source.to_string()) };
         let command = CopyCommand {
             retention: self.retention(&access).await?,
-            metadata: has_metadata.then_some(metadata),
+            metadata: (has_metadata || request.is_write).then_some(metadata),
             tags: (!request.copy_source_tags).then_some(tags),
             conditions,
             lease_id,
@@ -110,12 +129,13 @@ impl BlobApi {
             properties,
             origin: (!request.is_write).then_some(origin),
         };
+        let stated = StatedDigests::of(request.source_checksums)?;
         let copy = match source {
             CopySource::Blob(source) => {
-                let readable = access.also(BlobNeed::Read)?;
+                let readable = access.to_source(BlobNeed::Read)?;
                 let source_key = self.key(&readable, &source.names).await?;
                 if request.copy_source_tags {
-                    self.key(&access.also(BlobNeed::Tags)?, &source.names).await?;
+                    self.key(&access.to_source(BlobNeed::Tags)?, &source.names).await?;
                 }
                 let (conditions, lease_id) = &source_required;
                 let source = (source_key, source.state);
@@ -126,11 +146,15 @@ impl BlobApi {
                 let open = self.servers.open(uri, source_headers);
                 let copy = self.blobs.open_url_copy(open, target, command).await?;
                 check_stated_properties(&copy)?;
-                let copy = if has_metadata { copy } else { with_stated_metadata(copy)? };
+                let copy = if has_metadata || request.is_write {
+                    copy
+                } else {
+                    with_stated_metadata(copy)?
+                };
                 CopyInProgress::FromUrl(Box::new(copy))
             }
         };
-        Ok(self.clone().responses(access, names, copy))
+        Ok(self.clone().responses(access, names, (copy, stated)))
     }
 
     /// The copy takes place while the client reads the responses, and ends when it leaves.
@@ -138,7 +162,7 @@ impl BlobApi {
         self,
         access: BlobAccess,
         names: (ContainerName, BlobName),
-        opened: CopyInProgress,
+        (opened, stated): (CopyInProgress, Option<StatedDigests>),
     ) -> CopyResponses {
         let (sender, receiver) = mpsc::channel(1);
         let total_bytes = opened.size();
@@ -154,7 +178,7 @@ impl BlobApi {
                     let _ = progress.try_send(Ok(response));
                 }
             };
-            let copied = self.copied(&access, &names, opened, report);
+            let copied = self.copied(&access, &names, (opened, stated), report);
             let copied = tokio::time::timeout(UPLOAD_TIME_MAX, copied).await;
             let copied = copied.unwrap_or(Err(BlobError::Busy.into()));
             let response = copied.map(|blob| proto::CopyBlobResponse {
@@ -173,11 +197,18 @@ impl BlobApi {
         &self,
         access: &BlobAccess,
         names: &(ContainerName, BlobName),
-        opened: CopyInProgress,
+        (opened, stated): (CopyInProgress, Option<StatedDigests>),
         report: impl FnMut(u64) + Send,
     ) -> Result<proto::Blob, Fault> {
         let key = opened.target().clone();
+        let computed = match (&opened, &stated) {
+            (CopyInProgress::Within(copy), Some(_)) => Some(copy.digests().await?),
+            _ => None,
+        };
         let finished = opened.run(report).await?;
+        if let Some((stated, digests)) = stated.zip(computed.or(finished.digests().copied())) {
+            check_digests(&digests, &stated.finish, (stated.md5, None))?;
+        }
         // The container may have been deleted meanwhile, and even swept.
         self.check_container(access, names, &key).await?;
         Ok(self.show(access, names, finished.publish().await?))

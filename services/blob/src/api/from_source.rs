@@ -68,8 +68,9 @@ impl BlobApi {
         let DataSource { from, range, headers, required: (conditions, lease_id) } = source;
         match from {
             CopySource::Blob(source) => {
-                let key = self.key(&access.also(BlobNeed::Read)?, &source.names).await?;
-                let blobs = self.blobs_for(access);
+                let readable = access.to_source(BlobNeed::Read)?;
+                let key = self.key(&readable, &source.names).await?;
+                let blobs = self.blobs_for(&readable);
                 let opened = blobs.open((key, source.state), range, (&conditions, lease_id));
                 let opened = opened.await.map_err(of_source)?;
                 if opened.freshness == Freshness::NotModified {

@@ -40,7 +40,7 @@ fn access_by_policy(
     by_policy: Option<Letters>,
     need: BlobNeed,
 ) -> Result<BlobAccess, Reason> {
-    let caller = Caller { account: AccountName::development(), authority };
+    let caller = Caller::new(AccountName::development(), authority);
     BlobAccess::new(Arc::new(caller), by_policy, need).map_err(|fault| fault.reason)
 }
 

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     blocks::BlockList,
+    checksum::{Digests, UploadDigest},
     conditions::{ConditionError, Conditions, Freshness},
     error::BlobError,
     keys::{self, BlobRow},
@@ -122,6 +123,19 @@ impl OpenedCopy {
         &self.target
     }
 
+    /// Reads the content once, for its checksums.
+    ///
+    /// # Errors
+    /// As [`OpenedCopy::run`].
+    pub(crate) async fn digests(&self) -> Result<Digests, BlobError> {
+        let mut digest = UploadDigest::new(true);
+        let mut pieces = self.blobs.clone().bytes(&self.source);
+        while let Some(piece) = pieces.try_next().await.map_err(of_source)? {
+            digest.update(&piece);
+        }
+        Ok(digest.finish())
+    }
+
     /// Copies the content; `progress` gets how many bytes were copied. What is not published is deleted.
     ///
     /// # Errors
@@ -134,7 +148,7 @@ impl OpenedCopy {
         let written = WrittenObjects::none(&blobs);
         let copied = Copied { blobs: &blobs, is_sealed, written, progress, bytes: 0 };
         let (content, written) = copied.content(&source, &target).await.map_err(of_source)?;
-        Ok(FinishedCopy { blobs, target, command, content, written })
+        Ok(FinishedCopy { blobs, target, command, content, written, digests: None })
     }
 }
 
@@ -145,15 +159,22 @@ pub(crate) struct FinishedCopy {
     command: PutCommand,
     content: NewContent,
     written: WrittenObjects,
+    /// Those of content that another server sent.
+    digests: Option<Digests>,
 }
 
 impl FinishedCopy {
+    /// The checksums of content that another server sent.
+    pub(crate) fn digests(&self) -> Option<&Digests> {
+        self.digests.as_ref()
+    }
+
     /// Publishes the copy.
     ///
     /// # Errors
     /// Those of a write.
     pub(crate) async fn publish(self) -> Result<BlobRecord, BlobError> {
-        let Self { blobs, target, command, content, written } = self;
+        let Self { blobs, target, command, content, written, .. } = self;
         let publish = async {
             let content = match content {
                 NewContent::Blocks(blocks) => {

@@ -18,7 +18,7 @@ const ALL: [LogNeed; 8] = [
 ];
 
 fn access(authority: Authority, need: LogNeed) -> Result<(), Reason> {
-    let caller = Caller { account: AccountName::development(), authority };
+    let caller = Caller::new(AccountName::development(), authority);
     LogAccess::new(Arc::new(caller), need).map(drop).map_err(|fault| fault.reason)
 }
 
@@ -104,7 +104,7 @@ fn a_signature_of_a_stream_needs_the_permission() {
 #[test]
 fn a_signature_of_a_stream_is_for_this_stream_only() {
     let access = |authority| {
-        let caller = Caller { account: AccountName::development(), authority };
+        let caller = Caller::new(AccountName::development(), authority);
         LogAccess::new(Arc::new(caller), LogNeed::AppendOrCreate).unwrap()
     };
     let name = |name: &str| StreamName::stored(name.to_owned());

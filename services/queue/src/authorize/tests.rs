@@ -90,7 +90,7 @@ fn queue(name: &str) -> QueueName {
 }
 
 fn caller(authority: Authority) -> Arc<Caller> {
-    Arc::new(Caller { account: AccountName::development(), authority })
+    Arc::new(Caller::new(AccountName::development(), authority))
 }
 
 fn over_queue(permissions: Option<&str>, policy: Option<PolicyRef>) -> Arc<Caller> {

@@ -47,7 +47,7 @@ fn table(name: &str) -> TableName {
 }
 
 pub(super) fn caller(authority: Authority) -> Arc<Caller> {
-    Arc::new(Caller { account: AccountName::development(), authority })
+    Arc::new(Caller::new(AccountName::development(), authority))
 }
 
 fn account(services: &str, resource_types: &str, permissions: &str) -> Arc<Caller> {

@@ -29,7 +29,7 @@ struct Owner {
 impl Owner {
     fn new() -> Self {
         let account = AccountName::development();
-        let caller = Arc::new(Caller { account, authority: Authority::Owner });
+        let caller = Arc::new(Caller::new(account, Authority::Owner));
         let table = TableName::parse("orders".to_owned(), "", &mut Violations::default());
         let access = EntityAccess::new(caller).expect("an owner");
         Self { access, table: table.expect("a name") }

@@ -56,13 +56,35 @@ pub struct Caller {
     pub account: AccountName,
     /// The authorization of the caller in it.
     pub authority: Authority,
+    /// The authorization of a read of the source of a copy, if the URL of the source has a signature of its own; none:
+    /// that of the caller.
+    pub source: Option<Box<Authority>>,
 }
 
 impl Caller {
+    /// A caller of an account, with this authorization for all that it does.
+    #[must_use]
+    pub fn new(account: AccountName, authority: Authority) -> Self {
+        Self { account, authority, source: None }
+    }
+
+    /// The same caller, who reads the source of a copy with another authorization.
+    #[must_use]
+    pub fn with_source(&self, source: Authority) -> Self {
+        Self { source: Some(Box::new(source)), ..self.clone() }
+    }
+
+    /// The caller as the one who reads the source of a copy.
+    #[must_use]
+    pub fn at_source(&self) -> Self {
+        let authority = self.source.as_deref().unwrap_or(&self.authority);
+        Self::new(self.account.clone(), authority.clone())
+    }
+
     /// A caller with full access to an account.
     #[must_use]
     pub fn owner(account: AccountName) -> Self {
-        Self { account, authority: Authority::Owner }
+        Self::new(account, Authority::Owner)
     }
 
     /// Puts the caller on a request, instead of any value from the client.

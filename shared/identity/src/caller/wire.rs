@@ -9,7 +9,7 @@ use prost::Message;
 use tonic::metadata::{BinaryMetadataValue, MetadataMap};
 
 use self::message::GrantWire;
-use super::{ACCOUNT_HEADER, Authority, Caller, GRANT_HEADER};
+use super::{ACCOUNT_HEADER, Caller, GRANT_HEADER};
 use trestle_service::{
     fault::{Fault, Reason},
     name::AccountName,
@@ -20,16 +20,11 @@ pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     super::remove(headers);
     let account = HeaderValue::from_str(caller.account.as_str());
     headers.insert(ACCOUNT_HEADER, account.expect("an account name has letters and digits only"));
-    let grant = match &caller.authority {
-        Authority::Owner => return,
-        Authority::Account(grant) => {
-            GrantWire { account: Some(grant.into()), ..GrantWire::default() }
-        }
-        Authority::Resource(grant) => {
-            GrantWire { resource: Some(grant.into()), ..GrantWire::default() }
-        }
-        Authority::Anonymous => GrantWire { is_anonymous: true, ..GrantWire::default() },
-    };
+    let source = caller.source.as_deref().map(|source| Box::new(GrantWire::of(source)));
+    let grant = GrantWire { source, ..GrantWire::of(&caller.authority) };
+    if grant == GrantWire::default() {
+        return;
+    }
     let value = BinaryMetadataValue::from_bytes(&grant.encode_to_vec());
     let value = HeaderValue::from_bytes(value.as_encoded_bytes());
     headers.insert(GRANT_HEADER, value.expect("base64 is fit for a header"));
@@ -48,16 +43,14 @@ pub(super) fn read(metadata: &MetadataMap) -> Result<Caller, Fault> {
         })?,
     };
     let mut grants = metadata.get_all_bin(GRANT_HEADER).iter();
-    let authority = match grants.next() {
-        None => Authority::Owner,
-        Some(value) => {
-            let bytes = value.to_bytes().ok().filter(|_| grants.next().is_none());
-            let authority = bytes.and_then(|bytes| GrantWire::decode(bytes).ok()?.authority());
-            authority.ok_or_else(|| {
-                let rule = "must be a grant as a gateway of this version writes it";
-                Fault::violation(Reason::InvalidInput, GRANT_HEADER, rule)
-            })?
-        }
+    let Some(value) = grants.next() else {
+        return Ok(Caller::owner(account));
     };
-    Ok(Caller { account, authority })
+    let bytes = value.to_bytes().ok().filter(|_| grants.next().is_none());
+    let grant = bytes.and_then(|bytes| GrantWire::decode(bytes).ok());
+    let caller = grant.and_then(|grant| grant.caller(account));
+    caller.ok_or_else(|| {
+        let rule = "must be a grant as a gateway of this version writes it";
+        Fault::violation(Reason::InvalidInput, GRANT_HEADER, rule)
+    })
 }

@@ -102,7 +102,7 @@ impl Call<'_> {
         let is_allowed = |account: &&Account| account.allows_public_access && !account.is_disabled;
         if let Some(account) = stated.filter(is_allowed).filter(|_| self.may_be_public()) {
             let (account, authority) = (account.name.clone(), Authority::Anonymous);
-            return Ok(Caller { account, authority });
+            return Ok(Caller::new(account, authority));
         }
         let message = "the call has no credentials: `authorization` is required";
         Err(Denied::new(Check::Form, Reason::NoAuthenticationInformation, message))

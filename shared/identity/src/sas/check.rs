@@ -65,7 +65,7 @@ impl Accepted<'_> {
     /// A token for a service that this server does not have.
     pub(super) fn caller(&self) -> Result<Caller, Denied> {
         let authority = authority(&self.terms, self.denied.clone())?;
-        Ok(Caller { account: self.account.name.clone(), authority })
+        Ok(Caller::new(self.account.name.clone(), authority))
     }
 
     /// Whether the token passed every check, so that it passes again while time and peer allow it.

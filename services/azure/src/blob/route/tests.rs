@@ -30,15 +30,15 @@ fn on(container: &str, blob: &str, operation: OnBlob) -> BlobOperation {
 #[test]
 fn operations_on_the_account_are_determined_by_their_parameters() {
     for (method, target, operation) in [
-        ("GET", "/?comp=list", OnAccount::ListContainers),
-        ("GET", "?COMP=List&include=metadata", OnAccount::ListContainers),
-        ("GET", "/?comp=blobs&where=x", OnAccount::FindBlobs),
-        ("POST", "/?comp=batch", OnAccount::Batch),
-        ("GET", "/?restype=service&comp=properties", OnAccount::GetProperties),
-        ("PUT", "/?restype=service&comp=properties", OnAccount::SetProperties),
-        ("GET", "-secondary/?restype=service&comp=stats", OnAccount::GetStats),
-        ("GET", "/?restype=account&comp=properties", OnAccount::GetInformation),
-        ("HEAD", "/c/b?restype=account&comp=properties", OnAccount::GetInformation),
+        ("GET", "/?comp=list", OnBlobAccount::ListContainers),
+        ("GET", "?COMP=List&include=metadata", OnBlobAccount::ListContainers),
+        ("GET", "/?comp=blobs&where=x", OnBlobAccount::FindBlobs),
+        ("POST", "/?comp=batch", OnBlobAccount::Batch),
+        ("GET", "/?restype=service&comp=properties", OnBlobAccount::GetProperties),
+        ("PUT", "/?restype=service&comp=properties", OnBlobAccount::SetProperties),
+        ("GET", "-secondary/?restype=service&comp=stats", OnBlobAccount::GetStats),
+        ("GET", "/?restype=account&comp=properties", OnBlobAccount::GetInformation),
+        ("HEAD", "/c/b?restype=account&comp=properties", OnBlobAccount::GetInformation),
     ] {
         let expected = BlobOperation::Account(operation);
         assert_eq!(routed(method, target, &[]), expected, "{method} {target}");
@@ -74,9 +74,9 @@ fn the_write_of_a_blob_is_determined_by_its_headers() {
     let kind = |kind| ("x-ms-blob-type", kind);
     let source = ("x-ms-copy-source", "http://h/acme/c/b");
     for (headers, operation) in [
-        (&[kind("BlockBlob")][..], OnBlob::Put(BlobKind::Block)),
-        (&[kind("AppendBlob")], OnBlob::Put(BlobKind::Append)),
-        (&[kind("PageBlob")], OnBlob::Put(BlobKind::Page)),
+        (&[kind("BlockBlob")][..], OnBlob::Put(PutKind::Block)),
+        (&[kind("AppendBlob")], OnBlob::Put(PutKind::Append)),
+        (&[kind("PageBlob")], OnBlob::Put(PutKind::Page)),
         (&[kind("BlockBlob"), source], OnBlob::PutFromUrl),
         (&[source], OnBlob::Copy),
         (&[source, ("x-ms-requires-sync", "True")], OnBlob::Copy),

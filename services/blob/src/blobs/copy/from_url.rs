@@ -105,6 +105,6 @@ impl OpenedUrlCopy {
             return Err(BlobError::CopySource(differs.to_owned()));
         }
         command.properties.md5 = digests.md5;
-        Ok(FinishedCopy { blobs, target, command, content, written })
+        Ok(FinishedCopy { blobs, target, command, content, written, digests: Some(digests) })
     }
 }

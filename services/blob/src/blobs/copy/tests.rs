@@ -173,7 +173,7 @@ async fn many_blocks_are_reserved_before_one_change_publishes_them() {
     let reserved = fixture.blobs.reserve_parts(&target, blocks).await.expect("reserved");
     assert_eq!(reserved.reserved.len(), 2);
     finished.content = NewContent::Blocks(reserved);
-    let FinishedCopy { blobs, target, command, content, written } = finished;
+    let FinishedCopy { blobs, target, command, content, written, .. } = finished;
     std::mem::forget(written);
     fixture.advance(Duration::from_secs(31));
     let late = blobs.put(target.clone(), command, content).await;

@@ -47,7 +47,7 @@ impl Store {
 }
 
 fn caller(authority: Authority) -> Arc<Caller> {
-    Arc::new(Caller { account: AccountName::development(), authority })
+    Arc::new(Caller::new(AccountName::development(), authority))
 }
 
 fn by_policy() -> Arc<Caller> {

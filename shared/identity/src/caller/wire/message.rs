@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use prost::Message;
 
 use crate::{
-    caller::{AccountGrant, Authority, GrantedResource, Letters, PolicyRef, ResourceGrant},
+    caller::{AccountGrant, Authority, Caller, GrantedResource, Letters, PolicyRef, ResourceGrant},
     field_values::FieldValues,
 };
-use trestle_service::fault::{Fault, Reason};
+use trestle_service::{
+    fault::{Fault, Reason},
+    name::AccountName,
+};
 
-/// Exactly one of the three.
+/// At most one of the first three; none of them is full access, which only a message with a source states.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct GrantWire {
     #[prost(message, optional, tag = "1")]
@@ -19,6 +22,8 @@ pub(super) struct GrantWire {
     pub(super) resource: Option<ResourceWire>,
     #[prost(bool, tag = "3")]
     pub(super) is_anonymous: bool,
+    #[prost(message, optional, boxed, tag = "4")]
+    pub(super) source: Option<Box<GrantWire>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -77,7 +82,31 @@ pub(super) struct BoundWire {
 }
 
 impl GrantWire {
-    pub(super) fn authority(self) -> Option<Authority> {
+    /// The grant of an authorization; the default message for full access.
+    pub(super) fn of(authority: &Authority) -> Self {
+        match authority {
+            Authority::Owner => Self::default(),
+            Authority::Account(grant) => Self { account: Some(grant.into()), ..Self::default() },
+            Authority::Resource(grant) => Self { resource: Some(grant.into()), ..Self::default() },
+            Authority::Anonymous => Self { is_anonymous: true, ..Self::default() },
+        }
+    }
+
+    /// The caller with this grant; none where it is malformed. The grant of a source is less than full access.
+    pub(super) fn caller(mut self, account: AccountName) -> Option<Caller> {
+        let source = match self.source.take() {
+            None => None,
+            Some(source) if source.source.is_some() => return None,
+            Some(source) => Some(Box::new(source.authority()?)),
+        };
+        let authority = match self == Self::default() && source.is_some() {
+            true => Authority::Owner,
+            false => self.authority()?,
+        };
+        Some(Caller { account, authority, source })
+    }
+
+    fn authority(self) -> Option<Authority> {
         match (self.account, self.resource, self.is_anonymous) {
             (Some(account), None, false) => account.grant().map(Authority::Account),
             (None, Some(resource), false) => resource.grant().map(Authority::Resource),

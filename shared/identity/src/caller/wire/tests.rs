@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::{
-    caller::{AccountGrant, Letters, PolicyRef, ResourceGrant},
+    caller::{AccountGrant, Authority, Letters, PolicyRef, ResourceGrant},
     spec::{QUEUE, TABLE},
 };
 
@@ -16,7 +16,7 @@ fn letters(text: &str) -> Letters {
 fn sent(authority: Authority) -> HeaderMap {
     let account = AccountName::parse("acme").expect("a name");
     let mut headers = HeaderMap::new();
-    write(&Caller { account, authority }, &mut headers);
+    write(&Caller::new(account, authority), &mut headers);
     headers
 }
 
@@ -58,10 +58,38 @@ fn an_error_that_depends_on_a_policy_survives_a_round_trip() {
 }
 
 #[test]
+fn the_authorization_of_a_source_survives_a_round_trip_beside_every_other() {
+    let account = AccountName::parse("acme").expect("a name");
+    let source = Authority::Resource(ResourceGrant::new(&QUEUE, "", "jobs"));
+    for authority in [Authority::Owner, Authority::Anonymous, source.clone()] {
+        let caller = Caller::new(account.clone(), authority).with_source(source.clone());
+        let mut headers = HeaderMap::new();
+
+        write(&caller, &mut headers);
+
+        let read = read(&MetadataMap::from_headers(headers)).expect("a caller");
+        assert_eq!(read, caller);
+        assert_eq!(read.at_source(), Caller::new(account.clone(), source.clone()));
+    }
+    let owner = Caller::owner(account);
+    assert_eq!(owner.at_source(), owner);
+}
+
+#[test]
+fn a_source_has_less_than_full_access_and_no_source() {
+    let account = || AccountName::parse("acme").expect("a name");
+    let anonymous = || GrantWire { is_anonymous: true, ..GrantWire::default() };
+    let with = |source| GrantWire { source: Some(Box::new(source)), ..GrantWire::default() };
+    assert!(with(anonymous()).caller(account()).is_some());
+    assert!(with(GrantWire::default()).caller(account()).is_none());
+    assert!(with(with(anonymous())).caller(account()).is_none());
+}
+
+#[test]
 fn rejects_a_grant_that_cannot_be_parsed() {
     let queue = || ResourceWire { service: "queue".into(), ..ResourceWire::default() };
     let resource = |resource| GrantWire { resource: Some(resource), ..GrantWire::default() };
-    assert!(resource(queue()).authority().is_some());
+    assert!(resource(queue()).caller(AccountName::development()).is_some());
     let bound = BoundWire { field: "epk".into(), value: "a".into() };
     let denied = Some(DeniedWire { reason: -1, message: String::new() });
     let policy = Some(PolicyWire { denied, ..PolicyWire::default() });
@@ -71,7 +99,7 @@ fn rejects_a_grant_that_cannot_be_parsed() {
         GrantWire {
             account: Some(AccountWire::default()),
             resource: Some(queue()),
-            is_anonymous: false,
+            ..GrantWire::default()
         },
         GrantWire { resource: Some(queue()), is_anonymous: true, ..GrantWire::default() },
         GrantWire { account: Some(account), ..GrantWire::default() },
