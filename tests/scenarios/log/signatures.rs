@@ -9,7 +9,6 @@ use tonic::{Code, Streaming};
 use trestle_identity::{
     account::AccountKey,
     sas::{Scope, Terms, Time, mint},
-    spec::LOG,
 };
 use trestle_proto::log::v1::{
     self as proto, append_stream_response::Outcome, tail_records_request::Start,
@@ -28,7 +27,7 @@ blob_scenario!(
     a_stream_sas_is_for_its_stream_only,
     an_export_with_a_stream_sas_creates_its_stream_with_the_permission_to_create,
     a_stream_sas_opens_no_other_service,
-    an_account_sas_for_blobs_is_for_all_streams,
+    an_account_sas_for_logs_is_for_all_streams_and_nothing_else,
     an_append_stream_with_a_stream_sas_appends_to_its_stream_only,
     calls_of_a_stream_sas_that_are_open_end_when_it_expires,
 );
@@ -186,17 +185,34 @@ async fn a_stream_sas_opens_no_other_service(world: &World) {
     assert_eq!(holder.existing_log_stream("web").read().await.unwrap_err().kind(), NO_SERVICE);
 }
 
-async fn an_account_sas_for_blobs_is_for_all_streams(world: &World) {
-    world.log_stream("web").await;
+async fn an_account_sas_for_logs_is_for_all_streams_and_nothing_else(world: &World) {
+    let container = world.container("web").await;
+    container.write("a", "1").await.unwrap();
+    for name in ["web", "web.traces"] {
+        world.log_stream(name).await;
+    }
     let signed = |services: &str, permissions: &str| {
         world.signed(&token(terms(over_account(services, "sco"), permissions)))
     };
-    assert!(LOG.letter == 'b', "documented");
-    assert!(signed("b", "r").existing_log_stream("web").read().await.is_ok());
-    let appended = signed("b", "r").existing_log_stream("web").append(&[]).await;
+    for (services, opens_logs) in [("l", true), ("bl", true), ("b", false), ("bqtf", false)] {
+        for name in ["web", "web.traces"] {
+            for (call, letter, outcome) in outcomes(&signed(services, "rwdlac"), name).await {
+                let expected = if opens_logs { Ok(()) } else { Err(NO_SERVICE) };
+                let found = outcome.map_err(|error| (error.code, error.reason));
+                let expected = expected.map_err(|(code, reason)| (code, reason.to_owned()));
+                assert_eq!(found, expected, "{call} {letter:?} with ss={services}");
+            }
+        }
+        let read = signed(services, "r").existing_container("web").read("a").await;
+        assert_eq!(read.is_ok(), services.contains('b'), "a blob with ss={services}");
+    }
+    let appended = signed("l", "r").existing_log_stream("web").append(&[]).await;
     assert_eq!(appended.unwrap_err().kind(), NO_PERMISSION);
-    let read = signed("tq", "r").existing_log_stream("web").read().await;
-    assert_eq!(read.unwrap_err().kind(), NO_SERVICE);
+    let of_blobs = signed("l", "rwdlac").existing_container("web").read("a").await;
+    assert_eq!(of_blobs.unwrap_err().kind(), NO_SERVICE);
+    let mut client = LogsServiceClient::new(signed("b", "rwdlac").transport());
+    let exported = client.export(one_log("web", "x")).await.unwrap_err();
+    assert_eq!(CallError::from(exported).kind(), NO_SERVICE);
 }
 
 /// The acknowledgements of appends to these streams in one call of AppendStream, with the reasons of their errors.
@@ -243,7 +259,7 @@ async fn a_stream_sas_is_of_the_account_whose_key_signed_it(world: &World) {
         let token = mint(terms(scope, permissions), "acme", &AccountKey::decode(KEY).unwrap());
         token.unwrap().to_query()
     };
-    let owner = world.signed(&acme(over_account("b", "sco"), "rwdlac"));
+    let owner = world.signed(&acme(over_account("l", "sco"), "rwdlac"));
     let append = async |world: &World, text: &str| {
         let stream = world.existing_log_stream("web");
         stream.append(&[log_record(an_hour(), text)]).await.map(drop)
