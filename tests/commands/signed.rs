@@ -55,6 +55,31 @@ fn a_signature_for_a_blob_is_for_no_other_blob_and_one_for_a_container_for_each(
 }
 
 #[test]
+fn a_signature_of_an_account_is_for_the_services_of_its_letters() {
+    let server = with_blobs();
+    succeeds(&server, &["log", "create", "web"]);
+    for (services, opens_blobs, opens_logs) in
+        [("b", true, false), ("l", false, true), ("bl", true, true)]
+    {
+        let terms = ["--services", services, "--permissions", "rl", "--expiry", "1h"];
+        let sas = signature(&[&["account"][..], &terms].concat());
+
+        let blob = run(&server, &["blob", "cat", "photos/b", "--sas", &sas]);
+        let streams = run(&server, &["log", "list", "--sas", &sas]);
+        let explained = bare(&["sas", "explain", &sas, "--account", "devstoreaccount1"]);
+        let explained = Ended::of(explained).output;
+
+        assert_eq!(blob.code == Some(0), opens_blobs, "{services}: {blob:?}");
+        assert_eq!(streams.code == Some(0), opens_logs, "{services}: {streams:?}");
+        for (name, is_open) in [("blob", opens_blobs), ("log", opens_logs)] {
+            let named = explained.contains(&format!("the {name} service"))
+                || explained.contains(&format!("the {name} and"));
+            assert_eq!(named, is_open, "{services}: {explained}");
+        }
+    }
+}
+
+#[test]
 fn a_signature_for_a_queue_is_rejected_elsewhere_in_terms_of_commands() {
     let server = server();
     succeeds(&server, &["queue", "create", "jobs"]);

@@ -1,12 +1,13 @@
 //! `import azurite`: what is copied, what is rejected, and how that is reported.
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink, path::Path};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::{TempDir, tempdir};
 
 use crate::{
-    command::{run, start, succeeds},
-    workspace::Workspace,
+    command::{run, run_within_limit, start, succeeds},
+    workspace::{TEXTS, Workspace},
 };
 
 const DEV: &str = "devstoreaccount1";
@@ -153,6 +154,76 @@ fn rejects_a_damaged_workspace_before_anything_is_written() {
         assert!(named, "{ended:?}");
         assert_eq!(succeeds(&server, &["table", "list", "--json"]), "", "nothing was written");
         assert_eq!(succeeds(&server, &["queue", "list", "--json"]), "", "nothing was written");
+    }
+}
+
+/// Makes something else than a file at a path, from the file or the folder that was there.
+type Replacement = fn(original: &Path, path: &Path);
+
+/// Everything but a regular file: a pipe without a writer, a link to the original, and a folder.
+const NO_FILES: [(&str, Replacement); 3] = [
+    ("pipe", |_, path| {
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }),
+    ("link", |original, path| symlink(original, path).unwrap()),
+    ("folder", |_, path| fs::create_dir(path).unwrap()),
+];
+
+/// A workspace in which something else is in place of a file or folder, which is beside the workspace.
+fn replaced(name: &str, replacement: Replacement) -> TempDir {
+    let directory = written(&small());
+    let (original, path) =
+        (directory.path().join("original"), directory.path().join("ws").join(name));
+    fs::rename(&path, &original).unwrap();
+    replacement(&original, &path);
+    directory
+}
+
+#[test]
+fn rejects_a_workspace_whose_databases_are_not_regular_files() {
+    let data = tempdir().unwrap();
+    let server = start(&data);
+    for file in ["__azurite_db_table__.json", "__azurite_db_queue__.json"] {
+        for (kind, replacement) in NO_FILES {
+            let directory = replaced(file, replacement);
+
+            let ended = run_within_limit(&server, &["import", "azurite", &path(&directory)]);
+
+            assert_eq!(ended.code, Some(2), "{file}, {kind}: {ended:?}");
+            assert!(ended.errors.contains(file), "{file}, {kind}: {ended:?}");
+            assert!(ended.errors.contains("must be a regular file"), "{file}, {kind}: {ended:?}");
+            assert_eq!(succeeds(&server, &["table", "list", "--json"]), "", "{file}, {kind}");
+            assert_eq!(succeeds(&server, &["queue", "list", "--json"]), "", "{file}, {kind}");
+        }
+    }
+}
+
+#[test]
+fn skips_messages_whose_texts_are_not_in_regular_files_of_the_workspace() {
+    let texts = &format!("__queuestorage__/{TEXTS}");
+    let of_texts = NO_FILES.map(|(kind, replacement)| (texts.as_str(), kind, replacement));
+    let of_folder = NO_FILES.map(|(kind, replacement)| ("__queuestorage__", kind, replacement));
+    for (name, kind, replacement) in of_texts.into_iter().chain(of_folder) {
+        let (data, directory) = (tempdir().unwrap(), replaced(name, replacement));
+        let server = start(&data);
+
+        let ended = run_within_limit(&server, &["import", "azurite", &path(&directory)]);
+
+        assert_eq!(ended.code, Some(1), "{name}, {kind}: {ended:?}");
+        let why = match (name, kind) {
+            ("__queuestorage__", "folder") => "its text is missing",
+            _ => "must be a regular file",
+        };
+        for message in ["m1", "m2"] {
+            let skipped = format!("not copied: queue `jobs`, message `{message}`: its text ");
+            let line = ended.output.lines().find(|line| line.contains(&skipped));
+            let line = line.unwrap_or_else(|| panic!("{name}, {kind}: {ended:?}"));
+            assert!(line.contains(why), "{name}, {kind}: {line}");
+        }
+        let rows = succeeds(&server, &["table", "query", "orders", "--json"]);
+        assert_eq!(rows.lines().count(), 2, "{name}, {kind}: {rows}");
+        let messages = succeeds(&server, &["queue", "peek", "jobs", "--max", "32", "--json"]);
+        assert_eq!(messages, "", "{name}, {kind}");
     }
 }
 

@@ -4,7 +4,8 @@ use std::{fmt::Write as _, fs, path::Path};
 
 /// The last moment that Azurite writes for a message that never expires.
 pub(crate) const NEVER: &str = "9999-12-31T23:59:59.999Z";
-const TEXTS: &str = "9ba24733-0a10-4f30-9a70-17e8d9bdb37e";
+/// The file of message texts.
+pub(crate) const TEXTS: &str = "9ba24733-0a10-4f30-9a70-17e8d9bdb37e";
 
 /// A workspace in the making.
 #[derive(Debug, Default)]

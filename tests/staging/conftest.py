@@ -87,7 +87,7 @@ def stack(small_volume, tmp_path_factory):
 def signed(stack):
     """A channel to a gateway with a signature of the development account; it reconnects within a second."""
     sign = [os.environ["TRESTLE_BIN"], "sas", "account", "--account", "devstoreaccount1"]
-    sign += ["--services", "tqb", "--permissions", "rwdlacup", "--expiry", "1h"]
+    sign += ["--services", "tqbl", "--permissions", "rwdlacup", "--expiry", "1h"]
     signature = run(sign).strip()
     options = [("grpc.max_reconnect_backoff_ms", 500), ("grpc.initial_reconnect_backoff_ms", 100)]
     with grpc.insecure_channel(f"127.0.0.1:{stack.grpc}", options) as channel:

@@ -1,5 +1,5 @@
 //! Authorization: pure decisions on the caller that the gateway authenticated, before a response reveals whether
-//! something exists. A shared access signature is one of the account, for the service of blobs, or one of a stream.
+//! something exists. A shared access signature is one of the account, for the service of logs, or one of a stream.
 //! Streams have no stored access policies.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trestle_identity::{
     authorize::{AccountNeed, anonymous, check_one_of, check_resource, never, not_authorized},
     caller::{Authority, Caller, Letters, ResourceGrant},
-    spec::{BLOB, LOG},
+    spec::LOG,
 };
 use trestle_service::{
     fault::{Fault, quoted},
@@ -97,7 +97,7 @@ impl LogAccess {
             Authority::Owner => {}
             Authority::Anonymous => return Err(anonymous()),
             Authority::Account(grant) => {
-                AccountNeed::check(Some(need.of_account_grant()), grant, &BLOB)?;
+                AccountNeed::check(Some(need.of_account_grant()), grant, &LOG)?;
             }
             Authority::Resource(grant) => {
                 let letters = permissions_on_stream(grant)?;

@@ -80,6 +80,14 @@ def test_the_page_about_logs_is_true_in_its_order(server):
     assert re.search(r"ERROR payment failed .*http\.route=/pay.*service\.name=checkout", printed)
     assert re.search(r" \S+ GET /pay http\.route=/pay span\.kind=server", printed)
     assert "2026-11-25T09:15:00.500Z warn slow" in printed
+    # On loopback a call without a signature would be the owner's: only what is rejected shows that it counts.
+    (signed,) = [
+        output
+        for part, output in zip(parts, printed.split("---\n"), strict=True)
+        if "trestle sas log" in part
+    ]
+    assert "status installed" in signed and "payment failed" not in signed, signed
+    assert signed.endswith("orders: exit code 1\nappend: exit code 1\n"), signed
     by_range, of_polars, of_pandas, by_list = printed.split("---\n")[-4:]
     assert "status installed" in by_range and "startup" not in by_range, by_range
     assert of_polars.strip() == "6", of_polars

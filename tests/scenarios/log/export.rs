@@ -38,7 +38,8 @@ fn attribute(key: &str, value: &str) -> KeyValue {
     KeyValue { key: key.to_owned(), value }
 }
 
-fn resource(service: &str) -> Option<Resource> {
+/// The resource of a service.
+pub(super) fn resource(service: &str) -> Option<Resource> {
     let attributes = vec![attribute("service.name", service)];
     Some(Resource { attributes, ..Default::default() })
 }

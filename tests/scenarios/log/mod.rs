@@ -7,6 +7,7 @@ mod follow;
 mod large_exports;
 mod reads;
 mod signatures;
+mod signed_exports;
 mod streams;
 
 use std::time::{SystemTime, UNIX_EPOCH};

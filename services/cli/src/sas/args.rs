@@ -21,7 +21,7 @@ pub struct SasArgs {
 pub enum SasCommand {
     /// Sign for a whole account
     Account {
-        /// Letters of bqtf: blob (and logs), queue, table, file
+        /// Letters of bqtfl: blob, queue, table, file, log (the streams of Trestle)
         #[arg(long, default_value = "t", value_name = "LETTERS")]
         services: String,
         /// Letters of sco: service, container (tables), object (entities)

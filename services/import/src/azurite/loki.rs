@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use trestle_command::{errors::CliError, files};
 use trestle_service::json_error::json_problem;
 
@@ -49,15 +49,29 @@ impl<'a> Collection<'a> {
 /// The text of a database file.
 pub(super) async fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     let failed = || CliError::input(files::cannot("read", path));
-    let mut file = regular_file::open(path).map(tokio::fs::File::from_std).map_err(failed())?;
+    let file = regular_file::open(path).map(tokio::fs::File::from_std).map_err(failed())?;
     let bytes = file.metadata().await.map_err(failed())?.len();
-    if bytes > DATABASE_BYTES_MAX {
+    let too_large = |bytes: &str| {
         let rule = format!("a database of Azurite has at most {DATABASE_BYTES_MAX} bytes");
-        return Err(CliError::Usage(format!("{rule}: file=`{}`, bytes={bytes}", path.display())));
+        CliError::Usage(format!("{rule}: file=`{}`, bytes={bytes}", path.display()))
+    };
+    if bytes > DATABASE_BYTES_MAX {
+        return Err(too_large(&bytes.to_string()));
     }
     let mut text = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
-    file.read_to_end(&mut text).await.map_err(failed())?;
-    Ok(text)
+    let is_whole = read_within(file, DATABASE_BYTES_MAX, &mut text).await.map_err(failed())?;
+    is_whole.then_some(text).ok_or_else(|| too_large("more"))
+}
+
+/// Reads at most `bytes_max` bytes, also of a file that grows meanwhile. False where there are more.
+async fn read_within(
+    file: impl AsyncRead + Unpin,
+    bytes_max: u64,
+    text: &mut Vec<u8>,
+) -> std::io::Result<bool> {
+    let mut file = file.take(bytes_max);
+    file.read_to_end(text).await?;
+    Ok(file.limit() > 0 || file.into_inner().read(&mut [0]).await? == 0)
 }
 
 /// Parses the text of a database; `name` is for the error. An editor may have added a byte order mark.
@@ -126,5 +140,16 @@ mod tests {
         let error = read(&path).await.unwrap_err().to_string();
 
         assert!(error.contains("has at most 1610612736 bytes"), "{error}");
+    }
+    #[tokio::test]
+    async fn reads_no_more_than_a_database_has_of_a_file_that_grows() {
+        for (content, is_whole) in [("", true), ("1234", true), ("12345", false)] {
+            let mut text = Vec::new();
+            assert_eq!(read_within(content.as_bytes(), 4, &mut text).await.unwrap(), is_whole);
+            assert_eq!(text.len(), content.len().min(4), "{content}");
+        }
+        let (mut text, endless) = (Vec::new(), tokio::io::repeat(b' '));
+        assert!(!read_within(endless, 1_000_000, &mut text).await.unwrap());
+        assert_eq!(text.len(), 1_000_000);
     }
 }

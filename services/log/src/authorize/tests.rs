@@ -52,23 +52,23 @@ fn an_account_signature_needs_service_type_and_permission() {
         (LogNeed::AppendOrCreate, "o", "ac"),
         (LogNeed::Read, "o", "r"),
     ] {
-        assert_eq!(access(account("b", resource_type, permissions), need), Ok(()), "{need:?}");
-        let of_queue = access(account("q", resource_type, permissions), need);
-        assert_eq!(of_queue, Err(Reason::AuthorizationServiceMismatch), "{need:?}");
+        assert_eq!(access(account("l", resource_type, permissions), need), Ok(()), "{need:?}");
+        let elsewhere = access(account("bqtf", resource_type, permissions), need);
+        assert_eq!(elsewhere, Err(Reason::AuthorizationServiceMismatch), "{need:?}");
         for other in ["s", "c", "o"].into_iter().filter(|other| *other != resource_type) {
-            let of_type = access(account("b", other, permissions), need);
+            let of_type = access(account("l", other, permissions), need);
             assert_eq!(of_type, Err(Reason::AuthorizationResourceTypeMismatch), "{need:?}");
         }
         for permission in permissions.chars() {
             let less: String = "racwdl".chars().filter(|other| *other != permission).collect();
-            let outcome = access(account("b", resource_type, &less), need);
+            let outcome = access(account("l", resource_type, &less), need);
             // Another letter of the same need suffices.
             let suffices = matches!(need, LogNeed::Create | LogNeed::Append)
                 || (need == LogNeed::AppendOrCreate);
             assert_eq!(outcome.is_ok(), suffices, "{need:?} without {permission}");
         }
     }
-    assert!(access(account("b", "o", "a"), LogNeed::AppendOrCreate).is_err());
+    assert!(access(account("l", "o", "a"), LogNeed::AppendOrCreate).is_err());
 }
 
 /// A signature over a stream.
@@ -119,7 +119,7 @@ fn a_signature_of_a_stream_is_for_this_stream_only() {
     let denied = held.check_create().map_err(reason);
     assert_eq!(denied, Err(Reason::AuthorizationPermissionMismatch));
     assert!(access(Authority::Resource(stream("web", "ac"))).check_create().is_ok());
-    for wide in [Authority::Owner, account("b", "o", "ac")] {
+    for wide in [Authority::Owner, account("l", "o", "ac")] {
         let wide = access(wide);
         assert!(wide.account_of(&name("any")).is_ok() && wide.check_create().is_ok());
     }

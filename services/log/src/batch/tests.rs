@@ -1,4 +1,5 @@
 mod expansion;
+mod formats;
 mod logs;
 mod metrics;
 mod repairs;

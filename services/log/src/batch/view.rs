@@ -1,7 +1,7 @@
 //! Reads batches.
 
 use super::{FORMAT, FORMAT_WITH_RESOURCES, stored};
-use crate::wire::{MalformedMessage, MessageReader};
+use crate::wire::{FieldValue, MalformedMessage, MessageReader};
 
 /// A stored batch that is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,7 @@ pub(crate) struct BatchRow<'a> {
 pub(crate) struct BatchView<'a> {
     /// When it was received, in nanoseconds since 1970.
     pub(crate) received: u64,
+    format: u8,
     message: MessageReader<'a>,
 }
 
@@ -35,13 +36,14 @@ impl<'a> BatchView<'a> {
     /// # Errors
     /// [`CorruptBatch`].
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, CorruptBatch> {
-        let Some((&(FORMAT_WITH_RESOURCES | FORMAT), message)) = bytes.split_first() else {
+        let Some((&format @ (FORMAT_WITH_RESOURCES | FORMAT), message)) = bytes.split_first()
+        else {
             return Err(MalformedMessage("format is not 1 or 2").into());
         };
         let mut message = MessageReader::new(message);
         match message.next_field()? {
             Some((stored::RECEIVED, received)) => {
-                Ok(Self { received: received.fixed64()?, message })
+                Ok(Self { received: received.fixed64()?, format, message })
             }
             _ => Err(MalformedMessage("time is missing").into()),
         }
@@ -54,6 +56,7 @@ impl<'a> BatchView<'a> {
     ) -> impl Iterator<Item = Result<BatchRow<'a>, CorruptBatch>> + use<'a> {
         let mut rows = BatchRows {
             received: self.received,
+            format: self.format,
             message: self.message,
             group: MessageReader::new(&[]),
             resource: &[],
@@ -67,10 +70,11 @@ impl<'a> BatchView<'a> {
 
 struct BatchRows<'a> {
     received: u64,
+    format: u8,
     message: MessageReader<'a>,
     group: MessageReader<'a>,
     resource: &'a [u8],
-    /// That of the group before.
+    /// That of the group before; empty in the first group.
     resource_before: &'a [u8],
     scope: &'a [u8],
     sequence: u64,
@@ -81,7 +85,9 @@ impl<'a> BatchRows<'a> {
         loop {
             match self.group.next_field()? {
                 Some((stored::RESOURCE, resource)) => self.resource = resource.bytes()?,
-                Some((stored::SAME_RESOURCE, _)) => self.resource = self.resource_before,
+                Some((stored::SAME_RESOURCE, mark)) if self.format != FORMAT_WITH_RESOURCES => {
+                    self.resource = self.resource_of_group_before(mark)?;
+                }
                 Some((stored::SCOPE, scope)) => self.scope = scope.bytes()?,
                 Some((stored::RECORD, record)) => return self.row(record.bytes()?).map(Some),
                 Some(_) => return Err(MalformedMessage("group has an unknown field")),
@@ -96,6 +102,20 @@ impl<'a> BatchRows<'a> {
                 },
             }
         }
+    }
+
+    /// The resource that a mark refers to.
+    fn resource_of_group_before(&self, mark: FieldValue<'a>) -> Result<&'a [u8], MalformedMessage> {
+        if !mark.bytes()?.is_empty() {
+            return Err(MalformedMessage("mark of a resource is not empty"));
+        }
+        if !self.resource.is_empty() {
+            return Err(MalformedMessage("group has a resource and the mark of one"));
+        }
+        if self.resource_before.is_empty() {
+            return Err(MalformedMessage("group before has no resource"));
+        }
+        Ok(self.resource_before)
     }
 
     fn row(&mut self, record: &'a [u8]) -> Result<BatchRow<'a>, MalformedMessage> {

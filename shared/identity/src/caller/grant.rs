@@ -46,7 +46,7 @@ impl Authority {
 /// resource types and permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AccountGrant {
-    /// Letters of `bqtf`: blob, queue, table, file.
+    /// Letters of `bqtfl`: blob, queue, table, file, log.
     pub services: Letters,
     /// Letters of `sco`: service, container (a table, for one), object (an entity).
     pub resource_types: Letters,

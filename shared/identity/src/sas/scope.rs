@@ -9,6 +9,8 @@ use trestle_service::fault::quoted;
 
 /// Since this version the encryption scope is signed.
 const SIGNS_ENCRYPTION: &str = "2020-12-06";
+/// The letters of services in the token of an account: those of Azure, which has files too, and that of logs.
+const ACCOUNT_SERVICES: &str = "bqtfl";
 /// Fields that clients add to the token of an account, where they mean nothing.
 const MEANINGLESS: [&str; 6] = ["sr", "rscc", "rscd", "rsce", "rscl", "rsct"];
 
@@ -17,7 +19,7 @@ const MEANINGLESS: [&str; 6] = ["sr", "rscc", "rscd", "rsce", "rscl", "rsct"];
 pub enum Scope {
     /// A whole account.
     Account {
-        /// Letters of `bqtf`.
+        /// Letters of [`ACCOUNT_SERVICES`].
         services: String,
         /// Letters of `sco`.
         resource_types: String,
@@ -119,7 +121,7 @@ impl Scope {
     }
 
     fn take_account(fields: &mut Fields, version: &Version) -> Result<Self, Malformed> {
-        let services = letters(fields, "ss", "bqtf")?;
+        let services = letters(fields, "ss", ACCOUNT_SERVICES)?;
         let resource_types = letters(fields, "srt", "sco")?;
         let encryption_scope = fields.filled("ses").unwrap_or_default();
         if !encryption_scope.is_empty() {

@@ -13,8 +13,8 @@ const NAME_CHARS_MAX: usize = 128;
 /// Streams of log records.
 pub const LOG: ServiceSpec = ServiceSpec {
     name: "log",
-    // An account SAS has no letter for logs: its clients are those of Azure. Streams belong to the service of blobs.
-    letter: 'b',
+    // A letter that Azure does not use: a token that was given away for blobs does not open streams.
+    letter: 'l',
     is_served: true,
     permissions: &[('r', "read"), ('a', "append"), ('c', "create")],
     orders_permissions: false,

@@ -25,7 +25,7 @@ pub const SERVICES: [&ServiceSpec; 4] = [&TABLE, &QUEUE, &BLOB, &LOG];
 pub struct ServiceSpec {
     /// Its name, as signatures contain it: `table`.
     pub name: &'static str,
-    /// Its letter in an account SAS, which may be that of another service too.
+    /// Its letter in an account SAS.
     pub letter: char,
     /// Whether this server has the service.
     pub is_served: bool,

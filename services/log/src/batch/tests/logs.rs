@@ -273,31 +273,6 @@ fn a_batch_is_bounded_however_many_scopes_repeat_a_resource() {
 }
 
 #[test]
-fn a_batch_of_the_first_format_is_read_too() {
-    // A resource in each of two groups, and none in the third.
-    let group = |resource: &[u8], body: &str| {
-        let mut group = Vec::new();
-        if !resource.is_empty() {
-            crate::wire::put_bytes(&mut group, 1, resource);
-        }
-        crate::wire::put_bytes(&mut group, 3, &log(body).encode_to_vec());
-        group
-    };
-    let resource = resource("web").unwrap().encode_to_vec();
-    let mut bytes = vec![1];
-    crate::wire::put_fixed64(&mut bytes, 1, NOW);
-    for group in [group(&resource, "a"), group(&resource, "b"), group(&[], "c")] {
-        crate::wire::put_bytes(&mut bytes, 2, &group);
-    }
-
-    let rows: Vec<_> = BatchView::parse(&bytes).unwrap().rows(7).map(Result::unwrap).collect();
-
-    let resources: Vec<_> = rows.iter().map(|row| row.resource.len()).collect();
-    assert_eq!(resources, [resource.len(), resource.len(), 0]);
-    assert_eq!(rows.iter().map(|row| row.sequence).collect::<Vec<_>>(), [7, 8, 9]);
-}
-
-#[test]
 fn groups_have_their_own_resource_however_it_is_stored() {
     let named = |service: &str, scopes: &[&str]| {
         logs(resource(service), scopes.iter().map(|body| scope_logs(vec![log(body)])).collect())

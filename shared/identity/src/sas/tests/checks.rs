@@ -200,13 +200,13 @@ fn no_token_of_a_queue_is_one_of_the_log_stream_with_its_name() {
 #[test]
 fn a_token_of_an_account_has_the_grant_of_its_letters() {
     let scope = Scope::Account {
-        services: "bt".to_owned(),
+        services: "btl".to_owned(),
         resource_types: "co".to_owned(),
         encryption_scope: String::new(),
     };
     let caller = at_noon(Terms { scope, permissions: "wr".to_owned(), ..table_terms() });
 
-    let (services, resource_types) = (letters("bt"), letters("co"));
+    let (services, resource_types) = (letters("btl"), letters("co"));
     let grant = AccountGrant { services, resource_types, permissions: letters("rw") };
     assert_eq!(caller.expect("a caller").authority, Authority::Account(grant));
 }
