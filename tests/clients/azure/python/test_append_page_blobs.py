@@ -5,11 +5,17 @@ import base64
 import os
 
 import pytest
-from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.core import MatchConditions
+from azure.core.exceptions import (
+    HttpResponseError,
+    ResourceExistsError,
+    ResourceModifiedError,
+    ResourceNotFoundError,
+)
 from azure.storage.blob import BlobType, ContentSettings, PremiumPageBlobTier, SequenceNumberAction
 
 from azure_errors import rejected
-from blob_signatures import of_blob
+from blob_signatures import HOUR, NOW, of_blob
 
 PAGE = 512
 
@@ -286,3 +292,65 @@ async def test_a_page_blob_has_a_premium_tier(container, disk):
     assert (await disk.get_blob_properties()).blob_tier == "P10"
     await container.set_premium_page_blob_tier_blobs(PremiumPageBlobTier.P20, "disk")
     assert (await disk.get_blob_properties()).blob_tier == "P20"
+
+
+async def test_every_write_has_conditions(log, disk):
+    past, future = NOW - 24 * HOUR, NOW + 24 * HOUR
+    wrong = [
+        {"etag": '"0x1"', "match_condition": MatchConditions.IfNotModified},
+        {"if_modified_since": future},
+        {"if_unmodified_since": past},
+        {"if_tags_match_condition": "\"a\" = 'b'"},
+    ]
+    for call in (
+        lambda **options: log.append_block(b"x", **options),
+        lambda **options: disk.upload_page(b"x" * PAGE, 0, PAGE, **options),
+        lambda **options: disk.clear_page(0, PAGE, **options),
+        lambda **options: disk.resize_blob(PAGE, **options),
+        lambda **options: disk.set_sequence_number("increment", **options),
+    ):
+        for condition in wrong:
+            with rejected(ResourceModifiedError, 412, "ConditionNotMet"):
+                await call(**condition)
+        await call(etag='"0x1"', match_condition=MatchConditions.IfModified)
+    for condition in wrong[:3]:
+        with rejected(ResourceModifiedError, 412, "ConditionNotMet"):
+            await log.seal_append_blob(**condition)
+    for condition, status in zip(wrong, (412, 304, 412, 412)):
+        with rejected(ResourceModifiedError, status, "ConditionNotMet"):
+            await ranges(disk, **condition)
+
+
+async def test_creations_have_conditions(log, disk):
+    missing = {"match_condition": MatchConditions.IfMissing}
+    with rejected(ResourceExistsError, 409, "BlobAlreadyExists"):
+        await log.create_append_blob(**missing)
+    with rejected(ResourceExistsError, 409, "BlobAlreadyExists"):
+        await disk.create_page_blob(PAGE, **missing)
+    assert (await disk.get_blob_properties()).size == 8 * PAGE
+
+
+async def test_a_lease_protects_appends_and_pages(log, disk):
+    for blob, call in (
+        (log, lambda **options: log.append_block(b"x", **options)),
+        (log, log.seal_append_blob),
+        (disk, lambda **options: disk.upload_page(b"x" * PAGE, 0, PAGE, **options)),
+        (disk, lambda **options: disk.clear_page(0, PAGE, **options)),
+        (disk, lambda **options: disk.resize_blob(16 * PAGE, **options)),
+        (disk, lambda **options: disk.set_sequence_number("increment", **options)),
+    ):
+        lease = await blob.acquire_lease()
+        with rejected(HttpResponseError, 412, "LeaseIdMissing"):
+            await call()
+        await call(lease=lease)
+        await lease.release()
+
+
+async def test_more_than_4_mib_of_pages_are_rejected(container):
+    disk = container.within("large")
+    await disk.create_page_blob(8 * 1024 * 1024)
+    size = 4 * 1024 * 1024
+    await disk.upload_page(b"x" * size, PAGE, size)
+    with rejected(HttpResponseError, 413, "RequestBodyTooLarge"):
+        await disk.upload_page(b"x" * (size + PAGE), 0, size + PAGE)
+    await disk.clear_page(0, 8 * 1024 * 1024)

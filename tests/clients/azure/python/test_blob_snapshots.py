@@ -1,7 +1,7 @@
 """Snapshots, deletion with snapshots, and restoring of deleted blobs."""
 
 import pytest
-from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobBlock, ContentSettings, RetentionPolicy
 
 from azure_errors import rejected
@@ -54,6 +54,22 @@ async def test_snapshots_of_one_blob_differ_in_their_time(container, blob):
 
 
 async def test_a_snapshot_is_not_changed(container, blob):
+    await blob.upload_blob(b"x")
+    snapshot = container.within("blob", snapshot=await blob.create_snapshot())
+    named = {"params": {"snapshot": snapshot.snapshot}}
+    for call in (
+        lambda: blob.set_blob_metadata({"a": "b"}, **named),
+        lambda: blob.set_http_headers(ContentSettings("a/b"), **named),
+        lambda: blob.acquire_lease(**named),
+        lambda: blob.upload_blob(b"y", overwrite=True, **named),
+        lambda: blob.create_snapshot(**named),
+    ):
+        with rejected(HttpResponseError, 400, "InvalidQueryParameterValue"):
+            await call()
+    assert await snapshot.read() == b"x"
+
+
+async def test_a_snapshot_is_deleted(container, blob):
     await blob.upload_blob(b"x")
     snapshot = container.within("blob", snapshot=await blob.create_snapshot())
     missing = container.within("blob", snapshot="2020-01-01T00:00:00.0000000Z")

@@ -36,7 +36,10 @@ async def test_wrong_tags_are_rejected(blob, tags):
     codes = ("InvalidTag", "InvalidTags", "EmptyTagName", "TagsTooLarge", "InvalidXmlDocument")
     with rejected(HttpResponseError, 400, *codes):
         await blob.set_blob_tags(tags)
-    assert await blob.get_blob_tags() == {"kept": "1"}
+    if all(tags):
+        with rejected(HttpResponseError, 400, *codes):
+            await blob.upload_blob(b"y", overwrite=True, tags=tags)
+    assert await blob.get_blob_tags() == {"kept": "1"} and await blob.read() == b"x"
 
 
 async def test_the_most_tags_fit(blob):

@@ -252,6 +252,26 @@ async def test_writes_have_conditions(blob):
     await blob.delete_blob(match_condition=MatchConditions.IfPresent)
 
 
+async def test_conditions_that_no_call_can_meet_are_rejected(blob):
+    await blob.upload_blob(b"x")
+    etag = (await blob.get_blob_properties()).etag
+    with rejected(HttpResponseError, 400, "UnsatisfiableCondition"):
+        await blob.download_blob(match_condition=MatchConditions.IfMissing)
+    several = {"If-Match": f'"0x1", {etag}'}
+    await blob.get_blob_properties(headers=several)
+    both = {"If-Match": etag, "If-None-Match": '"0x1"'}
+    for headers in (several, both):
+        with rejected(HttpResponseError, 400, "MultipleConditionHeadersNotSupported"):
+            await blob.set_blob_metadata({"a": "b"}, headers=headers)
+
+
+async def test_calls_may_have_a_timeout(container, blob):
+    await blob.upload_blob(b"x", timeout=30)
+    assert await blob.read(timeout=30) == b"x"
+    assert len(await container.list_blobs(timeout=30)) == 1
+    await container.delete_blobs("blob", timeout=30)
+
+
 async def test_a_write_of_a_missing_blob_has_conditions(blob):
     with rejected(ResourceModifiedError, 412, "ConditionNotMet"):
         await blob.upload_blob(b"1", overwrite=True, etag='"0x1"', match_condition=SAME)
