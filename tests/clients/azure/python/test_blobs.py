@@ -14,10 +14,15 @@ from azure.core.exceptions import (
 from azure.storage.blob import ContentSettings
 
 from azure_errors import rejected
-from blob_signatures import HOUR, NOW
+from blob_signatures import HOUR, NOW, of_blob
 
 LONG_AGO = NOW - 24 * HOUR
 LATER = NOW + 24 * HOUR
+NAMES = [
+    "plain", "with space", "a/b/c", "a//b", ".dot", "é ß 日本", "\U0001f600", "per%cent",
+    "plus+sign", "q?uestion", "hash#", "amp&ersand", "quote'\"", "<tag>", "back\\slash", "semi;colon",
+    "a:b", "~tilde", "UPPER", "x" * 1024,
+]
 SAME = MatchConditions.IfNotModified
 OTHER = MatchConditions.IfModified
 SETTINGS = {
@@ -102,14 +107,7 @@ async def test_an_upload_replaces_a_blob_whole_if_it_may(blob):
     assert settings_of(got) == {"content_type": "application/octet-stream"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "plain", "with space", "a/b/c", "a//b", "trailing/", ".dot", "é ß 日本",
-        "\U0001f600", "per%cent", "plus+sign", "q?uestion", "hash#", "amp&ersand", "quote'\"",
-        "<tag>", "back\\slash", "semi;colon", "a:b", "~tilde", "UPPER", "x" * 1024,
-    ],
-)
+@pytest.mark.parametrize("text", [*NAMES, "trailing/"])
 async def test_any_name_of_a_blob_survives_a_round_trip(container, text):
     blob = container.within(text)
     await blob.upload_blob(text.encode())
@@ -118,6 +116,17 @@ async def test_any_name_of_a_blob_survives_a_round_trip(container, text):
     assert await container.list_blob_names() == [text]
     await blob.delete_blob()
     assert await container.list_blobs() == []
+
+
+@pytest.mark.parametrize("text", NAMES)
+async def test_a_blob_of_any_name_is_signed_and_copied(clients, container, blob, name, text):
+    await container.upload_blob(text, b"right")
+    signed = clients.blob(name, text, of_blob(name, text, "r"))
+    assert await signed.read() == b"right"
+    await blob.start_copy_from_url(container.within(text).url)
+    assert await blob.read() == b"right"
+    await container.delete_blobs(text)
+    assert not await signed.exists()
 
 
 async def test_a_name_that_is_too_long_is_rejected(container):
