@@ -207,11 +207,15 @@ async def test_changes_of_pages_since_a_snapshot_are_listed(container, disk):
         await ranges(disk, previous_snapshot="2020-01-01T00:00:00.0000000Z")
 
 
-async def test_a_managed_disk_that_is_missing_has_no_changes(container):
-    missing = container.within("missing")
+async def test_changes_of_a_managed_disk_are_rejected(disk):
+    before = (await disk.create_snapshot())["snapshot"]
     with pytest.raises(HttpResponseError) as raised:
-        await missing.get_page_range_diff_for_managed_disk(f"{missing.url}?snapshot=x")
-    assert raised.value.status_code in (400, 404, 409)
+        await disk.get_page_range_diff_for_managed_disk(f"{disk.url}?snapshot={before}")
+    error = raised.value
+    assert (error.status_code, error.error_code) in [
+        (409, "PreviousSnapshotOperationNotSupported"),
+        (400, "UnsupportedHeader"),
+    ]
 
 
 async def test_a_page_blob_is_resized(disk):

@@ -10,7 +10,7 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.storage.blob import AccessPolicy
+from azure.storage.blob import AccessPolicy, ContainerEncryptionScope
 
 from azure_errors import rejected, rewriting
 from blob_signatures import HOUR, NOW, of_blob
@@ -256,3 +256,9 @@ async def test_a_container_names_its_account(container):
     got = await container.get_account_information()
     assert (got["account_kind"], got["is_hns_enabled"]) == ("StorageV2", False)
     assert got["sku_name"].startswith("Standard_")
+
+
+async def test_encryption_scopes_are_rejected(clients, name):
+    scope = ContainerEncryptionScope(default_encryption_scope="mine")
+    with rejected(HttpResponseError, 400, "UnsupportedHeader"):
+        await clients.container(name).create_container(container_encryption_scope=scope)

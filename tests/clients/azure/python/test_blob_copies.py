@@ -8,7 +8,7 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.storage.blob import ContentSettings, StandardBlobTier
+from azure.storage.blob import BlobBlock, ContentSettings, StandardBlobTier
 
 from azure_errors import code_of, rejected
 from blob_signatures import HOUR, NOW, of_blob
@@ -184,3 +184,73 @@ async def test_a_source_that_the_caller_may_not_read_is_no_source(clients, sourc
             await signed.start_copy_from_url(url)
         assert raised.value.status_code in (401, 403, 404)
     assert not await blob.exists()
+    # The signature counts, although the key of the caller would be enough.
+    sas = of_blob(name, source.blob_name, "r")
+    for wrong in (of_blob(name, source.blob_name, "d"), sas.replace("sp=r", "sp=rw")):
+        with pytest.raises(HttpResponseError) as raised:
+            await blob.start_copy_from_url(f"{source.url}?{wrong}")
+        assert raised.value.status_code == 403
+    assert not await blob.exists()
+
+
+async def test_a_token_for_the_source_is_not_supported(source, blob):
+    token = {"source_authorization": "Bearer token"}
+    for call in (
+        lambda: blob.start_copy_from_url(source.url, requires_sync=True, **token),
+        lambda: blob.upload_blob_from_url(source.url, **token),
+        lambda: blob.stage_block_from_url("a", source.url, **token),
+    ):
+        with rejected(HttpResponseError, 400, "UnsupportedHeader"):
+            await call()
+    assert not await blob.exists()
+
+
+async def test_a_write_from_an_address_may_have_properties_of_its_own(source, blob):
+    other = ContentSettings("text/html")
+    await blob.upload_blob_from_url(
+        source.url, include_source_blob_properties=False, content_settings=other
+    )
+    got = await blob.get_blob_properties()
+    assert settings_of(got) == {"content_type": "text/html", "cache_control": None}
+
+
+async def test_the_source_of_a_copy_is_verified(source, blob):
+    md5 = (await source.get_blob_properties()).content_settings.content_md5
+    await blob.upload_blob_from_url(source.url, source_content_md5=md5)
+    etag = (await blob.get_blob_properties()).etag
+    with rejected(HttpResponseError, 400, "Md5Mismatch"):
+        await blob.upload_blob_from_url(
+            source.url, overwrite=True, source_content_md5=bytearray(16)
+        )
+    with rejected(HttpResponseError, 400, "Md5Mismatch"):
+        wrong = {"x-ms-source-content-md5": "AAAAAAAAAAAAAAAAAAAAAA=="}
+        await blob.start_copy_from_url(source.url, requires_sync=True, headers=wrong)
+    assert (await blob.get_blob_properties()).etag == etag
+
+
+async def test_a_write_from_an_address_is_no_copy(source, blob):
+    await blob.upload_blob_from_url(source.url)
+    got = await blob.get_blob_properties()
+    assert (got.copy.id, got.metadata, settings_of(got)) == (None, {}, SETTINGS)
+
+
+async def test_the_signature_of_the_source_permits_to_read_it(clients, container, source, blob):
+    name = source.container_name
+    signed = clients.blob(name, "blob", of_blob(name, "blob"))
+    url = f"{source.url}?{of_blob(name, source.blob_name, 'r')}"
+    await signed.start_copy_from_url(url)
+    assert await blob.read() == b"hello"
+    await signed.start_copy_from_url(url, requires_sync=True)
+    await signed.upload_blob_from_url(url, overwrite=True)
+    await signed.stage_block_from_url("a", url)
+    await signed.commit_block_list([BlobBlock("a")])
+    assert await blob.read() == b"hello"
+    log, disk = container.within("log"), container.within("disk")
+    await log.create_append_blob()
+    await disk.create_page_blob(512)
+    await container.upload_blob("page", b"x" * 512)
+    await clients.blob(name, "log", of_blob(name, "log")).append_block_from_url(url)
+    page = f"{container.within('page').url}?{of_blob(name, 'page', 'r')}"
+    signed_disk = clients.blob(name, "disk", of_blob(name, "disk"))
+    await signed_disk.upload_pages_from_url(page, 0, 512, 0)
+    assert (await log.read(), await disk.read()) == (b"hello", b"x" * 512)

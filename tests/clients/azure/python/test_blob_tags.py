@@ -4,7 +4,8 @@ import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError
 from azure.storage.blob import BlobType, RehydratePriority, StandardBlobTier
 
-from azure_errors import rejected
+from azure_errors import code_of, rejected
+from blob_signatures import HOUR, NOW
 
 
 async def test_tags_are_replaced_whole_and_keep_the_etag(blob):
@@ -116,3 +117,18 @@ async def test_wrong_tiers_are_rejected(container, blob):
     await log.upload_blob(b"x", blob_type=BlobType.AppendBlob)
     with rejected(ResourceExistsError, 409, "InvalidBlobType"):
         await log.set_standard_blob_tier(StandardBlobTier.COOL)
+
+
+async def test_the_time_of_a_tier_is_a_condition_to_delete(blob):
+    await blob.upload_blob(b"x", standard_blob_tier=StandardBlobTier.COOL)
+    for condition in (
+        {"access_tier_if_modified_since": NOW + 24 * HOUR},
+        {"access_tier_if_unmodified_since": NOW - 24 * HOUR},
+    ):
+        with pytest.raises(HttpResponseError) as raised:
+            await blob.delete_blob(**condition)
+        assert (raised.value.status_code, code_of(raised.value)) in [
+            (412, "ConditionNotMet"),
+            (400, "UnsupportedHeader"),
+        ]
+    assert await blob.exists()

@@ -367,3 +367,14 @@ async def test_a_blob_keeps_its_type(blob):
 async def test_a_blob_names_its_account(blob):
     await blob.upload_blob(b"x")
     assert (await blob.get_account_information())["account_kind"] == "StorageV2"
+
+
+async def test_a_name_that_ends_in_a_slash_is_signed_and_copied(clients, container, blob, name):
+    await container.upload_blob("dir/a/", b"right")
+    await container.upload_blob("dir/a", b"wrong")
+    signed = clients.blob(name, "dir/a/", of_blob(name, "dir/a/", "r"))
+    assert await signed.read() == b"right"
+    await blob.start_copy_from_url(container.within("dir/a/").url)
+    assert await blob.read() == b"right"
+    await container.delete_blobs("dir/a/")
+    assert await container.list_blob_names() == ["blob", "dir/a"]
