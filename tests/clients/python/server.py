@@ -23,13 +23,14 @@ class Server:
         listen=FREE,
         azure_table=FREE,
         azure_queue=FREE,
+        azure_blob=FREE,
     ):
         """Starts it on `data_dir`, with more settings as variables."""
         command = [os.environ["TRESTLE_BIN"], "serve", "--data-dir", str(data_dir)]
         command += ["--roles", roles, "--listen", listen, "--admin", FREE]
         if roles in ("all", "gateway"):
             command += ["--azure-table", azure_table]
-            command += ["--azure-queue", azure_queue, "--azure-blob", FREE]
+            command += ["--azure-queue", azure_queue, "--azure-blob", azure_blob]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

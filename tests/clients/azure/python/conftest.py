@@ -1,4 +1,4 @@
-"""Fixtures: a server, clients of both forms, an empty table, an empty queue."""
+"""Fixtures: a server, clients of both forms, an empty table, queue or container, a blob."""
 
 import contextlib
 import itertools
@@ -65,7 +65,7 @@ async def clients(flavour, target):
 
 @pytest.fixture
 def name():
-    """A name for a table or a queue that no other test has."""
+    """A name for a table, a queue or a container that no other test has."""
     return f"name{next(_numbers)}"
 
 
@@ -83,3 +83,17 @@ async def queue(clients, name):
     queue = clients.queue(name)
     await queue.create_queue()
     return queue
+
+
+@pytest.fixture
+async def container(clients, name):
+    """The client of an empty container."""
+    container = clients.container(name)
+    await container.create_container()
+    return container
+
+
+@pytest.fixture
+def blob(container):
+    """The client of a blob that does not exist yet, in an empty container."""
+    return container.within("blob")

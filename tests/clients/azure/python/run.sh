@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the official Python clients of tables and queues, blocking and asyncio, against the binary.
+# Runs the official Python clients of tables, queues and blobs, blocking and asyncio, against the binary.
 #
 #   tests/clients/azure/python/run.sh [pytest arguments]
 #

@@ -18,11 +18,12 @@ AZURITE_READY_SECONDS = 30
 class Target:
     """Endpoints of a running server. `name` is `trestle` or `azurite`."""
 
-    def __init__(self, name, process, table, queue):
+    def __init__(self, name, process, table, queue, blob):
         self.name = name
         self._process = process
         self.table_address = table
         self.queue_address = queue
+        self.blob_address = blob
 
     @property
     def table(self):
@@ -35,11 +36,16 @@ class Target:
         return f"http://{self.queue_address}/{ACCOUNT}"
 
     @property
+    def blob(self):
+        """The endpoint of the blob service, in path style."""
+        return f"http://{self.blob_address}/{ACCOUNT}"
+
+    @property
     def connection_string(self):
-        """The account with its key and both endpoints, as a program would have it."""
+        """The account with its key and all endpoints, as a program would have it."""
         return (
             f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
-            f"TableEndpoint={self.table};QueueEndpoint={self.queue};"
+            f"TableEndpoint={self.table};QueueEndpoint={self.queue};BlobEndpoint={self.blob};"
         )
 
     def kill(self):
@@ -55,26 +61,29 @@ class Target:
 HOSTS = ",".join(
     f"{ACCOUNT}{replica}.{service}.core.windows.net"
     for replica in ("", "-secondary")
-    for service in ("table", "queue")
+    for service in ("table", "queue", "blob")
 )
 
 
-def trestle(data_dir, settings=None, table=FREE, queue=FREE):
+def trestle(data_dir, settings=None, table=FREE, queue=FREE, blob=FREE):
     """Starts Trestle on `data_dir`, with more settings as variables."""
     settings = {"TRESTLE__GATEWAY__DEVELOPMENT_HOSTS": HOSTS, **(settings or {})}
-    server = Server(data_dir, settings=settings, azure_table=table, azure_queue=queue)
-    return Target("trestle", server, server.address("azure_table"), server.address("azure_queue"))
+    server = Server(
+        data_dir, settings=settings, azure_table=table, azure_queue=queue, azure_blob=blob
+    )
+    addresses = [server.address(f"azure_{service}") for service in ("table", "queue", "blob")]
+    return Target("trestle", server, *addresses)
 
 
 class _Azurite:
     """An Azurite process with its default persistence."""
 
-    def __init__(self, data_dir, table, queue):
+    def __init__(self, data_dir, **addresses):
         home = pathlib.Path(os.environ["AZURITE_HOME"])
         script = home / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
         command = ["node", script, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
-        command += ["--location", data_dir, "--blobPort", "0"]
-        for service, address in (("table", table), ("queue", queue)):
+        command += ["--location", data_dir]
+        for service, address in addresses.items():
             host, port = address.split(":")
             command += [f"--{service}Host", host, f"--{service}Port", port]
         self._process = subprocess.Popen(
@@ -109,10 +118,11 @@ class _Azurite:
         return code
 
 
-def azurite(data_dir, table=FREE, queue=FREE):
+def azurite(data_dir, table=FREE, queue=FREE, blob=FREE):
     """Starts Azurite on `data_dir`."""
-    process = _Azurite(data_dir, table, queue)
-    return Target("azurite", process, process.addresses["table"], process.addresses["queue"])
+    process = _Azurite(data_dir, table=table, queue=queue, blob=blob)
+    addresses = [process.addresses[service] for service in ("table", "queue", "blob")]
+    return Target("azurite", process, *addresses)
 
 
 def start(data_dir, **options):

@@ -1,14 +1,18 @@
-"""The clients over HTTPS, with a certificate of a CA that they are configured with."""
+"""The clients over HTTPS, with a certificate of a CA that they are configured with; their own keys."""
 
 import datetime
 import ipaddress
 
 import pytest
-from azure.core.exceptions import ServiceRequestError
+from azure.core.exceptions import HttpResponseError, ServiceRequestError
+from azure.storage.blob import CustomerProvidedEncryptionKey
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.keywrap import aes_key_unwrap, aes_key_wrap
 
+from azure_errors import rejected
+from blob_signatures import of_container
 from clients import clients_of
 from signatures import of_account
 from target import ACCOUNT, KEY
@@ -81,3 +85,65 @@ async def test_tables_and_queues_work_over_https(
         with pytest.raises(Exception) as plain:
             await clients.table(name, endpoint=server.table).get_entity("p", "r")
         assert "x-ms-" not in str(plain.value)
+
+
+async def test_blobs_work_over_https(flavour, start, name, tmp_path_factory, only_trestle):
+    cert, key = certificate(tmp_path_factory.mktemp("certificates"), "own")
+    server = start(settings={"TRESTLE__TLS__CERT_FILE": cert, "TRESTLE__TLS__KEY_FILE": key})
+    trusting = {
+        "endpoint": f"https://{server.blob_address}/{ACCOUNT}",
+        "connection_verify": cert,
+    }
+    async with clients_of(flavour, server) as clients:
+        small = {"max_single_put_size": 1000, "max_block_size": 1000}
+        container = clients.container(name, **small, **trusting)
+        await container.create_container()
+        data = bytes(range(256)) * 20
+        await container.upload_blob("a", data, max_concurrency=4)
+        assert await container.read("a") == data
+        copy = container.within("copy")
+        await copy.start_copy_from_url(container.within("a").url)
+        assert await copy.read() == data
+        sas = of_container(name, "r", protocol="https")
+        assert await clients.container(name, sas, **trusting).read("a") == data
+        # The library sends the key of a caller over TLS only, and the server has no use for it.
+        keyed = CustomerProvidedEncryptionKey("MDEyMzQ1NjcwMTIzNDU2NzAxMjM0NTY3MDEyMzQ1Njc=", "x")
+        with rejected(HttpResponseError, 400, "UnsupportedHeader"):
+            await copy.upload_blob(b"x", overwrite=True, cpk=keyed)
+        with rejected(HttpResponseError, 400, "UnsupportedHeader"):
+            await copy.download_blob(cpk=keyed)
+        with rejected(HttpResponseError, 400, "UnsupportedHeader"):
+            await copy.stage_block_from_url("a", copy.url, source_cpk=keyed)
+
+
+class LocalKey:
+    """A key that stays with the program."""
+
+    def __init__(self):
+        self._key = b"0123456789abcdef0123456789abcdef"
+
+    def wrap_key(self, key):
+        return aes_key_wrap(self._key, key)
+
+    def unwrap_key(self, key, _algorithm):
+        return aes_key_unwrap(self._key, key)
+
+    def get_key_wrap_algorithm(self):
+        return "A256KW"
+
+    def get_kid(self):
+        return "local:key"
+
+
+async def test_blobs_may_be_encrypted_before_they_are_sent(clients, container, name):
+    options = {
+        "require_encryption": True,
+        "encryption_version": "2.0",
+        "key_encryption_key": LocalKey(),
+    }
+    sealed = clients.blob(name, "blob", **options)
+    data = bytes(range(256)) * 1000
+    await sealed.upload_blob(data)
+    assert await sealed.read() == data
+    assert await sealed.read(offset=1000, length=100) == data[1000:1100]
+    assert data[:100] not in await container.read("blob")

@@ -39,7 +39,7 @@ def suites():
 def test_every_method_of_a_client_is_called(module, client):
     names = {name for name, _ in inspect.getmembers(getattr(module, client))}
     public = {name for name in names if not name.startswith("_")} - LOCAL
-    assert len(public) > 5, "the client has methods"
+    assert len(public) >= 5, "the client has methods"
     text = suites()
     # Called, or named to one of the helpers that call.
     missing = {name for name in public if not re.search(rf"""\.{name}\b|["']{name}["']""", text)}

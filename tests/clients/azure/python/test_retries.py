@@ -5,12 +5,15 @@ import re
 
 import pytest
 from azure.core.exceptions import HttpResponseError
+from azure.storage.blob import BlobBlock
 
 from clients import clients_of
 from proxy import proxy_to
 from target import ACCOUNT, KEY
 
 QUICK = {"retry_total": 6, "retry_backoff_factor": 0.05, "initial_backoff": 0.05}
+# More than is stored beside the properties of a blob.
+LARGE = bytes(range(256)) * 4096
 
 
 async def test_a_table_client_tries_again_while_the_service_is_busy(clients, target, name):
@@ -47,6 +50,25 @@ async def test_a_queue_client_tries_again_while_the_service_is_busy(clients, tar
         proxy.fail(1)
         assert [message.content for message in await queue.receive_messages()] == ["once"]
         assert proxy.requests[1][0] == "POST" and len(proxy.requests) >= 6
+
+
+async def test_a_blob_client_tries_again_while_the_service_is_busy(clients, target, name):
+    at_once = {**QUICK, "increment_base": 0, "random_jitter_range": 0}
+    with proxy_to(target.blob_address) as proxy:
+        endpoint = f"http://{proxy.address}/{ACCOUNT}"
+        blob = clients.blob(name, "blob", endpoint=endpoint, max_block_size=1000, **at_once)
+        await clients.blobs().create_container(name)
+        proxy.fail(2)
+        await blob.upload_blob(b"once")
+        proxy.fail(1)
+        assert await blob.read() == b"once"
+        proxy.fail(1)
+        await blob.stage_block("a", b"block")
+        proxy.fail(1)
+        await blob.commit_block_list([BlobBlock("a")])
+        assert await blob.read() == b"block"
+        methods = [method for method, _ in proxy.requests]
+        assert methods == ["PUT"] * 3 + ["GET"] * 2 + ["PUT"] * 4 + ["GET"]
 
 
 async def test_a_client_succeeds_over_quota_by_retrying_after_the_delay(
@@ -103,6 +125,40 @@ async def test_acknowledged_writes_survive_a_crash_of_the_server(flavour, start)
         assert sorted(message.content for message in left) == sorted(
             f"ship {number}" for number in range(50) if f"ship {number}" != received.content
         )
+
+
+async def test_acknowledged_blobs_survive_a_crash_of_the_server(flavour, start, name):
+    server = start()
+    async with clients_of(flavour, server) as clients:
+        container = clients.container(name)
+        await container.create_container(metadata={"a": "b"})
+        for number in range(20):
+            await container.upload_blob(f"small {number}", b"x" * number, tags={"of": "all"})
+        await container.upload_blob("large", LARGE)
+        log, staged = container.within("log"), container.within("staged")
+        await log.create_append_blob()
+        for number in range(20):
+            await log.append_block(f"{number:02};")
+        await staged.stage_block("a", LARGE)
+        snapshot = await log.create_snapshot()
+        lease = await container.within("large").acquire_lease()
+        server.kill()
+    async with clients_of(flavour, start()) as clients:
+        container = clients.container(name)
+        assert (await container.get_container_properties()).metadata == {"a": "b"}
+        assert len(await container.list_blobs()) == 22
+        for number in range(20):
+            assert await container.read(f"small {number}") == b"x" * number
+        assert len(await container.find_blobs_by_tags("\"of\" = 'all'")) == 20
+        expected = "".join(f"{number:02};" for number in range(20)).encode()
+        assert await container.read("log") == expected
+        assert await container.within("log", snapshot=snapshot).read() == expected
+        await container.within("staged").commit_block_list([BlobBlock("a")])
+        assert await container.read("staged") == await container.read("large") == LARGE
+        with pytest.raises(HttpResponseError) as raised:
+            await container.delete_blob("large")
+        assert raised.value.error_code == "LeaseIdMissing"
+        await container.delete_blob("large", lease=lease)
 
 
 def test_the_readme_programs_run(start, capsys):
