@@ -92,6 +92,10 @@ describe('signatures of blobs', () => {
     assert.equal(await textOf(new BlockBlobClient(url.href, unsigned)), 'old');
     url.searchParams.delete('snapshot');
     await rejected(new BlockBlobClient(url.href, unsigned).download(), 403, 'AuthenticationFailed');
+    const version = blob.withVersion('2026-01-01T00:00:00.0000000Z');
+    const signed = new URL(await urlOf(version, 'r'));
+    assert.equal(signed.searchParams.get('sr'), 'bv');
+    await rejected(new BlockBlobClient(signed.href, unsigned).download(), 404, 'BlobNotFound');
     const other = new URL(await urlOf(blob, 'r'));
     other.pathname += '.other';
     await rejected(new BlockBlobClient(other.href, unsigned).download(), 403, 'AuthenticationFailed');
