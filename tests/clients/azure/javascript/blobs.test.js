@@ -263,6 +263,52 @@ describe('conditions', () => {
   });
 });
 
+describe('writes at once', () => {
+  const WRITERS = [...Array(20).keys()];
+
+  /** Checks that one of many calls at once succeeds, and that the others end with a code. */
+  async function oneOf(call, code) {
+    const ends = await Promise.allSettled(WRITERS.map(call));
+    const codes = ends.map(({ reason }) => reason?.code);
+    const expected = [undefined, ...Array(WRITERS.length - 1).fill(code)];
+    assert.deepEqual(codes.sort(), expected.sort());
+    return ends.findIndex(({ status }) => status === 'fulfilled');
+  }
+
+  test('of writes on one condition, one succeeds', async () => {
+    const container = await clients.container();
+    const blob = container.getBlockBlobClient('x');
+    const create = { conditions: { ifNoneMatch: '*' } };
+    const first = await oneOf((n) => blob.upload(`${n}`, `${n}`.length, create), 'BlobAlreadyExists');
+    assert.equal(await textOf(blob), `${first}`);
+    const { etag } = await blob.getProperties();
+    const same = { conditions: { ifMatch: etag } };
+    const second = await oneOf((n) => blob.setMetadata({ n: `${n}` }, same), 'ConditionNotMet');
+    assert.deepEqual((await blob.getProperties()).metadata, { n: `${second}` });
+    await oneOf(() => blob.getBlobLeaseClient().acquireLease(15), 'LeaseAlreadyPresent');
+    const log = container.getAppendBlobClient('log');
+    await log.create();
+    const begin = { conditions: { appendPosition: 0 } };
+    const third = await oneOf(
+      (n) => log.appendBlock(`${n}`, `${n}`.length, begin), 'AppendPositionConditionNotMet',
+    );
+    assert.equal(await textOf(log), `${third}`);
+  });
+
+  test('a read has one of the contents that are written meanwhile', async () => {
+    const blob = await clients.blob('start');
+    const texts = WRITERS.map((n) => `${n} `.repeat(50_000));
+    const writes = Promise.all(texts.map((text) => blob.upload(text, text.length)));
+    const allowed = new Set(['start', ...texts]);
+    for (const _ of WRITERS) {
+      const { readableStreamBody } = await blob.download();
+      assert.ok(allowed.has((await collected(readableStreamBody)).toString()), 'a whole content');
+    }
+    await writes;
+    assert.ok(texts.includes(await textOf(blob)));
+  });
+});
+
 describe('snapshots', () => {
   test('a snapshot keeps what the blob was', async () => {
     const blob = await clients.blob('old', { metadata: { k: 'v' } });
