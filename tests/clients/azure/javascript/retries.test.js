@@ -2,42 +2,12 @@
 // Retries of the clients while a server is busy.
 
 const assert = require('node:assert/strict');
-const http = require('node:http');
-const { once } = require('node:events');
 const { AzureNamedKeyCredential, TableClient } = require('@azure/data-tables');
 const { QueueClient, StorageSharedKeyCredential } = require('@azure/storage-queue');
+const { proxyTo } = require('./proxy');
 const { ACCOUNT, KEY, listed, suite, test } = require('./target');
 
 const world = suite();
-
-/** A proxy to `upstream` that answers 503 to the next `busy` requests. */
-async function proxyTo(upstream) {
-  const proxy = { busy: 0, requests: [] };
-  const [host, port] = upstream.split(':');
-  const server = http.createServer((request, response) => {
-    proxy.requests.push(request.method);
-    if (proxy.busy > 0) {
-      proxy.busy -= 1;
-      request.resume();
-      response.writeHead(503, { 'x-ms-error-code': 'ServerBusy' }).end();
-      return;
-    }
-    const { method, url: path, headers } = request;
-    const forward = http.request({ host, port, method, path, headers }, (answer) => {
-      response.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(response);
-    });
-    request.pipe(forward);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  proxy.endpoint = `http://127.0.0.1:${server.address().port}/${ACCOUNT}`;
-  proxy.close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return proxy;
-}
 
 test('a table client retries while the service is busy', async (context) => {
   const proxy = await proxyTo(world.server.table);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the official JavaScript clients of tables and queues against the binary.
+# Runs the official JavaScript clients of tables, queues and blobs against the binary.
 #
 #   tests/clients/azure/javascript/run.sh [arguments for node]
 #

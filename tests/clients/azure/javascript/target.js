@@ -19,7 +19,9 @@ const MOST_PAGES = 100;
 
 async function startTrestle(directory, settings) {
   const server = await trestle.start(directory, settings);
-  return { ...server, table: server.azure_table, queue: server.azure_queue };
+  return {
+    ...server, table: server.azure_table, queue: server.azure_queue, blob: server.azure_blob,
+  };
 }
 
 async function startAzurite(directory) {
@@ -63,9 +65,10 @@ function suite() {
     world.server = await start(data.directory);
     world.table = `http://${world.server.table}/${ACCOUNT}`;
     world.queue = `http://${world.server.queue}/${ACCOUNT}`;
+    world.blob = `http://${world.server.blob}/${ACCOUNT}`;
     world.connectionString =
       `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` +
-      `TableEndpoint=${world.table};QueueEndpoint=${world.queue};`;
+      `TableEndpoint=${world.table};QueueEndpoint=${world.queue};BlobEndpoint=${world.blob};`;
   });
   after(async () => {
     const code = await world.server?.terminate();
