@@ -44,7 +44,9 @@ pub(super) async fn perform(
     let path = operation.path();
     match operation {
         OnBlobAccount::ListContainers => list::containers(head, call).await,
-        OnBlobAccount::FindBlobs | OnBlobAccount::Batch => list::find(String::new(), head, call).await,
+        OnBlobAccount::FindBlobs | OnBlobAccount::Batch => {
+            list::find(String::new(), head, call).await
+        }
         OnBlobAccount::GetInformation => {
             check_credentials(&call)?;
             let mut answer = reply::empty(StatusCode::OK);

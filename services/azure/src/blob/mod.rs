@@ -40,7 +40,7 @@ use trestle_service::clock::Clock;
 
 pub(crate) use self::route::resource;
 use self::{
-    operation::{PutKind, BlobOperation, BlobPath, DataFrom, OnBlobAccount, OnBlob, OnContainer},
+    operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
     source::SourceUrl,
 };
 use crate::{

@@ -16,7 +16,7 @@ use super::{
         SEQUENCE_NUMBER_ACTION, SOURCE_RANGE,
     },
     list::page_size,
-    operation::{PutKind, BlobPath, DataFrom, OnBlob},
+    operation::{BlobPath, DataFrom, OnBlob, PutKind},
     param,
     properties::{access_tier, of_upload, set_etag, tags},
     range,

@@ -9,7 +9,7 @@ use super::{
         BLOB_CONTENT_LENGTH, BLOB_SEQUENCE_NUMBER, BLOB_TYPE, CONTENT_PROPERTIES, COPY_SOURCE,
         PAGE_WRITE, REFUSED, SEQUENCE_NUMBER_ACTION, invalid, required,
     },
-    operation::{PutKind, BlobOperation, BlobPath, DataFrom, OnBlobAccount, OnBlob, OnContainer},
+    operation::{BlobOperation, BlobPath, DataFrom, OnBlob, OnBlobAccount, OnContainer, PutKind},
 };
 use crate::{error::RestError, head::RequestHead, number::missing, params::Params};
 

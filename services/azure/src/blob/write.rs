@@ -12,7 +12,7 @@ use super::{
         CONTENT_MD5, MAX_SIZE, REQUEST_ENCRYPTED, SOURCE_RANGE, crc64_text, md5_text, set,
         set_some,
     },
-    operation::{PutKind, BlobPath, DataFrom, OnBlob},
+    operation::{BlobPath, DataFrom, OnBlob, PutKind},
     properties::{access_tier, of_upload, set_etag, set_version, tags},
     range,
     source::SourceUrl,
