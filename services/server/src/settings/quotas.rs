@@ -10,50 +10,48 @@ use trestle_service::{
 
 use super::{NumberRule, outside};
 
-/// The range of each number.
+/// The range of each number; a rate may also be 0.
 const RANGE: RangeInclusive<u64> = 1..=Rate::MAX;
 /// That of bytes: a client that gets fewer is disconnected as a slow one.
 const BYTES_RANGE: RangeInclusive<u64> = 65_536..=Rate::MAX;
 
-/// The section `quotas`. Without a number nothing is limited.
+/// The section `quotas`. Without a number, and at 0, nothing is limited.
 ///
 /// Calls and their bytes count in the process with the role `gateway`, entities in that with the role `table`. An
 /// entity counts when it is inserted, updated, deleted or examined, returned or not: once for
 /// each started KiB. Azure has 20,000 a second for an account and 2,000 for a partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaSettings {
-    /// Calls a second of every service in the whole account, 1 to 1,000,000,000: one a stream. Default: no limit.
+    /// Calls a second of every service in the whole account, 1 to 1,000,000,000, or 0: one a stream. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_operations_per_second: Option<u64>,
-    /// Burst of calls in the whole account, in the same range. Default: those of one second.
+    /// Burst of calls in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_operations: Option<u64>,
     /// Bytes a second of the requests and responses of calls in the whole account, of every service, 64 KiB to
-    /// 1,000,000,000. Default: no limit.
+    /// 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_bytes_per_second: Option<u64>,
-    /// Burst of these bytes, in the same range. Default: those of one second.
+    /// Burst of these bytes, 64 KiB to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_bytes: Option<u64>,
-    /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
+    /// Entities a second in the whole account, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Burst of entities in the whole account, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
-    /// Entities a second in each partition of a table, in the same range. Default: no limit.
+    /// Entities a second in each partition of a table, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Burst of entities in each partition, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in each partition, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
     /// Whether `/hot-partitions` on the admin listener shows partition keys, not only a number for
     /// each. Default: false.
     #[serde(default)]
     pub show_partition_keys: bool,
-    /// The limits of single accounts, by name. Unset keys are as for every account.
+    /// The limits of single accounts, by name. Unset keys are as for every account; 0 exempts the account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accounts: BTreeMap<String, QuotaNumbers>,
 }
@@ -61,31 +59,29 @@ pub struct QuotaSettings {
 /// The section `quotas.accounts.NAME`: the limits of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaNumbers {
-    /// Calls a second of every service in the whole account, 1 to 1,000,000,000: one a stream. Default: no limit.
+    /// Calls a second of every service in the whole account, 1 to 1,000,000,000, or 0: one a stream. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_operations_per_second: Option<u64>,
-    /// Burst of calls in the whole account, in the same range. Default: those of one second.
+    /// Burst of calls in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_operations: Option<u64>,
     /// Bytes a second of the requests and responses of calls in the whole account, of every service, 64 KiB to
-    /// 1,000,000,000. Default: no limit.
+    /// 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_bytes_per_second: Option<u64>,
-    /// Burst of these bytes, in the same range. Default: those of one second.
+    /// Burst of these bytes, 64 KiB to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_bytes: Option<u64>,
-    /// Entities a second in the whole account, 1 to 1,000,000,000. Default: no limit.
+    /// Entities a second in the whole account, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_entities_per_second: Option<u64>,
-    /// Burst of entities in the whole account, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in the whole account, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_burst_entities: Option<u64>,
-    /// Entities a second in each partition of a table, in the same range. Default: no limit.
+    /// Entities a second in each partition of a table, 1 to 1,000,000,000, or 0. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_entities_per_second: Option<u64>,
-    /// Burst of entities in each partition, in the same range. Default: those of one
-    /// second.
+    /// Burst of entities in each partition, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
 }
@@ -147,6 +143,13 @@ impl RateNumbers {
         }
     }
 
+    /// The bounds of a rate that is not 0, as errors name them.
+    fn bounds(range: &RangeInclusive<u64>) -> RangeInclusive<u64> {
+        let start = if *range.start() == 1 { 0 } else { *range.start() };
+        start..=*range.end()
+    }
+
+    /// None at 0.
     fn rate(self) -> Option<Rate> {
         self.per_second
             .and_then(|per_second| Rate::new(per_second, self.burst.unwrap_or(per_second)))
@@ -191,7 +194,7 @@ impl QuotaNumbers {
     /// The keys of the numbers with their ranges, and a value in each.
     pub(super) fn ranges() -> Vec<NumberRule> {
         let keys = Self::RATES.into_iter().flat_map(|(rate, burst, range)| {
-            [(rate, *range.start(), range.clone()), (burst, *range.start(), range)]
+            [(rate, *range.start(), 0..=*range.end()), (burst, *range.start(), range)]
         });
         keys.collect()
     }
@@ -199,7 +202,9 @@ impl QuotaNumbers {
     fn problems(self, section: &str, default: Self) -> Vec<String> {
         let set =
             Self::RATES.into_iter().zip(self.rates()).flat_map(|((rate, burst, range), it)| {
-                let per_second = it.per_second.map(|number| (rate, number, range.clone()));
+                let bounds = RateNumbers::bounds(&range);
+                let is_on = |number: &u64| *number > 0;
+                let per_second = it.per_second.filter(is_on).map(|number| (rate, number, bounds));
                 per_second.into_iter().chain(it.burst.map(|number| (burst, number, range)))
             });
         let mut problems = outside(section, set);
@@ -272,9 +277,31 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_of_zero_is_no_limit_also_for_one_account_with_a_default() {
+        let rates = [
+            "ACCOUNT_OPERATIONS_PER_SECOND",
+            "ACCOUNT_BYTES_PER_SECOND",
+            "ACCOUNT_ENTITIES_PER_SECOND",
+            "PARTITION_ENTITIES_PER_SECOND",
+        ];
+        let own = rates.map(|key| format!("ACCOUNTS__EXEMPT__{key}"));
+        let off: Vec<_> = own.iter().map(|key| (key.as_str(), "0")).collect();
+        let on = rates.map(|key| (key, "100000"));
+        let with_burst = [("ACCOUNT_BURST_ENTITIES", "5")];
+
+        let exempt = load(&[&on[..], &off, &with_burst].concat()).expect("settings");
+        let every = load(&[&rates.map(|key| (key, "0"))[..], &with_burst].concat());
+
+        let quotas = exempt.quotas.quotas();
+        assert_eq!(quotas.of(&account("exempt")), Quota::default());
+        assert_eq!(quotas.of(&account("any")).partition, rate(100_000, 100_000));
+        assert_eq!(every.expect("settings").quotas.quotas().of(&account("any")), Quota::default());
+    }
+
+    #[test]
     fn numbers_out_of_range_and_bursts_without_a_rate_are_named() {
         let rejected = load(&[
-            ("ACCOUNT_ENTITIES_PER_SECOND", "0"),
+            ("ACCOUNT_ENTITIES_PER_SECOND", "1000000001"),
             ("PARTITION_BURST_ENTITIES", "5"),
             ("ACCOUNT_BYTES_PER_SECOND", "65535"),
             ("ACCOUNT_BURST_OPERATIONS", "5"),
@@ -283,13 +310,13 @@ mod tests {
         ]);
 
         let Err(ConfigError::Invalid { problems }) = rejected else { panic!("not rejected") };
-        let range = "must be 1 to 1000000000: value=";
+        let range = "must be 0 to 1000000000: value=";
         assert_eq!(
             problems,
             [
                 "quotas.account_bytes_per_second: must be 64KiB to 1000000000: value=`65535`"
                     .to_owned(),
-                format!("quotas.account_entities_per_second: {range}`0`"),
+                format!("quotas.account_entities_per_second: {range}`1000000001`"),
                 "quotas.account_burst_operations: needs account_operations_per_second".to_owned(),
                 "quotas.partition_burst_entities: needs partition_entities_per_second".to_owned(),
                 "quotas.accounts.x_y: must be 3 to 24 lower-case letters and digits".to_owned(),
