@@ -1,6 +1,7 @@
 //! Quotas: throttling of a partition or an account; others are not affected.
 
 mod calls;
+mod storage;
 
 use std::{
     fs,

@@ -50,7 +50,7 @@ use trestle_objects::ObjectArea;
 use trestle_proto::blob::v1::blob_service_server::BlobServiceServer;
 use trestle_service::{
     blob_name as names, clock::Clock, fault::Fault, layer::middleware::MiddlewareService,
-    limits::MESSAGE_BYTES_MAX,
+    limits::MESSAGE_BYTES_MAX, quota::StorageQuotas,
 };
 
 pub use crate::{
@@ -78,6 +78,8 @@ pub struct BlobDeps {
     pub copy_hosts: CopyHosts,
     /// Generates ids of leases.
     pub random: fn() -> u128,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
 }
 
 /// The blob role of a process.

@@ -53,6 +53,7 @@ use trestle_kv::Engine;
 use trestle_proto::queue::v1::queue_service_server::QueueServiceServer;
 use trestle_service::{
     clock::Clock, fault::Fault, layer::middleware::MiddlewareService, limits::MESSAGE_BYTES_MAX,
+    quota::StorageQuotas,
 };
 
 pub use crate::{
@@ -72,6 +73,8 @@ pub struct QueueDeps {
     pub clock: Arc<dyn Clock>,
     /// Generates message ids.
     pub random: fn() -> u128,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
 }
 
 /// The gRPC service and its layers.

@@ -16,6 +16,7 @@ use trestle_service::{
     clock::Clock,
     fault::Violations,
     name::{AccountName, QueueName},
+    quota::StorageQuotas,
 };
 
 pub(crate) use self::list::ListQueues;
@@ -39,6 +40,7 @@ pub(crate) struct Queues {
     schedulers: Arc<Schedulers>,
     cache: Arc<RecordCache>,
     ids: Arc<QueueIds>,
+    storage: StorageQuotas,
 }
 
 /// A queue that was found.
@@ -60,7 +62,13 @@ impl Queues {
         schedulers: Arc<Schedulers>,
     ) -> Self {
         let ids = Arc::new(QueueIds::new(Arc::clone(&engine)));
-        Self { engine, clock, schedulers, cache: Arc::default(), ids }
+        let (cache, storage) = (Arc::default(), StorageQuotas::default());
+        Self { engine, clock, schedulers, cache, ids, storage }
+    }
+
+    /// With quotas of accounts on what they store.
+    pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
+        Self { storage, ..self }
     }
 
     /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not

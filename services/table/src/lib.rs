@@ -49,7 +49,7 @@ use trestle_service::{
     fault::Fault,
     layer::middleware::MiddlewareService,
     limits::MESSAGE_BYTES_MAX,
-    quota::{HeavyHitter, LiveQuotas},
+    quota::{HeavyHitter, LiveQuotas, StorageQuotas},
 };
 
 use crate::throttle::Throttle;
@@ -66,6 +66,8 @@ pub struct TableDeps {
     pub clock: Arc<dyn Clock>,
     /// The quotas of accounts and partitions.
     pub quotas: LiveQuotas,
+    /// The quotas of accounts on what they store.
+    pub storage: StorageQuotas,
     /// Makes the instruments that count operations over a quota.
     pub meter: Meter,
 }
@@ -82,7 +84,7 @@ impl TableRole {
     pub fn new(deps: TableDeps) -> Self {
         let throttle = Arc::new(Throttle::new(deps.quotas, &deps.meter));
         throttle::observe(&throttle, &deps.meter);
-        Self { api: TableApi::new(deps.engine, deps.clock, throttle) }
+        Self { api: TableApi::new(deps.engine, deps.clock, throttle, deps.storage) }
     }
 
     /// The gRPC service.

@@ -55,7 +55,9 @@ impl QueueApi {
     /// Serves the queues in the engine.
     pub(crate) fn new(deps: QueueDeps) -> Self {
         let started_at = deps.clock.now();
-        let messages = MessageOperations::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        let mut messages =
+            MessageOperations::new(Arc::clone(&deps.engine), deps.clock, deps.random);
+        messages.queues = messages.queues.with_quotas(deps.storage);
         let sweeper = Arc::new(Sweeper::new(messages.clone()));
         Self { engine: deps.engine, messages, sweeper, started_at }
     }

@@ -56,6 +56,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         clock,
         copy_hosts,
         random,
+        storage: context.storage.clone(),
     });
     let meter = context.deps.meter.clone();
     let export_bytes_max = context.settings.limits.export_bytes_max;
@@ -65,6 +66,7 @@ fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
         random,
         meter,
         export_bytes_max,
+        storage: context.storage.clone(),
     });
     let size = MessageSizeLayer::new(export_bytes_max);
     let calls = Routes::default()

@@ -36,8 +36,8 @@ pub const QUEUE: RoleSpec = RoleSpec {
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
     let (clock, random) = (Arc::clone(&context.deps.clock), context.deps.random);
-    let queue =
-        QueueRole::new(trestle_queue::QueueDeps { engine: context.engine()?, clock, random });
+    let (engine, storage) = (context.engine()?, context.storage.clone());
+    let queue = QueueRole::new(trestle_queue::QueueDeps { engine, clock, random, storage });
     let sweeper = queue.clone();
     let sweep = Task::new("queue-sweep", SWEEP_EVERY, move || {
         let queue = sweeper.clone();

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use trestle_runtime::task::Task;
-use trestle_service::{quota::LiveQuotas, semconv};
+use trestle_service::{
+    quota::{LiveQuotas, StorageQuotas},
+    semconv,
+};
 use trestle_table::{KEYSPACES, TableRole};
 
 use super::{AzureEdge, Build, BuildContext, BuiltRole, RoleSpec};
@@ -35,11 +38,12 @@ pub const TABLE: RoleSpec = RoleSpec {
 };
 
 fn build(context: &BuildContext<'_>) -> Result<BuiltRole, ProcessError> {
-    let BuildContext { settings, deps, quotas, .. } = context;
+    let BuildContext { settings, deps, quotas, storage, .. } = context;
     let table = TableRole::new(trestle_table::TableDeps {
         engine: context.engine()?,
         clock: Arc::clone(&deps.clock),
         quotas: LiveQuotas::clone(quotas),
+        storage: StorageQuotas::clone(storage),
         meter: deps.meter.clone(),
     });
     let sweeper = table.clone();

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 use serde::{Deserialize, Serialize};
 use trestle_service::{
     name::AccountName,
-    quota::{CallRates, Quota, Quotas, Rate},
+    quota::{CallRates, Quota, Quotas, Rate, StorageLimit, StorageMax},
 };
 
 use super::{NumberRule, outside};
@@ -47,6 +47,18 @@ pub struct QuotaSettings {
     /// Burst of entities in each partition, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
+    /// Tables that an account may have, up to 1,000,000,000, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_tables_max: Option<u64>,
+    /// Queues that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_queues_max: Option<u64>,
+    /// Containers of blobs that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_containers_max: Option<u64>,
+    /// Streams of log records that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_streams_max: Option<u64>,
     /// Whether `/hot-partitions` on the admin listener shows partition keys, not only a number for
     /// each. Default: false.
     #[serde(default)]
@@ -84,6 +96,18 @@ pub struct QuotaNumbers {
     /// Burst of entities in each partition, 1 to 1,000,000,000. Default: those of one second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_burst_entities: Option<u64>,
+    /// Tables that an account may have, up to 1,000,000,000, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_tables_max: Option<u64>,
+    /// Queues that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_queues_max: Option<u64>,
+    /// Containers of blobs that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_containers_max: Option<u64>,
+    /// Streams of log records that an account may have, in the same range. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_streams_max: Option<u64>,
 }
 
 impl QuotaSettings {
@@ -123,6 +147,10 @@ impl QuotaSettings {
             account_burst_entities: self.account_burst_entities,
             partition_entities_per_second: self.partition_entities_per_second,
             partition_burst_entities: self.partition_burst_entities,
+            account_tables_max: self.account_tables_max,
+            account_queues_max: self.account_queues_max,
+            account_containers_max: self.account_containers_max,
+            account_streams_max: self.account_streams_max,
         }
     }
 }
@@ -180,7 +208,26 @@ impl QuotaNumbers {
     /// The limits of an account with these numbers, where absent those of `default`.
     fn quota(self, default: Self) -> Quota {
         let [operations, bytes, account, partition] = self.rates_or(default).map(RateNumbers::rate);
-        Quota { calls: CallRates { operations, bytes }, account, partition }
+        let storage = StorageMax::new(|limit| {
+            self.storage(limit).or_else(|| default.storage(limit)).unwrap_or_default()
+        });
+        Quota { calls: CallRates { operations, bytes }, account, partition, storage }
+    }
+
+    /// The most that an account may store.
+    fn storage(self, limit: StorageLimit) -> Option<u64> {
+        match limit {
+            StorageLimit::StoredBytes | StorageLimit::Blobs => None,
+            StorageLimit::Tables => self.account_tables_max,
+            StorageLimit::Queues => self.account_queues_max,
+            StorageLimit::Containers => self.account_containers_max,
+            StorageLimit::Streams => self.account_streams_max,
+        }
+    }
+
+    /// The range of a number of [`QuotaNumbers::storage`].
+    fn storage_range(_limit: StorageLimit) -> RangeInclusive<u64> {
+        0..=Rate::MAX
     }
 
     /// The keys of the rates, in the same order, and the range of each.
@@ -196,7 +243,10 @@ impl QuotaNumbers {
         let keys = Self::RATES.into_iter().flat_map(|(rate, burst, range)| {
             [(rate, *range.start(), 0..=*range.end()), (burst, *range.start(), range)]
         });
-        keys.collect()
+        let storage = StorageLimit::ALL
+            .into_iter()
+            .map(|limit| (limit.setting(), 0, Self::storage_range(limit)));
+        keys.chain(storage).collect()
     }
 
     fn problems(self, section: &str, default: Self) -> Vec<String> {
@@ -207,7 +257,10 @@ impl QuotaNumbers {
                 let per_second = it.per_second.filter(is_on).map(|number| (rate, number, bounds));
                 per_second.into_iter().chain(it.burst.map(|number| (burst, number, range)))
             });
-        let mut problems = outside(section, set);
+        let storage = StorageLimit::ALL.into_iter().filter_map(|limit| {
+            Some((limit.setting(), self.storage(limit)?, Self::storage_range(limit)))
+        });
+        let mut problems = outside(section, set.chain(storage));
         let together = self.rates_or(default);
         for ((rate, burst, _), (own, all)) in
             Self::RATES.into_iter().zip(self.rates().into_iter().zip(together))
@@ -296,6 +349,30 @@ mod tests {
         assert_eq!(quotas.of(&account("exempt")), Quota::default());
         assert_eq!(quotas.of(&account("any")).partition, rate(100_000, 100_000));
         assert_eq!(every.expect("settings").quotas.quotas().of(&account("any")), Quota::default());
+    }
+
+    #[test]
+    fn numbers_of_resources_are_those_of_every_account_but_for_its_own() {
+        let settings = load(&[
+            ("ACCOUNT_TABLES_MAX", "10"),
+            ("ACCOUNT_STREAMS_MAX", "20"),
+            ("ACCOUNTS__BUSY__ACCOUNT_TABLES_MAX", "1000"),
+            ("ACCOUNTS__EXEMPT__ACCOUNT_TABLES_MAX", "0"),
+            ("ACCOUNTS__EXEMPT__ACCOUNT_QUEUES_MAX", "1"),
+        ]);
+        let quotas = settings.expect("settings").quotas.quotas();
+
+        let of = |name| {
+            let storage = quotas.of(&account(name)).storage;
+            StorageLimit::ALL.map(|limit| storage.of(limit))
+        };
+        assert_eq!(of("any"), [None, Some(10), None, None, None, Some(20)]);
+        assert_eq!(of("busy"), [None, Some(1000), None, None, None, Some(20)]);
+        assert_eq!(of("exempt"), [None, None, Some(1), None, None, Some(20)]);
+        let rejected = load(&[("ACCOUNT_QUEUES_MAX", "1000000001")]);
+        let Err(ConfigError::Invalid { problems }) = rejected else { panic!("not rejected") };
+        let rule = "must be 0 to 1000000000: value=`1000000001`";
+        assert_eq!(problems, [format!("quotas.account_queues_max: {rule}")]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use trestle_service::{
     clock::{Clock, Ticks},
     fault::{Fault, Violations},
     name::{AccountName, TableName},
+    quota::StorageQuotas,
     response_stream::ResponseStream,
     service_properties,
 };
@@ -57,10 +58,11 @@ impl TableApi {
         engine: Arc<dyn Engine>,
         clock: Arc<dyn Clock>,
         throttle: Arc<Throttle>,
+        storage: StorageQuotas,
     ) -> Self {
         let started_at = clock.now();
         Self {
-            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)),
+            tables: Tables::new(Arc::clone(&engine), Arc::clone(&clock)).with_quotas(storage),
             writer: EntityWriter::new(Arc::clone(&engine), Arc::clone(&throttle)),
             reader: EntityReader::new(Arc::clone(&engine), clock, Arc::clone(&throttle)),
             settings: TableSettings::new(Arc::clone(&engine)),

@@ -15,6 +15,7 @@ use trestle_service::{
     clock::Clock,
     fault::Violations,
     name::{AccountName, TableName},
+    quota::{StorageLimit, StorageQuotas},
 };
 
 pub(crate) use self::list::ListTables;
@@ -33,12 +34,18 @@ pub(crate) struct Tables {
     /// The wall clock. Stored access policies name times by it, as SAS tokens do, so both are checked by it: a caller
     /// must not lose or keep a permission because service time slews.
     clock: Arc<dyn Clock>,
+    storage: StorageQuotas,
 }
 
 impl Tables {
     /// The tables in `engine`; `clock` is the wall clock.
     pub(crate) fn new(engine: Arc<dyn Engine>, clock: Arc<dyn Clock>) -> Self {
-        Self { engine, clock }
+        Self { engine, clock, storage: StorageQuotas::default() }
+    }
+
+    /// With quotas of accounts on what they store.
+    pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
+        Self { storage, ..self }
     }
 
     /// How many exist, in all accounts, up to a maximum.
@@ -52,12 +59,15 @@ impl Tables {
     /// Creates a table.
     ///
     /// # Errors
-    /// [`TableError::TableExists`], or a failed commit.
+    /// [`TableError::TableExists`], a used quota, or a failed commit.
     pub(crate) async fn create(
         &self,
         account: &AccountName,
         name: TableName,
     ) -> Result<TableRecord, TableError> {
+        let count = |tables_max| count(&*self.engine, keys::tables(account), tables_max);
+        let room = self.storage.room(account, StorageLimit::Tables, count).await?;
+        let full = room.full();
         let table = keys::table(account, &name.folded());
         let counter = keys::next_table_id();
         let mut spec = ChangeSpec::new(keys::domain(&table));
@@ -66,6 +76,9 @@ impl Tables {
         transact(&*self.engine, spec, move |reads, version| {
             if reads.get(table).is_some() {
                 return Err(TableError::TableExists(name.clone()));
+            }
+            if let Some(full) = &full {
+                return Err(full.rejected().into());
             }
             let id = keys::decode_next_id(reads.get(counter))?;
             let record = TableRecord::new(id, version.ticks(), &name);
