@@ -6,6 +6,7 @@ mod list;
 mod restore_tests;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::sync::Arc;
 

@@ -112,6 +112,15 @@ impl BlobRole {
         Ok(self.api.count_containers(containers_max).await?)
     }
 
+    /// Measures what accounts store in containers, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.measure().await
+    }
+
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow
     /// at once.
     ///

@@ -157,6 +157,15 @@ impl LogRole {
         Ok(self.api.logs().seal_due().await?)
     }
 
+    /// Measures what accounts store in streams, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.logs().streams.measure().await
+    }
+
     /// One step of the background work, to be called every few seconds. Returns true when the next step should follow
     /// at once.
     ///

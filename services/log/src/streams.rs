@@ -4,6 +4,7 @@ mod change;
 mod list;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 mod change;
 mod list;
+mod usage;
 
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use trestle_identity::{
 use trestle_kv::Engine;
 use trestle_service::{
     clock::Clock,
-    fault::Violations,
+    fault::{Fault, Violations},
     name::{AccountName, QueueName},
-    quota::StorageQuotas,
+    quota::{StorageOwner, StorageQuotas},
 };
 
 pub(crate) use self::list::ListQueues;
@@ -69,6 +70,14 @@ impl Queues {
     /// With quotas of accounts on what they store.
     pub(crate) fn with_quotas(self, storage: StorageQuotas) -> Self {
         Self { storage, ..self }
+    }
+
+    /// Whether an account may store more bytes.
+    ///
+    /// # Errors
+    /// A used quota.
+    pub(crate) fn check_bytes(&self, account: &AccountName) -> Result<(), Fault> {
+        self.storage.check_bytes(StorageOwner::Queues, account)
     }
 
     /// The permissions that a stored access policy leaves a caller, none without one. Rejects one whose policy is not

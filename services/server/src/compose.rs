@@ -28,7 +28,7 @@ use crate::{
     reload::{Reload, Reloads, SettingsSource},
     roles::{Build, BuildContext, BuiltRole, DrainAction, RoleSpec, UpstreamRole},
     settings::Settings,
-    upstreams,
+    storage_quota, upstreams,
 };
 
 /// How often the store is checked.
@@ -151,6 +151,9 @@ pub async fn compose(
     let health = Health::of(&services).await;
     let quotas = LiveQuotas::new(settings.quotas.quotas());
     let storage = StorageQuotas::new(quotas.clone(), &deps.meter);
+    if deps.engine.is_some() {
+        storage_quota::observe(&storage, &deps.meter);
+    }
     let context =
         BuildContext { settings, deps: &deps, health: &health, quotas: &quotas, storage: &storage };
     let (mut parts, shutdown, mut upstreams) =

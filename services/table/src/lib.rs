@@ -110,6 +110,15 @@ impl TableRole {
         Ok(self.api.count_tables(tables_max).await?)
     }
 
+    /// Measures what accounts store in tables, if an account has a quota on it. To be called every few seconds, less
+    /// often where it takes long.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn measure(&self) -> Result<(), Fault> {
+        self.api.measure().await
+    }
+
     /// One step of the removal of deleted tables, to be called every few seconds. True when the next step should
     /// follow at once.
     ///

@@ -102,6 +102,11 @@ impl BlobApi {
         self.containers.count(containers_max).await
     }
 
+    /// Measures what accounts store.
+    pub(crate) async fn measure(&self) -> Result<(), Fault> {
+        self.containers.measure().await
+    }
+
     /// The background work.
     pub(crate) fn sweeper(&self) -> &BlobSweeper {
         &self.sweeper
@@ -304,11 +309,13 @@ impl BlobApi {
 
     async fn stats(
         &self,
-        _: &BlobAccess,
+        access: &BlobAccess,
         _: proto::GetServiceStatsRequest,
     ) -> Result<proto::GetServiceStatsResponse, Fault> {
         let pending = self.sweeper.pending().await?;
-        let objects = self.blobs.objects.name();
-        Ok(render::service_stats(&self.engine.status(), objects, self.started_at, pending))
+        let (objects, quotas) =
+            (self.blobs.objects.name(), self.containers.quotas(access.account()));
+        let stats = render::service_stats(&self.engine.status(), objects, self.started_at, pending);
+        Ok(proto::GetServiceStatsResponse { quotas, ..stats })
     }
 }

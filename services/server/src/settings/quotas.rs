@@ -59,6 +59,13 @@ pub struct QuotaSettings {
     /// Streams of log records that an account may have, in the same range. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_streams_max: Option<u64>,
+    /// Blobs that an account may have, in the same range. Snapshots, versions and deleted blobs do not count.
+    /// Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_blobs_max: Option<u64>,
+    /// Bytes that an account may store in tables, queues, blobs and streams, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_stored_bytes_max: Option<u64>,
     /// Whether `/hot-partitions` on the admin listener shows partition keys, not only a number for
     /// each. Default: false.
     #[serde(default)]
@@ -108,6 +115,13 @@ pub struct QuotaNumbers {
     /// Streams of log records that an account may have, in the same range. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_streams_max: Option<u64>,
+    /// Blobs that an account may have, in the same range. Snapshots, versions and deleted blobs do not count.
+    /// Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_blobs_max: Option<u64>,
+    /// Bytes that an account may store in tables, queues, blobs and streams, or 0. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_stored_bytes_max: Option<u64>,
 }
 
 impl QuotaSettings {
@@ -120,6 +134,13 @@ impl QuotaSettings {
         };
         let every = default.quota(QuotaNumbers::default());
         Quotas { default: every, accounts: self.accounts.iter().filter_map(of).collect() }
+    }
+
+    /// Whether an account has a quota on what it stores.
+    #[must_use]
+    pub fn bounds_storage(&self) -> bool {
+        let Quotas { default, accounts } = self.quotas();
+        accounts.values().chain([&default]).any(|quota| !quota.storage.is_off())
     }
 
     /// The problems of the section, each with its key.
@@ -151,6 +172,8 @@ impl QuotaSettings {
             account_queues_max: self.account_queues_max,
             account_containers_max: self.account_containers_max,
             account_streams_max: self.account_streams_max,
+            account_blobs_max: self.account_blobs_max,
+            account_stored_bytes_max: self.account_stored_bytes_max,
         }
     }
 }
@@ -217,7 +240,8 @@ impl QuotaNumbers {
     /// The most that an account may store.
     fn storage(self, limit: StorageLimit) -> Option<u64> {
         match limit {
-            StorageLimit::StoredBytes | StorageLimit::Blobs => None,
+            StorageLimit::StoredBytes => self.account_stored_bytes_max,
+            StorageLimit::Blobs => self.account_blobs_max,
             StorageLimit::Tables => self.account_tables_max,
             StorageLimit::Queues => self.account_queues_max,
             StorageLimit::Containers => self.account_containers_max,
@@ -226,8 +250,11 @@ impl QuotaNumbers {
     }
 
     /// The range of a number of [`QuotaNumbers::storage`].
-    fn storage_range(_limit: StorageLimit) -> RangeInclusive<u64> {
-        0..=Rate::MAX
+    fn storage_range(limit: StorageLimit) -> RangeInclusive<u64> {
+        match limit {
+            StorageLimit::StoredBytes => 0..=u64::MAX,
+            _ => 0..=Rate::MAX,
+        }
     }
 
     /// The keys of the rates, in the same order, and the range of each.
@@ -322,7 +349,12 @@ mod tests {
         let (every, partition) = (rate(20_000, 20_000), |burst| rate(2000, burst));
         let of = |name| quotas.of(&account(name));
         let calls = CallRates { operations: rate(100, 100), bytes: rate(1_000_000, 2_000_000) };
-        let any = Quota { calls, account: every, partition: partition(3000) };
+        let any = Quota {
+            calls,
+            account: every,
+            partition: partition(3000),
+            storage: StorageMax::default(),
+        };
         assert_eq!(of("any"), any);
         assert_eq!(of("busy"), Quota { partition: rate(5000, 5000), ..any });
         let calls = CallRates { operations: rate(7, 7), ..calls };
@@ -359,6 +391,9 @@ mod tests {
             ("ACCOUNTS__BUSY__ACCOUNT_TABLES_MAX", "1000"),
             ("ACCOUNTS__EXEMPT__ACCOUNT_TABLES_MAX", "0"),
             ("ACCOUNTS__EXEMPT__ACCOUNT_QUEUES_MAX", "1"),
+            ("ACCOUNT_STORED_BYTES_MAX", "3GiB"),
+            ("ACCOUNTS__EXEMPT__ACCOUNT_STORED_BYTES_MAX", "0"),
+            ("ACCOUNTS__BUSY__ACCOUNT_BLOBS_MAX", "7"),
         ]);
         let quotas = settings.expect("settings").quotas.quotas();
 
@@ -366,9 +401,13 @@ mod tests {
             let storage = quotas.of(&account(name)).storage;
             StorageLimit::ALL.map(|limit| storage.of(limit))
         };
-        assert_eq!(of("any"), [None, Some(10), None, None, None, Some(20)]);
-        assert_eq!(of("busy"), [None, Some(1000), None, None, None, Some(20)]);
+        let bytes = Some(3 << 30);
+        assert_eq!(of("any"), [bytes, Some(10), None, None, None, Some(20)]);
+        assert_eq!(of("busy"), [bytes, Some(1000), None, None, Some(7), Some(20)]);
         assert_eq!(of("exempt"), [None, None, Some(1), None, None, Some(20)]);
+        let bounds = |key| load(&[(key, "5")]).expect("settings").quotas.bounds_storage();
+        assert!(bounds("ACCOUNTS__BUSY__ACCOUNT_BLOBS_MAX"));
+        assert!(!bounds("ACCOUNT_ENTITIES_PER_SECOND"));
         let rejected = load(&[("ACCOUNT_QUEUES_MAX", "1000000001")]);
         let Err(ConfigError::Invalid { problems }) = rejected else { panic!("not rejected") };
         let rule = "must be 0 to 1000000000: value=`1000000001`";

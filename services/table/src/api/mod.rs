@@ -78,6 +78,11 @@ impl TableApi {
         self.tables.count(tables_max).await
     }
 
+    /// Measures what accounts store.
+    pub(crate) async fn measure(&self) -> Result<(), Fault> {
+        self.tables.measure().await
+    }
+
     /// The background work on deleted tables.
     pub(crate) fn sweeper(&self) -> &DeletedTableSweeper {
         &self.sweeper
@@ -275,6 +280,10 @@ impl TableService for TableApi {
     ) -> Result<Response<proto::ExecuteBatchResponse>, Status> {
         let (access, message) = self.authorize_entities(request).await?;
         let (table, operations) = parse::batch(message)?;
+        // Deletes pass at a quota, so the layer in front of the service cannot reject the call.
+        if !operations.iter().all(EntityOperation::is_delete) {
+            self.tables.check_bytes(access.account())?;
+        }
         let table = self.tables.authorized(&access, &table).await.map_err(Fault::from)?;
         let versions = self.writer.batch(&table, operations).await?;
         let results = versions.into_iter().map(|version| {
@@ -357,6 +366,7 @@ impl TableService for TableApi {
         let mut stats = render::stats(&self.engine.status(), self.started_at, pending);
         let hottest = self.throttle.hottest(Some(&account), HOTTEST_MAX);
         stats.hottest_partitions = hottest.into_iter().map(render::hot_partition).collect();
+        stats.quotas = self.tables.quotas(&account);
         Ok(Response::new(stats))
     }
 }

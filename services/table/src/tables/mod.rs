@@ -2,6 +2,7 @@
 
 mod delete;
 mod list;
+mod usage;
 
 use std::sync::Arc;
 
@@ -13,9 +14,9 @@ use trestle_identity::{
 use trestle_kv::{ChangeSpec, Engine, Lock, Writes, count, transact};
 use trestle_service::{
     clock::Clock,
-    fault::Violations,
+    fault::{Fault, Violations},
     name::{AccountName, TableName},
-    quota::{StorageLimit, StorageQuotas},
+    quota::{StorageLimit, StorageOwner, StorageQuotas},
 };
 
 pub(crate) use self::list::ListTables;
@@ -54,6 +55,14 @@ impl Tables {
     /// A failed read.
     pub(crate) async fn count(&self, tables_max: usize) -> Result<usize, TableError> {
         Ok(count(&*self.engine, keys::all_tables(), tables_max).await?)
+    }
+
+    /// Whether an account may store more bytes.
+    ///
+    /// # Errors
+    /// A used quota.
+    pub(crate) fn check_bytes(&self, account: &AccountName) -> Result<(), Fault> {
+        self.storage.check_bytes(StorageOwner::Tables, account)
     }
 
     /// Creates a table.

@@ -20,7 +20,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use self::usage::AccountUsage;
 pub use self::usage::{MeasuredUsage, QuotaUsage, StorageOwner};
-use super::LiveQuotas;
+use super::{LiveQuotas, Quota, Quotas};
 use crate::{
     fault::{Fault, OverQuota, Reason},
     name::AccountName,
@@ -30,6 +30,8 @@ use crate::{
 /// How often usage is measured at most, and when a call should be retried that is over a quota by what was written
 /// since the last measurement.
 pub const MEASURE_EVERY: Duration = Duration::from_secs(10);
+/// The quotas whose usage is not counted for each call.
+const METERED: [StorageLimit; 2] = [StorageLimit::StoredBytes, StorageLimit::Blobs];
 /// Rows that are counted beyond a quota, so that an error has the usage of an account that is over a lowered quota.
 const COUNTED_BEYOND: u64 = 1000;
 
@@ -161,7 +163,7 @@ struct SharedStorageQuotas {
 /// No account has a quota.
 impl Default for StorageQuotas {
     fn default() -> Self {
-        Self::new(LiveQuotas::default(), &NoopMeterProvider::new().meter("quotas"))
+        Self::without_metrics(StorageMax::default())
     }
 }
 
@@ -180,10 +182,25 @@ impl StorageQuotas {
         Self(Arc::new(SharedStorageQuotas { quotas, usage: Mutex::default(), rejected }))
     }
 
+    /// Those of every account, without metrics: of services that are built alone.
+    #[must_use]
+    pub fn without_metrics(storage: StorageMax) -> Self {
+        let default = Quota { storage, ..Quota::default() };
+        let quotas = LiveQuotas::new(Quotas { default, ..Quotas::default() });
+        Self::new(quotas, &NoopMeterProvider::new().meter("quotas"))
+    }
+
     /// Whether an account has a quota of this kind.
     #[must_use]
     pub fn is_on(&self, limit: StorageLimit) -> bool {
         self.0.quotas.has_storage(limit)
+    }
+
+    /// Whether what accounts store in a service has to be measured.
+    #[must_use]
+    pub fn measures(&self, owner: StorageOwner) -> bool {
+        let mut limits = owner.resources().iter().chain(&[StorageLimit::StoredBytes]);
+        limits.any(|limit| self.is_on(*limit))
     }
 
     /// Whether an account has room for one more resource. Where it has a quota, no other one of this kind is created
@@ -219,12 +236,11 @@ impl StorageQuotas {
     /// Where what a call of an account writes to a service counts; none where no quota needs it.
     #[must_use]
     pub fn meter(&self, owner: StorageOwner, account: &AccountName) -> Option<StorageMeter> {
-        let limits = [StorageLimit::StoredBytes, StorageLimit::Blobs];
-        if !limits.into_iter().any(|limit| self.is_on(limit)) {
+        if !self.has_meters() {
             return None;
         }
         let max = self.0.quotas.of(account).storage;
-        limits.into_iter().any(|limit| max.of(limit).is_some()).then(|| {
+        METERED.into_iter().any(|limit| max.of(limit).is_some()).then(|| {
             let (quotas, usage, account) = (self.clone(), self.of(account), account.clone());
             StorageMeter { quotas, usage, account, owner }
         })
@@ -254,6 +270,26 @@ impl StorageQuotas {
             usage.measured(owner, &measured.get(&account).copied().unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// The quotas that an account has on bytes and on the resources of these services, with their usage, for a
+    /// response.
+    #[must_use]
+    pub fn report<T: From<QuotaUsage>>(
+        &self,
+        owners: &[StorageOwner],
+        account: &AccountName,
+    ) -> Vec<T> {
+        let is_of = |usage: &QuotaUsage| {
+            StorageOwner::of(usage.limit).is_none_or(|owner| owners.contains(&owner))
+        };
+        self.usage(account).into_iter().filter(is_of).map(T::from).collect()
+    }
+
+    /// Whether an account has a quota that [`StorageQuotas::meter`] is for.
+    #[must_use]
+    pub fn has_meters(&self) -> bool {
+        METERED.into_iter().any(|limit| self.is_on(limit))
     }
 
     /// The quotas that an account has, with their usage.

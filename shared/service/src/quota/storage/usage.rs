@@ -78,6 +78,12 @@ pub struct QuotaUsage {
     pub max: u64,
 }
 
+impl From<QuotaUsage> for trestle_proto::service::v1::QuotaUsage {
+    fn from(QuotaUsage { limit, used, max }: QuotaUsage) -> Self {
+        Self { quota: limit.setting().to_owned(), usage: used, limit: max }
+    }
+}
+
 /// The usage of an account.
 #[derive(Default)]
 pub(super) struct AccountUsage {
